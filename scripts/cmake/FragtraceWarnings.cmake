@@ -1,0 +1,15 @@
+# fragtrace_warnings(TARGET): the warnings every target of ours is built with.
+function(fragtrace_warnings target)
+    target_compile_options(${target} PRIVATE
+        $<$<COMPILE_LANGUAGE:C,CXX>:-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion>
+        $<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<BOOL:${FRAGTRACE_WERROR}>>:-Werror>)
+endfunction()
+
+# fragtrace_sanitize(TARGET): the sanitizers of the build preset. Never applied to what is loaded
+# into other people's processes (preload/): a sanitizer runtime has to be first in the process.
+function(fragtrace_sanitize target)
+    if(FRAGTRACE_SANITIZE)
+        target_compile_options(${target} PRIVATE -fsanitize=${FRAGTRACE_SANITIZE} -fno-omit-frame-pointer)
+        target_link_options(${target} PUBLIC -fsanitize=${FRAGTRACE_SANITIZE})
+    endif()
+endfunction()
