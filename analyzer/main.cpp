@@ -1,0 +1,4 @@
+// fraganalyze: what it can do is the table in commands/registry.cpp.
+#include "analyzer/cli/run.h"
+
+int main(int argc, char** argv) { return fragtrace::analyzer::run_command_line(argc, argv); }

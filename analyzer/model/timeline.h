@@ -1,0 +1,91 @@
+// A whole trace in memory, normalised: the only input of everything above trace/.
+//
+// Plain data, immutable once read, safe to share between threads. Ids are dense; alloc and free
+// are paired; nothing here depends on how the trace was stored.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analyzer/model/event.h"
+
+namespace fragtrace::analyzer {
+
+// One frame of a stack, symbolised.
+struct Frame {
+    enum class Kind : std::uint8_t { kNative, kPython };
+    Kind kind = Kind::kNative;
+    std::string function;  // demangled; "0x7f..." when unknown
+    std::string file;      // source file, empty when unknown
+    std::uint32_t line = 0;
+    std::string module;  // native: path of the shared object
+};
+
+// Where an event came from. Stack nodes index Timeline::nodes.
+struct Origin {
+    std::uint32_t thread = 0;
+    std::uint32_t native_stack = 0;
+    std::uint32_t python_stack = 0;
+
+    auto operator<=>(const Origin&) const = default;
+};
+
+struct PythonCode {
+    std::string function;
+    std::string file;
+    std::uint32_t first_line = 0;
+};
+
+struct Module {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t bias = 0;
+    std::string path;
+    std::string build_id;  // hexadecimal
+};
+
+enum class Ending { kNormal, kQuickExit, kKilled, kRunning };
+
+// What was lost or could not be read, always printed with a result.
+struct TraceDamage {
+    std::uint64_t events_lost = 0;          // counted by the recorder
+    std::uint64_t bytes_unreadable = 0;     // skipped in the file
+    std::uint64_t chunks_unreadable = 0;
+    std::uint64_t events_unfinished = 0;    // claimed in the ring, never completed (process died)
+    std::uint64_t frees_without_alloc = 0;  // pairing
+    std::vector<std::string> notes;         // one line each
+};
+
+struct Timeline {
+    // Source.
+    std::string path;
+    std::map<std::string, std::string> facts;  // docs/trace-format.md lists the keys
+    std::uint64_t start_unix_ns = 0;
+    std::uint32_t pid = 0;
+    int rank = -1;
+    Ending ending = Ending::kKilled;
+    TraceDamage damage;
+
+    // Events, in sequence order.
+    std::vector<Event> events;
+    // For an alloc its free, for a free its alloc (both layers, and map/unmap, reserve/free,
+    // create/release); kNoEvent when there is none.
+    std::vector<EventIndex> partner;
+
+    // Tables.
+    std::vector<std::uint64_t> streams;  // raw handle per StreamId
+    std::vector<Origin> origins;         // per OriginId; [0] is "unknown"
+    std::vector<StackNode> nodes;        // the stack tree; [0] is the root
+    std::vector<PythonCode> codes;       // per Python code id
+    std::vector<Module> modules;         // in the order recorded; a later one covers an earlier
+
+    [[nodiscard]] std::string fact(const std::string& key, const std::string& otherwise = {}) const {
+        const auto found = facts.find(key);
+        return found == facts.end() ? otherwise : found->second;
+    }
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,144 @@
+// A simulated pool: the one concept behind replay, verdicts and what-if.
+//
+// A pool serves requests from memory that it obtains from a Device. It knows nothing of traces,
+// time or reports; whoever drives it owns the ids. Deterministic: the same calls give the same
+// answers. Not thread-safe; clone() gives an independent copy, device included.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/model/event.h"
+#include "analyzer/model/heap_snapshot.h"
+#include "analyzer/pools/device.h"
+
+namespace fragtrace::analyzer {
+
+// Chosen by the driver of the pool: the index of the allocating event serves well.
+using BlockId = std::uint32_t;
+// A cross-stream event that a freed block waits for; chosen by the driver of the pool.
+using PendingId = std::uint64_t;
+
+struct Request {
+    BlockId block = 0;
+    std::uint64_t requested_bytes = 0;  // > 0
+    StreamId stream = 0;
+    std::uint32_t private_pool = 0;  // 0 = the default pool
+};
+
+// Where a block lies. Segments are numbered from 0 in the order they were obtained from the
+// driver; an expandable segment (an address range that is mapped bit by bit) is one segment, and
+// offsets count from the start of its range.
+struct Placement {
+    std::uint32_t segment = 0;
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t block_bytes = 0;
+};
+
+// How a request went (specs: hit, grow, retry_ok, oom).
+enum class Outcome : std::uint8_t {
+    kHit,      // a cached block served it
+    kGrow,     // a segment was obtained, or more of one was mapped
+    kRetryOk,  // the driver refused, the pool released cache, then it worked
+    kOutOfMemory,
+    kRejected,  // refused by the pool's own rule before any release (throw_on_cudamalloc_oom)
+};
+
+struct AllocateResult {
+    Outcome outcome = Outcome::kOutOfMemory;
+    Placement placement;  // valid unless kOutOfMemory or kRejected
+};
+
+// A driver call that the pool made, for the comparison with a record and for counting.
+struct DriverCall {
+    enum class Kind : std::uint8_t { kSegmentAlloc, kSegmentFree, kMap, kUnmap };
+    Kind kind = Kind::kSegmentAlloc;
+    bool refused = false;
+    std::uint64_t size_bytes = 0;
+};
+
+struct Gauge {
+    std::uint64_t current = 0;
+    std::uint64_t peak = 0;
+
+    void add(std::uint64_t amount) {
+        current += amount;
+        peak = current > peak ? current : peak;
+    }
+    void subtract(std::uint64_t amount) { current -= amount; }
+};
+
+// docs/metrics.md has the definitions. Peaks are each quantity's own maximum.
+struct PoolStatistics {
+    Gauge requested;  // live blocks only
+    Gauge allocated;
+    Gauge active;  // allocated + pending
+    Gauge reserved;
+    std::uint64_t segments_allocated = 0;  // successful cudaMalloc or map calls
+    std::uint64_t segments_freed = 0;      // cudaFree or unmap calls
+    std::uint64_t retries = 0;
+    std::uint64_t ooms = 0;
+    // Of the live blocks: allocated = requested + rounding + slack.
+    std::uint64_t rounding_bytes = 0;
+    std::uint64_t slack_bytes = 0;
+};
+
+// Relaxations of docs/metrics.md that a pool itself can be asked to make.
+enum class Relaxation : std::uint8_t {
+    kPendingComplete,    // all cross-stream events complete
+    kReleaseFree,        // wholly free segments go back to the driver
+    kExactSegmentSize,   // the driver is asked for exactly the rounded request
+    kNoLimit,            // the process's own limit is lifted
+    kOneStream,          // free blocks of all streams serve any stream
+    kOnePool,            // small and large and private pools (not graph pools) are one
+};
+
+class Pool {
+  public:
+    virtual ~Pool() = default;
+
+    // A stable id: "pytorch", "none", ...
+    [[nodiscard]] virtual std::string_view name() const = 0;
+    // The settings as the allocator itself would print them; empty = defaults.
+    [[nodiscard]] virtual std::string config() const = 0;
+
+    virtual AllocateResult allocate(const Request& request) = 0;
+    // The program gives a block back. With `pending` the block becomes reusable only when all of
+    // these have completed and the pool has had an occasion to notice. `streams[i]` is the stream
+    // whose queue pending[i] waits in. Unknown blocks are ignored (return false).
+    struct PendingOn {
+        PendingId id;
+        StreamId stream;
+    };
+    virtual bool release(BlockId block, const std::vector<PendingOn>& pending) = 0;
+    // A cross-stream event completed on the device (the pool notices when it next looks).
+    virtual void complete(PendingId id) = 0;
+    virtual void empty_cache() = 0;
+    // The share of the card that this process may use, [0, 1]; ignored by pools without a limit.
+    virtual void set_memory_fraction(double fraction) = 0;
+
+    [[nodiscard]] virtual const PoolStatistics& statistics() const = 0;
+    // Where a live or pending block lies; nullopt when there is none.
+    [[nodiscard]] virtual std::optional<Placement> find(BlockId block) const = 0;
+    [[nodiscard]] virtual HeapSnapshot snapshot() const = 0;
+    // Largest free block that `request` could use right now, without asking the driver.
+    [[nodiscard]] virtual std::uint64_t largest_free_bytes(const Request& request) const = 0;
+    // Bytes that would go back to the driver if everything releasable were released now.
+    [[nodiscard]] virtual std::uint64_t releasable_bytes() const = 0;
+    // What the pool would allocate for a request: its rounded size.
+    [[nodiscard]] virtual std::uint64_t rounded_bytes(std::uint64_t requested_bytes) const = 0;
+
+    // Driver calls since the last call of this function, in order.
+    virtual std::vector<DriverCall> take_driver_calls() = 0;
+
+    [[nodiscard]] virtual Device& device() = 0;
+    [[nodiscard]] virtual std::unique_ptr<Pool> clone() const = 0;
+    // Applies a relaxation to this pool for good (use it on a clone). False: it has no meaning here.
+    virtual bool relax(Relaxation relaxation) = 0;
+};
+
+}  // namespace fragtrace::analyzer

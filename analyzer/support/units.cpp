@@ -1,0 +1,117 @@
+#include "analyzer/support/units.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+std::string trimmed(double value) {
+    if (value >= 99.95) {
+        return fmt::format("{:.0f}", value);
+    }
+    std::string text = value >= 9.995 ? fmt::format("{:.1f}", value) : fmt::format("{:.2f}", value);
+    while (text.back() == '0') {
+        text.pop_back();
+    }
+    if (text.back() == '.') {
+        text.pop_back();
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string format_bytes(std::uint64_t size_bytes) {
+    constexpr std::array<const char*, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    auto value = static_cast<double>(size_bytes);
+    std::size_t unit = 0;
+    while (value >= 1023.5 && unit + 1 < kUnits.size()) {
+        value /= 1024;
+        ++unit;
+    }
+    return trimmed(value) + " " + kUnits[unit];
+}
+
+std::string format_bytes_difference(std::int64_t difference_bytes) {
+    if (difference_bytes == 0) {
+        return "0 B";
+    }
+    const std::uint64_t magnitude = difference_bytes < 0
+                                        ? ~static_cast<std::uint64_t>(difference_bytes) + 1
+                                        : static_cast<std::uint64_t>(difference_bytes);
+    return (difference_bytes < 0 ? "-" : "+") + format_bytes(magnitude);
+}
+
+std::string format_duration(std::uint64_t duration_ns) {
+    const auto value = static_cast<double>(duration_ns);
+    if (value < 1e3) {
+        return fmt::format("{} ns", duration_ns);
+    }
+    if (value < 1e6) {
+        return trimmed(value / 1e3) + " us";
+    }
+    if (value < 1e9) {
+        return trimmed(value / 1e6) + " ms";
+    }
+    if (value < 120e9) {
+        return trimmed(value / 1e9) + " s";
+    }
+    const std::uint64_t minutes = duration_ns / 60'000'000'000;
+    if (minutes < 60) {
+        return fmt::format("{} min {:02} s", minutes, duration_ns / 1'000'000'000 % 60);
+    }
+    return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
+}
+
+std::string format_count(std::uint64_t count) {
+    std::string digits = std::to_string(count);
+    for (auto position = static_cast<std::ptrdiff_t>(digits.size()) - 3; position > 0;
+         position -= 3) {
+        digits.insert(static_cast<std::size_t>(position), 1, ',');
+    }
+    return digits;
+}
+
+Result<std::uint64_t> parse_bytes(std::string_view text) {
+    const auto bad = [text](const char* why) {
+        return Error{ErrorCode::kUsage,
+                     fmt::format("'{}' is not a size: {} (examples: 16GiB, 1894MiB, 1073741824)",
+                                 text,
+                                 why)};
+    };
+    double value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (status != std::errc{} || !(value >= 0) || !std::isfinite(value)) {
+        return bad("it must begin with a number that is not negative");
+    }
+    std::string unit;
+    for (const char* c = end; c != text.data() + text.size(); ++c) {
+        if (*c != ' ') {
+            unit += static_cast<char>(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+        }
+    }
+    double factor = 0;
+    constexpr std::string_view kPrefixes = "KMGT";
+    if (unit.empty() || unit == "B") {
+        factor = 1;
+    } else if (const auto power = kPrefixes.find(unit.front());
+               power != std::string_view::npos &&
+               (unit.size() == 1 || unit.substr(1) == "IB" || unit.substr(1) == "B")) {
+        factor = std::pow(1024.0, static_cast<double>(power + 1));
+    } else {
+        return bad("its unit is none of B, KiB, MiB, GiB, TiB");
+    }
+    const double size_bytes = value * factor;
+    if (size_bytes >= 1152921504606846976.0) {  // 2^60, more than any device has
+        return bad("it is larger than any device");
+    }
+    return static_cast<std::uint64_t>(size_bytes);
+}
+
+}  // namespace fragtrace::analyzer

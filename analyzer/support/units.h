@@ -1,0 +1,28 @@
+// Sizes and times as people write and read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "analyzer/support/result.h"
+
+namespace fragtrace::analyzer {
+
+inline constexpr std::uint64_t kKiB = 1024;
+inline constexpr std::uint64_t kMiB = 1024 * kKiB;
+inline constexpr std::uint64_t kGiB = 1024 * kMiB;
+
+// "1.85 GiB", "11 MiB", "512 B": three significant digits where there is a fraction.
+std::string format_bytes(std::uint64_t size_bytes);
+// "+12 MiB", "-1.5 GiB", "0 B".
+std::string format_bytes_difference(std::int64_t difference_bytes);
+// "2.41 s", "350 ms", "12 us", "1 h 02 min".
+std::string format_duration(std::uint64_t duration_ns);
+// "1,078".
+std::string format_count(std::uint64_t count);
+
+// "16GiB", "1894 MiB", "24G", "1073741824": binary units, case-insensitive. Errors are kUsage.
+Result<std::uint64_t> parse_bytes(std::string_view text);
+
+}  // namespace fragtrace::analyzer

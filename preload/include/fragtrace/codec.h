@@ -1,0 +1,397 @@
+// Encoding and decoding of the trace's chunks, side by side, so that neither can drift.
+//
+// Header only, no allocation, no exceptions, no global state: safe in the recorder, and safe on
+// untrusted bytes in the analyzer (every read is checked; a reader that ran over its end stays
+// failed). Columns: each is its length in bytes (varint) followed by its data, which lets a
+// reader skip columns that it does not want and lets zstd find the repetition of iterations.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <fragtrace/format.h>
+
+namespace fragtrace {
+
+// ---- crc32 (polynomial 0xedb88320, as zlib's) ---------------------------------------------------
+
+struct CrcTable {
+    uint32_t entry[256];
+
+    constexpr CrcTable() : entry{} {
+        for (uint32_t i = 0; i < 256; ++i) {
+            uint32_t value = i;
+            for (int bit = 0; bit < 8; ++bit) {
+                value = (value & 1) != 0 ? 0xedb88320u ^ (value >> 1) : value >> 1;
+            }
+            entry[i] = value;
+        }
+    }
+};
+
+inline constexpr CrcTable kCrcTable;
+
+// Continues a checksum: crc32(b, n, crc32(a, m)) is the checksum of a followed by b.
+inline uint32_t crc32(const void* data, size_t size_bytes, uint32_t seed = 0) {
+    const auto* byte = static_cast<const uint8_t*>(data);
+    uint32_t crc = ~seed;
+    for (size_t i = 0; i < size_bytes; ++i) {
+        crc = kCrcTable.entry[(crc ^ byte[i]) & 0xff] ^ (crc >> 8);
+    }
+    return ~crc;
+}
+
+inline uint32_t chunk_crc(ChunkHeader header, const void* payload) {
+    header.crc = 0;
+    return crc32(payload, header.stored_bytes, crc32(&header, sizeof header));
+}
+
+inline uint32_t header_crc(TraceHeader header) {
+    header.crc = 0;
+    return crc32(&header, sizeof header);
+}
+
+// ---- integers -----------------------------------------------------------------------------------
+
+constexpr uint64_t zigzag(int64_t value) {
+    return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63);
+}
+
+constexpr int64_t unzigzag(uint64_t value) {
+    return static_cast<int64_t>((value >> 1) ^ (~(value & 1) + 1));
+}
+
+inline constexpr size_t kMaxVarintBytes = 10;
+
+// Appends to caller-owned memory. Writing past the end sets failed() and writes nothing more.
+class ByteWriter {
+  public:
+    ByteWriter(uint8_t* data, size_t capacity_bytes) : data_(data), capacity_(capacity_bytes) {}
+
+    void varint(uint64_t value) {
+        if (capacity_ - size_ < kMaxVarintBytes) {
+            failed_ = true;
+            return;
+        }
+        while (value >= 0x80) {
+            data_[size_++] = static_cast<uint8_t>(value) | 0x80;
+            value >>= 7;
+        }
+        data_[size_++] = static_cast<uint8_t>(value);
+    }
+
+    void bytes(const void* source, size_t count) {
+        if (capacity_ - size_ < count) {
+            failed_ = true;
+            return;
+        }
+        if (count != 0) {
+            memcpy(data_ + size_, source, count);
+        }
+        size_ += count;
+    }
+
+    void text(const char* source, size_t count) {
+        varint(count);
+        bytes(source, count);
+    }
+
+    [[nodiscard]] const uint8_t* data() const { return data_; }
+    [[nodiscard]] size_t size() const { return size_; }
+    [[nodiscard]] bool failed() const { return failed_; }
+    void clear() {
+        size_ = 0;
+        failed_ = false;
+    }
+
+  private:
+    uint8_t* data_;
+    size_t capacity_;
+    size_t size_ = 0;
+    bool failed_ = false;
+};
+
+// Reads untrusted bytes. After the first read past the end every read gives 0 and failed() holds.
+class ByteReader {
+  public:
+    ByteReader(const uint8_t* data, size_t size_bytes) : next_(data), left_(size_bytes) {}
+
+    uint64_t varint() {
+        uint64_t value = 0;
+        for (unsigned shift = 0; shift < 64; shift += 7) {
+            if (left_ == 0) {
+                return fail();
+            }
+            const uint8_t byte = *next_++;
+            --left_;
+            value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+            if ((byte & 0x80) == 0) {
+                return value;
+            }
+        }
+        return fail();
+    }
+
+    // A view of the next `count` bytes, nullptr when there are fewer.
+    const uint8_t* bytes(uint64_t count) {
+        if (count > left_) {
+            fail();
+            return nullptr;
+        }
+        const uint8_t* result = next_;
+        next_ += count;
+        left_ -= static_cast<size_t>(count);
+        return result;
+    }
+
+    // The next column as a reader of its own.
+    ByteReader column() {
+        const uint64_t size = varint();
+        const uint8_t* data = bytes(size);
+        ByteReader reader(data, data == nullptr ? 0 : static_cast<size_t>(size));
+        reader.failed_ = failed_;
+        return reader;
+    }
+
+    [[nodiscard]] size_t left() const { return left_; }
+    [[nodiscard]] bool failed() const { return failed_; }
+
+  private:
+    uint64_t fail() {
+        failed_ = true;
+        left_ = 0;
+        return 0;
+    }
+
+    const uint8_t* next_;
+    size_t left_;
+    bool failed_ = false;
+};
+
+// ---- events -------------------------------------------------------------------------------------
+
+inline constexpr size_t kEventColumnCount = 13;
+// Most that one event can take in one column.
+inline constexpr size_t kEventColumnBytes = kMaxVarintBytes;
+
+// The value that column `column` holds for an event, given the event before it (all zeros at a
+// chunk's start, with sequence = ChunkHeader::first - 1). Small numbers encode short: what tends
+// to repeat is stored as the difference to the previous event.
+inline uint64_t event_column(const EventRecord& event, const EventRecord& previous, size_t column) {
+    const auto difference = [](uint64_t now, uint64_t before) {
+        return zigzag(static_cast<int64_t>(now - before));
+    };
+    switch (column) {
+        case 0: return static_cast<uint64_t>(event.kind);
+        case 1: return event.flags;
+        case 2: return event.sequence - previous.sequence - 1;
+        case 3: return difference(event.time_ns, previous.time_ns);
+        case 4: return difference(event.address, previous.address);
+        case 5: return event.size + 1;  // kUnknown64 becomes 0
+        case 6: return difference(event.extra, event.size);
+        case 7: return event.stream + 1;
+        case 8: return difference(event.native_stack, previous.native_stack);
+        case 9: return difference(event.python_stack, previous.python_stack);
+        case 10: return difference(event.thread, previous.thread);
+        case 11: return event.duration_ns;
+        default: return static_cast<uint16_t>(event.device + 1);
+    }
+}
+
+// Undoes event_column for one column; columns must be applied in increasing order.
+inline void set_event_column(EventRecord* event,
+                             const EventRecord& previous,
+                             size_t column,
+                             uint64_t value) {
+    const auto add = [value](uint64_t before) {
+        return before + static_cast<uint64_t>(unzigzag(value));
+    };
+    switch (column) {
+        case 0: event->kind = static_cast<EventKind>(value); break;
+        case 1: event->flags = static_cast<uint8_t>(value); break;
+        case 2: event->sequence = previous.sequence + value + 1; break;
+        case 3: event->time_ns = add(previous.time_ns); break;
+        case 4: event->address = add(previous.address); break;
+        case 5: event->size = value - 1; break;
+        case 6: event->extra = add(event->size); break;
+        case 7: event->stream = value - 1; break;
+        case 8: event->native_stack = static_cast<uint32_t>(add(previous.native_stack)); break;
+        case 9: event->python_stack = static_cast<uint32_t>(add(previous.python_stack)); break;
+        case 10: event->thread = static_cast<uint32_t>(add(previous.thread)); break;
+        case 11: event->duration_ns = static_cast<uint32_t>(value); break;
+        default: event->device = static_cast<uint16_t>(value - 1); break;
+    }
+}
+
+inline EventRecord event_before(uint64_t first_sequence) {
+    EventRecord previous{};
+    previous.sequence = first_sequence - 1;
+    return previous;
+}
+
+// Appends `count` events as columns. `scratch` needs count * kMaxVarintBytes bytes. `event(i)`
+// gives the i-th event by reference. Returns false when `out` is too small.
+template <typename EventAt>
+bool encode_events(EventAt event, size_t count, uint8_t* scratch, size_t scratch_bytes,
+                   ByteWriter* out) {
+    if (count == 0) {
+        return true;
+    }
+    const EventRecord before = event_before(event(0).sequence);
+    for (size_t column = 0; column < kEventColumnCount; ++column) {
+        ByteWriter data(scratch, scratch_bytes);
+        const EventRecord* previous = &before;
+        for (size_t i = 0; i < count; ++i) {
+            const EventRecord& now = event(i);
+            data.varint(event_column(now, *previous, column));
+            previous = &now;
+        }
+        if (data.failed()) {
+            return false;
+        }
+        out->varint(data.size());
+        out->bytes(data.data(), data.size());
+    }
+    return !out->failed();
+}
+
+// Decodes a kEvents payload; `sink(const EventRecord&)` is called once per event, in order.
+// False when the payload is damaged; the sink may then have been called for some events.
+template <typename Sink>
+bool decode_events(const uint8_t* payload, size_t size_bytes, uint64_t first, uint32_t count,
+                   Sink sink) {
+    ByteReader reader(payload, size_bytes);
+    ByteReader columns[kEventColumnCount] = {
+        reader.column(), reader.column(), reader.column(), reader.column(), reader.column(),
+        reader.column(), reader.column(), reader.column(), reader.column(), reader.column(),
+        reader.column(), reader.column(), reader.column()};
+    if (reader.failed()) {
+        return false;
+    }
+    EventRecord previous = event_before(first);
+    for (uint32_t i = 0; i < count; ++i) {
+        EventRecord event{};
+        for (size_t column = 0; column < kEventColumnCount; ++column) {
+            set_event_column(&event, previous, column, columns[column].varint());
+            if (columns[column].failed()) {
+                return false;
+            }
+        }
+        sink(event);
+        previous = event;
+    }
+    return true;
+}
+
+// ---- stack nodes --------------------------------------------------------------------------------
+
+// Appends nodes [first, first + count): parents as the distance to the node itself, then lines,
+// then frames as differences.
+inline bool encode_nodes(const StackNode* nodes, uint32_t first, uint32_t count, ByteWriter* out) {
+    for (uint32_t i = 0; i < count; ++i) {
+        out->varint(first + i - nodes[first + i].parent);
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        out->varint(nodes[first + i].line);
+    }
+    uint64_t previous = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        out->varint(zigzag(static_cast<int64_t>(nodes[first + i].frame - previous)));
+        previous = nodes[first + i].frame;
+    }
+    return !out->failed();
+}
+
+// `nodes` has room for `count`; parents are checked to lie before their node.
+inline bool decode_nodes(const uint8_t* payload, size_t size_bytes, uint32_t first, uint32_t count,
+                         StackNode* nodes) {
+    ByteReader reader(payload, size_bytes);
+    for (uint32_t i = 0; i < count; ++i) {
+        const uint64_t distance = reader.varint();
+        if (distance == 0 || distance > first + i) {
+            return false;
+        }
+        nodes[i].parent = static_cast<uint32_t>(first + i - distance);
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        nodes[i].line = static_cast<uint32_t>(reader.varint());
+    }
+    uint64_t previous = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        previous += static_cast<uint64_t>(unzigzag(reader.varint()));
+        nodes[i].frame = previous;
+    }
+    return !reader.failed();
+}
+
+// ---- Python code objects and native modules -----------------------------------------------------
+
+// Text is not NUL-terminated and belongs to the caller (encoding) or the payload (decoding).
+struct CodeRecord {
+    uint32_t id;
+    uint32_t first_line;
+    const char* function;
+    size_t function_bytes;
+    const char* file;
+    size_t file_bytes;
+};
+
+inline bool encode_code(const CodeRecord& code, ByteWriter* out) {
+    out->varint(code.id);
+    out->varint(code.first_line);
+    out->text(code.function, code.function_bytes);
+    out->text(code.file, code.file_bytes);
+    return !out->failed();
+}
+
+inline bool decode_text(ByteReader* reader, const char** text, size_t* size_bytes) {
+    const uint64_t count = reader->varint();
+    const uint8_t* data = reader->bytes(count);
+    *text = reinterpret_cast<const char*>(data);
+    *size_bytes = data == nullptr ? 0 : static_cast<size_t>(count);
+    return !reader->failed();
+}
+
+inline bool decode_code(ByteReader* reader, CodeRecord* code) {
+    code->id = static_cast<uint32_t>(reader->varint());
+    code->first_line = static_cast<uint32_t>(reader->varint());
+    return decode_text(reader, &code->function, &code->function_bytes) &&
+           decode_text(reader, &code->file, &code->file_bytes) && code->id <= kMaxCodeId;
+}
+
+// An executable mapping: addresses [begin, end) hold the module whose load bias is `bias`
+// (address in the process minus address in the file's symbol table).
+struct ModuleRecord {
+    uint64_t begin;
+    uint64_t end;
+    uint64_t bias;
+    const char* path;
+    size_t path_bytes;
+    const uint8_t* build_id;
+    size_t build_id_bytes;
+};
+
+inline bool encode_module(const ModuleRecord& module, ByteWriter* out) {
+    out->varint(module.begin);
+    out->varint(module.end - module.begin);
+    out->varint(module.bias);
+    out->text(module.path, module.path_bytes);
+    out->text(reinterpret_cast<const char*>(module.build_id), module.build_id_bytes);
+    return !out->failed();
+}
+
+inline bool decode_module(ByteReader* reader, ModuleRecord* module) {
+    module->begin = reader->varint();
+    module->end = module->begin + reader->varint();
+    module->bias = reader->varint();
+    const char* id = nullptr;
+    if (!decode_text(reader, &module->path, &module->path_bytes) ||
+        !decode_text(reader, &id, &module->build_id_bytes)) {
+        return false;
+    }
+    module->build_id = reinterpret_cast<const uint8_t*>(id);
+    return module->end >= module->begin;
+}
+
+}  // namespace fragtrace

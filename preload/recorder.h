@@ -1,0 +1,62 @@
+// The recorder's core as the hooks see it: an event goes in, the ring and the drain do the rest.
+//
+// Knows nothing of CUDA, PyTorch or how it is reached, so it can be driven by a test in-process.
+// Guarantees: no heap, no stdio after start-up, never throws, keeps errno; a failure of the
+// recorder is counted and the host goes on as if it were not there. All functions may be called
+// from any thread at any time after the library is loaded, static destructors included.
+#pragma once
+
+#include <stdint.h>
+
+#include <fragtrace/format.h>
+
+namespace fragtrace::preload {
+
+// Marks the calling thread as inside a hooked call, so that what the real function calls in turn
+// is recorded once, by the outermost hook, and so that the recorder's own calls are not recorded.
+// Restores the previous state: nesting is safe. A C++ exception may pass through the frame that
+// holds a HookScope only if that frame calls leave() on a later entry; use it around C APIs.
+class HookScope {
+  public:
+    HookScope();
+    ~HookScope();
+    HookScope(const HookScope&) = delete;
+    HookScope& operator=(const HookScope&) = delete;
+
+    // True for the outermost hook of this thread: the one that records.
+    [[nodiscard]] bool outermost() const { return outermost_; }
+
+  private:
+    bool outermost_;
+};
+
+// The stacks of the calling thread as nodes of the stack tree; {0, 0} when stacks are off.
+struct Stacks {
+    uint32_t native = 0;
+    uint32_t python = 0;
+};
+
+Stacks capture_stacks();
+
+// Nanoseconds of CLOCK_MONOTONIC.
+uint64_t now_ns();
+
+// Hands one event to the ring. The caller fills kind, flags, device, address, size, extra, stream,
+// duration_ns and the stacks; sequence, time and thread are set here (time_ns only if it is 0, and
+// then as now_ns()). The first event starts the session: file, ring, drain thread. Returns the
+// event's sequence number, 0 if it was lost (counted). Waits for room at most a bounded time.
+uint64_t record(EventRecord event);
+
+// Records `key = value` in the trace; repeated keys: the last wins. Text is copied (truncated at
+// 4 KiB). Before the session starts, facts are kept in a small fixed store and written with it.
+void record_fact(const char* key, const char* value);
+
+// False when recording is switched off (FRAGTRACE_OFF=1, a forked child that stays off, or a
+// failure of the recorder): hooks then do nothing but pass calls on.
+bool recording_enabled();
+
+// Writes everything recorded so far to the file. `reason` ends the trace: an end chunk, index and
+// trailer are written and the ring file is removed; events that come later still reach the file.
+void finish(EndReason reason);
+
+}  // namespace fragtrace::preload
