@@ -1,0 +1,42 @@
+# fragtrace_add_test(NAME name COMMAND command... [LABELS label...] [TIMEOUT seconds]
+#                    [ENVIRONMENT NAME=value...] [SERIAL] [PYTORCH])
+#
+# A test with the labels and the time limit that every test here has. SERIAL: not beside others.
+# PYTORCH: needs the interpreter FRAGTRACE_PYTHON; without one the test is skipped by name, never
+# passed. A test skips itself with exit code 77.
+set(FRAGTRACE_PYTHON "" CACHE FILEPATH "Interpreter with a CUDA build of PyTorch, for tests")
+
+function(fragtrace_add_test)
+    cmake_parse_arguments(arg "SERIAL;PYTORCH" "NAME;TIMEOUT" "COMMAND;LABELS;ENVIRONMENT" ${ARGN})
+    if(NOT arg_NAME OR NOT arg_COMMAND OR arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "fragtrace_add_test: NAME and COMMAND are needed; "
+                            "not understood: '${arg_UNPARSED_ARGUMENTS}'")
+    endif()
+    if(NOT arg_TIMEOUT)
+        set(arg_TIMEOUT 120)
+    endif()
+    if(arg_PYTORCH)
+        list(APPEND arg_LABELS pytorch)
+        if(NOT FRAGTRACE_PYTHON)
+            set(arg_COMMAND ${CMAKE_COMMAND} -E env sh -c
+                "echo 'skipped: no interpreter with PyTorch (-DFRAGTRACE_PYTHON=PATH)'; exit 77")
+        endif()
+    endif()
+    add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})
+    set_tests_properties(${arg_NAME} PROPERTIES
+        LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
+        ENVIRONMENT "${arg_ENVIRONMENT}" RUN_SERIAL "${arg_SERIAL}")
+endfunction()
+
+# fragtrace_add_python_test(NAME name SCRIPT file [options of fragtrace_add_test]): a unittest file
+# that drives real processes. It is told where the built tree is and which interpreter has PyTorch.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+function(fragtrace_add_python_test)
+    cmake_parse_arguments(arg "" "NAME;SCRIPT" "ENVIRONMENT" ${ARGN})
+    fragtrace_add_test(NAME ${arg_NAME}
+        COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT}
+        ENVIRONMENT PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/support
+                    FRAGTRACE_BUILD=${CMAKE_BINARY_DIR} FRAGTRACE_PYTHON=${FRAGTRACE_PYTHON}
+                    ${arg_ENVIRONMENT}
+        ${arg_UNPARSED_ARGUMENTS})
+endfunction()
