@@ -1,0 +1,184 @@
+// Parses FRAGTRACE_VIRTUAL_GPU=CARD[,count=N][,context=SIZE] and CUDA_VISIBLE_DEVICES.
+#include "common/config.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+namespace fragtrace::vgpu {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+constexpr Card kCards[] = {
+#define FT_CARD(name, total, context, sms, major, minor, clock, memory_clock, bus, l2, ecc)     \
+    Card{name,  (total)*kMiB, (context)*kMiB, sms,          major, minor, \
+         clock, memory_clock, bus,            (l2)*1024, ecc},
+#include "cards.def"
+#undef FT_CARD
+};
+
+// A plain size describes no real card; its other properties are an Ampere data-centre card's.
+constexpr Card kPlainCard = {"", 0, 256 * kMiB, 108, 8, 0, 1410000, 1215000, 5120, 40960 * 1024, 0};
+
+struct Unit {
+    const char* name;
+    uint64_t bytes;
+};
+constexpr Unit kUnits[] = {{"", 1},
+                           {"B", 1},
+                           {"K", 1 << 10},
+                           {"KiB", 1 << 10},
+                           {"M", 1 << 20},
+                           {"MiB", 1 << 20},
+                           {"G", 1 << 30},
+                           {"GiB", 1 << 30},
+                           {"KB", 1000},
+                           {"MB", 1000 * 1000},
+                           {"GB", 1000 * 1000 * 1000},
+                           {"T", uint64_t{1} << 40},
+                           {"TiB", uint64_t{1} << 40}};
+
+// "24GiB", "1.5GiB", "1073741824". Whole text or nothing.
+bool parse_size(const char* text, size_t length, uint64_t* bytes) {
+    char copy[64];
+    if (length == 0 || length >= sizeof copy || text[0] < '0' || text[0] > '9') return false;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    char* end = nullptr;
+    uint64_t whole = strtoull(copy, &end, 10);
+    uint64_t numerator = 0;
+    uint64_t denominator = 1;
+    if (*end == '.') {
+        for (++end; *end >= '0' && *end <= '9' && denominator < 1000000; ++end) {
+            numerator = numerator * 10 + static_cast<uint64_t>(*end - '0');
+            denominator *= 10;
+        }
+    }
+    for (const Unit& unit : kUnits) {
+        if (strcasecmp(end, unit.name) != 0) continue;
+        if (whole > kMaxCardBytes / unit.bytes) whole = kMaxCardBytes / unit.bytes + 1;
+        *bytes = whole * unit.bytes + unit.bytes / denominator * numerator;
+        return true;
+    }
+    return false;
+}
+
+bool find_card(const char* text, size_t length, Card* card) {
+    for (const Card& known : kCards) {
+        if (strlen(known.name) == length && strncasecmp(known.name, text, length) == 0) {
+            *card = known;
+            return true;
+        }
+    }
+    return false;
+}
+
+Config invalid(const char* text, const char* why) {
+    Config result{};
+    result.status = Config::kInvalid;
+    snprintf(result.problem,
+             sizeof result.problem,
+             "fragtrace: FRAGTRACE_VIRTUAL_GPU=%.80s: %s; expected CARD[,count=N][,context=SIZE], "
+             "such as 24GiB or A100-80GB,count=2\n",
+             text,
+             why);
+    return result;
+}
+
+const char* parse_option(const char* text, size_t length, Config* result) {
+    if (length > 6 && memcmp(text, "count=", 6) == 0) {
+        int count = 0;
+        for (size_t i = 6; i < length; ++i) {
+            if (text[i] < '0' || text[i] > '9' || count > kMaxDevices) return "count is no number";
+            count = count * 10 + (text[i] - '0');
+        }
+        if (count < 1 || count > kMaxDevices) return "count must be 1 to 8";
+        result->device_count = count;
+        return nullptr;
+    }
+    if (length > 8 && memcmp(text, "context=", 8) == 0) {
+        if (!parse_size(text + 8, length - 8, &result->card.context_bytes)) {
+            return "context is no size";
+        }
+        return nullptr;
+    }
+    return "unknown option";
+}
+
+// As the real driver reads it: ordinals in the order given, up to the first that does not exist.
+void apply_visible_devices(const char* visible, Config* result) {
+    int const present = result->device_count;
+    for (int i = 0; i < present; ++i) result->physical_index[i] = i;
+    if (visible == nullptr) return;
+    int count = 0;
+    const char* at = visible;
+    while (*at != '\0' && count < present) {
+        char* end = nullptr;
+        long const index = strtol(at, &end, 10);
+        if (end == at || index < 0 || index >= present) break;
+        result->physical_index[count++] = static_cast<int>(index);
+        at = *end == ',' ? end + 1 : end;
+        if (*end != ',' && *end != '\0') break;
+    }
+    result->device_count = count;
+}
+
+pthread_once_t g_once = PTHREAD_ONCE_INIT;
+Config g_config;
+
+void load() {
+    g_config = parse_config(getenv("FRAGTRACE_VIRTUAL_GPU"), getenv("CUDA_VISIBLE_DEVICES"));
+    const char* debug = getenv("FRAGTRACE_VIRTUAL_GPU_DEBUG");
+    g_config.debug = debug != nullptr && debug[0] != '\0' && strcmp(debug, "0") != 0;
+}
+
+}  // namespace
+
+Config parse_config(const char* text, const char* visible_devices) {
+    Config result{};
+    if (text == nullptr) return result;
+    size_t length = strcspn(text, ",");
+    if (!find_card(text, length, &result.card)) {
+        result.card = kPlainCard;
+        if (!parse_size(text, length, &result.card.total_bytes)) {
+            return invalid(text, "neither a size nor a card that is known");
+        }
+        snprintf(result.card.name, sizeof result.card.name, "%.*s", static_cast<int>(length), text);
+    }
+    result.device_count = 1;
+    for (const char* at = text + length; *at == ',';) {
+        ++at;
+        length = strcspn(at, ",");
+        const char* problem = parse_option(at, length, &result);
+        if (problem != nullptr) return invalid(text, problem);
+        at += length;
+    }
+    if (result.card.total_bytes == 0 || result.card.total_bytes > kMaxCardBytes) {
+        return invalid(text, "the card must have more than nothing and at most 1 TiB");
+    }
+    if (result.card.context_bytes > result.card.total_bytes) {
+        return invalid(text, "the context does not fit on the card");
+    }
+    result.status = Config::kValid;
+    apply_visible_devices(visible_devices, &result);
+    return result;
+}
+
+const Config& config() {
+    pthread_once(&g_once, load);
+    return g_config;
+}
+
+void device_name(const Config& from, char* out, int out_bytes) {
+    snprintf(out, static_cast<size_t>(out_bytes), "fragtrace virtual GPU (%s)", from.card.name);
+}
+
+void device_uuid(int physical_index, unsigned char out[16]) {
+    memcpy(out, "fragtrace-vgpu-", 15);
+    out[15] = static_cast<unsigned char>('0' + physical_index);
+}
+
+}  // namespace fragtrace::vgpu

@@ -1,0 +1,82 @@
+// Graphs and the capture of streams into them: structures shared by streams_events.cpp and
+// graphs.cpp. All of it under the state lock.
+#pragma once
+
+#include "driver/state.h"
+
+namespace fragtrace::vgpu {
+
+struct GraphNode;
+
+// A set of nodes that later work depends on.
+struct NodeSet {
+    GraphNode** nodes;
+    int count;
+};
+
+void clear(NodeSet* set);
+bool add(NodeSet* set, GraphNode* node);          // once each
+bool copy(NodeSet* to, const NodeSet& from);      // adds all of from
+
+struct UserObject {
+    static constexpr Kind kKind = Kind::kUserObject;
+    Object object;
+    CUhostFn destroy;
+    void* data;
+    unsigned references;
+};
+
+struct UserReference {
+    UserObject* object;
+    unsigned count;
+    UserReference* next;
+};
+
+struct Graph {
+    static constexpr Kind kKind = Kind::kGraph;
+    Object object;
+    uint64_t id;
+    GraphNode* first;
+    GraphNode* last;
+    int count;
+    UserReference* users;
+};
+
+struct GraphNode {
+    static constexpr Kind kKind = Kind::kGraphNode;
+    Object object;
+    CUgraphNodeType type;
+    Graph* graph;
+    GraphNode* next;
+    NodeSet dependencies;
+    CUhostFn host_function;
+    void* host_data;
+};
+
+GraphNode* append_node(Graph* graph, CUgraphNodeType type, const NodeSet& dependencies);
+Graph* new_graph();
+
+struct Capture {
+    Graph* graph;  // null: not capturing
+    uint64_t id;
+    bool origin;   // this stream began it
+    CUstreamCaptureMode mode;
+    NodeSet leaves;
+};
+
+struct Stream {
+    static constexpr Kind kKind = Kind::kStream;
+    Object object;
+    uint64_t id;
+    int device;
+    unsigned flags;
+    int priority;
+    Context* context;
+    Capture capture;
+    Stream* next;  // all streams, so that the end of a capture reaches those that joined it
+};
+
+// The node a piece of captured work became, or null if the stream is not capturing.
+GraphNode* capture_node(CUstream stream, CUgraphNodeType type);
+
+}  // namespace fragtrace::vgpu

@@ -1,0 +1,225 @@
+// Linear device memory: pages of 2 MiB, small requests carved from shared pages, the lowest address
+// that fits. Nothing is behind the addresses. The sizes 1 MiB, 2 MiB and 512 B are a guess, not
+// measured on hardware.
+#include <sys/mman.h>
+
+#include "driver/state.h"
+
+namespace fragtrace::vgpu {
+namespace {
+
+uint64_t base_of(int device) { return kDeviceBase + uint64_t(device) * kDeviceStride; }
+
+uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+int device_of(uint64_t address) {
+    if (address < kDeviceBase || address >= kDeviceBase + kMaxDevices * kDeviceStride) return -1;
+    return int((address - kDeviceBase) / kDeviceStride);
+}
+
+// Keeps the host's own mappings out of the device's range. Failing (a limit on address space) only
+// loses that protection.
+void reserve_range(int device) {
+    static bool reserved[kMaxDevices];
+    if (reserved[device]) return;
+    reserved[device] = true;
+    (void)mmap(reinterpret_cast<void*>(base_of(device)),
+               kDeviceStride,
+               PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+               -1,
+               0);
+}
+
+void account_pool(Pool* pool, int64_t reserved, int64_t used) {
+    if (pool == nullptr) return;
+    pool->reserved += uint64_t(reserved);
+    pool->used += uint64_t(used);
+    if (pool->reserved > pool->reserved_high) pool->reserved_high = pool->reserved;
+    if (pool->used > pool->used_high) pool->used_high = pool->used;
+}
+
+Region* add_region(int device, uint64_t size, Pool* pool) {
+    Device& on = g_devices[device];
+    if (size > on.total_bytes || !take_bytes(on, size)) return nullptr;
+    reserve_range(device);
+    uint64_t const start =
+        on.regions.first_fit(base_of(device), base_of(device) + kDeviceStride, size, kPageBytes);
+    Region region{start, size, size, nullptr, pool};
+    Region* added = start != 0 ? on.regions.insert(region) : nullptr;
+    if (added == nullptr) {
+        give_bytes(on, size);
+        return nullptr;
+    }
+    account_pool(pool, int64_t(size), 0);
+    return added;
+}
+
+void drop_region(int device, Region* region) {
+    account_pool(region->pool, -int64_t(region->size), 0);
+    give_bytes(g_devices[device], region->size);
+    free(region->slab);
+    g_devices[device].regions.erase(region);
+}
+
+bool unit_taken(const Slab& slab, int unit) {
+    return (slab.taken[unit / 64] >> (unit % 64) & 1) != 0;
+}
+
+void mark_units(Slab* slab, int first, int count, bool taken) {
+    for (int unit = first; unit < first + count; ++unit) {
+        uint64_t const bit = uint64_t{1} << (unit % 64);
+        if (taken) {
+            slab->taken[unit / 64] |= bit;
+        } else {
+            slab->taken[unit / 64] &= ~bit;
+        }
+    }
+    slab->units_free += taken ? -count : count;
+}
+
+int find_units(const Slab& slab, int count) {
+    if (slab.units_free < count) return -1;
+    int run = 0;
+    for (int unit = 0; unit < Slab::kUnits; ++unit) {
+        run = unit_taken(slab, unit) ? 0 : run + 1;
+        if (run == count) return unit - count + 1;
+    }
+    return -1;
+}
+
+uint64_t carve(Region* region, int first, uint64_t bytes, int units) {
+    mark_units(region->slab, first, units, true);
+    region->slab->units_at[first] = uint16_t(units);
+    region->slab->bytes_at[first] = uint32_t(bytes);
+    account_pool(region->pool, 0, int64_t(uint64_t(units) * kUnitBytes));
+    return region->start + uint64_t(first) * kUnitBytes;
+}
+
+CUresult allocate_small(int device, uint64_t bytes, Pool* pool, CUdeviceptr* address) {
+    int const units = int((bytes + kUnitBytes - 1) / kUnitBytes);
+    for (Region& region : g_devices[device].regions) {
+        if (region.slab == nullptr || region.pool != pool) continue;
+        int const first = find_units(*region.slab, units);
+        if (first < 0) continue;
+        *address = carve(&region, first, bytes, units);
+        return CUDA_SUCCESS;
+    }
+    Slab* slab = static_cast<Slab*>(calloc(1, sizeof(Slab)));
+    if (slab == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    Region* region = add_region(device, kPageBytes, pool);
+    if (region == nullptr) {
+        free(slab);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    slab->units_free = Slab::kUnits;
+    region->slab = slab;
+    *address = carve(region, 0, bytes, units);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult allocate_device(int device, uint64_t bytes, Pool* pool, CUdeviceptr* address) {
+    if (bytes <= kSmallLimitBytes) return allocate_small(device, bytes, pool, address);
+    if (bytes > kMaxCardBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    Region* region = add_region(device, round_up(bytes, kPageBytes), pool);
+    if (region == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    region->requested = bytes;
+    account_pool(pool, 0, int64_t(region->size));
+    *address = region->start;
+    return CUDA_SUCCESS;
+}
+
+CUresult free_device(CUdeviceptr address) {
+    int const device = device_of(address);
+    if (device < 0) return CUDA_ERROR_INVALID_VALUE;
+    Region* region = g_devices[device].regions.find(address);
+    if (region == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (region->slab == nullptr) {
+        if (region->start != address) return CUDA_ERROR_INVALID_VALUE;
+        account_pool(region->pool, 0, -int64_t(region->size));
+        drop_region(device, region);
+        return CUDA_SUCCESS;
+    }
+    int const unit = int((address - region->start) / kUnitBytes);
+    int const units = region->slab->units_at[unit];
+    if (address % kUnitBytes != 0 || units == 0) return CUDA_ERROR_INVALID_VALUE;
+    region->slab->units_at[unit] = 0;
+    mark_units(region->slab, unit, units, false);
+    account_pool(region->pool, 0, -int64_t(uint64_t(units) * kUnitBytes));
+    if (region->slab->units_free == Slab::kUnits) drop_region(device, region);
+    return CUDA_SUCCESS;
+}
+
+void free_all_of(int device) {
+    SortedArray<Region>& regions = g_devices[device].regions;
+    while (regions.count() > 0) {
+        Region* last = &regions[regions.count() - 1];
+        if (last->pool != nullptr) last->pool->used = 0;
+        drop_region(device, last);
+    }
+}
+
+bool find_device_memory(uint64_t address, MemoryInfo* info) {
+    int const device = device_of(address);
+    if (device < 0) return false;
+    Region* region = g_devices[device].regions.find(address);
+    if (region == nullptr) return false;
+    *info = {MemoryInfo::kDevice, region->start, region->requested, device, region->pool};
+    if (region->slab == nullptr) return address - region->start < region->requested;
+    for (int unit = int((address - region->start) / kUnitBytes); unit >= 0; --unit) {
+        uint64_t const start = region->start + uint64_t(unit) * kUnitBytes;
+        if (region->slab->units_at[unit] == 0) continue;
+        info->start = start;
+        info->size = region->slab->bytes_at[unit];
+        return address - start < info->size;
+    }
+    return false;
+}
+
+}  // namespace fragtrace::vgpu
+
+using namespace fragtrace::vgpu;
+
+CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+    FT_ENTER();
+    Context* context = nullptr;
+    FT_TRY(require_context(&context));
+    if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    return allocate_device(context->device, bytes, nullptr, address);
+}
+
+CUresult cuMemAllocPitch_v2(
+    CUdeviceptr* address, size_t* pitch, size_t width, size_t height, unsigned element_bytes) {
+    FT_ENTER();
+    Context* context = nullptr;
+    FT_TRY(require_context(&context));
+    bool const known_element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
+    if (address == nullptr || pitch == nullptr || width == 0 || height == 0 || !known_element ||
+        width > kMaxCardBytes || height > kMaxCardBytes / round_up(width, kUnitBytes)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    uint64_t const row_bytes = round_up(width, kUnitBytes);
+    FT_TRY(allocate_device(context->device, row_bytes * height, nullptr, address));
+    *pitch = row_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetInfo_v2(size_t* free_out, size_t* total_out) {
+    FT_ENTER();
+    Context* context = nullptr;
+    FT_TRY(require_context(&context));
+    if (free_out != nullptr) *free_out = free_bytes(g_devices[context->device]);
+    if (total_out != nullptr) *total_out = g_devices[context->device].total_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
+    FT_ENTER();
+    MemoryInfo info{};
+    if (!find_memory(address, &info)) return CUDA_ERROR_NOT_FOUND;
+    if (base != nullptr) *base = info.start;
+    if (size != nullptr) *size = info.size;
+    return CUDA_SUCCESS;
+}

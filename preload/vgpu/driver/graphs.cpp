@@ -1,0 +1,380 @@
+// Graphs: nodes with dependencies, enough to be captured, inspected, instantiated and launched.
+// A launch runs host nodes and otherwise counts as a kernel.
+#include "driver/capture.h"
+
+namespace fragtrace::vgpu {
+
+void clear(NodeSet* set) {
+    free(set->nodes);
+    *set = NodeSet{};
+}
+
+bool add(NodeSet* set, GraphNode* node) {
+    if (node == nullptr) return true;
+    for (int i = 0; i < set->count; ++i) {
+        if (set->nodes[i] == node) return true;
+    }
+    void* grown = realloc(static_cast<void*>(set->nodes), sizeof(GraphNode*) * size_t(set->count + 1));
+    if (grown == nullptr) return false;
+    set->nodes = static_cast<GraphNode**>(grown);
+    set->nodes[set->count++] = node;
+    return true;
+}
+
+bool copy(NodeSet* to, const NodeSet& from) {
+    for (int i = 0; i < from.count; ++i) {
+        if (!add(to, from.nodes[i])) return false;
+    }
+    return true;
+}
+
+Graph* new_graph() {
+    Graph* graph = make<Graph>();
+    if (graph != nullptr) graph->id = g_next_id++;
+    return graph;
+}
+
+GraphNode* append_node(Graph* graph, CUgraphNodeType type, const NodeSet& dependencies) {
+    GraphNode* node = make<GraphNode>();
+    if (node == nullptr || !copy(&node->dependencies, dependencies)) return nullptr;
+    node->type = type;
+    node->graph = graph;
+    if (graph->last != nullptr) {
+        graph->last->next = node;
+    } else {
+        graph->first = node;
+    }
+    graph->last = node;
+    ++graph->count;
+    return node;
+}
+
+namespace {
+
+// What a launch does is fixed when the graph is instantiated: the host functions, in order.
+struct HostCall {
+    CUhostFn function;
+    void* data;
+};
+
+struct GraphExec {
+    static constexpr Kind kKind = Kind::kGraphExec;
+    Object object;
+    uint64_t flags;
+    HostCall* calls;
+    int call_count;
+    UserReference* users;
+};
+
+bool retain(UserReference** list, UserObject* object, unsigned count) {
+    UserReference* reference = static_cast<UserReference*>(malloc(sizeof(UserReference)));
+    if (reference == nullptr) return false;
+    *reference = {object, count, *list};
+    *list = reference;
+    return true;
+}
+
+// Takes references away; the object goes with its last one. Its function runs with the lock held
+// by nobody: the caller hands over the callbacks to run.
+struct Callbacks {
+    HostCall calls[16];
+    int count = 0;
+
+    void release(UserObject* object, unsigned references) {
+        object->references -= references < object->references ? references : object->references;
+        if (object->references > 0) return;
+        if (count < 16) calls[count++] = {object->destroy, object->data};
+        destroy(object);
+    }
+
+    void release_all(UserReference** list) {
+        while (*list != nullptr) {
+            UserReference* reference = *list;
+            *list = reference->next;
+            release(reference->object, reference->count);
+            free(reference);
+        }
+    }
+
+    void run() {
+        for (int i = 0; i < count; ++i) calls[i].function(calls[i].data);
+    }
+};
+
+void destroy_nodes(Graph* graph) {
+    while (graph->first != nullptr) {
+        GraphNode* node = graph->first;
+        graph->first = node->next;
+        clear(&node->dependencies);
+        destroy(node);
+    }
+    graph->last = nullptr;
+    graph->count = 0;
+}
+
+CUresult instantiate(CUgraphExec* out, Graph* graph, uint64_t flags) {
+    if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    GraphExec* exec = make<GraphExec>();
+    if (exec == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    exec->flags = flags;
+    exec->calls = static_cast<HostCall*>(calloc(size_t(graph->count) + 1, sizeof(HostCall)));
+    if (exec->calls == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (GraphNode* node = graph->first; node != nullptr; node = node->next) {
+        if (node->host_function == nullptr) continue;
+        exec->calls[exec->call_count++] = {node->host_function, node->host_data};
+    }
+    for (UserReference* user = graph->users; user != nullptr; user = user->next) {
+        user->object->references += 1;
+        if (!retain(&exec->users, user->object, 1)) return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *out = reinterpret_cast<CUgraphExec>(exec);
+    return CUDA_SUCCESS;
+}
+
+CUresult add_node(CUgraphNode* out,
+                  CUgraph handle,
+                  const CUgraphNode* dependencies,
+                  size_t count,
+                  CUgraphNodeType type) {
+    Graph* graph = as<Graph>(handle);
+    if (out == nullptr || graph == nullptr || (dependencies == nullptr && count > 0)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    NodeSet set{};
+    for (size_t i = 0; i < count; ++i) add(&set, as<GraphNode>(dependencies[i]));
+    GraphNode* node = append_node(graph, type, set);
+    clear(&set);
+    *out = reinterpret_cast<CUgraphNode>(node);
+    return node != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+}  // namespace
+}  // namespace fragtrace::vgpu
+
+using namespace fragtrace::vgpu;
+
+CUresult cuGraphCreate(CUgraph* out, unsigned) {
+    FT_ENTER();
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *out = reinterpret_cast<CUgraph>(new_graph());
+    return *out != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuGraphDestroy(CUgraph handle) {
+    Callbacks callbacks;
+    {
+        FT_ENTER();
+        Graph* graph = as<Graph>(handle);
+        if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+        destroy_nodes(graph);
+        callbacks.release_all(&graph->users);
+        destroy(graph);
+    }
+    callbacks.run();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long flags) {
+    FT_ENTER();
+    return instantiate(out, as<Graph>(graph), flags);
+}
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec* out,
+                                      CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
+    FT_ENTER();
+    if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    parameters->hErrNode_out = nullptr;
+    parameters->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+    return instantiate(out, as<Graph>(graph), parameters->flags);
+}
+
+CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
+    FT_ENTER();
+    GraphExec* exec = as<GraphExec>(handle);
+    if (exec == nullptr || flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *flags = exec->flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec handle) {
+    Callbacks callbacks;
+    {
+        FT_ENTER();
+        GraphExec* exec = as<GraphExec>(handle);
+        if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+        free(exec->calls);
+        callbacks.release_all(&exec->users);
+        destroy(exec);
+    }
+    callbacks.run();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphUpload(CUgraphExec handle, CUstream) {
+    FT_ENTER();
+    return as<GraphExec>(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
+    GraphExec* exec = nullptr;
+    {
+        FT_ENTER();
+        exec = as<GraphExec>(handle);
+        if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+        note_kernel();
+        captured(stream, CU_GRAPH_NODE_TYPE_KERNEL);
+    }
+    for (int i = 0; i < exec->call_count; ++i) exec->calls[i].function(exec->calls[i].data);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecUpdate_v2(CUgraphExec exec,
+                              CUgraph graph,
+                              CUgraphExecUpdateResultInfo* result) {
+    FT_ENTER();
+    if (as<GraphExec>(exec) == nullptr || as<Graph>(graph) == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (result != nullptr) *result = {};
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
+    FT_ENTER();
+    Graph* graph = as<Graph>(handle);
+    if (graph == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (nodes == nullptr) {
+        *count = size_t(graph->count);
+        return CUDA_SUCCESS;
+    }
+    size_t written = 0;
+    for (GraphNode* at = graph->first; at != nullptr && written < *count; at = at->next) {
+        nodes[written++] = reinterpret_cast<CUgraphNode>(at);
+    }
+    for (size_t i = written; i < *count; ++i) nodes[i] = nullptr;
+    *count = written;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
+    FT_ENTER();
+    GraphNode* node = as<GraphNode>(handle);
+    if (node == nullptr || type == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *type = node->type;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode handle,
+                                       CUgraphNode* dependencies,
+                                       CUgraphEdgeData* edges,
+                                       size_t* count) {
+    FT_ENTER();
+    GraphNode* node = as<GraphNode>(handle);
+    if (node == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    size_t const present = size_t(node->dependencies.count);
+    if (dependencies == nullptr) {
+        *count = present;
+        return CUDA_SUCCESS;
+    }
+    size_t const wanted = *count < present ? *count : present;
+    for (size_t i = 0; i < wanted; ++i) {
+        dependencies[i] = reinterpret_cast<CUgraphNode>(node->dependencies.nodes[i]);
+        if (edges != nullptr) edges[i] = {};
+    }
+    for (size_t i = wanted; i < *count; ++i) dependencies[i] = nullptr;
+    *count = wanted;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddEmptyNode(
+    CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count) {
+    FT_ENTER();
+    return add_node(out, graph, dependencies, count, CU_GRAPH_NODE_TYPE_EMPTY);
+}
+
+CUresult cuGraphAddKernelNode_v2(CUgraphNode* out,
+                                 CUgraph graph,
+                                 const CUgraphNode* dependencies,
+                                 size_t count,
+                                 const CUDA_KERNEL_NODE_PARAMS*) {
+    FT_ENTER();
+    return add_node(out, graph, dependencies, count, CU_GRAPH_NODE_TYPE_KERNEL);
+}
+
+// A conditional node gets the body graphs it asks for; none of them ever runs.
+CUresult cuGraphAddNode_v2(CUgraphNode* out,
+                           CUgraph graph,
+                           const CUgraphNode* dependencies,
+                           const CUgraphEdgeData*,
+                           size_t count,
+                           CUgraphNodeParams* parameters) {
+    FT_ENTER();
+    if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    FT_TRY(add_node(out, graph, dependencies, count, parameters->type));
+    if (parameters->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+        unsigned const bodies = parameters->conditional.size;
+        CUgraph* list = static_cast<CUgraph*>(calloc(bodies + 1, sizeof(CUgraph)));
+        if (list == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+        for (unsigned i = 0; i < bodies; ++i) list[i] = reinterpret_cast<CUgraph>(new_graph());
+        parameters->conditional.phGraph_out = list;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphConditionalHandleCreate(
+    CUgraphConditionalHandle* out, CUgraph graph, CUcontext, unsigned, unsigned) {
+    FT_ENTER();
+    if (out == nullptr || as<Graph>(graph) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *out = g_next_id++;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDebugDotPrint(CUgraph graph, const char*, unsigned) {
+    FT_ENTER();
+    return as<Graph>(graph) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuUserObjectCreate(
+    CUuserObject* out, void* data, CUhostFn destroy_function, unsigned references, unsigned) {
+    FT_ENTER();
+    if (out == nullptr || destroy_function == nullptr || references == 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    UserObject* object = make<UserObject>();
+    if (object == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    object->destroy = destroy_function;
+    object->data = data;
+    object->references = references;
+    *out = reinterpret_cast<CUuserObject>(object);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectRetain(CUuserObject handle, unsigned count) {
+    FT_ENTER();
+    UserObject* object = as<UserObject>(handle);
+    if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    object->references += count;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuUserObjectRelease(CUuserObject handle, unsigned count) {
+    Callbacks callbacks;
+    {
+        FT_ENTER();
+        UserObject* object = as<UserObject>(handle);
+        if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
+        callbacks.release(object, count);
+    }
+    callbacks.run();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphRetainUserObject(CUgraph handle, CUuserObject user, unsigned count, unsigned flags) {
+    FT_ENTER();
+    Graph* graph = as<Graph>(handle);
+    UserObject* object = as<UserObject>(user);
+    if (graph == nullptr || object == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) object->references += count;
+    return retain(&graph->users, object, count) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}

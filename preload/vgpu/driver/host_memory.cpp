@@ -1,0 +1,165 @@
+// Page-locked and managed host memory: real memory at fixed addresses, so that a trace repeats.
+// Also cuMemFree, which takes device and managed addresses alike.
+#include <sys/mman.h>
+
+#include <initializer_list>
+
+#include "driver/state.h"
+
+namespace fragtrace::vgpu {
+namespace {
+
+constexpr uint64_t kHostPageBytes = 4096;
+
+struct HostRange {
+    uint64_t start;
+    uint64_t size;
+    uint64_t requested;
+    unsigned flags;
+    MemoryInfo::Type type;
+    int device;
+};
+
+SortedArray<HostRange> g_host;        // ours, page-locked
+SortedArray<HostRange> g_managed;     // ours, managed
+SortedArray<HostRange> g_registered;  // the program's own
+
+CUresult map_host(
+    SortedArray<HostRange>* ranges, uint64_t base, uint64_t bytes, HostRange range, void** out) {
+    if (bytes == 0 || bytes > kRegionBytes) return CUDA_ERROR_INVALID_VALUE;
+    range.size = (bytes + kHostPageBytes - 1) / kHostPageBytes * kHostPageBytes;
+    range.requested = bytes;
+    range.start = ranges->first_fit(base, base + kRegionBytes, range.size, kHostPageBytes);
+    if (range.start == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    void* got = mmap(reinterpret_cast<void*>(range.start),
+                     range.size,
+                     PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                     -1,
+                     0);
+    if (got == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (ranges->insert(range) == nullptr) {
+        munmap(got, range.size);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *out = got;
+    return CUDA_SUCCESS;
+}
+
+CUresult unmap_host(SortedArray<HostRange>* ranges, uint64_t address) {
+    HostRange* range = ranges->find_start(address);
+    if (range == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    munmap(reinterpret_cast<void*>(range->start), range->size);
+    ranges->erase(range);
+    return CUDA_SUCCESS;
+}
+
+HostRange* find_range(uint64_t address) {
+    for (SortedArray<HostRange>* ranges : {&g_host, &g_managed, &g_registered}) {
+        HostRange* found = ranges->find(address);
+        if (found != nullptr) return found;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+bool find_host_memory(uint64_t address, MemoryInfo* info) {
+    HostRange* range = find_range(address);
+    if (range == nullptr) return false;
+    *info = {range->type, range->start, range->requested, range->device, nullptr};
+    return true;
+}
+
+}  // namespace fragtrace::vgpu
+
+using namespace fragtrace::vgpu;
+
+CUresult cuMemFree_v2(CUdeviceptr address) {
+    FT_ENTER();
+    if (address == 0) return CUDA_SUCCESS;
+    if (address >= kManagedBase && address < kHostBase) return unmap_host(&g_managed, address);
+    return free_device(address);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
+    FT_ENTER();
+    Context* context = nullptr;
+    FT_TRY(require_context(&context));
+    if (address == nullptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    void* mapped = nullptr;
+    FT_TRY(map_host(&g_managed,
+                    kManagedBase,
+                    bytes,
+                    {0, 0, 0, flags, MemoryInfo::kManaged, context->device},
+                    &mapped));
+    *address = reinterpret_cast<CUdeviceptr>(mapped);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
+    FT_ENTER();
+    Context* context = nullptr;
+    FT_TRY(require_context(&context));
+    if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return map_host(
+        &g_host, kHostBase, bytes, {0, 0, 0, flags, MemoryInfo::kHost, context->device}, pointer);
+}
+
+CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) { return cuMemHostAlloc(pointer, bytes, 0); }
+
+CUresult cuMemFreeHost(void* pointer) {
+    FT_ENTER();
+    if (pointer == nullptr) return CUDA_SUCCESS;
+    return unmap_host(&g_host, reinterpret_cast<uint64_t>(pointer));
+}
+
+CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
+    FT_ENTER();
+    Context* context = nullptr;
+    FT_TRY(require_context(&context));
+    if (pointer == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t const start = reinterpret_cast<uint64_t>(pointer);
+    if (find_range(start) != nullptr) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    HostRange const range{
+        start, bytes, bytes, flags, MemoryInfo::kRegistered, context->device};
+    return g_registered.insert(range) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemHostUnregister(void* pointer) {
+    FT_ENTER();
+    HostRange* range = g_registered.find_start(reinterpret_cast<uint64_t>(pointer));
+    if (range == nullptr) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    g_registered.erase(range);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* pointer, unsigned) {
+    FT_ENTER();
+    if (address == nullptr || find_range(reinterpret_cast<uint64_t>(pointer)) == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *address = reinterpret_cast<CUdeviceptr>(pointer);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
+    FT_ENTER();
+    HostRange* range = find_range(reinterpret_cast<uint64_t>(pointer));
+    if (flags == nullptr || range == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *flags = range->flags;
+    return CUDA_SUCCESS;
+}
+
+// Hints about where managed memory should live change nothing here.
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) {
+    FT_ENTER();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAdvise_v2(CUdeviceptr, size_t, CUmem_advise, CUmemLocation) {
+    FT_ENTER();
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,112 @@
+// The lock, the devices and the objects behind handles. Objects live at a fixed address, taken in
+// order, so that handles repeat between runs as device addresses do.
+#include "driver/state.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <initializer_list>
+
+namespace fragtrace::vgpu {
+
+Device g_devices[kMaxDevices];
+uint64_t g_next_id = 1;
+
+namespace {
+
+pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+constexpr size_t kSlotBytes = 64;
+constexpr size_t kArenaBytes = size_t{1} << 30;
+constexpr int kClasses = 8;  // objects of up to 8 * 64 bytes; there are no larger ones
+char* g_arena;
+size_t g_arena_used;
+void* g_free_slots[kClasses];
+
+size_t class_of(size_t bytes) { return (bytes + kSlotBytes - 1) / kSlotBytes; }
+
+bool open_arena() {
+    if (g_arena != nullptr) return true;
+    for (void* wanted : {reinterpret_cast<void*>(kHandleBase), static_cast<void*>(nullptr)}) {
+        void* got = mmap(wanted,
+                         kArenaBytes,
+                         PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+                             (wanted != nullptr ? MAP_FIXED_NOREPLACE : 0),
+                         -1,
+                         0);
+        if (got != MAP_FAILED) {
+            g_arena = static_cast<char*>(got);
+            return true;
+        }
+    }
+    return false;
+}
+
+// A child made by fork must not inherit the lock held by a thread that it does not have.
+void lock_for_fork() { pthread_mutex_lock(&g_mutex); }
+void unlock_after_fork() { pthread_mutex_unlock(&g_mutex); }
+
+}  // namespace
+
+StateLock::StateLock() { pthread_mutex_lock(&g_mutex); }
+StateLock::~StateLock() { pthread_mutex_unlock(&g_mutex); }
+
+void* new_object(Kind kind, size_t bytes) {
+    size_t const size_class = class_of(bytes);
+    if (size_class > kClasses || !open_arena()) return nullptr;
+    void* slot = g_free_slots[size_class - 1];
+    if (slot != nullptr) {
+        memcpy(&g_free_slots[size_class - 1], static_cast<char*>(slot) + 8, sizeof(void*));
+    } else {
+        if (g_arena_used + size_class * kSlotBytes > kArenaBytes) return nullptr;
+        if (g_arena_used == 0) {
+            pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
+        }
+        slot = g_arena + g_arena_used;
+        g_arena_used += size_class * kSlotBytes;
+    }
+    memset(slot, 0, size_class * kSlotBytes);
+    static_cast<Object*>(slot)->kind = kind;
+    return slot;
+}
+
+void delete_object(void* object, size_t bytes) {
+    size_t const size_class = class_of(bytes);
+    static_cast<Object*>(object)->kind = Kind::kFree;
+    memcpy(static_cast<char*>(object) + 8, &g_free_slots[size_class - 1], sizeof(void*));
+    g_free_slots[size_class - 1] = object;
+}
+
+bool is_object(const void* handle, Kind kind) {
+    const char* at = static_cast<const char*>(handle);
+    if (g_arena == nullptr || at < g_arena || at >= g_arena + g_arena_used) return false;
+    if (static_cast<size_t>(at - g_arena) % kSlotBytes != 0) return false;
+    return static_cast<const Object*>(handle)->kind == kind;
+}
+
+uint64_t free_bytes(const Device& device) {
+    return device.used_bytes < device.total_bytes ? device.total_bytes - device.used_bytes : 0;
+}
+
+bool take_bytes(Device& device, uint64_t bytes) {
+    if (bytes > free_bytes(device)) return false;
+    device.used_bytes += bytes;
+    return true;
+}
+
+void give_bytes(Device& device, uint64_t bytes) { device.used_bytes -= bytes; }
+
+bool find_memory(uint64_t address, MemoryInfo* info) {
+    return find_device_memory(address, info) || find_mapped_memory(address, info) ||
+           find_host_memory(address, info);
+}
+
+bool host_can_read(uint64_t address) {
+    bool const device = address >= kDeviceBase && address < kManagedBase;
+    bool const statics = address >= kStaticsBase && address < kStaticsBase + kRegionBytes;
+    bool const reserved = address >= kReservedBase && address < kReservedBase + kReservedBytes;
+    return !device && !statics && !reserved;
+}
+
+}  // namespace fragtrace::vgpu

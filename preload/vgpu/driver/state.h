@@ -1,0 +1,186 @@
+// What the files of the virtual driver share: the header with default visibility, the one lock, the
+// devices, handles, and the address map. Every exported function takes the lock itself; functions
+// declared here expect it to be held unless they say otherwise.
+#pragma once
+
+#pragma GCC visibility push(default)
+#include <cuda.h>
+#pragma GCC visibility pop
+
+#include <cstdint>
+
+#include "common/config.h"
+#include "common/stub.h"
+#include "driver/sorted_array.h"
+
+namespace fragtrace::vgpu {
+
+constexpr uint64_t kPageBytes = uint64_t{2} << 20;      // granularity of device memory
+constexpr uint64_t kUnitBytes = 512;                    // granularity of small allocations
+constexpr uint64_t kSmallLimitBytes = uint64_t{1} << 20;  // up to here: carved from a shared page
+
+// The address map: fixed, so that two runs of a program see the same addresses.
+constexpr uint64_t kDeviceBase = 0x200000000000;        // linear memory, kDeviceStride per device
+constexpr uint64_t kDeviceStride = uint64_t{1} << 41;
+constexpr uint64_t kManagedBase = 0x300000000000;       // backed by real host memory
+constexpr uint64_t kHostBase = 0x340000000000;          // page-locked host memory, real too
+constexpr uint64_t kStaticsBase = 0x380000000000;       // variables of modules
+constexpr uint64_t kHandleBase = 0x3c0000000000;        // objects behind opaque handles
+constexpr uint64_t kReservedBase = 0x400000000000;      // cuMemAddressReserve
+constexpr uint64_t kRegionBytes = uint64_t{1} << 42;
+constexpr uint64_t kReservedBytes = uint64_t{1} << 44;
+
+class StateLock {
+  public:
+    StateLock();
+    ~StateLock();
+    StateLock(const StateLock&) = delete;
+    StateLock& operator=(const StateLock&) = delete;
+};
+
+// Objects behind handles start with their kind, so a wrong or stale handle is refused.
+enum class Kind : uint32_t {
+    kFree = 0,
+    kContext = 0x66740001,
+    kStream,
+    kEvent,
+    kModule,
+    kFunction,
+    kGraph,
+    kGraphNode,
+    kGraphExec,
+    kPool,
+    kPhysical,
+    kArray,
+    kUserObject,
+    kLink,
+};
+
+struct Object {
+    Kind kind;
+};
+
+void* new_object(Kind kind, size_t bytes);  // zeroed; null if memory is out
+void delete_object(void* object, size_t bytes);
+bool is_object(const void* handle, Kind kind);  // any bit pattern is fine as a handle
+
+template <typename T>
+T* make() {
+    return static_cast<T*>(new_object(T::kKind, sizeof(T)));
+}
+
+template <typename T>
+void destroy(T* object) {
+    delete_object(object, sizeof(T));
+}
+
+// A handle as its object, or null if it is none of that kind.
+template <typename T, typename Handle>
+T* as(Handle handle) {
+    return is_object(reinterpret_cast<const void*>(handle), T::kKind)
+               ? reinterpret_cast<T*>(handle)
+               : nullptr;
+}
+
+struct Context {
+    static constexpr Kind kKind = Kind::kContext;
+    Object object;
+    int device;
+    unsigned flags;
+    bool primary;
+    uint64_t id;
+};
+
+struct Pool {
+    static constexpr Kind kKind = Kind::kPool;
+    Object object;
+    int device;
+    bool built_in;
+    uint64_t release_threshold;
+    uint64_t reserved, reserved_high, used, used_high;
+    int reuse[3];
+};
+
+// 2 MiB of small allocations, in units of 512 bytes.
+struct Slab {
+    static constexpr int kUnits = int(kPageBytes / kUnitBytes);
+    uint16_t units_at[kUnits];   // allocation that starts here: its length in units, else 0
+    uint32_t bytes_at[kUnits];   // the size asked for
+    uint64_t taken[kUnits / 64];
+    int units_free;
+};
+
+struct Region {
+    uint64_t start;
+    uint64_t size;       // whole pages
+    uint64_t requested;  // the size asked for
+    Slab* slab;          // or null
+    Pool* pool;          // or null
+};
+
+struct Device {
+    uint64_t total_bytes;
+    uint64_t used_bytes;  // contexts, pages, physical allocations
+    int contexts;
+    int primary_retains;
+    unsigned primary_flags;
+    Context* primary;
+    SortedArray<Region> regions;
+    Pool* default_pool;
+    Pool* current_pool;
+    Pool* graph_pool;
+};
+
+extern Device g_devices[kMaxDevices];
+extern uint64_t g_next_id;  // contexts, streams, graphs, captures
+
+bool initialised();
+int device_count();
+CUresult require_context(Context** context);  // the calling thread's current one
+CUresult require_initialised();
+bool valid_device(int device);
+
+uint64_t free_bytes(const Device& device);
+bool take_bytes(Device& device, uint64_t bytes);
+void give_bytes(Device& device, uint64_t bytes);
+
+// device_memory.cpp
+CUresult allocate_device(int device, uint64_t bytes, Pool* pool, CUdeviceptr* address);
+CUresult free_device(CUdeviceptr address);
+void free_all_of(int device);
+
+struct MemoryInfo {
+    enum Type { kDevice, kManaged, kHost, kRegistered, kMapped } type;
+    uint64_t start;
+    uint64_t size;
+    int device;
+    Pool* pool;
+};
+
+bool find_memory(uint64_t address, MemoryInfo* info);          // any kind
+bool find_device_memory(uint64_t address, MemoryInfo* info);   // device_memory.cpp
+bool find_host_memory(uint64_t address, MemoryInfo* info);     // host_memory.cpp
+bool find_mapped_memory(uint64_t address, MemoryInfo* info);   // virtual_memory.cpp
+bool host_can_read(uint64_t address);  // not an address of the virtual device
+
+// host_copies.cpp: what the host wrote to the device since the last kernel
+void note_kernel();
+void note_host_write(uint64_t address, const void* bytes, size_t size);
+void note_fill(uint64_t address, size_t size, uint32_t pattern, int pattern_bytes);
+void copy_memory(uint64_t to, uint64_t from, size_t size);
+
+// streams_events.cpp, graphs.cpp: true if the work was captured instead of done
+bool captured(CUstream stream, CUgraphNodeType type);
+
+}  // namespace fragtrace::vgpu
+
+#define FT_TRY(expression)                                          \
+    do {                                                            \
+        CUresult const ft_result = (expression);                    \
+        if (ft_result != CUDA_SUCCESS) return ft_result;            \
+    } while (false)
+
+// First lines of nearly every function.
+#define FT_ENTER()                    \
+    ::fragtrace::vgpu::StateLock ft_lock; \
+    FT_TRY(::fragtrace::vgpu::require_initialised())

@@ -1,0 +1,379 @@
+// Streams and events. Work is over when it is issued, so every query says "done". Events carry a
+// clock of their own, which advances by a fixed step per kernel: repeatable, and never zero between
+// two events, but no measure of anything.
+#include "driver/capture.h"
+
+namespace fragtrace::vgpu {
+namespace {
+
+constexpr uint64_t kKernelNs = 10000;
+constexpr uint64_t kEventNs = 1000;
+
+uint64_t g_clock_ns;
+Stream* g_streams;
+
+struct Event {
+    static constexpr Kind kKind = Kind::kEvent;
+    Object object;
+    unsigned flags;
+    bool recorded;
+    uint64_t time_ns;
+    uint64_t capture_id;
+    NodeSet capture_leaves;
+};
+
+bool is_default(CUstream stream) {
+    return reinterpret_cast<uintptr_t>(stream) <= 2;  // none, legacy, per-thread
+}
+
+CUresult require_stream(CUstream handle, Stream** stream) {
+    *stream = is_default(handle) ? nullptr : as<Stream>(handle);
+    if (*stream == nullptr && !is_default(handle)) return CUDA_ERROR_INVALID_HANDLE;
+    return CUDA_SUCCESS;
+}
+
+void stop_capturing(Stream* stream) {
+    clear(&stream->capture.leaves);
+    stream->capture = Capture{};
+}
+
+CUresult record(Event* event, CUstream handle) {
+    Stream* stream = nullptr;
+    FT_TRY(require_stream(handle, &stream));
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    clear(&event->capture_leaves);
+    event->capture_id = 0;
+    if (stream != nullptr && stream->capture.graph != nullptr) {
+        event->capture_id = stream->capture.id;
+        if (!copy(&event->capture_leaves, stream->capture.leaves)) return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    g_clock_ns += kEventNs;
+    event->time_ns = g_clock_ns;
+    event->recorded = true;
+    return CUDA_SUCCESS;
+}
+
+Stream* origin_of(uint64_t capture_id) {
+    for (Stream* at = g_streams; at != nullptr; at = at->next) {
+        if (at->capture.id == capture_id && at->capture.origin) return at;
+    }
+    return nullptr;
+}
+
+// Waiting for an event of a capture makes the waiting stream part of it.
+CUresult join_capture(Stream* stream, Event* event) {
+    Stream* origin = origin_of(event->capture_id);
+    if (origin == nullptr) return CUDA_SUCCESS;  // that capture is over
+    if (stream == nullptr) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    if (stream->capture.graph == nullptr) {
+        stream->capture.graph = origin->capture.graph;
+        stream->capture.id = origin->capture.id;
+        stream->capture.mode = origin->capture.mode;
+    }
+    if (stream->capture.id != event->capture_id) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    return copy(&stream->capture.leaves, event->capture_leaves) ? CUDA_SUCCESS
+                                                                : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult begin_capture(CUstream handle, CUstreamCaptureMode mode, Graph* graph) {
+    Stream* stream = nullptr;
+    FT_TRY(require_stream(handle, &stream));
+    if (stream == nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stream->capture.graph != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    if (graph == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    stream->capture = {graph, g_next_id++, true, mode, {}};
+    return CUDA_SUCCESS;
+}
+
+__thread CUstreamCaptureMode t_capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+}  // namespace
+
+GraphNode* capture_node(CUstream handle, CUgraphNodeType type) {
+    Stream* stream = is_default(handle) ? nullptr : as<Stream>(handle);
+    if (stream == nullptr || stream->capture.graph == nullptr) return nullptr;
+    GraphNode* node = append_node(stream->capture.graph, type, stream->capture.leaves);
+    if (node == nullptr) return nullptr;
+    clear(&stream->capture.leaves);
+    add(&stream->capture.leaves, node);
+    return node;
+}
+
+bool captured(CUstream stream, CUgraphNodeType type) {
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL) g_clock_ns += kKernelNs;
+    return capture_node(stream, type) != nullptr;
+}
+
+}  // namespace fragtrace::vgpu
+
+using namespace fragtrace::vgpu;
+
+CUresult cuStreamCreateWithPriority(CUstream* out, unsigned flags, int priority) {
+    FT_ENTER();
+    Context* context = nullptr;
+    FT_TRY(require_context(&context));
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Stream* stream = make<Stream>();
+    if (stream == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    stream->id = g_next_id++;
+    stream->device = context->device;
+    stream->context = context;
+    stream->flags = flags;
+    stream->priority = priority;
+    stream->next = g_streams;
+    g_streams = stream;
+    *out = reinterpret_cast<CUstream>(stream);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream* out, unsigned flags) {
+    return cuStreamCreateWithPriority(out, flags, 0);
+}
+
+CUresult cuStreamDestroy_v2(CUstream handle) {
+    FT_ENTER();
+    Stream* stream = as<Stream>(handle);
+    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    stop_capturing(stream);
+    for (Stream** at = &g_streams; *at != nullptr; at = &(*at)->next) {
+        if (*at != stream) continue;
+        *at = stream->next;
+        break;
+    }
+    destroy(stream);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamQuery(CUstream handle) {
+    FT_ENTER();
+    Stream* stream = nullptr;
+    FT_TRY(require_stream(handle, &stream));
+    bool const capturing = stream != nullptr && stream->capture.graph != nullptr;
+    return capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream handle) { return cuStreamQuery(handle); }
+
+CUresult cuStreamGetPriority(CUstream handle, int* priority) {
+    FT_ENTER();
+    Stream* stream = nullptr;
+    FT_TRY(require_stream(handle, &stream));
+    if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *priority = stream != nullptr ? stream->priority : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {
+    FT_ENTER();
+    Stream* stream = nullptr;
+    FT_TRY(require_stream(handle, &stream));
+    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *flags = stream != nullptr ? stream->flags : 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
+    FT_ENTER();
+    Stream* stream = nullptr;
+    FT_TRY(require_stream(handle, &stream));
+    if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *id = stream != nullptr ? stream->id : reinterpret_cast<uintptr_t>(handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx(CUstream handle, CUcontext* out) {
+    FT_ENTER();
+    Stream* stream = nullptr;
+    FT_TRY(require_stream(handle, &stream));
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    if (stream != nullptr) {
+        context = stream->context;
+    } else {
+        FT_TRY(require_context(&context));
+    }
+    *out = reinterpret_cast<CUcontext>(context);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
+    FT_ENTER();
+    Stream* stream = nullptr;
+    FT_TRY(require_stream(handle, &stream));
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    if (stream == nullptr) FT_TRY(require_context(&context));
+    *device = stream != nullptr ? stream->device : context->device;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned) {
+    FT_ENTER();
+    Stream* stream = nullptr;
+    FT_TRY(require_stream(handle, &stream));
+    Event* event = as<Event>(event_handle);
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return event->capture_id != 0 ? join_capture(stream, event) : CUDA_SUCCESS;
+}
+
+CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr, size_t, unsigned) {
+    FT_ENTER();
+    Stream* stream = nullptr;
+    return require_stream(handle, &stream);
+}
+
+CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
+    FT_ENTER();
+    Stream* stream = nullptr;
+    FT_TRY(require_stream(to, &stream));
+    return require_stream(from, &stream);
+}
+
+CUresult cuEventCreate(CUevent* out, unsigned flags) {
+    FT_ENTER();
+    Context* context = nullptr;
+    FT_TRY(require_context(&context));
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Event* event = make<Event>();
+    if (event == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    event->flags = flags;
+    *out = reinterpret_cast<CUevent>(event);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent handle) {
+    FT_ENTER();
+    Event* event = as<Event>(handle);
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    clear(&event->capture_leaves);
+    destroy(event);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent handle, CUstream stream) {
+    FT_ENTER();
+    return record(as<Event>(handle), stream);
+}
+
+CUresult cuEventRecordWithFlags(CUevent handle, CUstream stream, unsigned flags) {
+    FT_ENTER();
+    if (flags == CU_EVENT_RECORD_EXTERNAL) captured(stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+    return record(as<Event>(handle), stream);
+}
+
+CUresult cuEventQuery(CUevent handle) {
+    FT_ENTER();
+    Event* event = as<Event>(handle);
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return event->capture_id != 0 && origin_of(event->capture_id) != nullptr
+               ? CUDA_ERROR_CAPTURED_EVENT
+               : CUDA_SUCCESS;
+}
+
+CUresult cuEventSynchronize(CUevent handle) { return cuEventQuery(handle); }
+
+CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent first_handle, CUevent last_handle) {
+    FT_ENTER();
+    Event* first = as<Event>(first_handle);
+    Event* last = as<Event>(last_handle);
+    if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (first == nullptr || last == nullptr || !first->recorded || !last->recorded) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    *milliseconds = float(int64_t(last->time_ns - first->time_ns)) * 1e-6F;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+    FT_ENTER();
+    return begin_capture(stream, mode, new_graph());
+}
+
+CUresult cuStreamBeginCaptureToGraph(CUstream stream,
+                                     CUgraph graph,
+                                     const CUgraphNode* dependencies,
+                                     const CUgraphEdgeData*,
+                                     size_t count,
+                                     CUstreamCaptureMode mode) {
+    FT_ENTER();
+    if (as<Graph>(graph) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    FT_TRY(begin_capture(stream, mode, as<Graph>(graph)));
+    for (size_t i = 0; i < count; ++i) {
+        add(&as<Stream>(stream)->capture.leaves, as<GraphNode>(dependencies[i]));
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
+    FT_ENTER();
+    Stream* stream = nullptr;
+    FT_TRY(require_stream(handle, &stream));
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (stream == nullptr || stream->capture.graph == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    if (!stream->capture.origin) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    *out = reinterpret_cast<CUgraph>(stream->capture.graph);
+    uint64_t const id = stream->capture.id;
+    for (Stream* at = g_streams; at != nullptr; at = at->next) {
+        if (at->capture.id == id) stop_capturing(at);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
+    FT_ENTER();
+    Stream* stream = nullptr;
+    FT_TRY(require_stream(handle, &stream));
+    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *status = stream != nullptr && stream->capture.graph != nullptr
+                  ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                  : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCaptureInfo_v3(CUstream handle,
+                                   CUstreamCaptureStatus* status,
+                                   cuuint64_t* id,
+                                   CUgraph* graph,
+                                   const CUgraphNode** dependencies,
+                                   const CUgraphEdgeData** edges,
+                                   size_t* count) {
+    FT_TRY(cuStreamIsCapturing(handle, status));
+    FT_ENTER();
+    if (*status == CU_STREAM_CAPTURE_STATUS_NONE) return CUDA_SUCCESS;
+    Capture* capture = &as<Stream>(handle)->capture;
+    if (id != nullptr) *id = capture->id;
+    if (graph != nullptr) *graph = reinterpret_cast<CUgraph>(capture->graph);
+    if (edges != nullptr) *edges = nullptr;
+    if (count != nullptr) *count = size_t(capture->leaves.count);
+    if (dependencies != nullptr) {
+        *dependencies = reinterpret_cast<const CUgraphNode*>(capture->leaves.nodes);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle,
+                                              CUgraphNode* dependencies,
+                                              const CUgraphEdgeData*,
+                                              size_t count,
+                                              unsigned flags) {
+    FT_ENTER();
+    Stream* stream = nullptr;
+    FT_TRY(require_stream(handle, &stream));
+    if (stream == nullptr || stream->capture.graph == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) clear(&stream->capture.leaves);
+    for (size_t i = 0; i < count; ++i) {
+        GraphNode* node = as<GraphNode>(dependencies[i]);
+        if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+        if (!add(&stream->capture.leaves, node)) return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+    FT_ENTER();
+    if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUstreamCaptureMode const before = t_capture_mode;
+    t_capture_mode = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
+}
