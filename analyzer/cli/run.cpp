@@ -1,0 +1,63 @@
+#include "analyzer/cli/run.h"
+
+#include <csignal>
+#include <exception>
+#include <new>
+#include <string_view>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "analyzer/cli/exit_code.h"
+#include "analyzer/commands/registry.h"
+
+namespace fragtrace::analyzer {
+namespace {
+
+int status(ExitCode code) { return static_cast<int>(code); }
+
+int report_error(const Error& error) {
+    fmt::print(stderr, "fraganalyze: {}\n", error.message);
+    return status(error.code == ErrorCode::kCheckFailed ? ExitCode::kCheckFailed
+                                                        : ExitCode::kBadInput);
+}
+
+extern "C" void interrupted(int) { _exit(static_cast<int>(ExitCode::kInterrupted)); }
+
+int dispatch(int argc, char** argv) {
+    const std::string_view first = argc > 1 ? argv[1] : "";
+    if (argc < 2 || first == "--help" || first == "-h" || first == "help") {
+        fmt::print(argc < 2 ? stderr : stdout, "{}", overview());
+        return status(argc < 2 ? ExitCode::kBadInput : ExitCode::kFine);
+    }
+    if (first == "--version") {
+        fmt::print("fraganalyze {}\n", FRAGTRACE_VERSION);
+        return status(ExitCode::kFine);
+    }
+    const Command* command = find_command(first);
+    // "fraganalyze TRACE ..." is "fraganalyze report TRACE ...".
+    const bool named = command != nullptr;
+    if (!named) {
+        command = find_command("report");
+    }
+    const Status done = command->run(argc - (named ? 1 : 0), argv + (named ? 1 : 0));
+    return done ? status(ExitCode::kFine) : report_error(done.error());
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+    std::signal(SIGINT, interrupted);
+    std::signal(SIGPIPE, SIG_DFL);
+    try {
+        return dispatch(argc, argv);
+    } catch (const std::bad_alloc&) {
+        return report_error({ErrorCode::kInput, "not enough memory for this trace"});
+    } catch (const std::exception& failure) {
+        return report_error(
+            {ErrorCode::kInput, fmt::format("internal error: {}", failure.what())});
+    }
+}
+
+}  // namespace fragtrace::analyzer

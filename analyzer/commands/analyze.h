@@ -1,0 +1,31 @@
+// From a trace file to an Analysis: reading, recorded state, fidelity, verdicts, what-if.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "analyzer/report/analysis.h"
+#include "analyzer/support/result.h"
+
+namespace fragtrace::analyzer {
+
+struct AnalyzeOptions {
+    std::optional<std::uint64_t> capacity_bytes;  // instead of what the trace says
+    bool settings = false;    // replay the settings worth trying
+    bool capacities = false;  // replay the capacities worth trying
+    std::size_t max_diagnoses = 16;  // OOMs and retries looked into, per device
+};
+
+Result<Analysis> analyze(const std::string& path, const AnalyzeOptions& options);
+
+// The pool and device that stand for the recorded run: refusals are taken from the record.
+Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device);
+
+// A pool on a card of `candidate`'s size, for a replay under other settings.
+Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidate& candidate);
+
+// What limits the class of any what-if row of this device.
+SweepContext sweep_context(const Analysis& analysis, const DeviceAnalysis& device);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,68 @@
+#include "analyzer/commands/arguments.h"
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "analyzer/support/units.h"
+
+namespace fragtrace::analyzer {
+
+Result<bool> parse_arguments(CLI::App* app, int argc, char** argv) {
+    try {
+        app->parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        fmt::print("{}", app->help());
+        return false;
+    } catch (const CLI::ParseError& failure) {
+        return Error{ErrorCode::kUsage,
+                     fmt::format("{} (see 'fraganalyze {} --help')", failure.what(), app->get_name())};
+    }
+    return true;
+}
+
+void CommonOptions::add_trace(CLI::App* app) {
+    app->add_option("TRACE", trace, "a trace file, as fragtrace recorded it")->required();
+}
+
+void CommonOptions::add_json(CLI::App* app) {
+    app->add_option("--json", json, "write the result as JSON to FILE ('-' is standard output) instead")
+        ->type_name("FILE");
+}
+
+void CommonOptions::add_color(CLI::App* app) {
+    app->add_option("--color", color, "when to use colours")
+        ->check(CLI::IsMember({"auto", "never", "always"}))
+        ->capture_default_str();
+}
+
+void CommonOptions::add_capacity(CLI::App* app) {
+    app->add_option("--capacity",
+                    capacity,
+                    "memory that the pool may use, such as 16GiB (default: as recorded)")
+        ->type_name("SIZE");
+}
+
+Terminal CommonOptions::terminal() const {
+    const ColorChoice choice = color == "never"    ? ColorChoice::kNever
+                               : color == "always" ? ColorChoice::kAlways
+                                                   : ColorChoice::kAuto;
+    return Terminal(STDOUT_FILENO, choice);
+}
+
+Result<std::optional<std::uint64_t>> CommonOptions::capacity_bytes() const {
+    if (capacity.empty()) {
+        return std::optional<std::uint64_t>{};
+    }
+    auto parsed = parse_bytes(capacity);
+    if (!parsed) {
+        return Error{parsed.error().code, "--capacity: " + parsed.error().message};
+    }
+    if (*parsed == 0) {
+        return Error{ErrorCode::kUsage, "--capacity: a card without memory serves nothing; give a "
+                                        "size such as 16GiB"};
+    }
+    return std::optional<std::uint64_t>{*parsed};
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,35 @@
+// Command lines by CLI11, with the project's own manners: errors are one line and exit code 2.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "analyzer/support/result.h"
+#include "analyzer/support/terminal.h"
+
+namespace fragtrace::analyzer {
+
+// Parses. False: help was asked for and printed, there is nothing more to do.
+Result<bool> parse_arguments(CLI::App* app, int argc, char** argv);
+
+// Options that several commands have.
+struct CommonOptions {
+    std::string trace;
+    std::string json;  // empty = text
+    std::string color = "auto";
+    std::string capacity;  // empty = as recorded
+
+    void add_trace(CLI::App* app);
+    void add_json(CLI::App* app);
+    void add_color(CLI::App* app);
+    void add_capacity(CLI::App* app);
+
+    [[nodiscard]] Terminal terminal() const;
+    // nullopt when --capacity was not given.
+    [[nodiscard]] Result<std::optional<std::uint64_t>> capacity_bytes() const;
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,53 @@
+// fraganalyze dump TRACE: the events, one a line.
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/registry.h"
+#include "analyzer/trace/describe_event.h"
+#include "analyzer/trace/reader.h"
+#include "analyzer/trace/symbols.h"
+
+namespace fragtrace::analyzer {
+
+Status run_dump(int argc, char** argv) {
+    CLI::App app("Prints the events of a trace, one a line.\n\n"
+                 "Examples\n"
+                 "  fraganalyze dump train.4711.ftrace | grep block_out_of_memory\n"
+                 "  fraganalyze dump train.4711.ftrace --facts\n",
+                 "dump");
+    CommonOptions common;
+    bool facts = false;
+    bool without_stacks = false;
+    common.add_trace(&app);
+    app.add_flag("--facts", facts, "print what is known about the process instead");
+    app.add_flag("--no-stacks", without_stacks, "leave the source line out (faster)");
+    const auto parsed = parse_arguments(&app, argc, argv);
+    if (!parsed) {
+        return parsed.error();
+    }
+    if (!*parsed) {
+        return Ok{};
+    }
+    const auto timeline = read_trace(common.trace, {});
+    if (!timeline) {
+        return timeline.error();
+    }
+    for (const std::string& note : timeline->damage.notes) {
+        fmt::print(stderr, "fraganalyze: {}: {}\n", common.trace, note);
+    }
+    if (facts) {
+        for (const auto& [key, value] : timeline->facts) {
+            fmt::print("{}\t{}\n", key, value);
+        }
+        return Ok{};
+    }
+    Symbolizer symbols(*timeline);
+    for (EventIndex i = 0; i < timeline->events.size(); ++i) {
+        fmt::print("{}\n", describe_event(*timeline, i, without_stacks ? nullptr : &symbols));
+    }
+    return Ok{};
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,49 @@
+#include "analyzer/commands/registry.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::array kCommands = {
+    Command{"report", "verdict, culprits and remedies (the default)", run_report},
+    Command{"dump", "the events, one a line", run_dump},
+    Command{"replay", "replay once under other settings or on another card", run_replay},
+    Command{"whatif", "replay under many settings and capacities, ranked", run_whatif},
+};
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+const Command* find_command(std::string_view name) {
+    for (const Command& command : kCommands) {
+        if (command.name == name) {
+            return &command;
+        }
+    }
+    return nullptr;
+}
+
+std::string overview() {
+    std::string text =
+        "Examples\n"
+        "  fraganalyze train.4711.ftrace                       what happened, who did it, what helps\n"
+        "  fraganalyze train.4711.ftrace --html timeline.html  the same as a page\n"
+        "  fraganalyze replay train.4711.ftrace --conf expandable_segments:True --capacity 16GiB\n"
+        "\n"
+        "fraganalyze TRACE [options], or fraganalyze COMMAND TRACE [options]\n"
+        "\n"
+        "Commands (each has --help)\n";
+    for (const Command& command : kCommands) {
+        text += fmt::format("  {:<8} {}\n", command.name, command.synopsis);
+    }
+    text +=
+        "\n"
+        "Exit status: 0 fine, 1 a check failed, 2 bad usage or unreadable input, 130 interrupted.\n";
+    return text;
+}
+
+}  // namespace fragtrace::analyzer

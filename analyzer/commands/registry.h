@@ -1,0 +1,29 @@
+// The table of commands: name, one line, function. One file each in this folder.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "analyzer/support/result.h"
+
+namespace fragtrace::analyzer {
+
+struct Command {
+    std::string_view name;
+    std::string_view synopsis;
+    // argv[0] is the command's name. Prints its own help for --help.
+    Status (*run)(int argc, char** argv);
+};
+
+std::span<const Command> commands();
+const Command* find_command(std::string_view name);
+// What `fraganalyze --help` prints.
+std::string overview();
+
+Status run_report(int argc, char** argv);
+Status run_dump(int argc, char** argv);
+Status run_replay(int argc, char** argv);
+Status run_whatif(int argc, char** argv);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,72 @@
+// fraganalyze TRACE: the report, as text, JSON or page.
+#include <fmt/format.h>
+
+#include "analyzer/cli/output_file.h"
+#include "analyzer/commands/analyze.h"
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/registry.h"
+#include "analyzer/report/json.h"
+#include "analyzer/report/page.h"
+#include "analyzer/report/page_content.h"
+#include "analyzer/report/text.h"
+
+namespace fragtrace::analyzer {
+
+Status run_report(int argc, char** argv) {
+    CLI::App app("What happened, who did it, what would have helped.\n\n"
+                 "Examples\n"
+                 "  fraganalyze train.4711.ftrace\n"
+                 "  fraganalyze train.4711.ftrace --html timeline.html --json report.json\n",
+                 "report");
+    CommonOptions common;
+    std::string html;
+    bool summary = false;
+    bool without_whatif = false;
+    common.add_trace(&app);
+    app.add_option("--html", html, "write the page to FILE")->type_name("FILE");
+    common.add_json(&app);
+    common.add_capacity(&app);
+    common.add_color(&app);
+    app.add_flag("--summary", summary, "at most 25 lines, for a job's log");
+    app.add_flag("--no-whatif", without_whatif, "leave the what-if replays out");
+    const auto parsed = parse_arguments(&app, argc, argv);
+    if (!parsed) {
+        return parsed.error();
+    }
+    if (!*parsed) {
+        return Ok{};
+    }
+    const auto capacity = common.capacity_bytes();
+    if (!capacity) {
+        return capacity.error();
+    }
+    auto analysis = analyze(common.trace,
+                            {.capacity_bytes = *capacity,
+                             .settings = !without_whatif,
+                             .capacities = !without_whatif && !summary});
+    if (!analysis) {
+        return analysis.error();
+    }
+    if (!html.empty()) {
+        const Status written = write_page(page_content(*analysis), html);
+        if (!written) {
+            return written.error();
+        }
+    }
+    if (!common.json.empty()) {
+        const Status written = write_output(common.json, report_json(*analysis));
+        if (!written || common.json == "-") {
+            return written;
+        }
+    }
+    const Terminal terminal = common.terminal();
+    const std::string text =
+        summary ? summary_text(*analysis, terminal) : report_text(*analysis, terminal);
+    const Status written = write_output("-", text);
+    if (written && !html.empty()) {
+        fmt::print("  page written to {}\n", html);
+    }
+    return written;
+}
+
+}  // namespace fragtrace::analyzer

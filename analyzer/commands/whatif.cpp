@@ -1,0 +1,45 @@
+// fraganalyze whatif TRACE: the same requests under many settings and capacities, ranked.
+#include "analyzer/cli/output_file.h"
+#include "analyzer/commands/analyze.h"
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/registry.h"
+#include "analyzer/report/json.h"
+#include "analyzer/report/text.h"
+
+namespace fragtrace::analyzer {
+
+Status run_whatif(int argc, char** argv) {
+    CLI::App app("Replays the recorded requests under many settings and capacities, best first.\n\n"
+                 "Examples\n"
+                 "  fraganalyze whatif train.4711.ftrace\n"
+                 "  fraganalyze whatif train.4711.ftrace --capacity 24GiB\n",
+                 "whatif");
+    CommonOptions common;
+    common.add_trace(&app);
+    common.add_json(&app);
+    common.add_capacity(&app);
+    common.add_color(&app);
+    const auto parsed = parse_arguments(&app, argc, argv);
+    if (!parsed) {
+        return parsed.error();
+    }
+    if (!*parsed) {
+        return Ok{};
+    }
+    const auto capacity = common.capacity_bytes();
+    if (!capacity) {
+        return capacity.error();
+    }
+    const auto analysis =
+        analyze(common.trace,
+                {.capacity_bytes = *capacity, .settings = true, .capacities = true});
+    if (!analysis) {
+        return analysis.error();
+    }
+    if (!common.json.empty()) {
+        return write_output(common.json, whatif_json(*analysis));
+    }
+    return write_output("-", whatif_text(*analysis, common.terminal()));
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,203 @@
+#include "analyzer/replay/fidelity.h"
+
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "analyzer/support/units.h"
+
+namespace fragtrace::analyzer {
+namespace {
+
+struct RecordedPlacement {
+    std::uint32_t segment = kUnknown32;
+    std::uint64_t offset_bytes = 0;
+};
+
+struct RecordedSegment {
+    DriverCall::Kind kind = DriverCall::Kind::kSegmentAlloc;
+    std::uint64_t size_bytes = 0;
+    EventIndex event = kNoEvent;
+};
+
+// What the record says about placements and segments of one device.
+struct RecordedLayout {
+    std::unordered_map<EventIndex, RecordedPlacement> placements;
+    std::vector<RecordedSegment> segments;
+};
+
+class LayoutBuilder {
+  public:
+    LayoutBuilder(const Timeline& timeline, DeviceId device)
+        : timeline_(timeline), device_(device) {}
+
+    RecordedLayout build() {
+        for (EventIndex i = 0; i < timeline_.events.size(); ++i) {
+            const Event& event = timeline_.events[i];
+            if (event.device == device_) {
+                add(event, i);
+            }
+        }
+        return std::move(layout_);
+    }
+
+  private:
+    struct Range {
+        std::uint64_t size_bytes;
+        std::uint32_t ordinal;
+    };
+
+    void add(const Event& event, EventIndex i) {
+        const bool from_allocator = (event.flags & kFlagFromAllocator) != 0;
+        switch (event.kind) {
+            case EventKind::kDeviceAlloc:
+                if (from_allocator) {
+                    ranges_[event.address] = {event.size_bytes, next_ordinal_++};
+                    layout_.segments.push_back(
+                        {DriverCall::Kind::kSegmentAlloc, event.size_bytes, i});
+                }
+                break;
+            case EventKind::kAddressReserve:
+                if (from_allocator) {
+                    ranges_[event.address] = {event.size_bytes, next_ordinal_++};
+                }
+                break;
+            case EventKind::kDeviceFree:
+            case EventKind::kAddressFree: ranges_.erase(event.address); break;
+            case EventKind::kMap:
+                if (from_allocator) {
+                    add_map(event, i);
+                }
+                break;
+            case EventKind::kBlockAlloc: place(event, i); break;
+            default: break;
+        }
+        if (event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockFree) {
+            map_end_ = 0;
+        }
+    }
+
+    // The allocator maps a range page by page: contiguous maps of one request are one map call.
+    void add_map(const Event& event, EventIndex i) {
+        if (map_end_ != 0 && event.address == map_end_) {
+            layout_.segments.back().size_bytes += event.size_bytes;
+        } else {
+            layout_.segments.push_back({DriverCall::Kind::kMap, event.size_bytes, i});
+        }
+        map_end_ = event.address + event.size_bytes;
+    }
+
+    void place(const Event& event, EventIndex i) {
+        auto found = ranges_.upper_bound(event.address);
+        if (found == ranges_.begin()) {
+            return;
+        }
+        --found;
+        const std::uint64_t offset = event.address - found->first;
+        if (offset < found->second.size_bytes) {
+            layout_.placements[i] = {found->second.ordinal, offset};
+        }
+    }
+
+    const Timeline& timeline_;
+    DeviceId device_;
+    RecordedLayout layout_;
+    std::map<DeviceAddress, Range> ranges_;
+    std::uint32_t next_ordinal_ = 0;
+    DeviceAddress map_end_ = 0;
+};
+
+std::string first_difference(const Timeline& timeline,
+                             EventIndex event,
+                             const RecordedPlacement* recorded,
+                             const AllocateResult& served) {
+    const std::uint64_t requested = timeline.events[event].size_bytes;
+    if (served.outcome == Outcome::kOutOfMemory || served.outcome == Outcome::kRejected) {
+        return fmt::format("event {}: the record serves {}, the replay does not",
+                           event,
+                           format_bytes(requested));
+    }
+    if (recorded == nullptr) {
+        return fmt::format("event {}: the record has no segment around this block", event);
+    }
+    return fmt::format(
+        "event {}: {} placed in segment {} at +{}, recorded in segment {} at +{}",
+        event,
+        format_bytes(requested),
+        served.placement.segment,
+        served.placement.offset_bytes,
+        recorded->segment,
+        recorded->offset_bytes);
+}
+
+}  // namespace
+
+Fidelity measure_fidelity(const Timeline& timeline,
+                          const ReplayScript& script,
+                          Pool& pool,
+                          RecordedDevice& recorded,
+                          ReplayResult* result) {
+    const RecordedLayout layout = LayoutBuilder(timeline, script.device).build();
+    Fidelity fidelity;
+    fidelity.segments = layout.segments.size();
+    std::size_t next_segment = 0;
+
+    ReplayHooks hooks;
+    hooks.after_request = [&](std::size_t i, const AllocateResult& served, Pool& driven) {
+        const Step& step = script.steps[i];
+        for (const DriverCall& call : driven.take_driver_calls()) {
+            if (call.refused || (call.kind != DriverCall::Kind::kSegmentAlloc &&
+                                 call.kind != DriverCall::Kind::kMap)) {
+                continue;
+            }
+            const bool equal = next_segment < layout.segments.size() &&
+                               layout.segments[next_segment].kind == call.kind &&
+                               layout.segments[next_segment].size_bytes == call.size_bytes;
+            fidelity.segments_equal += equal ? 1 : 0;
+            if (!equal && fidelity.reason.empty()) {
+                fidelity.reason = fmt::format("event {}: the replay asks the driver for {}, "
+                                              "the record does not",
+                                              step.event,
+                                              format_bytes(call.size_bytes));
+            }
+            ++next_segment;
+        }
+        const bool failed =
+            served.outcome == Outcome::kOutOfMemory || served.outcome == Outcome::kRejected;
+        if (step.recorded_oom) {
+            if (!failed && fidelity.reason.empty()) {
+                fidelity.reason = fmt::format(
+                    "event {}: the record ran out of memory, the replay did not", step.event);
+            }
+            return;
+        }
+        ++fidelity.placements;
+        const auto found = layout.placements.find(step.event);
+        const bool equal = !failed && found != layout.placements.end() &&
+                           found->second.segment == served.placement.segment &&
+                           found->second.offset_bytes == served.placement.offset_bytes;
+        fidelity.placements_equal += equal ? 1 : 0;
+        if (!equal && fidelity.reason.empty()) {
+            fidelity.reason =
+                first_difference(timeline,
+                                 step.event,
+                                 found == layout.placements.end() ? nullptr : &found->second,
+                                 served);
+        }
+    };
+    ReplayResult replayed = replay(script, pool, &recorded, hooks);
+    if (next_segment < layout.segments.size() && fidelity.reason.empty()) {
+        fidelity.reason = fmt::format("event {}: the record asks the driver for {}, "
+                                      "the replay does not",
+                                      layout.segments[next_segment].event,
+                                      format_bytes(layout.segments[next_segment].size_bytes));
+    }
+    if (result != nullptr) {
+        *result = std::move(replayed);
+    }
+    return fidelity;
+}
+
+}  // namespace fragtrace::analyzer

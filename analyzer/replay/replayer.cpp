@@ -1,0 +1,91 @@
+#include "analyzer/replay/replayer.h"
+
+#include <bit>
+
+namespace fragtrace::analyzer {
+
+bool RecordedDevice::take(std::uint64_t size_bytes) {
+    if (by_capacity_) {
+        if (size_bytes > free_bytes()) {
+            return false;
+        }
+    } else if (left_ != 0 && *next_ == size_bytes) {
+        ++next_;
+        --left_;
+        return false;
+    }
+    used_bytes_ += size_bytes;
+    return true;
+}
+
+WasteSplit waste_split(const Pool& pool) {
+    const PoolStatistics& statistics = pool.statistics();
+    WasteSplit split;
+    split.reserved = statistics.reserved.current;
+    split.requested = statistics.requested.current;
+    split.rounding = statistics.rounding_bytes;
+    split.slack = statistics.slack_bytes;
+    split.pending = statistics.active.current - statistics.allocated.current;
+    split.releasable = pool.releasable_bytes();
+    split.inactive_split =
+        statistics.reserved.current - statistics.active.current - split.releasable;
+    return split;
+}
+
+ReplayResult replay(const ReplayScript& script,
+                    Pool& pool,
+                    RecordedDevice* recorded,
+                    const ReplayHooks& hooks) {
+    ReplayResult result;
+    std::uint64_t peak_reserved = 0;
+    std::vector<Pool::PendingOn> pending;
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step& step = script.steps[i];
+        if (hooks.before_step && !hooks.before_step(i, pool)) {
+            break;
+        }
+        switch (step.kind) {
+            case Step::Kind::kAllocate: {
+                if (recorded != nullptr) {
+                    recorded->expect(script.refusals.data() + step.first_refusal,
+                                     step.refusal_count);
+                }
+                const Request request{
+                    .block = step.block, .requested_bytes = step.value, .stream = step.stream};
+                const AllocateResult served = pool.allocate(request);
+                const bool failed = served.outcome == Outcome::kOutOfMemory ||
+                                    served.outcome == Outcome::kRejected;
+                if (failed || served.outcome == Outcome::kRetryOk) {
+                    result.troubles.push_back({i, step.event, served.outcome, step.value});
+                }
+                result.requests_served += failed ? 0 : 1;
+                if (pool.statistics().reserved.current > peak_reserved) {
+                    peak_reserved = pool.statistics().reserved.current;
+                    result.waste_at_peak = waste_split(pool);
+                    result.peak_event = step.event;
+                }
+                if (hooks.after_request) {
+                    hooks.after_request(i, served, pool);
+                }
+                if (step.recorded_oom && !failed) {
+                    pool.release(step.block, {});
+                }
+                break;
+            }
+            case Step::Kind::kRelease:
+                pending.assign(script.pending.begin() + step.first_pending,
+                               script.pending.begin() + step.first_pending + step.pending_count);
+                pool.release(step.block, pending);
+                break;
+            case Step::Kind::kComplete: pool.complete(step.value); break;
+            case Step::Kind::kEmptyCache: pool.empty_cache(); break;
+            case Step::Kind::kMemoryFraction:
+                pool.set_memory_fraction(std::bit_cast<double>(step.value));
+                break;
+        }
+    }
+    result.statistics = pool.statistics();
+    return result;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,94 @@
+// Drives a simulated pool with a script and says what came of it.
+//
+// Every function is pure: same script, same pool, same result; safe to call from many threads
+// with one pool each.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "analyzer/pools/pool.h"
+#include "analyzer/replay/script.h"
+
+namespace fragtrace::analyzer {
+
+// Grants what the recorded driver granted: refuses exactly where the record has a refusal of the
+// same size in the same step, and grants everything else.
+class RecordedDevice final : public Device {
+  public:
+    RecordedDevice(std::uint64_t total_bytes, std::uint64_t capacity_bytes)
+        : total_bytes_(total_bytes), capacity_bytes_(capacity_bytes) {}
+
+    [[nodiscard]] std::uint64_t total_bytes() const override { return total_bytes_; }
+    [[nodiscard]] std::uint64_t free_bytes() const override {
+        return capacity_bytes_ > used_bytes_ ? capacity_bytes_ - used_bytes_ : 0;
+    }
+    bool take(std::uint64_t size_bytes) override;
+    void give_back(std::uint64_t size_bytes) override { used_bytes_ -= size_bytes; }
+    [[nodiscard]] std::unique_ptr<Device> clone() const override {
+        return std::make_unique<RecordedDevice>(*this);
+    }
+
+    // Before each step: the refusals recorded in it.
+    void expect(const std::uint64_t* refusals, std::uint32_t count) {
+        next_ = refusals;
+        left_ = count;
+    }
+    // After the record ends to matter (verdicts try what was not recorded): capacity decides.
+    void decide_by_capacity() { by_capacity_ = true; }
+
+  private:
+    std::uint64_t total_bytes_;
+    std::uint64_t capacity_bytes_;
+    std::uint64_t used_bytes_ = 0;
+    const std::uint64_t* next_ = nullptr;
+    std::uint32_t left_ = 0;
+    bool by_capacity_ = false;
+};
+
+// The split of reserved memory (docs/metrics.md): the parts add up to reserved exactly.
+struct WasteSplit {
+    std::uint64_t reserved = 0;
+    std::uint64_t requested = 0;
+    std::uint64_t rounding = 0;
+    std::uint64_t slack = 0;
+    std::uint64_t pending = 0;
+    std::uint64_t releasable = 0;
+    std::uint64_t inactive_split = 0;
+};
+
+WasteSplit waste_split(const Pool& pool);
+
+// A request that did not go smoothly.
+struct Trouble {
+    std::size_t step = 0;
+    EventIndex event = kNoEvent;
+    Outcome outcome = Outcome::kOutOfMemory;
+    std::uint64_t requested_bytes = 0;
+};
+
+struct ReplayResult {
+    PoolStatistics statistics;
+    WasteSplit waste_at_peak;  // after the request completed at the first maximum of reserved
+    EventIndex peak_event = kNoEvent;
+    std::vector<Trouble> troubles;  // OOMs and retries, in order
+    std::uint64_t requests_served = 0;
+};
+
+struct ReplayHooks {
+    // Called before a step; return false to stop the replay there.
+    std::function<bool(std::size_t step, Pool& pool)> before_step;
+    // Called after each request.
+    std::function<void(std::size_t step, const AllocateResult& result, Pool& pool)> after_request;
+};
+
+// What happens to a block whose request the recorded run could not serve but this pool can: the
+// program never used it, so it is given back at once (docs/metrics.md, "After an OOM").
+ReplayResult replay(const ReplayScript& script,
+                    Pool& pool,
+                    RecordedDevice* recorded = nullptr,
+                    const ReplayHooks& hooks = {});
+
+}  // namespace fragtrace::analyzer

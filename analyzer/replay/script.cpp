@@ -1,0 +1,167 @@
+#include "analyzer/replay/script.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// Builds the steps of one device; the two sources differ only in which events count.
+class Builder {
+  public:
+    Builder(const Timeline& timeline, DeviceId device, ScriptSource source)
+        : timeline_(timeline) {
+        script_.device = device;
+        script_.source = source;
+        script_.streams = timeline.streams;
+        script_.records_empty_cache = timeline.fact("torch.vtable") == "verified";
+    }
+
+    ReplayScript build() {
+        for (EventIndex i = 0; i < timeline_.events.size(); ++i) {
+            const Event& event = timeline_.events[i];
+            if (event.kind == EventKind::kEventComplete) {
+                add_completion(event, i);  // an event handle belongs to no device
+            } else if (event.device == script_.device) {
+                if (script_.source == ScriptSource::kBlocks) {
+                    add_block_event(event, i);
+                } else {
+                    add_device_event(event, i);
+                }
+            }
+        }
+        return std::move(script_);
+    }
+
+  private:
+    void add_block_event(const Event& event, EventIndex i) {
+        switch (event.kind) {
+            case EventKind::kBlockAlloc: add_allocation(event, i, event.extra, false); break;
+            case EventKind::kBlockOutOfMemory: add_allocation(event, i, 0, true); break;
+            case EventKind::kBlockFree: add_release(i); break;
+            case EventKind::kPendingEvent: add_pending(event); break;
+            case EventKind::kAllocRefused:
+                if ((event.flags & kFlagFromAllocator) != 0) {
+                    script_.refusals.push_back(event.size_bytes);
+                }
+                break;
+            case EventKind::kEmptyCache:
+                script_.steps.push_back({.kind = Step::Kind::kEmptyCache, .event = i});
+                break;
+            case EventKind::kMemoryFraction:
+                script_.steps.push_back(
+                    {.kind = Step::Kind::kMemoryFraction, .event = i, .value = event.size_bytes});
+                break;
+            default: break;
+        }
+    }
+
+    void add_device_event(const Event& event, EventIndex i) {
+        switch (event.kind) {
+            case EventKind::kDeviceAlloc: add_allocation(event, i, event.size_bytes, false); break;
+            case EventKind::kAllocRefused:
+                script_.refusals.push_back(event.size_bytes);
+                add_allocation(event, i, 0, true);
+                break;
+            case EventKind::kDeviceFree: add_release(i); break;
+            default: break;
+        }
+    }
+
+    void add_allocation(const Event& event, EventIndex i, std::uint64_t block_bytes, bool oom) {
+        Step step{.kind = Step::Kind::kAllocate, .recorded_oom = oom, .event = i, .block = i};
+        step.value = event.size_bytes;
+        if (step.value == kUnknown64) {
+            step.value = block_bytes;
+            ++script_.requested_unknown;
+        }
+        step.stream = event.stream;
+        if (step.stream == kNoStream) {
+            step.stream = default_stream();
+            script_.stream_unknown += script_.source == ScriptSource::kBlocks ? 1 : 0;
+        }
+        step.first_refusal = refusals_used_;
+        step.refusal_count = static_cast<std::uint32_t>(script_.refusals.size()) - refusals_used_;
+        refusals_used_ = static_cast<std::uint32_t>(script_.refusals.size());
+        if (step.value != 0) {
+            script_.steps.push_back(step);
+        }
+    }
+
+    void add_release(EventIndex i) {
+        const EventIndex alloc = timeline_.partner[i];
+        if (alloc == kNoEvent) {
+            return;  // counted as trace damage by the reader
+        }
+        Step step{.kind = Step::Kind::kRelease, .event = i, .block = alloc};
+        step.first_pending = static_cast<std::uint32_t>(script_.pending.size());
+        script_.steps.push_back(step);
+    }
+
+    // Pending events directly follow the release that they belong to.
+    void add_pending(const Event& event) {
+        if (script_.steps.empty() || script_.steps.back().kind != Step::Kind::kRelease) {
+            return;
+        }
+        const std::uint64_t id = ++next_pending_;
+        outstanding_[event.extra] = id;
+        script_.pending.push_back({id, event.stream == kNoStream ? default_stream() : event.stream});
+        ++script_.steps.back().pending_count;
+    }
+
+    void add_completion(const Event& event, EventIndex i) {
+        const auto found = outstanding_.find(event.extra);
+        if (found == outstanding_.end()) {
+            return;
+        }
+        script_.steps.push_back({.kind = Step::Kind::kComplete, .event = i, .value = found->second});
+        outstanding_.erase(found);
+    }
+
+    StreamId default_stream() {
+        const auto found = std::find(script_.streams.begin(), script_.streams.end(), 0u);
+        if (found != script_.streams.end()) {
+            return static_cast<StreamId>(found - script_.streams.begin());
+        }
+        script_.streams.push_back(0);
+        return static_cast<StreamId>(script_.streams.size() - 1);
+    }
+
+    const Timeline& timeline_;
+    ReplayScript script_;
+    std::uint32_t refusals_used_ = 0;
+    std::uint64_t next_pending_ = 0;
+    std::unordered_map<std::uint64_t, std::uint64_t> outstanding_;  // event handle -> pending id
+};
+
+}  // namespace
+
+std::vector<DeviceId> replayable_devices(const Timeline& timeline) {
+    bool seen[kMaxDevices + 1] = {};
+    for (const Event& event : timeline.events) {
+        const bool counts = event.kind == EventKind::kBlockAlloc ||
+                            event.kind == EventKind::kDeviceAlloc ||
+                            event.kind == EventKind::kBlockOutOfMemory ||
+                            event.kind == EventKind::kAllocRefused;
+        seen[event.device] |= counts && event.device < kMaxDevices;
+    }
+    std::vector<DeviceId> devices;
+    for (DeviceId device = 0; device < kMaxDevices; ++device) {
+        if (seen[device]) {
+            devices.push_back(device);
+        }
+    }
+    return devices;
+}
+
+ReplayScript make_script(const Timeline& timeline, DeviceId device) {
+    const bool has_blocks = std::any_of(
+        timeline.events.begin(), timeline.events.end(), [device](const Event& event) {
+            return event.device == device && (event.kind == EventKind::kBlockAlloc ||
+                                              event.kind == EventKind::kBlockOutOfMemory);
+        });
+    return Builder(timeline, device, has_blocks ? ScriptSource::kBlocks : ScriptSource::kDeviceLayer)
+        .build();
+}
+
+}  // namespace fragtrace::analyzer

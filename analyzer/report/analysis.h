@@ -1,0 +1,83 @@
+// Everything that a report, the JSON and the page show of one trace: plain data, computed
+// elsewhere (commands/analyze.cpp); a report computes nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyzer/model/timeline.h"
+#include "analyzer/replay/fidelity.h"
+#include "analyzer/replay/replayer.h"
+#include "analyzer/trace/symbols.h"
+#include "analyzer/verdict/diagnosis.h"
+#include "analyzer/whatif/sweep.h"
+
+namespace fragtrace::analyzer {
+
+// Peaks and counts of a run, recorded or replayed: the same keys for both.
+struct MemorySummary {
+    std::uint64_t peak_requested = 0;
+    std::uint64_t peak_allocated = 0;
+    std::uint64_t peak_active = 0;
+    std::uint64_t peak_reserved = 0;
+    WasteSplit waste_at_peak;
+    std::uint64_t segments_allocated = 0;
+    std::uint64_t segments_freed = 0;
+    std::uint64_t retries = 0;
+    std::uint64_t ooms = 0;
+};
+
+MemorySummary summarize(const ReplayResult& result);
+
+struct DeviceAnalysis {
+    DeviceId device = 0;
+    std::string name;
+    bool virtual_gpu = false;
+    std::uint64_t total_bytes = 0;     // as the card reports
+    std::uint64_t others_bytes = 0;    // context, libraries, other processes
+    std::uint64_t capacity_bytes = 0;  // budget of the pool: total - others
+    bool capacity_known = false;       // false: nothing in the trace says how large the card is
+    std::string pool;                  // simulated pool the record is compared with
+    std::string config;                // recorded settings, as the allocator prints them
+
+    ReplayScript script;
+    MemorySummary recorded;
+    std::uint64_t violations = 0;  // of the invariants of docs/metrics.md, in the record
+    std::uint64_t driver_time_ns = 0;  // spent in recorded driver calls; 0 = not measured
+    std::optional<Fidelity> fidelity;  // none: there is no caching pool to compare with
+    std::vector<Diagnosis> diagnoses;  // of the recorded settings, in time order
+    std::uint64_t troubles = 0;        // OOMs and retries in all; diagnoses may be fewer
+    std::optional<Diagnosis> peak;     // the address map at peak reserved; its verdict is empty
+    std::vector<WhatIfRow> settings;   // ranked
+    std::vector<WhatIfRow> capacities;
+};
+
+struct Analysis {
+    Timeline timeline;
+    std::unique_ptr<Symbolizer> symbols;  // over `timeline`
+    std::vector<DeviceAnalysis> devices;
+    std::vector<std::string> assumptions;
+    std::vector<std::string> warnings;
+};
+
+// The stack of live blocks that came from the same place: one row of "who pins the holes".
+struct CulpritGroup {
+    OriginId origin = 0;
+    std::string label;
+    std::uint64_t held_open_bytes = 0;
+    std::uint64_t live_bytes = 0;
+    std::uint64_t blocks = 0;
+    std::uint64_t oldest_ns = 0;  // birth of the oldest block
+    std::vector<EventIndex> members;  // allocating events
+};
+
+// Live blocks in segments with free memory, grouped by stack; most bytes held open first.
+// With `only_cheapest` just the blocks of the diagnosis's cheapest set.
+std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
+                                         const Diagnosis& diagnosis,
+                                         bool only_cheapest);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,67 @@
+#include <algorithm>
+#include <map>
+
+#include "analyzer/report/analysis.h"
+
+namespace fragtrace::analyzer {
+
+MemorySummary summarize(const ReplayResult& result) {
+    const PoolStatistics& statistics = result.statistics;
+    return {.peak_requested = statistics.requested.peak,
+            .peak_allocated = statistics.allocated.peak,
+            .peak_active = statistics.active.peak,
+            .peak_reserved = statistics.reserved.peak,
+            .waste_at_peak = result.waste_at_peak,
+            .segments_allocated = statistics.segments_allocated,
+            .segments_freed = statistics.segments_freed,
+            .retries = statistics.retries,
+            .ooms = statistics.ooms};
+}
+
+std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
+                                         const Diagnosis& diagnosis,
+                                         bool only_cheapest) {
+    const Timeline& timeline = analysis.timeline;
+    std::vector<bool> wanted(diagnosis.heap.blocks.size(), !only_cheapest);
+    if (only_cheapest) {
+        for (const std::uint32_t block : diagnosis.cheapest.blocks) {
+            wanted[block] = true;
+        }
+    }
+    // Threads differ, places do not: group by the two stacks.
+    std::map<std::pair<std::uint32_t, std::uint32_t>, CulpritGroup> groups;
+    for (std::size_t i = 0; i < diagnosis.heap.blocks.size(); ++i) {
+        const HeapBlock& block = diagnosis.heap.blocks[i];
+        const bool counts = wanted[i] && block.state != BlockState::kFree &&
+                            block.allocated_by != kNoEvent &&
+                            (only_cheapest || diagnosis.held_open[i] != 0);
+        if (!counts) {
+            continue;
+        }
+        const Event& born = timeline.events[block.allocated_by];
+        const Origin& origin = timeline.origins[born.origin];
+        auto [found, fresh] =
+            groups.try_emplace({origin.native_stack, origin.python_stack}, CulpritGroup{});
+        CulpritGroup& group = found->second;
+        if (fresh) {
+            group.origin = born.origin;
+            group.oldest_ns = born.time_ns;
+        }
+        group.held_open_bytes += diagnosis.held_open[i];
+        group.live_bytes += block.size_bytes;
+        group.blocks += 1;
+        group.oldest_ns = std::min(group.oldest_ns, born.time_ns);
+        group.members.push_back(block.allocated_by);
+    }
+    std::vector<CulpritGroup> rows;
+    for (auto& [key, group] : groups) {
+        group.label = analysis.symbols->describe(group.origin);
+        rows.push_back(std::move(group));
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const CulpritGroup& a, const CulpritGroup& b) {
+        return a.held_open_bytes > b.held_open_bytes;
+    });
+    return rows;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,269 @@
+#include "analyzer/report/json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace fragtrace::analyzer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kSchema = 1;
+constexpr std::size_t kMaxCulprits = 20;
+
+const char* ending_name(Ending ending) {
+    switch (ending) {
+        case Ending::kNormal: return "normal";
+        case Ending::kQuickExit: return "quick_exit";
+        case Ending::kKilled: return "killed";
+        case Ending::kRunning: return "running";
+    }
+    return "killed";
+}
+
+Json source_json(const Analysis& analysis) {
+    const Timeline& timeline = analysis.timeline;
+    Json names = Json::array();
+    bool is_virtual = timeline.fact("virtual") == "1";
+    for (const DeviceAnalysis& device : analysis.devices) {
+        names.push_back(device.name);
+        is_virtual |= device.virtual_gpu;
+    }
+    return {{"path", timeline.path},
+            {"process", timeline.pid},
+            {"command_line", timeline.fact("command_line")},
+            {"device_names", names},
+            {"virtual", is_virtual},
+            {"ended", ending_name(timeline.ending)},
+            {"start_unix_ns", timeline.start_unix_ns},
+            {"events", timeline.events.size()},
+            {"events_lost", timeline.damage.events_lost},
+            {"events_unfinished", timeline.damage.events_unfinished},
+            {"bytes_unreadable", timeline.damage.bytes_unreadable}};
+}
+
+Json fidelity_json(const DeviceAnalysis& device) {
+    if (!device.fidelity) {
+        return {{"placements", 0},
+                {"placements_equal", 0},
+                {"segments", 0},
+                {"segments_equal", 0},
+                {"reason", "no caching pool was recorded: there is nothing to compare with"}};
+    }
+    return {{"placements", device.fidelity->placements},
+            {"placements_equal", device.fidelity->placements_equal},
+            {"segments", device.fidelity->segments},
+            {"segments_equal", device.fidelity->segments_equal},
+            {"reason", device.fidelity->reason}};
+}
+
+Json waste_json(const WasteSplit& waste) {
+    return {{"rounding", waste.rounding},
+            {"slack", waste.slack},
+            {"pending", waste.pending},
+            {"releasable", waste.releasable},
+            {"inactive_split", waste.inactive_split}};
+}
+
+Json device_json(const DeviceAnalysis& device, const MemorySummary& summary) {
+    return {{"index", device.device},
+            {"name", device.name},
+            {"total_bytes", device.total_bytes},
+            {"others_bytes", device.others_bytes},
+            {"capacity_bytes", device.capacity_bytes},
+            {"peak",
+             {{"requested", summary.peak_requested},
+              {"allocated", summary.peak_allocated},
+              {"active", summary.peak_active},
+              {"reserved", summary.peak_reserved}}},
+            {"waste_at_peak", waste_json(summary.waste_at_peak)},
+            {"segments_allocated", summary.segments_allocated},
+            {"segments_freed", summary.segments_freed},
+            {"retries", summary.retries},
+            {"ooms", summary.ooms},
+            {"violations", device.violations}};
+}
+
+Json stack_json(const Analysis& analysis, OriginId origin) {
+    Json stack = Json::array();
+    for (const Frame& frame : analysis.symbols->frames(origin)) {
+        stack.push_back({{"function", frame.function},
+                         {"file", frame.file},
+                         {"line", frame.line},
+                         {"module", frame.module},
+                         {"kind", frame.kind == Frame::Kind::kPython ? "python" : "native"}});
+    }
+    return stack;
+}
+
+Json culprits_json(const Analysis& analysis, const Diagnosis& diagnosis) {
+    Json culprits = Json::array();
+    for (const CulpritGroup& group : group_culprits(analysis, diagnosis, false)) {
+        if (culprits.size() == kMaxCulprits) {
+            break;
+        }
+        culprits.push_back({{"label", group.label},
+                            {"stack", stack_json(analysis, group.origin)},
+                            {"held_open_bytes", group.held_open_bytes},
+                            {"live_bytes", group.live_bytes},
+                            {"blocks", group.blocks}});
+    }
+    return culprits;
+}
+
+const char* set_kind(CheapestSet::Kind kind) {
+    switch (kind) {
+        case CheapestSet::Kind::kNone: return "none";
+        case CheapestSet::Kind::kWindow: return "window";
+        case CheapestSet::Kind::kSegments: return "segments";
+    }
+    return "none";
+}
+
+Json diagnosis_json(const Analysis& analysis,
+                    const DeviceAnalysis& device,
+                    const Diagnosis& diagnosis) {
+    const Verdict& verdict = diagnosis.verdict;
+    Json steps = Json::array();
+    for (const VerdictStep& step : verdict.steps) {
+        steps.push_back({{"id", step.id},
+                         {"frees_bytes", step.frees_bytes},
+                         {"page_bytes", step.page_bytes},
+                         {"serves", step.serves}});
+    }
+    const EventIndex event = diagnosis.trouble.event;
+    return {{"time_ns", analysis.timeline.events[event].time_ns},
+            {"event", event},
+            {"device", device.device},
+            {"requested_bytes", verdict.requested_bytes},
+            {"rounded_bytes", verdict.rounded_bytes},
+            {"verdict", verdict.id},
+            {"requester", "pool"},
+            {"despite_free_memory", verdict.despite_free_memory()},
+            {"page_bytes", verdict.page_bytes},
+            {"steps", steps},
+            {"largest_free_bytes", verdict.largest_hole_bytes},
+            {"largest_usable_bytes", verdict.largest_free_bytes},
+            {"free_bytes", verdict.free_bytes},
+            {"device_free_bytes", verdict.device_free_bytes},
+            {"allocated_bytes", verdict.allocated_bytes},
+            {"reserved_bytes", verdict.reserved_bytes},
+            {"stack", stack_json(analysis, analysis.timeline.events[event].origin)},
+            {"cheapest_set",
+             {{"kind", set_kind(diagnosis.cheapest.kind)},
+              {"bytes_to_free", diagnosis.cheapest.bytes_to_free},
+              {"segments", diagnosis.cheapest.segments},
+              {"blocks", diagnosis.cheapest.blocks.size()},
+              {"equally_cheap_sets", diagnosis.cheapest.equally_cheap_sets},
+              {"approximate", diagnosis.cheapest.approximate}}},
+            {"culprits", culprits_json(analysis, diagnosis)}};
+}
+
+Json troubles_json(const Analysis& analysis,
+                   const DeviceAnalysis& device,
+                   const std::vector<Diagnosis>& diagnoses,
+                   bool retries) {
+    Json rows = Json::array();
+    for (const Diagnosis& diagnosis : diagnoses) {
+        if ((diagnosis.trouble.outcome == Outcome::kRetryOk) == retries) {
+            rows.push_back(diagnosis_json(analysis, device, diagnosis));
+        }
+    }
+    return rows;
+}
+
+Json row_json(const WhatIfRow& row) {
+    return {{"name", row.candidate.name},
+            {"config", row.candidate.config},
+            {"pool", row.candidate.pool},
+            {"capacity_bytes", row.candidate.capacity_bytes},
+            {"ooms", row.ooms()},
+            {"peak_reserved_bytes", row.result.statistics.reserved.peak},
+            {"peak_allocated_bytes", row.result.statistics.allocated.peak},
+            {"segments_allocated", row.result.statistics.segments_allocated},
+            {"segments_freed", row.result.statistics.segments_freed},
+            {"retries", row.retries()},
+            {"class", row_class_name(row.row_class)},
+            {"class_reason", row.class_reason},
+            {"usable", row.usable},
+            {"usable_reason", row.usable_reason},
+            {"recorded", row.is_recorded}};
+}
+
+Json whatif_rows(const Analysis& analysis) {
+    Json rows = Json::array();
+    for (const DeviceAnalysis& device : analysis.devices) {
+        for (const auto* list : {&device.settings, &device.capacities}) {
+            for (const WhatIfRow& row : *list) {
+                rows.push_back(row_json(row));
+                rows.back()["device"] = device.device;
+            }
+        }
+    }
+    return rows;
+}
+
+Json append(Json first, const Json& second) {
+    for (const Json& element : second) {
+        first.push_back(element);
+    }
+    return first;
+}
+
+std::string finish(Json* document, const Analysis& analysis) {
+    (*document)["assumptions"] = analysis.assumptions;
+    (*document)["warnings"] = analysis.warnings;
+    // Names of the traced program need not be UTF-8.
+    return document->dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string report_json(const Analysis& analysis) {
+    Json document = {{"schema", kSchema}, {"source", source_json(analysis)}};
+    Json devices = Json::array();
+    Json ooms = Json::array();
+    Json retries = Json::array();
+    for (const DeviceAnalysis& device : analysis.devices) {
+        devices.push_back(device_json(device, device.recorded));
+        ooms = append(std::move(ooms), troubles_json(analysis, device, device.diagnoses, false));
+        retries = append(std::move(retries), troubles_json(analysis, device, device.diagnoses, true));
+    }
+    if (!analysis.devices.empty()) {
+        const DeviceAnalysis& first = analysis.devices.front();
+        document["fidelity"] = fidelity_json(first);
+        document["config"] = first.config;
+        document["pool"] = first.pool;
+        document["capacity_bytes"] = first.capacity_bytes;
+    }
+    document["devices"] = devices;
+    document["ooms"] = ooms;
+    document["retries"] = retries;
+    document["whatif"] = whatif_rows(analysis);
+    return finish(&document, analysis);
+}
+
+std::string replay_json(const Analysis& analysis,
+                        const DeviceAnalysis& device,
+                        const Candidate& candidate,
+                        const ReplayResult& result,
+                        const std::vector<Diagnosis>& diagnoses) {
+    Json document = {{"schema", kSchema},
+                     {"source", source_json(analysis)},
+                     {"fidelity", fidelity_json(device)},
+                     {"config", candidate.config},
+                     {"pool", candidate.pool},
+                     {"capacity_bytes", candidate.capacity_bytes},
+                     {"devices", Json::array({device_json(device, summarize(result))})},
+                     {"ooms", troubles_json(analysis, device, diagnoses, false)},
+                     {"retries", troubles_json(analysis, device, diagnoses, true)}};
+    return finish(&document, analysis);
+}
+
+std::string whatif_json(const Analysis& analysis) {
+    Json document = {{"schema", kSchema},
+                     {"source", source_json(analysis)},
+                     {"whatif", whatif_rows(analysis)}};
+    return finish(&document, analysis);
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,21 @@
+// Blocks and segments of one device with their lives, for the page.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "analyzer/report/page_stacks.h"
+#include "analyzer/replay/script.h"
+
+namespace fragtrace::analyzer {
+
+// Allocating event -> index into PageDevice::blocks.
+using BlockIndex = std::unordered_map<EventIndex, std::uint32_t>;
+
+// Fills blocks, segments, streams and the markers that the events themselves give.
+BlockIndex add_memory(const Timeline& timeline,
+                      const ReplayScript& script,
+                      PageStacks* stacks,
+                      PageDevice* page);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,37 @@
+// The report for a terminal or a job's log: one screen, the verdict first.
+#pragma once
+
+#include <string>
+
+#include "analyzer/report/analysis.h"
+#include "analyzer/support/terminal.h"
+
+namespace fragtrace::analyzer {
+
+// The whole report.
+std::string report_text(const Analysis& analysis, const Terminal& terminal);
+
+// At most 25 lines, fit to paste: verdict, peaks, first culprits, first remedies, next command.
+std::string summary_text(const Analysis& analysis, const Terminal& terminal);
+
+// One replay: outcome, peaks, verdicts of what did not go smoothly.
+std::string replay_text(const Analysis& analysis,
+                        const DeviceAnalysis& device,
+                        const Candidate& candidate,
+                        const ReplayResult& result,
+                        const std::vector<Diagnosis>& diagnoses,
+                        const Terminal& terminal);
+
+// All rows of a sweep, per device.
+std::string whatif_text(const Analysis& analysis, const Terminal& terminal);
+
+// A table of what-if rows; at most `limit` of them, the recorded one always among them.
+std::string whatif_table(const std::vector<WhatIfRow>& rows,
+                         std::size_t limit,
+                         const Terminal& terminal);
+
+// The best row that is worth naming: serves what the record did not, or reserves at least 2 %
+// less without retries. nullptr: nothing tried helps.
+const WhatIfRow* best_remedy(const DeviceAnalysis& device);
+
+}  // namespace fragtrace::analyzer

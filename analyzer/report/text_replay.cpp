@@ -1,0 +1,114 @@
+// The text of `fraganalyze replay` and `fraganalyze whatif`.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "analyzer/report/text.h"
+#include "analyzer/support/units.h"
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kMaxDiagnosesShown = 5;
+
+std::string notes_text(const Analysis& analysis, const Terminal& terminal) {
+    std::string text;
+    for (const auto& [title, lines] : {std::pair{"Assumptions", &analysis.assumptions},
+                                       std::pair{"Warnings", &analysis.warnings}}) {
+        if (!lines->empty()) {
+            text += terminal.styled(Style::kBold, title) + "\n";
+        }
+        for (const std::string& line : *lines) {
+            text += "  - " + line + "\n";
+        }
+    }
+    return text;
+}
+
+std::string outcome_headline(const ReplayResult& result) {
+    const auto ooms = static_cast<std::uint64_t>(
+        std::count_if(result.troubles.begin(), result.troubles.end(), [](const Trouble& trouble) {
+            return trouble.outcome != Outcome::kRetryOk;
+        }));
+    const std::uint64_t retries = result.troubles.size() - ooms;
+    if (ooms == 0) {
+        return fmt::format("Every request is served ({}), {} retries.",
+                           format_count(result.requests_served),
+                           format_count(retries));
+    }
+    return fmt::format("{} of {} requests run out of memory, {} retries.",
+                       format_count(ooms),
+                       format_count(result.requests_served + ooms),
+                       format_count(retries));
+}
+
+}  // namespace
+
+std::string replay_text(const Analysis& analysis,
+                        const DeviceAnalysis& device,
+                        const Candidate& candidate,
+                        const ReplayResult& result,
+                        const std::vector<Diagnosis>& diagnoses,
+                        const Terminal& terminal) {
+    const MemorySummary run = summarize(result);
+    std::string text = terminal.styled(Style::kBold, outcome_headline(result)) + "\n";
+    text += fmt::format("  pool       {}, settings: {}, {} for the pool\n",
+                        candidate.pool,
+                        candidate.config.empty() ? "default" : candidate.config,
+                        format_bytes(candidate.capacity_bytes));
+    text += fmt::format("  peaks      requested {}, allocated {}, active {}, reserved {} ({} bytes)\n",
+                        format_bytes(run.peak_requested),
+                        format_bytes(run.peak_allocated),
+                        format_bytes(run.peak_active),
+                        format_bytes(run.peak_reserved),
+                        run.peak_reserved);
+    text += fmt::format("  recorded   reserved {} ({} bytes)\n",
+                        format_bytes(device.recorded.peak_reserved),
+                        device.recorded.peak_reserved);
+    text += fmt::format("  driver     {} cudaMallocs, {} cudaFrees\n",
+                        format_count(run.segments_allocated),
+                        format_count(run.segments_freed));
+    std::size_t shown = 0;
+    for (const Diagnosis& diagnosis : diagnoses) {
+        if (++shown > kMaxDiagnosesShown) {
+            text += fmt::format("  and {} more (--json has all)\n",
+                                diagnoses.size() - kMaxDiagnosesShown);
+            break;
+        }
+        text += fmt::format("  event {}: {}\n    {}: {}\n",
+                            diagnosis.trouble.event,
+                            verdict_sentence(diagnosis.verdict, diagnosis.trouble.outcome),
+                            diagnosis.verdict.id,
+                            verdict_explanation(diagnosis.verdict));
+    }
+    return text + notes_text(analysis, terminal);
+}
+
+std::string whatif_text(const Analysis& analysis, const Terminal& terminal) {
+    std::string text;
+    for (const DeviceAnalysis& device : analysis.devices) {
+        text += terminal.styled(Style::kBold,
+                                fmt::format("device {}  {}, {} for the pool",
+                                            device.device,
+                                            device.name,
+                                            format_bytes(device.capacity_bytes))) +
+                "\n";
+        text += whatif_table(device.settings, device.settings.size(), terminal);
+        if (!device.capacities.empty()) {
+            text += terminal.styled(Style::kBold, "  other cards, recorded settings") + "\n";
+            text += whatif_table(device.capacities, device.capacities.size(), terminal);
+        }
+        for (const auto* rows : {&device.settings, &device.capacities}) {
+            for (const WhatIfRow& row : *rows) {
+                if (!row.class_reason.empty()) {
+                    text += fmt::format(
+                        "  {}: {}\n", row_class_name(row.row_class), row.class_reason);
+                    break;
+                }
+            }
+        }
+    }
+    return text + notes_text(analysis, terminal);
+}
+
+}  // namespace fragtrace::analyzer

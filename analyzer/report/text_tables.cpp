@@ -1,0 +1,109 @@
+// The tables of the text report.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "analyzer/report/text.h"
+#include "analyzer/support/units.h"
+
+namespace fragtrace::analyzer {
+namespace {
+
+const WhatIfRow* recorded_row(const std::vector<WhatIfRow>& rows) {
+    const auto found = std::find_if(
+        rows.begin(), rows.end(), [](const WhatIfRow& row) { return row.is_recorded; });
+    return found == rows.end() ? nullptr : &*found;
+}
+
+std::string outcome_text(const WhatIfRow& row) {
+    if (row.ooms() == 0) {
+        return row.retries() == 0 ? "fits" : fmt::format("fits, {} retries", row.retries());
+    }
+    return row.ooms() == 1 ? "OOM" : fmt::format("{} OOMs", row.ooms());
+}
+
+std::string difference_text(const WhatIfRow& row, const WhatIfRow* recorded) {
+    if (recorded == nullptr || &row == recorded) {
+        return row.is_recorded ? "as run" : "";
+    }
+    const auto now = static_cast<std::int64_t>(row.result.statistics.reserved.peak);
+    const auto then = static_cast<std::int64_t>(recorded->result.statistics.reserved.peak);
+    return now == then ? "same" : format_bytes_difference(now - then);
+}
+
+// Rows that came out exactly like an earlier row of the same kind say nothing new.
+bool same_result(const WhatIfRow& a, const WhatIfRow& b) {
+    return a.ooms() == b.ooms() && a.retries() == b.retries() &&
+           a.result.statistics.reserved.peak == b.result.statistics.reserved.peak &&
+           a.result.statistics.segments_allocated == b.result.statistics.segments_allocated;
+}
+
+}  // namespace
+
+const WhatIfRow* best_remedy(const DeviceAnalysis& device) {
+    const WhatIfRow* recorded = recorded_row(device.settings);
+    if (recorded == nullptr) {
+        return nullptr;
+    }
+    for (const WhatIfRow& row : device.settings) {
+        if (&row == recorded || !row.usable) {
+            continue;
+        }
+        const std::uint64_t before = recorded->result.statistics.reserved.peak;
+        const std::uint64_t after = row.result.statistics.reserved.peak;
+        if (row.ooms() < recorded->ooms() ||
+            (row.ooms() == recorded->ooms() && recorded->ooms() == 0 &&
+             row.retries() <= recorded->retries() && after + before / 50 <= before)) {
+            return &row;
+        }
+    }
+    return nullptr;
+}
+
+std::string whatif_table(const std::vector<WhatIfRow>& rows,
+                         std::size_t limit,
+                         const Terminal& terminal) {
+    const WhatIfRow* recorded = recorded_row(rows);
+    std::string text = terminal.styled(
+        Style::kDim,
+        fmt::format("  {:<52} {:<14} {:>12} {:>11} {:>11}  {}\n",
+                    "setting",
+                    "outcome",
+                    "reserved",
+                    "against run",
+                    "cudaMallocs",
+                    "class"));
+    std::size_t shown = 0;
+    std::size_t alike = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const WhatIfRow& row = rows[i];
+        if (shown >= limit && !row.is_recorded) {
+            continue;
+        }
+        const bool repeats = limit < rows.size() && recorded != nullptr && !row.is_recorded &&
+                             same_result(row, *recorded);
+        if (repeats) {
+            ++alike;
+            continue;
+        }
+        ++shown;
+        const std::string line = fmt::format("  {:<52} {:<14} {:>12} {:>11} {:>11}  {}",
+                                             row.candidate.name,
+                                             outcome_text(row),
+                                             format_bytes(row.result.statistics.reserved.peak),
+                                             difference_text(row, recorded),
+                                             format_count(row.result.statistics.segments_allocated),
+                                             row_class_name(row.row_class));
+        const Style style = row.ooms() != 0 ? Style::kRed
+                            : row.is_recorded ? Style::kBold
+                                              : Style::kPlain;
+        text += terminal.styled(style, line) + "\n";
+    }
+    if (alike != 0) {
+        text += terminal.styled(Style::kDim,
+                                fmt::format("  {} more settings change nothing here\n", alike));
+    }
+    return text;
+}
+
+}  // namespace fragtrace::analyzer

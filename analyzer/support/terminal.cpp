@@ -1,0 +1,84 @@
+#include "analyzer/support/terminal.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kDefaultWidth = 100;
+constexpr std::size_t kLargestWidth = 110;
+
+bool wants_colors(int file_descriptor, ColorChoice choice) {
+    if (choice != ColorChoice::kAuto) {
+        return choice == ColorChoice::kAlways;
+    }
+    const char* no_color = std::getenv("NO_COLOR");
+    const char* term = std::getenv("TERM");
+    return isatty(file_descriptor) != 0 && (no_color == nullptr || *no_color == '\0') &&
+           term != nullptr && std::string_view(term) != "dumb";
+}
+
+const char* escape_of(Style style) {
+    switch (style) {
+        case Style::kPlain: return "";
+        case Style::kBold: return "\033[1m";
+        case Style::kDim: return "\033[2m";
+        case Style::kRed: return "\033[1;31m";
+        case Style::kGreen: return "\033[32m";
+        case Style::kYellow: return "\033[33m";
+        case Style::kOrange: return "\033[38;5;208m";
+    }
+    return "";
+}
+
+}  // namespace
+
+Terminal::Terminal(int file_descriptor, ColorChoice choice)
+    : colors_(wants_colors(file_descriptor, choice)), width_(kDefaultWidth) {
+    winsize size{};
+    if (ioctl(file_descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) {
+        width_ = std::clamp<std::size_t>(size.ws_col, 60, kLargestWidth);
+    }
+}
+
+std::string Terminal::styled(Style style, std::string_view text) const {
+    if (!colors_ || style == Style::kPlain) {
+        return std::string(text);
+    }
+    return fmt::format("{}{}\033[0m", escape_of(style), text);
+}
+
+Progress::Progress(std::string_view label) : label_(label), visible_(isatty(STDERR_FILENO) != 0) {}
+
+Progress::~Progress() {
+    if (shown_) {
+        fmt::print(stderr, "\r\033[K");
+        std::fflush(stderr);
+    }
+}
+
+void Progress::show(std::size_t done, std::size_t all) {
+    if (!visible_ || all == 0) {
+        return;
+    }
+    constexpr std::size_t kBarWidth = 30;
+    const std::size_t filled = kBarWidth * done / all;
+    fmt::print(stderr,
+               "\r\033[K{} [{}{}] {}/{}",
+               label_,
+               std::string(filled, '#'),
+               std::string(kBarWidth - filled, ' '),
+               done,
+               all);
+    std::fflush(stderr);
+    shown_ = true;
+}
+
+}  // namespace fragtrace::analyzer

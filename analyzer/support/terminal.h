@@ -1,0 +1,49 @@
+// What standard output and standard error can show: colours, width, progress. Decided once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fragtrace::analyzer {
+
+enum class ColorChoice { kAuto, kNever, kAlways };
+
+enum class Style { kPlain, kBold, kDim, kRed, kGreen, kYellow, kOrange };
+
+// Text styles for one stream. With colours off every function returns its text unchanged.
+class Terminal {
+  public:
+    // Colours are on for kAlways, or for kAuto when `file_descriptor` is a terminal that has them
+    // and NO_COLOR is not set.
+    Terminal(int file_descriptor, ColorChoice choice);
+
+    [[nodiscard]] std::string styled(Style style, std::string_view text) const;
+    [[nodiscard]] bool colors() const { return colors_; }
+    // Columns to use: the terminal's, at most 110; 100 when it is not a terminal.
+    [[nodiscard]] std::size_t width() const { return width_; }
+
+  private:
+    bool colors_;
+    std::size_t width_;
+};
+
+// One line on standard error that is overwritten in place; silent unless that is a terminal.
+// Thread-safe only if the caller serialises calls.
+class Progress {
+  public:
+    explicit Progress(std::string_view label);
+    ~Progress();
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+
+    void show(std::size_t done, std::size_t all);
+
+  private:
+    std::string label_;
+    bool visible_;
+    bool shown_ = false;
+};
+
+}  // namespace fragtrace::analyzer

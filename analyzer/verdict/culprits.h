@@ -1,0 +1,34 @@
+// Who pins the holes: the cheapest set of live blocks whose absence would have made room.
+//
+// Two ways to make room are compared: an in-place window (neighbouring blocks of one segment),
+// and a cover (whole segments that, emptied, go back to the driver until the request fits). The
+// cover is a minimum-cost knapsack solved exactly; cost is the live bytes to free or move.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analyzer/model/heap_snapshot.h"
+
+namespace fragtrace::analyzer {
+
+struct CheapestSet {
+    enum class Kind { kNone, kWindow, kSegments };
+    Kind kind = Kind::kNone;
+    std::uint64_t bytes_to_free = 0;       // live bytes that have to go
+    std::uint32_t segments = 0;            // kSegments: how many
+    double equally_cheap_sets = 0;         // the set itself included; exact up to 2^53
+    bool approximate = false;              // too large to solve exactly: greedy
+    std::vector<std::uint32_t> blocks;     // indices into HeapSnapshot::blocks
+};
+
+// `rounded_bytes` is the size of the block, `asked_bytes` what the driver would be asked for.
+CheapestSet find_cheapest_set(const HeapSnapshot& heap,
+                              std::uint64_t rounded_bytes,
+                              std::uint64_t asked_bytes);
+
+// Free bytes that a live block keeps from being released: the free bytes of its segment, shared
+// by the segment's live blocks in proportion to their sizes. Indexed as HeapSnapshot::blocks.
+std::vector<std::uint64_t> held_open_bytes(const HeapSnapshot& heap);
+
+}  // namespace fragtrace::analyzer

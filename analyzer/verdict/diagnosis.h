@@ -1,0 +1,38 @@
+// Every out-of-memory and retry of a replayed run, diagnosed: verdict, address map at that
+// moment, cheapest set of culprits. The verdict is itself a replay (verdict.h).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "analyzer/replay/replayer.h"
+#include "analyzer/verdict/culprits.h"
+#include "analyzer/verdict/verdict.h"
+
+namespace fragtrace::analyzer {
+
+struct Diagnosis {
+    Trouble trouble;
+    Verdict verdict;
+    HeapSnapshot heap;  // as in verdict.h: after the failed retry, or before the successful one
+    CheapestSet cheapest;
+    std::vector<std::uint64_t> held_open;  // per heap block, bytes
+};
+
+// A fresh pool, and the device beneath it when refusals come from the record (else nullptr).
+struct ReplaySetup {
+    std::unique_ptr<Pool> pool;
+    RecordedDevice* recorded = nullptr;  // owned by the pool
+};
+
+// Diagnoses at most `limit` of `troubles` (the first ones, all OOMs before any retry), which must
+// come from a replay of the same script through the same kind of setup. Reported in time order.
+std::vector<Diagnosis> diagnose(const ReplayScript& script,
+                                const std::vector<Trouble>& troubles,
+                                ReplaySetup setup,
+                                std::uint64_t others_bytes,
+                                std::size_t limit);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,254 @@
+#include "analyzer/verdict/verdict.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "analyzer/support/units.h"
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint64_t kDriverPageBytes = 2 * kMiB;
+
+struct Rung {
+    Relaxation relaxation;
+    std::string_view id;
+};
+
+constexpr std::array kPoolRungs = {
+    Rung{Relaxation::kPendingComplete, "pending"},
+    Rung{Relaxation::kReleaseFree, "releasable"},
+    Rung{Relaxation::kExactSegmentSize, "granularity"},
+    Rung{Relaxation::kNoLimit, "limit"},
+    Rung{Relaxation::kOneStream, "stream_bound"},
+    Rung{Relaxation::kOnePool, "other_pool"},
+};
+
+std::uint64_t free_in_pool(const Pool& pool) {
+    return pool.statistics().reserved.current - pool.statistics().active.current;
+}
+
+// What a rung makes available, measured as what it changes.
+struct Available {
+    std::uint64_t pool_free;
+    std::uint64_t device_free;
+    std::uint64_t usable;  // largest block that the request could take
+
+    [[nodiscard]] std::uint64_t gained_since(const Available& before) const {
+        const auto gain = [](std::uint64_t now, std::uint64_t then) {
+            return now > then ? now - then : 0;
+        };
+        return std::max({gain(pool_free, before.pool_free),
+                         gain(device_free, before.device_free),
+                         gain(usable, before.usable)});
+    }
+};
+
+Available available(Pool& pool, const Request& request) {
+    return {free_in_pool(pool), pool.device().free_bytes(), pool.largest_free_bytes(request)};
+}
+
+// Served without the pool having to repair itself: a hit or growth, not a retry.
+bool serves(const Pool& pool, const Request& request) {
+    const std::unique_ptr<Pool> trial = pool.clone();
+    const Outcome outcome = trial->allocate(request).outcome;
+    return outcome == Outcome::kHit || outcome == Outcome::kGrow;
+}
+
+bool in_use_throughout(const HeapSegment& segment) {
+    return segment.private_pool != 0 && !segment.may_release;  // a CUDA graph's pool
+}
+
+// Bytes of pages of `page_bytes` (from each segment's start) that hold no live or pending byte.
+std::uint64_t whole_free_pages(const HeapSnapshot& heap, std::uint64_t page_bytes) {
+    std::uint64_t total = 0;
+    for (const HeapSegment& segment : heap.segments) {
+        if (in_use_throughout(segment)) {
+            continue;
+        }
+        for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+            const HeapBlock& block = heap.blocks[segment.first_block + i];
+            if (block.state != BlockState::kFree) {
+                continue;
+            }
+            const std::uint64_t begin = block.address - segment.address;
+            const std::uint64_t end = begin + block.size_bytes;
+            const std::uint64_t first_page = (begin + page_bytes - 1) / page_bytes;
+            const std::uint64_t last_page = end / page_bytes;
+            total += last_page > first_page ? (last_page - first_page) * page_bytes : 0;
+        }
+    }
+    return total;
+}
+
+std::uint64_t round_up(std::uint64_t bytes, std::uint64_t page_bytes) {
+    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+std::uint64_t free_outside_graphs(const HeapSnapshot& heap) {
+    std::uint64_t total = 0;
+    for (const HeapSegment& segment : heap.segments) {
+        for (std::uint32_t i = 0; !in_use_throughout(segment) && i < segment.block_count; ++i) {
+            const HeapBlock& block = heap.blocks[segment.first_block + i];
+            total += block.state == BlockState::kFree ? block.size_bytes : 0;
+        }
+    }
+    return total;
+}
+
+// The rungs that no allocator offers: they follow from the address map alone.
+void judge_by_map(Pool& relaxed, std::uint64_t others_bytes, Verdict* verdict) {
+    const HeapSnapshot heap = relaxed.snapshot();
+    const std::uint64_t device_free = relaxed.device().free_bytes();
+    const std::uint64_t rounded = verdict->rounded_bytes;
+    const auto settle = [verdict](std::string_view id,
+                                  std::uint64_t frees,
+                                  std::uint64_t page_bytes,
+                                  bool serving) {
+        verdict->steps.push_back({id, frees, page_bytes, serving});
+        if (serving) {
+            verdict->id = id;
+            verdict->page_bytes = page_bytes;
+        }
+        return serving;
+    };
+    for (const std::uint64_t page_bytes : {relaxed.page_bytes(rounded), kDriverPageBytes}) {
+        const std::uint64_t pages = whole_free_pages(heap, page_bytes);
+        // What the device has free counts in driver pages, whichever page the pool maps.
+        if (settle("stitchable",
+                   pages,
+                   page_bytes,
+                   pages + device_free / page_bytes * page_bytes >= round_up(rounded, page_bytes))) {
+            return;
+        }
+    }
+    const std::uint64_t free_bytes = free_outside_graphs(heap);
+    if (settle("compaction_only", free_bytes, 0, free_bytes + device_free >= rounded)) {
+        return;
+    }
+    const PoolStatistics& statistics = relaxed.statistics();
+    const std::uint64_t internal =
+        statistics.allocated.current - statistics.requested.current;
+    if (settle("rounding",
+               internal,
+               0,
+               free_bytes + device_free + internal >= verdict->requested_bytes)) {
+        return;
+    }
+    if (settle("outside_pool",
+               others_bytes,
+               0,
+               free_bytes + device_free + internal + others_bytes >= verdict->requested_bytes)) {
+        return;
+    }
+    settle("genuine", 0, 0, true);
+}
+
+}  // namespace
+
+Verdict judge(Pool& state, const Request& request, std::uint64_t others_bytes) {
+    Verdict verdict;
+    const PoolStatistics& statistics = state.statistics();
+    verdict.requested_bytes = request.requested_bytes;
+    verdict.rounded_bytes = state.rounded_bytes(request.requested_bytes);
+    verdict.free_bytes = free_in_pool(state);
+    verdict.largest_free_bytes = state.largest_free_bytes(request);
+    verdict.device_free_bytes = state.device().free_bytes();
+    verdict.allocated_bytes = statistics.allocated.current;
+    verdict.active_bytes = statistics.active.current;
+    verdict.reserved_bytes = statistics.reserved.current;
+    for (const HeapBlock& block : state.snapshot().blocks) {
+        if (block.state == BlockState::kFree) {
+            verdict.largest_hole_bytes = std::max(verdict.largest_hole_bytes, block.size_bytes);
+        }
+    }
+
+    const std::unique_ptr<Pool> relaxed = state.clone();
+    for (const Rung& rung : kPoolRungs) {
+        const Available before = available(*relaxed, request);
+        if (!relaxed->relax(rung.relaxation)) {
+            continue;
+        }
+        const bool serving = serves(*relaxed, request);
+        verdict.steps.push_back(
+            {rung.id, available(*relaxed, request).gained_since(before), 0, serving});
+        if (serving) {
+            verdict.id = rung.id;
+            return verdict;
+        }
+    }
+    judge_by_map(*relaxed, others_bytes, &verdict);
+    return verdict;
+}
+
+std::string verdict_sentence(const Verdict& verdict, Outcome outcome) {
+    const std::string asked = format_bytes(verdict.requested_bytes);
+    const std::uint64_t all_free = verdict.free_bytes + verdict.device_free_bytes;
+    if (outcome == Outcome::kRetryOk) {
+        return fmt::format("Retry: {} asked, the driver had {} left; the pool gave cached segments "
+                           "back and tried again.",
+                           asked,
+                           format_bytes(verdict.device_free_bytes));
+    }
+    if (!verdict.despite_free_memory()) {
+        return fmt::format("Out of memory: {} asked, {} free in the pool and {} on the device.",
+                           asked,
+                           format_bytes(verdict.free_bytes),
+                           format_bytes(verdict.device_free_bytes));
+    }
+    return fmt::format("Out of memory despite free memory: {} asked, {} free, largest hole {}.",
+                       asked,
+                       format_bytes(all_free),
+                       format_bytes(verdict.largest_hole_bytes));
+}
+
+std::string verdict_explanation(const Verdict& verdict) {
+    const std::string_view id = verdict.id;
+    if (id == "pending") {
+        return "freed blocks that still wait for another stream's events would have served it";
+    }
+    if (id == "releasable") {
+        return "wholly free segments, given back to the driver, would have served it";
+    }
+    if (id == "granularity") {
+        return "the driver had room for the request, but not for the pool's larger segment";
+    }
+    if (id == "limit") {
+        return "the process's own memory limit stopped it, not the card";
+    }
+    if (id == "stream_bound") {
+        return "free blocks that belong to other streams would have served it";
+    }
+    if (id == "other_pool") {
+        return "free blocks of the pool's other size class or of other pools would have served it";
+    }
+    if (id == "stitchable") {
+        const VerdictStep& serving = verdict.steps.back();
+        const std::string pages =
+            fmt::format("wholly free {} pages ({} in all), stitched together, would have served it",
+                        format_bytes(serving.page_bytes),
+                        format_bytes(serving.frees_bytes));
+        for (const VerdictStep& step : verdict.steps) {
+            if (step.id == "stitchable" && !step.serves) {
+                return fmt::format("{}; pages of {}, PyTorch's own, would not",
+                                   pages,
+                                   format_bytes(step.page_bytes));
+            }
+        }
+        return pages;
+    }
+    if (id == "compaction_only") {
+        return "the holes are smaller than a page: only moving live blocks would have served it";
+    }
+    if (id == "rounding") {
+        return "what rounding and unsplit remainders cost would have served it";
+    }
+    if (id == "outside_pool") {
+        return "memory outside the pool (context, libraries, other processes) would have served it";
+    }
+    return "more is needed than there is, whatever the pool does";
+}
+
+}  // namespace fragtrace::analyzer

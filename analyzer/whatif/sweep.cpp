@@ -1,0 +1,119 @@
+#include "analyzer/whatif/sweep.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <tuple>
+
+#include "analyzer/pools/registry.h"
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
+
+std::uint64_t count(const ReplayResult& result, bool retries) {
+    return static_cast<std::uint64_t>(
+        std::count_if(result.troubles.begin(), result.troubles.end(), [retries](const Trouble& t) {
+            return (t.outcome == Outcome::kRetryOk) == retries;
+        }));
+}
+
+void classify(const SweepContext& context, WhatIfRow* row) {
+    const bool other_capacity =
+        row->candidate.capacity_bytes != context.recorded_capacity_bytes;
+    if (context.reads_free_memory && other_capacity) {
+        row->row_class = RowClass::kEstimate;
+        row->class_reason = "the program looks at free memory and may ask for other things here";
+    } else if (!context.fidelity_exact) {
+        row->row_class = RowClass::kEstimate;
+        row->class_reason = "the recorded settings do not replay exactly";
+    } else if (context.assumed) {
+        row->row_class = RowClass::kEstimate;
+        row->class_reason = "requested sizes or streams had to be assumed";
+    } else if (context.ended_in_oom && !row->is_recorded) {
+        row->row_class = RowClass::kBound;
+        row->class_reason = "at least: the record ends at its out-of-memory";
+    } else if (row->ooms() != 0 && !row->is_recorded) {
+        row->row_class = RowClass::kBound;
+        row->class_reason = "up to the first out-of-memory; what follows may differ";
+    }
+}
+
+}  // namespace
+
+std::string_view row_class_name(RowClass row_class) {
+    switch (row_class) {
+        case RowClass::kExact: return "exact";
+        case RowClass::kBound: return "bound";
+        case RowClass::kEstimate: return "estimate";
+    }
+    return "estimate";
+}
+
+std::uint64_t WhatIfRow::ooms() const { return count(result, false); }
+std::uint64_t WhatIfRow::retries() const { return count(result, true); }
+
+Result<std::vector<WhatIfRow>> sweep(const ReplayScript& script,
+                                     const std::vector<Candidate>& candidates,
+                                     const SweepContext& context,
+                                     unsigned threads,
+                                     const std::function<void(std::size_t, std::size_t)>& progress) {
+    std::vector<WhatIfRow> rows(candidates.size());
+    std::vector<std::unique_ptr<Pool>> pools;
+    for (const Candidate& candidate : candidates) {
+        auto pool = make_pool(candidate.pool,
+                              candidate.config,
+                              std::make_unique<FixedDevice>(
+                                  candidate.total_bytes, candidate.capacity_bytes, kPageBytes),
+                              script.streams);
+        if (!pool) {
+            return pool.error();
+        }
+        pools.push_back(std::move(pool).value());
+    }
+    std::atomic<std::size_t> next{0};
+    std::size_t done = 0;
+    std::mutex progress_mutex;
+    const auto work = [&] {
+        for (std::size_t i = next++; i < candidates.size(); i = next++) {
+            WhatIfRow& row = rows[i];
+            row.candidate = candidates[i];
+            row.is_recorded = candidates[i].config == context.recorded_config &&
+                              candidates[i].capacity_bytes == context.recorded_capacity_bytes &&
+                              candidates[i].pool == "pytorch";
+            row.result = replay(script, *pools[i]);
+            pools[i].reset();
+            classify(context, &row);
+            const std::lock_guard lock(progress_mutex);
+            ++done;
+            if (progress) {
+                progress(done, candidates.size());
+            }
+        }
+    };
+    const unsigned wanted = threads != 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
+    std::vector<std::thread> workers;
+    for (std::size_t i = 1; i < std::min<std::size_t>(wanted, candidates.size()); ++i) {
+        workers.emplace_back(work);
+    }
+    work();
+    for (std::thread& worker : workers) {
+        worker.join();
+    }
+    return rows;
+}
+
+void rank(std::vector<WhatIfRow>* rows) {
+    std::stable_sort(rows->begin(), rows->end(), [](const WhatIfRow& a, const WhatIfRow& b) {
+        const auto key = [](const WhatIfRow& row) {
+            return std::tuple(row.ooms(),
+                              row.result.statistics.reserved.peak,
+                              row.result.statistics.segments_allocated);
+        };
+        return key(a) < key(b);
+    });
+}
+
+}  // namespace fragtrace::analyzer

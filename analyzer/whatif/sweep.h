@@ -1,0 +1,76 @@
+// What-if: the recorded requests replayed under other settings, capacities and pools, in parallel.
+//
+// Each row is a full replay, never a rule of thumb, and carries its class (docs/metrics.md): exact,
+// bound or estimate.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analyzer/replay/replayer.h"
+#include "analyzer/support/result.h"
+
+namespace fragtrace::analyzer {
+
+enum class RowClass : std::uint8_t { kExact, kBound, kEstimate };
+
+std::string_view row_class_name(RowClass row_class);
+
+// One thing to try.
+struct Candidate {
+    std::string name;    // as shown
+    std::string pool = "pytorch";
+    std::string config;  // allocator settings
+    std::uint64_t capacity_bytes = 0;  // budget of the pool
+    std::uint64_t total_bytes = 0;     // what the card reports
+};
+
+struct WhatIfRow {
+    Candidate candidate;
+    ReplayResult result;
+    RowClass row_class = RowClass::kExact;
+    std::string class_reason;  // why it is not exact; empty when it is
+    bool usable = true;
+    std::string usable_reason;
+    bool is_recorded = false;  // the settings and the capacity of the recorded run
+
+    [[nodiscard]] std::uint64_t ooms() const;
+    [[nodiscard]] std::uint64_t retries() const;
+};
+
+// What limits the class of every row.
+struct SweepContext {
+    bool fidelity_exact = false;   // the recorded configuration replays exactly
+    bool ended_in_oom = false;     // the record lacks what would have come after
+    bool reads_free_memory = false;  // the program looks at free memory and may adapt
+    std::string recorded_config;
+    std::uint64_t recorded_capacity_bytes = 0;
+    bool assumed = false;  // requested sizes or streams had to be assumed
+};
+
+// Settings worth trying on any PyTorch trace at the recorded capacity; the recorded one first.
+std::vector<Candidate> default_settings(const SweepContext& context, std::uint64_t total_bytes);
+
+// Capacities worth trying under the recorded settings: the cards people have.
+std::vector<Candidate> default_capacities(const SweepContext& context,
+                                          std::uint64_t total_bytes,
+                                          std::uint64_t least_bytes,
+                                          std::uint64_t most_bytes);
+
+// Replays every candidate on `threads` threads (0 = all cores). A candidate whose settings are not
+// valid makes the whole call fail. `progress(done, all)` is called from the worker threads, one
+// call at a time.
+Result<std::vector<WhatIfRow>> sweep(const ReplayScript& script,
+                                     const std::vector<Candidate>& candidates,
+                                     const SweepContext& context,
+                                     unsigned threads = 0,
+                                     const std::function<void(std::size_t, std::size_t)>& progress = {});
+
+// Best first: fewest OOMs, then least reserved, then fewest driver calls; the recorded row keeps
+// the place that it earns.
+void rank(std::vector<WhatIfRow>* rows);
+
+}  // namespace fragtrace::analyzer

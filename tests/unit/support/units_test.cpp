@@ -1,0 +1,38 @@
+#include <catch2/catch.hpp>
+
+#include "analyzer/support/units.h"
+
+using namespace fragtrace::analyzer;
+
+TEST_CASE("sizes are written with three digits and a binary unit") {
+    CHECK(format_bytes(0) == "0 B");
+    CHECK(format_bytes(512) == "512 B");
+    CHECK(format_bytes(9 * kMiB) == "9 MiB");
+    CHECK(format_bytes(1894 * kMiB) == "1.85 GiB");
+    CHECK(format_bytes(1023 * kMiB) == "1023 MiB");
+    CHECK(format_bytes(16 * kGiB) == "16 GiB");
+    CHECK(format_bytes_difference(-static_cast<std::int64_t>(12 * kMiB)) == "-12 MiB");
+    CHECK(format_count(47927) == "47,927");
+    CHECK(format_count(999) == "999");
+}
+
+TEST_CASE("sizes are read as people write them") {
+    CHECK(*parse_bytes("16GiB") == 16 * kGiB);
+    CHECK(*parse_bytes("1894 MiB") == 1894 * kMiB);
+    CHECK(*parse_bytes("24g") == 24 * kGiB);
+    CHECK(*parse_bytes("0.5GiB") == 512 * kMiB);
+    CHECK(*parse_bytes("1073741824") == kGiB);
+    for (const char* bad : {"", "GiB", "-1GiB", "16 parsecs", "1e400", "nan", "99999999TiB"}) {
+        CAPTURE(bad);
+        const auto parsed = parse_bytes(bad);
+        REQUIRE_FALSE(parsed.ok());
+        CHECK(parsed.error().message.find('\n') == std::string::npos);
+    }
+}
+
+TEST_CASE("times are written in the unit that a reader would choose") {
+    CHECK(format_duration(12'000) == "12 us");
+    CHECK(format_duration(350'000'000) == "350 ms");
+    CHECK(format_duration(2'410'000'000) == "2.41 s");
+    CHECK(format_duration(3'725'000'000'000) == "1 h 02 min");
+}
