@@ -56,6 +56,7 @@ struct TraceDamage {
     std::uint64_t chunks_unreadable = 0;
     std::uint64_t events_unfinished = 0;    // claimed in the ring, never completed (process died)
     std::uint64_t frees_without_alloc = 0;  // pairing
+    std::uint64_t allocs_over_live = 0;     // pairing: the address was still handed out
     std::vector<std::string> notes;         // one line each
 };
 
@@ -74,6 +75,8 @@ struct Timeline {
     // For an alloc its free, for a free its alloc (both layers, and map/unmap, reserve/free,
     // create/release); kNoEvent when there is none.
     std::vector<EventIndex> partner;
+    // Nanoseconds spent in the real call, where measured; ascending by event.
+    std::vector<std::pair<EventIndex, std::uint32_t>> durations;
 
     // Tables.
     std::vector<std::uint64_t> streams;  // raw handle per StreamId

@@ -1,0 +1,345 @@
+#include "analyzer/trace/builder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include <fragtrace/codec.h>
+
+#include <fmt/format.h>
+
+#include "analyzer/trace/pairing.h"
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint64_t kMaxNodes = std::uint64_t{1} << 27;
+constexpr std::uint32_t kMaxCodes = 1u << 24;
+constexpr std::uint64_t kMaxGap = 1u << 20;
+constexpr std::size_t kMaxEvents = 0xfffffff0u;
+constexpr std::size_t kMaxNotes = 100;
+constexpr std::uint32_t kUnknownDevice = kMaxDevices;
+
+// Kinds whose stream column has a meaning.
+bool has_stream(EventKind kind) {
+    return kind == EventKind::kBlockAlloc || kind == EventKind::kBlockOutOfMemory ||
+           kind == EventKind::kPendingEvent;
+}
+
+std::string unescape(std::string_view text) {
+    std::string result;
+    result.reserve(text.size());
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        char character = text[i];
+        if (character == '\\' && i + 1 < text.size()) {
+            character = text[++i];
+            character = character == 't' ? '\t' : character == 'n' ? '\n' : character;
+        }
+        result += character;
+    }
+    return result;
+}
+
+std::string hexadecimal(const std::uint8_t* data, std::size_t size_bytes) {
+    std::string text;
+    for (std::size_t i = 0; i < size_bytes; ++i) {
+        text += fmt::format("{:02x}", data[i]);
+    }
+    return text;
+}
+
+}  // namespace
+
+TimelineBuilder::TimelineBuilder(std::uint64_t file_bytes) : file_bytes_(file_bytes) {
+    timeline_.origins.emplace_back();
+    timeline_.nodes.push_back(StackNode{});
+    node_known_.push_back(1);
+    origin_ids_.set(0, 0, 0);
+}
+
+bool TimelineBuilder::add_chunk(const Chunk& chunk) {
+    const ChunkHeader& header = chunk.header;
+    switch (header.type) {
+        case ChunkType::kEvents:
+            return add_events(chunk);
+        case ChunkType::kStacks: {
+            // The decoder works with 32 bits; a node takes at least three bytes.
+            if (header.first >= kMaxNodes || header.count > header.raw_bytes / 3) {
+                return false;
+            }
+            std::vector<StackNode> nodes(header.count);
+            return decode_nodes(chunk.payload,
+                                header.raw_bytes,
+                                static_cast<std::uint32_t>(header.first),
+                                header.count,
+                                nodes.data()) &&
+                   add_nodes(header.first, nodes);
+        }
+        case ChunkType::kCode:
+            return add_codes(chunk.payload, header.raw_bytes, header.count);
+        case ChunkType::kModules:
+            return add_modules(chunk);
+        case ChunkType::kFacts:
+            add_facts({reinterpret_cast<const char*>(chunk.payload), header.raw_bytes});
+            return true;
+        case ChunkType::kEnd:
+            return add_end(chunk);
+        case ChunkType::kIndex:
+            return true;
+    }
+    return true;  // a chunk type of a later minor version: skipped
+}
+
+bool TimelineBuilder::add_events(const Chunk& chunk) {
+    const ChunkHeader& header = chunk.header;
+    if (header.count > kMaxChunkEvents || header.count > header.raw_bytes / kEventColumnCount) {
+        return false;
+    }
+    decoded_.clear();
+    if (!decode_events(chunk.payload,
+                       header.raw_bytes,
+                       header.first,
+                       header.count,
+                       [this](const EventRecord& event) { decoded_.push_back(event); })) {
+        return false;
+    }
+    for (const EventRecord& event : decoded_) {
+        add_event(event);
+    }
+    return true;
+}
+
+void TimelineBuilder::add_event(const EventRecord& record) {
+    if (timeline_.events.size() >= kMaxEvents) {
+        return;
+    }
+    Event event = {};
+    event.time_ns = record.time_ns;
+    event.address = record.address;
+    event.size_bytes = record.size;
+    event.extra = record.extra;
+    event.origin = origin_id(record);
+    event.stream = has_stream(record.kind) ? stream_id(record.stream) : kNoStream;
+    event.device = (record.device < kMaxDevices ? record.device : kUnknownDevice) & 31u;
+    event.flags = record.flags & 7u;
+    event.kind = record.kind;
+    in_order_ = in_order_ && (sequences_.empty() || record.sequence > sequences_.back());
+    timeline_.events.push_back(event);
+    sequences_.push_back(record.sequence);
+    durations_.push_back(record.duration_ns);
+}
+
+bool TimelineBuilder::add_nodes(std::uint64_t first, const std::vector<StackNode>& nodes) {
+    auto& table = timeline_.nodes;
+    const std::uint64_t end = first + nodes.size();
+    if (end > kMaxNodes || first > table.size() + kMaxGap + file_bytes_) {
+        return false;
+    }
+    if (end > table.size()) {
+        table.resize(end);
+        node_known_.resize(end, 0);
+    }
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        // Parents come before their children, or walking to the root would not end.
+        if (node_known_[first + i] == 0 && nodes[i].parent < first + i) {
+            table[first + i] = nodes[i];
+            node_known_[first + i] = 1;
+        }
+    }
+    return true;
+}
+
+bool TimelineBuilder::add_codes(const std::uint8_t* payload,
+                                std::size_t size_bytes,
+                                std::uint32_t count) {
+    ByteReader reader(payload, size_bytes);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        CodeRecord code = {};
+        if (!decode_code(&reader, &code) || code.id >= kMaxCodes ||
+            code.id > timeline_.codes.size() + kMaxGap) {
+            return false;
+        }
+        if (code.id >= timeline_.codes.size()) {
+            timeline_.codes.resize(code.id + 1);
+            code_known_.resize(code.id + 1, 0);
+        }
+        timeline_.codes[code.id] = {std::string(code.function, code.function_bytes),
+                                    std::string(code.file, code.file_bytes),
+                                    code.first_line};
+        code_known_[code.id] = 1;
+    }
+    return true;
+}
+
+bool TimelineBuilder::add_modules(const Chunk& chunk) {
+    ByteReader reader(chunk.payload, chunk.header.raw_bytes);
+    for (std::uint32_t i = 0; i < chunk.header.count; ++i) {
+        ModuleRecord module = {};
+        if (!decode_module(&reader, &module)) {
+            return false;
+        }
+        timeline_.modules.push_back({module.begin,
+                                     module.end,
+                                     module.bias,
+                                     std::string(module.path, module.path_bytes),
+                                     hexadecimal(module.build_id, module.build_id_bytes)});
+    }
+    return true;
+}
+
+void TimelineBuilder::add_facts(std::string_view text) {
+    while (!text.empty()) {
+        const std::size_t end = text.find('\n');
+        const std::string_view line = text.substr(0, end);
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+        const std::size_t tab = line.find('\t');
+        if (tab != std::string_view::npos) {
+            timeline_.facts[unescape(line.substr(0, tab))] = unescape(line.substr(tab + 1));
+        }
+    }
+}
+
+bool TimelineBuilder::add_end(const Chunk& chunk) {
+    if (chunk.header.raw_bytes < sizeof(EndRecord)) {
+        return false;
+    }
+    EndRecord end = {};
+    std::memcpy(&end, chunk.payload, sizeof end);
+    timeline_.ending =
+        end.reason == EndReason::kQuickExit ? Ending::kQuickExit : Ending::kNormal;
+    ended_ = true;
+    return true;
+}
+
+StreamId TimelineBuilder::stream_id(std::uint64_t raw) {
+    if (raw == kStreamUnknown) {
+        return kNoStream;
+    }
+    std::uint32_t id = stream_ids_.find(raw, 0);
+    if (id == PairMap::kAbsent) {
+        if (timeline_.streams.size() >= kNoStream) {
+            too_many_streams_ = true;
+            return kNoStream;
+        }
+        id = static_cast<std::uint32_t>(timeline_.streams.size());
+        timeline_.streams.push_back(raw);
+        stream_ids_.set(raw, 0, id);
+    }
+    return static_cast<StreamId>(id);
+}
+
+OriginId TimelineBuilder::origin_id(const EventRecord& event) {
+    const Origin origin = {event.thread, event.native_stack, event.python_stack};
+    if (origin == last_origin_) {
+        return last_origin_id_;
+    }
+    const std::uint64_t stacks = std::uint64_t{origin.native_stack} << 32 | origin.python_stack;
+    std::uint32_t id = origin_ids_.find(stacks, origin.thread);
+    if (id == PairMap::kAbsent) {
+        id = static_cast<std::uint32_t>(timeline_.origins.size());
+        timeline_.origins.push_back(origin);
+        origin_ids_.set(stacks, origin.thread, id);
+    }
+    last_origin_ = origin;
+    last_origin_id_ = id;
+    return id;
+}
+
+void TimelineBuilder::put_in_order() {
+    if (in_order_) {
+        return;
+    }
+    std::vector<std::uint32_t> order(sequences_.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+        return sequences_[a] < sequences_[b];
+    });
+    order.erase(std::unique(order.begin(),
+                            order.end(),
+                            [this](std::uint32_t a, std::uint32_t b) {
+                                return sequences_[a] == sequences_[b];
+                            }),
+                order.end());
+    const auto permute = [&order](auto& column) {
+        std::remove_reference_t<decltype(column)> sorted;
+        sorted.reserve(order.size());
+        for (const std::uint32_t from : order) {
+            sorted.push_back(column[from]);
+        }
+        column.swap(sorted);
+    };
+    permute(timeline_.events);
+    permute(sequences_);
+    permute(durations_);
+    in_order_ = true;
+}
+
+bool TimelineBuilder::has_event(std::uint64_t sequence) const {
+    return std::binary_search(sequences_.begin(), sequences_.end(), sequence);
+}
+
+std::uint32_t TimelineBuilder::whole_nodes() const {
+    const auto gap = std::find(node_known_.begin(), node_known_.end(), 0);
+    return static_cast<std::uint32_t>(gap - node_known_.begin());
+}
+
+bool TimelineBuilder::has_code(std::uint32_t id) const {
+    return id < code_known_.size() && code_known_[id] != 0;
+}
+
+void TimelineBuilder::check_references() {
+    std::size_t unknown = 0;
+    const auto check = [&](std::uint32_t* node) {
+        if (*node >= timeline_.nodes.size() || node_known_[*node] == 0) {
+            *node = 0;
+            ++unknown;
+        }
+    };
+    for (Origin& origin : timeline_.origins) {
+        check(&origin.native_stack);
+        check(&origin.python_stack);
+    }
+    if (unknown != 0) {
+        timeline_.damage.notes.push_back(
+            fmt::format("{} stacks are not in the trace; their events show no stack", unknown));
+    }
+    if (too_many_streams_) {
+        timeline_.damage.notes.push_back(
+            fmt::format("more than {} streams; the others are shown as unknown", kNoStream));
+    }
+}
+
+void TimelineBuilder::count_missing() {
+    if (sequences_.empty()) {
+        return;
+    }
+    // Sequence numbers start at 1 and have no gaps of their own.
+    const std::uint64_t missing = sequences_.back() - sequences_.size();
+    if (missing != 0 && sequences_.back() >= sequences_.size()) {
+        timeline_.damage.notes.push_back(
+            fmt::format("{} of {} sequence numbers have no event in the trace",
+                        missing,
+                        sequences_.back()));
+    }
+}
+
+Timeline TimelineBuilder::finish() {
+    put_in_order();
+    check_references();
+    count_missing();
+    for (std::size_t i = 0; i < durations_.size(); ++i) {
+        if (durations_[i] != 0) {
+            timeline_.durations.emplace_back(static_cast<EventIndex>(i), durations_[i]);
+        }
+    }
+    sequences_ = {};
+    durations_ = {};
+    pair_events(&timeline_);
+    if (timeline_.damage.notes.size() > kMaxNotes) {
+        timeline_.damage.notes.resize(kMaxNotes);
+    }
+    return std::move(timeline_);
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,74 @@
+// Turns the records of a trace into a Timeline: interns, orders, drops doubles, pairs.
+//
+// Takes untrusted records: ids out of range become 0, tables cannot be made to grow beyond what
+// the file itself holds. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fragtrace/format.h>
+
+#include "analyzer/model/timeline.h"
+#include "analyzer/trace/chunk_scanner.h"
+#include "analyzer/trace/pair_map.h"
+
+namespace fragtrace::analyzer {
+
+class TimelineBuilder {
+  public:
+    // `file_bytes` bounds the tables.
+    explicit TimelineBuilder(std::uint64_t file_bytes);
+
+    // False when the payload does not decode; nothing of it is kept then.
+    bool add_chunk(const Chunk& chunk);
+
+    void add_event(const EventRecord& event);
+    // Adds what is not yet known of nodes [first, first + nodes.size()).
+    bool add_nodes(std::uint64_t first, const std::vector<StackNode>& nodes);
+    bool add_codes(const std::uint8_t* payload, std::size_t size_bytes, std::uint32_t count);
+    void add_facts(std::string_view text);
+
+    // Puts the events in order and drops those that came twice (the first stays).
+    void put_in_order();
+    // After put_in_order: is the event with this sequence number there?
+    [[nodiscard]] bool has_event(std::uint64_t sequence) const;
+    // The number of leading stack nodes without a gap, the root included.
+    [[nodiscard]] std::uint32_t whole_nodes() const;
+    [[nodiscard]] bool has_code(std::uint32_t id) const;
+    [[nodiscard]] bool ended() const { return ended_; }
+    [[nodiscard]] const std::map<std::string, std::string>& facts() const {
+        return timeline_.facts;
+    }
+
+    // The finished timeline, damage by pairing and gaps included; the builder is then empty.
+    Timeline finish();
+
+  private:
+    bool add_events(const Chunk& chunk);
+    bool add_modules(const Chunk& chunk);
+    bool add_end(const Chunk& chunk);
+    StreamId stream_id(std::uint64_t raw);
+    OriginId origin_id(const EventRecord& event);
+    void check_references();
+    void count_missing();
+
+    Timeline timeline_;
+    std::uint64_t file_bytes_;
+    std::vector<std::uint64_t> sequences_;   // parallel to timeline_.events
+    std::vector<std::uint32_t> durations_;   // likewise
+    bool in_order_ = true;
+    bool ended_ = false;
+    std::vector<std::uint8_t> node_known_;
+    std::vector<std::uint8_t> code_known_;
+    PairMap stream_ids_;
+    PairMap origin_ids_;
+    Origin last_origin_;
+    OriginId last_origin_id_ = 0;
+    bool too_many_streams_ = false;
+    std::vector<EventRecord> decoded_;
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,170 @@
+#include "analyzer/trace/chunk_scanner.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fragtrace/codec.h>
+
+#include <zstd.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint64_t kAlignment = 8;
+constexpr std::size_t kScanBytes = 64 << 10;
+// A payload that does not compress grows a little.
+constexpr std::uint64_t kMaxStoredBytes = kMaxChunkRawBytes + (kMaxChunkRawBytes >> 7) + 1024;
+// Checksums that fail cost time; a file made of nothing but false headers must not cost its size
+// squared.
+constexpr std::uint64_t kFailedWorkFactor = 8;
+constexpr std::uint64_t kFailedWorkBase = 256 << 20;
+
+std::uint64_t aligned(std::uint64_t offset) {
+    return (offset + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+ChunkScanner::ChunkScanner(const InputFile& file, std::uint64_t begin, bool still_written)
+    : file_(file), offset_(begin), still_written_(still_written), zstd_(ZSTD_createDCtx()) {}
+
+ChunkScanner::~ChunkScanner() { ZSTD_freeDCtx(static_cast<ZSTD_DCtx*>(zstd_)); }
+
+bool ChunkScanner::next(Chunk* chunk) {
+    while (offset_ < file_.size()) {
+        if (is_trailer(offset_)) {
+            offset_ += sizeof(FileTrailer);
+            continue;
+        }
+        const Verdict verdict = examine(offset_, chunk);
+        if (verdict == Verdict::kIntact || verdict == Verdict::kBadPayload) {
+            const std::uint64_t size = sizeof(ChunkHeader) + chunk->header.stored_bytes;
+            offset_ = aligned(offset_ + size);
+            if (verdict == Verdict::kIntact) {
+                return true;
+            }
+            ++chunks_unreadable_;
+            bytes_unreadable_ += size;
+            continue;
+        }
+        const std::uint64_t begin = offset_;
+        const std::uint64_t chunks_before = chunks_unreadable_;
+        offset_ = find_intact(begin + kAlignment);
+        const bool at_end = offset_ >= file_.size();
+        // Blocks that were reserved for the file and never written hold zeros.
+        const bool harmless =
+            at_end && ((still_written_ && verdict == Verdict::kCutOff) || is_zero(begin, offset_));
+        if (harmless) {
+            chunks_unreadable_ = chunks_before;
+        } else {
+            ++chunks_unreadable_;
+            bytes_unreadable_ += offset_ - begin;
+        }
+    }
+    return false;
+}
+
+ChunkScanner::Verdict ChunkScanner::examine(std::uint64_t offset, Chunk* chunk) {
+    ChunkHeader header = {};
+    if (file_.read_at(offset, &header, sizeof header) != sizeof header) {
+        return Verdict::kCutOff;
+    }
+    if (header.magic != kChunkMagic || header.raw_bytes > kMaxChunkRawBytes ||
+        header.stored_bytes > kMaxStoredBytes) {
+        return Verdict::kDamaged;
+    }
+    const std::uint64_t payload = offset + sizeof header;
+    if (header.stored_bytes > file_.size() - std::min(payload, file_.size())) {
+        return Verdict::kCutOff;
+    }
+    stored_.resize(header.stored_bytes);
+    if (file_.read_at(payload, stored_.data(), stored_.size()) != stored_.size()) {
+        return Verdict::kCutOff;
+    }
+    if (chunk_crc(header, stored_.data()) != header.crc) {
+        failed_work_bytes_ += sizeof header + stored_.size();
+        return Verdict::kDamaged;
+    }
+    chunk->offset = offset;
+    chunk->header = header;
+    return decompress(chunk) ? Verdict::kIntact : Verdict::kBadPayload;
+}
+
+bool ChunkScanner::decompress(Chunk* chunk) {
+    const ChunkHeader& header = chunk->header;
+    switch (header.compression) {
+        case Compression::kNone:
+            chunk->payload = stored_.data();
+            return header.raw_bytes == header.stored_bytes;
+        case Compression::kZstd: {
+            raw_.resize(header.raw_bytes);
+            chunk->payload = raw_.data();
+            const std::size_t size = ZSTD_decompressDCtx(static_cast<ZSTD_DCtx*>(zstd_),
+                                                         raw_.data(),
+                                                         raw_.size(),
+                                                         stored_.data(),
+                                                         stored_.size());
+            return ZSTD_isError(size) == 0 && size == header.raw_bytes;
+        }
+    }
+    return false;
+}
+
+bool ChunkScanner::is_trailer(std::uint64_t offset) const {
+    FileTrailer trailer = {};
+    return file_.read_at(offset, &trailer, sizeof trailer) == sizeof trailer &&
+           std::memcmp(trailer.magic, kTraceMagic, sizeof kTraceMagic) == 0 &&
+           trailer.index_offset < offset;
+}
+
+bool ChunkScanner::is_zero(std::uint64_t begin, std::uint64_t end) const {
+    std::vector<char> window(kScanBytes);
+    while (begin < end) {
+        const std::size_t wanted = std::min<std::uint64_t>(window.size(), end - begin);
+        const std::size_t count = file_.read_at(begin, window.data(), wanted);
+        if (count == 0) {
+            return true;
+        }
+        const auto data_end = window.begin() + static_cast<std::ptrdiff_t>(count);
+        if (std::any_of(window.begin(), data_end, [](char byte) { return byte != 0; })) {
+            return false;
+        }
+        begin += count;
+    }
+    return true;
+}
+
+std::uint64_t ChunkScanner::find_intact(std::uint64_t offset) {
+    const std::uint64_t size = file_.size();
+    const std::uint64_t allowance = kFailedWorkBase + kFailedWorkFactor * size;
+    std::vector<std::uint8_t> window(kScanBytes);
+    while (offset < size) {
+        const std::size_t count = file_.read_at(offset, window.data(), window.size());
+        if (count < kAlignment) {
+            return size;
+        }
+        for (std::size_t at = 0; at + kAlignment <= count; at += kAlignment) {
+            std::uint32_t magic = 0;
+            std::memcpy(&magic, &window[at], sizeof magic);
+            if (magic == kChunkMagic) {
+                Chunk chunk;
+                const Verdict verdict = examine(offset + at, &chunk);
+                if (verdict == Verdict::kIntact || verdict == Verdict::kBadPayload) {
+                    return offset + at;
+                }
+                ++chunks_unreadable_;
+                if (failed_work_bytes_ > allowance) {
+                    gave_up_ = true;
+                    return size;
+                }
+            } else if (std::memcmp(&window[at], kTraceMagic, sizeof kTraceMagic) == 0 &&
+                       is_trailer(offset + at - sizeof(FileTrailer::index_offset))) {
+                return offset + at - sizeof(FileTrailer::index_offset);
+            }
+        }
+        offset += count / kAlignment * kAlignment;
+    }
+    return size;
+}
+
+}  // namespace fragtrace::analyzer

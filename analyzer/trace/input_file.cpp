@@ -1,0 +1,132 @@
+#include "analyzer/trace/input_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include <fragtrace/format.h>
+
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+Error cannot_open(const std::string& path, int code) {
+    if (code == ENOENT || code == ENOTDIR) {
+        return {ErrorCode::kInput,
+                fmt::format("{}: no such file. Check the path; traces are named "
+                            "PROGRAM.PID.ftrace.",
+                            path)};
+    }
+    return {ErrorCode::kInput,
+            fmt::format("{}: cannot be read: {}. Check its permissions.",
+                        path,
+                        std::generic_category().message(code))};
+}
+
+}  // namespace
+
+Result<InputFile> InputFile::open(const std::string& path) {
+    // O_NONBLOCK: a FIFO without a writer must not hold the tool up.
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) {
+        return cannot_open(path, errno);
+    }
+    struct stat status = {};
+    if (fstat(descriptor, &status) != 0) {
+        const int code = errno;
+        ::close(descriptor);
+        return cannot_open(path, code);
+    }
+    InputFile file(descriptor, static_cast<std::uint64_t>(status.st_size), status.st_ino);
+    if (S_ISDIR(status.st_mode)) {
+        return Error{ErrorCode::kInput,
+                     fmt::format("{}: is a directory, not a trace. Name one .ftrace file in it.",
+                                 path)};
+    }
+    if (!S_ISREG(status.st_mode)) {
+        return Error{ErrorCode::kInput,
+                     fmt::format("{}: is not a regular file. Name a .ftrace file.", path)};
+    }
+    return file;
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_), inode_(other.inode_) {}
+
+InputFile& InputFile::operator=(InputFile&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    std::swap(size_, other.size_);
+    std::swap(inode_, other.inode_);
+    return *this;
+}
+
+InputFile::~InputFile() {
+    if (descriptor_ >= 0) {
+        ::close(descriptor_);
+    }
+}
+
+std::size_t InputFile::read_at(std::uint64_t offset, void* data, std::size_t size_bytes) const {
+    std::size_t done = 0;
+    while (done < size_bytes) {
+        const ssize_t count = pread(descriptor_,
+                                    static_cast<char*>(data) + done,
+                                    size_bytes - done,
+                                    static_cast<off_t>(offset + done));
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count <= 0) {
+            break;
+        }
+        done += static_cast<std::size_t>(count);
+    }
+    return done;
+}
+
+std::string foreign_file_hint(std::string_view first_bytes) {
+    const auto begins = [first_bytes](std::string_view magic) {
+        return first_bytes.substr(0, magic.size()) == magic;
+    };
+    if (begins({kRingMagic, sizeof kRingMagic})) {
+        return "the ring of a trace; name the .ftrace file that belongs to it instead";
+    }
+    if (begins("FTRACE")) {
+        return "a trace that was altered in transfer (line ends converted); copy it in binary mode";
+    }
+    if (first_bytes.size() >= 2 && first_bytes[0] == '\x80' && first_bytes[1] >= 2 &&
+        first_bytes[1] <= 5) {
+        return "a Python pickle (a PyTorch memory snapshot?)";
+    }
+    if (begins("\x1f\x8b")) {
+        return "gzip data; decompress it first";
+    }
+    if (begins("\x28\xb5\x2f\xfd")) {
+        return "zstd data; decompress it first";
+    }
+    if (begins("PK\x03\x04")) {
+        return "a zip archive";
+    }
+    if (begins("\x7f" "ELF")) {
+        return "a program or shared library";
+    }
+    if (begins("SQLite format 3")) {
+        return "an SQLite database";
+    }
+    const std::size_t text = first_bytes.find_first_not_of(" \t\r\n");
+    if (text != std::string_view::npos && (first_bytes[text] == '{' || first_bytes[text] == '[')) {
+        return "JSON";
+    }
+    if (text != std::string_view::npos && first_bytes[text] == '<') {
+        return "HTML or XML";
+    }
+    return {};
+}
+
+}  // namespace fragtrace::analyzer

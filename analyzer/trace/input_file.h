@@ -1,0 +1,44 @@
+// Reading a regular file piece by piece, and saying what a foreign file looks like.
+//
+// Nothing is mapped: a file that shrinks while it is read gives short reads, not a signal.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "analyzer/support/result.h"
+
+namespace fragtrace::analyzer {
+
+// An open file; movable, closes itself. The size is the one at the time of opening.
+class InputFile {
+  public:
+    // Errors (kInput): missing, a directory or another special file, no permission.
+    static Result<InputFile> open(const std::string& path);
+
+    InputFile(InputFile&& other) noexcept;
+    InputFile& operator=(InputFile&& other) noexcept;
+    InputFile(const InputFile&) = delete;
+    InputFile& operator=(const InputFile&) = delete;
+    ~InputFile();
+
+    [[nodiscard]] std::uint64_t size() const { return size_; }
+    [[nodiscard]] std::uint64_t inode() const { return inode_; }
+    // Bytes read at `offset`: fewer than asked at the end of the file or after an error.
+    std::size_t read_at(std::uint64_t offset, void* data, std::size_t size_bytes) const;
+
+  private:
+    InputFile(int descriptor, std::uint64_t size, std::uint64_t inode)
+        : descriptor_(descriptor), size_(size), inode_(inode) {}
+
+    int descriptor_ = -1;
+    std::uint64_t size_ = 0;
+    std::uint64_t inode_ = 0;
+};
+
+// What a file that is no trace seems to be, from its first bytes; empty when unknown.
+std::string foreign_file_hint(std::string_view first_bytes);
+
+}  // namespace fragtrace::analyzer

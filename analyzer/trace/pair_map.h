@@ -1,0 +1,111 @@
+// A hash table from (64 bits, 32 bits) to 32 bits: addresses of a device to events, stacks of a
+// thread to origins. Open addressing with linear probing; erasing moves followers up, so there are
+// no tombstones and a lookup never gets slower with use. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+class PairMap {
+  public:
+    static constexpr std::uint32_t kAbsent = 0xffffffffu;  // never a value
+
+    PairMap() : slots_(kSmallest) {}
+
+    [[nodiscard]] std::size_t size() const { return size_; }
+
+    [[nodiscard]] std::uint32_t find(std::uint64_t major, std::uint32_t minor) const {
+        return slots_[locate(major, minor)].value;
+    }
+
+    // Sets the value and gives the former one, kAbsent if there was none.
+    std::uint32_t set(std::uint64_t major, std::uint32_t minor, std::uint32_t value) {
+        if ((size_ + 1) * 4 > slots_.size() * 3) {
+            grow();
+        }
+        Slot& slot = slots_[locate(major, minor)];
+        const std::uint32_t former = slot.value;
+        size_ += former == kAbsent ? 1 : 0;
+        slot = {major, minor, value};
+        return former;
+    }
+
+    // Removes a key and gives its value, kAbsent if there was none.
+    std::uint32_t take(std::uint64_t major, std::uint32_t minor) {
+        std::size_t hole = locate(major, minor);
+        const std::uint32_t value = slots_[hole].value;
+        if (value == kAbsent) {
+            return kAbsent;
+        }
+        --size_;
+        const std::size_t mask = slots_.size() - 1;
+        for (std::size_t next = (hole + 1) & mask; slots_[next].value != kAbsent;
+             next = (next + 1) & mask) {
+            const std::size_t home = hash(slots_[next].major, slots_[next].minor) & mask;
+            if (((next - home) & mask) >= ((next - hole) & mask)) {
+                slots_[hole] = slots_[next];
+                hole = next;
+            }
+        }
+        slots_[hole].value = kAbsent;
+        return value;
+    }
+
+    // Removes all keys with this minor part.
+    void remove_minor(std::uint32_t minor) {
+        std::vector<Slot> old(slots_.size());
+        old.swap(slots_);
+        size_ = 0;
+        for (const Slot& slot : old) {
+            if (slot.value != kAbsent && slot.minor != minor) {
+                set(slot.major, slot.minor, slot.value);
+            }
+        }
+    }
+
+  private:
+    struct Slot {
+        std::uint64_t major = 0;
+        std::uint32_t minor = 0;
+        std::uint32_t value = kAbsent;
+    };
+    static constexpr std::size_t kSmallest = 64;
+
+    static std::size_t hash(std::uint64_t major, std::uint32_t minor) {
+        std::uint64_t value = (major ^ (std::uint64_t{minor} << 40)) + minor;
+        value *= 0x9e3779b97f4a7c15;
+        value ^= value >> 32;
+        value *= 0xd6e8feb86659fd93;
+        return static_cast<std::size_t>(value ^ (value >> 29));
+    }
+
+    [[nodiscard]] std::size_t locate(std::uint64_t major, std::uint32_t minor) const {
+        const std::size_t mask = slots_.size() - 1;
+        std::size_t at = hash(major, minor) & mask;
+        while (slots_[at].value != kAbsent &&
+               (slots_[at].major != major || slots_[at].minor != minor)) {
+            at = (at + 1) & mask;
+        }
+        return at;
+    }
+
+    void grow() {
+        std::vector<Slot> old(slots_.size() * 2);
+        old.swap(slots_);
+        size_ = 0;
+        for (const Slot& slot : old) {
+            if (slot.value != kAbsent) {
+                set(slot.major, slot.minor, slot.value);
+            }
+        }
+    }
+
+    std::vector<Slot> slots_;
+    std::size_t size_ = 0;
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,186 @@
+#include "analyzer/trace/pairing.h"
+
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "analyzer/trace/pair_map.h"
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint32_t kUnknownDevice = kMaxDevices;
+constexpr std::size_t kNotesPerDefect = 5;
+
+class Pairing {
+  public:
+    explicit Pairing(Timeline* timeline) : timeline_(*timeline) {
+        timeline_.partner.assign(timeline_.events.size(), kNoEvent);
+    }
+
+    void run() {
+        for (std::size_t i = 0; i < timeline_.events.size(); ++i) {
+            visit(static_cast<EventIndex>(i));
+        }
+        if (timeline_.damage.frees_without_alloc > kNotesPerDefect ||
+            timeline_.damage.allocs_over_live > kNotesPerDefect) {
+            timeline_.damage.notes.push_back(
+                fmt::format("in all {} frees of what was not allocated in the trace and {} "
+                            "allocations at addresses still in use",
+                            timeline_.damage.frees_without_alloc,
+                            timeline_.damage.allocs_over_live));
+        }
+    }
+
+  private:
+    enum Table { kDevices, kBlocks, kReservations, kHandles, kTableCount };
+
+    void visit(EventIndex index) {
+        const Event& event = timeline_.events[index];
+        switch (event.kind) {
+            case EventKind::kDeviceAlloc:
+                return begin(kDevices, index);
+            case EventKind::kDeviceFree:
+                return end(kDevices, index);
+            case EventKind::kBlockAlloc:
+                return begin(kBlocks, index);
+            case EventKind::kBlockFree:
+                return end(kBlocks, index);
+            case EventKind::kAddressReserve:
+                return begin(kReservations, index);
+            case EventKind::kAddressFree:
+                return end(kReservations, index);
+            case EventKind::kPhysicalCreate:
+                return begin(kHandles, index);
+            case EventKind::kPhysicalRelease:
+                return end(kHandles, index);
+            case EventKind::kMap:
+                return map(index);
+            case EventKind::kUnmap:
+                return unmap(index);
+            case EventKind::kDeviceReset:
+                return reset(event.device);
+            default:
+                return;
+        }
+    }
+
+    void begin(Table table, EventIndex index) {
+        const Event& event = timeline_.events[index];
+        const std::uint32_t former = live_[table].set(event.address, event.device, index);
+        if (former != PairMap::kAbsent) {
+            over_live(index, former);
+        }
+    }
+
+    void end(Table table, EventIndex index) {
+        Event& event = timeline_.events[index];
+        EventIndex alloc = live_[table].take(event.address, event.device);
+        if (alloc == PairMap::kAbsent) {
+            alloc = take_of_other_device(table, event);
+        }
+        if (alloc == PairMap::kAbsent) {
+            if (event.address != 0) {
+                without_alloc(index);
+            }
+            return;
+        }
+        join(alloc, index);
+    }
+
+    // Addresses are unique in a process; a call that names no device still pairs.
+    EventIndex take_of_other_device(Table table, const Event& event) {
+        if (event.device != kUnknownDevice) {
+            return live_[table].take(event.address, kUnknownDevice);
+        }
+        for (std::uint32_t device = 0; device < kMaxDevices; ++device) {
+            const EventIndex alloc = live_[table].take(event.address, device);
+            if (alloc != PairMap::kAbsent) {
+                return alloc;
+            }
+        }
+        return PairMap::kAbsent;
+    }
+
+    void join(EventIndex alloc, EventIndex free) {
+        timeline_.partner[alloc] = free;
+        timeline_.partner[free] = alloc;
+        Event& first = timeline_.events[alloc];
+        Event& second = timeline_.events[free];
+        if (second.device == kUnknownDevice) {
+            second.device = first.device;
+        } else if (first.device == kUnknownDevice) {
+            first.device = second.device;
+        }
+    }
+
+    void map(EventIndex index) {
+        const Event& event = timeline_.events[index];
+        const auto [entry, is_new] = maps_.try_emplace(event.address, index);
+        if (!is_new) {
+            over_live(index, entry->second);
+            entry->second = index;
+        }
+    }
+
+    // One unmap may end several maps: each gets it as partner, it gets the first.
+    void unmap(EventIndex index) {
+        const Event event = timeline_.events[index];
+        auto entry = maps_.lower_bound(event.address);
+        bool found = false;
+        while (entry != maps_.end() &&
+               (entry->first == event.address || entry->first - event.address < event.size_bytes)) {
+            const EventIndex mapped = entry->second;
+            if (found) {
+                timeline_.partner[mapped] = index;
+            } else {
+                join(mapped, index);
+            }
+            found = true;
+            entry = maps_.erase(entry);
+        }
+        if (!found) {
+            without_alloc(index);
+        }
+    }
+
+    void reset(std::uint32_t device) {
+        for (PairMap& table : live_) {
+            table.remove_minor(device);
+        }
+        for (auto entry = maps_.begin(); entry != maps_.end();) {
+            const bool gone = timeline_.events[entry->second].device == device;
+            entry = gone ? maps_.erase(entry) : std::next(entry);
+        }
+    }
+
+    void over_live(EventIndex index, EventIndex former) {
+        if (timeline_.damage.allocs_over_live++ < kNotesPerDefect) {
+            timeline_.damage.notes.push_back(
+                fmt::format("event {}: {:#x} is handed out while event {} still holds it",
+                            index,
+                            timeline_.events[index].address,
+                            former));
+        }
+    }
+
+    void without_alloc(EventIndex index) {
+        if (timeline_.damage.frees_without_alloc++ < kNotesPerDefect) {
+            timeline_.damage.notes.push_back(
+                fmt::format("event {}: {:#x} is released but was not obtained in the trace",
+                            index,
+                            timeline_.events[index].address));
+        }
+    }
+
+    Timeline& timeline_;
+    PairMap live_[kTableCount];
+    std::map<DeviceAddress, EventIndex> maps_;
+};
+
+}  // namespace
+
+void pair_events(Timeline* timeline) { Pairing(timeline).run(); }
+
+}  // namespace fragtrace::analyzer

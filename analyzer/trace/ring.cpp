@@ -1,0 +1,178 @@
+#include "analyzer/trace/ring.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <optional>
+
+#include <fragtrace/codec.h>
+
+#include <fmt/format.h>
+
+#include "analyzer/trace/input_file.h"
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint32_t kMaxRingNodes = 1u << 27;
+constexpr std::size_t kSlotsPerRead = 4096;
+
+// Empty when the header describes areas that lie in the file.
+std::string check_ring(const RingHeader& ring, const TraceHeader& trace, std::uint64_t size) {
+    const auto fits = [size](std::uint64_t offset, std::uint64_t bytes) {
+        return offset <= size && bytes <= size - offset;
+    };
+    if (std::memcmp(ring.magic, kRingMagic, sizeof kRingMagic) != 0) {
+        return "it is not a ring";
+    }
+    if (ring.version != kFormatVersion || ring.header_bytes != sizeof(RingHeader)) {
+        return "it has another format version";
+    }
+    if (std::memcmp(ring.session, trace.session, sizeof ring.session) != 0) {
+        return "it belongs to another trace";
+    }
+    if (ring.slot_bytes != sizeof(EventRecord) || !std::has_single_bit(ring.slot_count) ||
+        !fits(ring.slots_offset, std::uint64_t{ring.slot_count} * sizeof(EventRecord)) ||
+        ring.node_capacity > kMaxRingNodes ||
+        !fits(ring.nodes_offset, std::uint64_t{ring.node_capacity} * sizeof(StackNode)) ||
+        !fits(ring.code_offset, ring.code_capacity_bytes) ||
+        ring.node_count > ring.node_capacity || ring.code_bytes > ring.code_capacity_bytes ||
+        ring.tail > ring.head) {
+        return "it is damaged";
+    }
+    return {};
+}
+
+// Reads the events (tail, head]; slots that do not carry the expected number are unfinished.
+void read_slots(const InputFile& file, RingContents* ring) {
+    const RingHeader& header = ring->header;
+    std::uint64_t next = header.tail + 1;
+    if (header.head > header.slot_count && next <= header.head - header.slot_count) {
+        next = header.head - header.slot_count + 1;  // older ones are overwritten
+    }
+    std::vector<EventRecord> window(kSlotsPerRead);
+    while (next <= header.head) {
+        const std::uint64_t slot = (next - 1) & (header.slot_count - 1);
+        const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(
+            {kSlotsPerRead, header.head - next + 1, header.slot_count - slot}));
+        const std::size_t got = file.read_at(header.slots_offset + slot * sizeof(EventRecord),
+                                             window.data(),
+                                             wanted * sizeof(EventRecord)) /
+                                sizeof(EventRecord);
+        for (std::size_t i = 0; i < wanted; ++i, ++next) {
+            if (i < got && window[i].sequence == next) {
+                ring->events.push_back(window[i]);
+            } else {
+                ++ring->events_unfinished;
+            }
+        }
+    }
+}
+
+// A running process overwrites slots once the drain has moved tail on: an event is whole if its
+// slot still carries its number when looked at again.
+void keep_unchanged(const InputFile& file, RingContents* ring) {
+    const RingHeader& header = ring->header;
+    std::erase_if(ring->events, [&](const EventRecord& event) {
+        EventRecord again = {};
+        const std::uint64_t slot = (event.sequence - 1) & (header.slot_count - 1);
+        file.read_at(header.slots_offset + slot * sizeof again, &again, sizeof again);
+        return std::memcmp(&again, &event, sizeof again) != 0;
+    });
+    ring->events_unfinished = 0;  // they are being written right now
+}
+
+void read_tables(const InputFile& file, RingContents* ring) {
+    const RingHeader& header = ring->header;
+    ring->nodes.resize(header.node_count);
+    const std::size_t node_bytes =
+        file.read_at(header.nodes_offset, ring->nodes.data(), ring->nodes.size() * sizeof(StackNode));
+    ring->nodes.resize(node_bytes / sizeof(StackNode));
+    ring->codes.resize(header.code_bytes);
+    ring->codes.resize(file.read_at(header.code_offset, ring->codes.data(), ring->codes.size()));
+}
+
+void read_losses(RingContents* ring) {
+    const RingHeader& header = ring->header;
+    const auto add = [ring](const char* name, std::uint64_t count) {
+        if (count != 0) {
+            ring->losses[std::string("lost.") + name] = std::to_string(count);
+        }
+    };
+    add("ring_full", header.lost_ring_full);
+    add("reentrant", header.lost_reentrant);
+    add("stacks_without_room", header.stacks_without_room);
+    add("native_unwind_failures", header.native_unwind_failures);
+    add("python_walk_failures", header.python_walk_failures);
+    add("trace_write_errors", header.trace_write_errors);
+    add("unfinished", ring->events_unfinished);
+}
+
+}  // namespace
+
+RingContents read_ring(const TraceHeader& trace, bool process_runs) {
+    RingContents ring;
+    const std::string path(trace.ring_path, strnlen(trace.ring_path, sizeof trace.ring_path));
+    if (path.empty()) {
+        return ring;
+    }
+    const Result<InputFile> file = InputFile::open(path);
+    if (!file.ok()) {
+        return ring;
+    }
+    RingHeader& header = ring.header;
+    const bool whole = file->read_at(0, &header, sizeof header) == sizeof header;
+    ring.reason = whole ? check_ring(header, trace, file->size()) : "it is cut off";
+    if (!ring.reason.empty()) {
+        ring.state = RingContents::State::kIgnored;
+        return ring;
+    }
+    ring.state = RingContents::State::kRead;
+    read_slots(*file, &ring);
+    if (process_runs) {
+        keep_unchanged(*file, &ring);
+        // Stacks that the events refer to may have been added since the header was read.
+        RingHeader later = {};
+        if (file->read_at(0, &later, sizeof later) == sizeof later &&
+            check_ring(later, trace, file->size()).empty()) {
+            header.node_count = later.node_count;
+            header.code_bytes = later.code_bytes;
+        }
+    }
+    read_tables(*file, &ring);
+    read_losses(&ring);
+    return ring;
+}
+
+RingSurplus add_ring(const RingContents& ring, TimelineBuilder* builder) {
+    RingSurplus surplus;
+    builder->put_in_order();
+    for (const EventRecord& event : ring.events) {
+        if (!builder->has_event(event.sequence)) {
+            surplus.events.push_back(event);
+        }
+    }
+    for (const EventRecord& event : surplus.events) {
+        builder->add_event(event);
+    }
+    surplus.first_node = builder->whole_nodes();
+    builder->add_nodes(0, ring.nodes);
+    ByteReader reader(ring.codes.data(), ring.codes.size());
+    while (reader.left() != 0) {
+        const std::uint8_t* begin = ring.codes.data() + (ring.codes.size() - reader.left());
+        CodeRecord code = {};
+        if (!decode_code(&reader, &code)) {
+            break;
+        }
+        if (!builder->has_code(code.id)) {
+            const auto size = static_cast<std::size_t>(
+                ring.codes.data() + (ring.codes.size() - reader.left()) - begin);
+            surplus.codes.insert(surplus.codes.end(), begin, begin + size);
+            ++surplus.code_count;
+        }
+    }
+    builder->add_codes(surplus.codes.data(), surplus.codes.size(), surplus.code_count);
+    return surplus;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,57 @@
+// The ring of a process that ended without saying so, or that still runs: what its trace file
+// lacks is read from it, and can be moved into the trace file for good.
+//
+// A ring is untrusted like a trace: every offset and count is checked before use.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fragtrace/format.h>
+
+#include "analyzer/trace/builder.h"
+
+namespace fragtrace::analyzer {
+
+struct RingContents {
+    enum class State { kAbsent, kRead, kIgnored };
+    State state = State::kAbsent;
+    std::string reason;  // kIgnored: why
+
+    RingHeader header = {};
+    std::vector<EventRecord> events;  // whole ones of (tail, head], ascending
+    std::uint64_t events_unfinished = 0;
+    std::vector<StackNode> nodes;      // all nodes in use, the root included
+    std::vector<std::uint8_t> codes;   // all code records in use
+    std::map<std::string, std::string> losses;  // as facts "lost.*"
+};
+
+// `process_runs`: the ring may change while it is read; only events that stayed are given.
+RingContents read_ring(const TraceHeader& trace, bool process_runs);
+
+// What is in the ring but not in the trace file, ready to be appended to it.
+struct RingSurplus {
+    std::vector<EventRecord> events;
+    std::uint32_t first_node = 0;  // ring nodes from here on are missing in the file
+    std::vector<std::uint8_t> codes;
+    std::uint32_t code_count = 0;
+};
+
+// Adds the ring's surplus to the builder and gives it.
+RingSurplus add_ring(const RingContents& ring, TimelineBuilder* builder);
+
+// Appends the surplus to the trace file, syncs it and removes the ring. False if the file cannot
+// be written or changed since its size was `expected_bytes`; the ring then stays.
+bool absorb_ring(const std::string& trace_path,
+                 std::uint64_t expected_bytes,
+                 const std::string& ring_path,
+                 const RingContents& ring,
+                 const RingSurplus& surplus);
+
+// Is the process that wrote this trace still there? (Same pid, same start, and, if it has a ring,
+// the ring mapped: an exec keeps pid and start but drops the ring.)
+bool process_runs(const TraceHeader& trace);
+
+}  // namespace fragtrace::analyzer
