@@ -40,3 +40,26 @@ function(fragtrace_add_python_test)
                     ${arg_ENVIRONMENT}
         ${arg_UNPARSED_ARGUMENTS})
 endfunction()
+
+# fragtrace_add_unit_test(NAME name SOURCES file... [LIBRARIES target...] [LABELS label...]
+#                         [TIMEOUT seconds]): a Catch2 program; its main is compiled once for all.
+function(fragtrace_add_unit_test)
+    cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+    if(NOT TARGET fragtrace_catch_main)
+        find_package(Catch2 REQUIRED)
+        file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/catch_main.cpp
+             CONTENT "#define CATCH_CONFIG_MAIN\n#include <catch2/catch.hpp>\n")
+        add_library(fragtrace_catch_main STATIC ${CMAKE_BINARY_DIR}/catch_main.cpp)
+        target_link_libraries(fragtrace_catch_main PUBLIC Catch2::Catch2)
+        fragtrace_sanitize(fragtrace_catch_main)
+    endif()
+    if(NOT arg_LABELS)
+        set(arg_LABELS unit)
+    endif()
+    add_executable(${arg_NAME} ${arg_SOURCES})
+    target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBRARIES} fragtrace_catch_main)
+    fragtrace_warnings(${arg_NAME})
+    fragtrace_sanitize(${arg_NAME})
+    fragtrace_add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} LABELS ${arg_LABELS}
+                       TIMEOUT ${arg_TIMEOUT})
+endfunction()

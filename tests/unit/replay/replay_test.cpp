@@ -1,0 +1,160 @@
+// Timeline to script to pool: what a replay is made of, and how agreement is measured.
+#include <catch2/catch.hpp>
+
+#include "analyzer/pools/registry.h"
+#include "analyzer/replay/fidelity.h"
+
+using namespace fragtrace::analyzer;
+using fragtrace::EventKind;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr DeviceAddress kBase = 0x200000000000;
+
+struct Recorder {
+    Timeline timeline;
+
+    Recorder() {
+        timeline.streams = {0, 64};
+        timeline.origins.emplace_back();
+    }
+
+    EventIndex add(EventKind kind,
+                   DeviceAddress address,
+                   std::uint64_t size,
+                   std::uint64_t extra = 0,
+                   std::uint8_t flags = 0,
+                   EventIndex partner = kNoEvent) {
+        const auto index = static_cast<EventIndex>(timeline.events.size());
+        Event event{};
+        event.time_ns = index * 1000;
+        event.address = address;
+        event.size_bytes = size;
+        event.extra = extra;
+        event.kind = kind;
+        event.flags = static_cast<std::uint8_t>(flags & 7);
+        timeline.events.push_back(event);
+        timeline.partner.push_back(partner);
+        if (partner != kNoEvent) {
+            timeline.partner[partner] = index;
+        }
+        return index;
+    }
+};
+
+Fidelity fidelity_of(const Timeline& timeline, const char* config = "") {
+    const ReplayScript script = make_script(timeline, 0);
+    auto device = std::make_unique<RecordedDevice>(1000 * kMiB, 1000 * kMiB);
+    RecordedDevice* recorded = device.get();
+    auto pool = make_pool("pytorch", config, std::move(device), script.streams);
+    REQUIRE(pool.ok());
+    return measure_fidelity(timeline, script, **pool, *recorded);
+}
+
+}  // namespace
+
+TEST_CASE("a record that PyTorch could have made replays at 100 %") {
+    Recorder recorder;
+    recorder.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);
+    const EventIndex a = recorder.add(EventKind::kBlockAlloc, kBase, 3 * kMiB, 3 * kMiB);
+    recorder.add(EventKind::kBlockAlloc, kBase + 3 * kMiB, 4 * kMiB - 100, 4 * kMiB);
+    recorder.add(EventKind::kBlockFree, kBase, 0, 3 * kMiB, 0, a);
+    recorder.add(EventKind::kBlockAlloc, kBase, 2 * kMiB, 2 * kMiB);
+    const Fidelity fidelity = fidelity_of(recorder.timeline);
+    CHECK(fidelity.exact());
+    CHECK(fidelity.placements == 3);
+    CHECK(fidelity.placements_equal == 3);
+    CHECK(fidelity.segments == 1);
+    CHECK(fidelity.segments_equal == 1);
+}
+
+TEST_CASE("a placement that PyTorch would not have chosen is counted and named") {
+    Recorder recorder;
+    recorder.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);
+    recorder.add(EventKind::kBlockAlloc, kBase + 8 * kMiB, 3 * kMiB, 3 * kMiB);
+    const Fidelity fidelity = fidelity_of(recorder.timeline);
+    CHECK_FALSE(fidelity.exact());
+    CHECK(fidelity.placements_equal == 0);
+    CHECK(fidelity.segments_equal == 1);
+    CHECK(fidelity.reason.find("event 1") != std::string::npos);
+}
+
+TEST_CASE("a cudaMalloc of another size is counted and named") {
+    Recorder recorder;
+    recorder.add(EventKind::kDeviceAlloc, kBase, 22 * kMiB, 0, kFlagFromAllocator);
+    recorder.add(EventKind::kBlockAlloc, kBase, 3 * kMiB, 3 * kMiB);
+    const Fidelity fidelity = fidelity_of(recorder.timeline);
+    CHECK(fidelity.segments_equal == 0);
+    CHECK_FALSE(fidelity.reason.empty());
+}
+
+TEST_CASE("refusals are taken from the record") {
+    Recorder recorder;
+    recorder.add(EventKind::kDeviceAlloc, kBase, 30 * kMiB, 0, kFlagFromAllocator);
+    const EventIndex a = recorder.add(EventKind::kBlockAlloc, kBase, 30 * kMiB, 30 * kMiB);
+    recorder.add(EventKind::kBlockFree, kBase, 0, 30 * kMiB, 0, a);
+    // Far below the capacity of the replay's device, and yet refused: another process was there.
+    recorder.add(EventKind::kAllocRefused, 0, 40 * kMiB, 2, kFlagFromAllocator);
+    recorder.add(EventKind::kDeviceFree, kBase, 0, 0, kFlagFromAllocator, 0);
+    recorder.add(EventKind::kDeviceAlloc, kBase, 40 * kMiB, 0, kFlagFromAllocator);
+    recorder.add(EventKind::kBlockAlloc, kBase, 40 * kMiB, 40 * kMiB);
+    const Fidelity fidelity = fidelity_of(recorder.timeline);
+    CHECK(fidelity.exact());
+    CHECK(fidelity.placements_equal == 2);
+    CHECK(fidelity.segments_equal == 2);
+}
+
+TEST_CASE("expandable segments: pages mapped by one request are one map call") {
+    Recorder recorder;
+    recorder.add(EventKind::kAddressReserve, kBase, 1140 * kMiB, 0, kFlagFromAllocator);
+    for (std::uint64_t page = 0; page < 2; ++page) {
+        recorder.add(EventKind::kMap, kBase + page * 20 * kMiB, 20 * kMiB, page, kFlagFromAllocator);
+    }
+    recorder.add(EventKind::kBlockAlloc, kBase, 30 * kMiB, 30 * kMiB);
+    recorder.add(EventKind::kMap, kBase + 40 * kMiB, 20 * kMiB, 3, kFlagFromAllocator);
+    recorder.add(EventKind::kBlockAlloc, kBase + 30 * kMiB, 30 * kMiB, 30 * kMiB);
+    const Fidelity fidelity = fidelity_of(recorder.timeline, "expandable_segments:True");
+    CHECK(fidelity.exact());
+    CHECK(fidelity.segments == 2);
+}
+
+TEST_CASE("what a script had to assume is counted") {
+    Recorder recorder;
+    recorder.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);
+    recorder.add(EventKind::kBlockAlloc, kBase, kUnknown64, 3 * kMiB);
+    recorder.timeline.events.back().stream = kNoStream;
+    const ReplayScript script = make_script(recorder.timeline, 0);
+    CHECK(script.requested_unknown == 1);
+    CHECK(script.stream_unknown == 1);
+    REQUIRE(script.steps.size() == 1);
+    CHECK(script.steps[0].value == 3 * kMiB);
+}
+
+TEST_CASE("a program without a caching pool: its device allocations are the requests") {
+    Recorder recorder;
+    const EventIndex a = recorder.add(EventKind::kDeviceAlloc, kBase, 5 * kMiB);
+    recorder.add(EventKind::kDeviceAlloc, kBase + 8 * kMiB, 7 * kMiB);
+    recorder.add(EventKind::kDeviceFree, kBase, 0, 0, 0, a);
+    const ReplayScript script = make_script(recorder.timeline, 0);
+    CHECK(script.source == ScriptSource::kDeviceLayer);
+    REQUIRE(script.steps.size() == 3);
+    CHECK(script.steps[2].kind == Step::Kind::kRelease);
+    CHECK(script.steps[2].block == a);
+}
+
+TEST_CASE("a request that only the replay can serve is given back at once") {
+    Recorder recorder;
+    recorder.add(EventKind::kAllocRefused, 0, 256 * kMiB, 2, kFlagFromAllocator);
+    recorder.add(EventKind::kBlockOutOfMemory, 0, 256 * kMiB, 0);
+    const ReplayScript script = make_script(recorder.timeline, 0);
+    auto pool = make_pool("pytorch",
+                          "",
+                          std::make_unique<FixedDevice>(1000 * kMiB, 1000 * kMiB, 2 * kMiB),
+                          script.streams);
+    REQUIRE(pool.ok());
+    const ReplayResult result = replay(script, **pool);
+    CHECK(result.troubles.empty());
+    CHECK(result.statistics.allocated.peak == 256 * kMiB);
+    CHECK(result.statistics.allocated.current == 0);
+}

@@ -1,0 +1,171 @@
+// One golden case for each rung of the verdict, driven through the simulated PyTorch pool.
+#include <catch2/catch.hpp>
+
+#include "analyzer/pools/registry.h"
+#include "analyzer/verdict/diagnosis.h"
+#include "analyzer/verdict/verdict.h"
+
+using namespace fragtrace::analyzer;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+std::unique_ptr<Pool> pytorch(std::uint64_t capacity_bytes,
+                              const char* config = "",
+                              std::uint64_t total_bytes = 0) {
+    auto pool = make_pool("pytorch",
+                          config,
+                          std::make_unique<FixedDevice>(
+                              total_bytes == 0 ? capacity_bytes : total_bytes,
+                              capacity_bytes,
+                              2 * kMiB),
+                          {0, 64});
+    REQUIRE(pool.ok());
+    return std::move(pool).value();
+}
+
+Outcome allocate(Pool& pool, BlockId block, std::uint64_t bytes, StreamId stream = 0) {
+    return pool.allocate({.block = block, .requested_bytes = bytes, .stream = stream}).outcome;
+}
+
+Verdict verdict_of_failure(Pool& pool,
+                           std::uint64_t bytes,
+                           StreamId stream = 0,
+                           std::uint64_t others_bytes = 0) {
+    REQUIRE(allocate(pool, 100'000, bytes, stream) == Outcome::kOutOfMemory);
+    return judge(pool,
+                 {.block = 100'001, .requested_bytes = bytes, .stream = stream},
+                 others_bytes);
+}
+
+}  // namespace
+
+TEST_CASE("stitchable: 188 blocks of 9 MiB, every other one freed, 256 MiB asked") {
+    const auto pool = pytorch(1894 * kMiB);
+    for (BlockId i = 0; i < 188; ++i) {
+        REQUIRE(allocate(*pool, i, 9 * kMiB) != Outcome::kOutOfMemory);
+    }
+    for (BlockId i = 1; i < 188; i += 2) {
+        pool->release(i, {});
+    }
+    const Verdict verdict = verdict_of_failure(*pool, 256 * kMiB);
+    CHECK(verdict.id == "stitchable");
+    CHECK(verdict.page_bytes == 2 * kMiB);
+    CHECK(verdict.largest_hole_bytes == 11 * kMiB);
+    CHECK(verdict.free_bytes == 1034 * kMiB);
+    CHECK(verdict.allocated_bytes == 846 * kMiB);
+    CHECK(verdict.reserved_bytes == 1880 * kMiB);
+    CHECK(verdict.despite_free_memory());
+    // PyTorch's own 20 MiB pages come before the driver's and do not help.
+    REQUIRE(verdict.steps.size() >= 2);
+    CHECK(verdict.steps[verdict.steps.size() - 2].id == "stitchable");
+    CHECK(verdict.steps[verdict.steps.size() - 2].page_bytes == 20 * kMiB);
+    CHECK_FALSE(verdict.steps[verdict.steps.size() - 2].serves);
+
+    // 14 MiB are free on the device: 13 of the 94 segments of 20 MiB make up for the rest.
+    HeapSnapshot heap = pool->snapshot();
+    heap.device_free_bytes = pool->device().free_bytes();
+    const CheapestSet set = find_cheapest_set(heap, 256 * kMiB, pool->driver_bytes(256 * kMiB));
+    CHECK(set.kind == CheapestSet::Kind::kSegments);
+    CHECK(set.segments == 13);
+    CHECK(set.bytes_to_free == 13 * 9 * kMiB);
+    double combinations = 1;  // 94 over 13
+    for (int i = 0; i < 13; ++i) {
+        combinations = combinations * (94 - i) / (i + 1);
+    }
+    CHECK(set.equally_cheap_sets == Approx(combinations));
+}
+
+TEST_CASE("granularity: the driver has room for the request, not for a 20 MiB segment") {
+    const auto pool = pytorch(30 * kMiB);
+    allocate(*pool, 0, 15 * kMiB);
+    const Verdict verdict = verdict_of_failure(*pool, 8 * kMiB);
+    CHECK(verdict.id == "granularity");
+    CHECK(verdict.despite_free_memory());
+}
+
+TEST_CASE("limit: the process's own fraction of the card") {
+    const auto pool = pytorch(1000 * kMiB, "per_process_memory_fraction:0.1");
+    const Verdict verdict = verdict_of_failure(*pool, 200 * kMiB);
+    CHECK(verdict.id == "limit");
+    CHECK_FALSE(verdict.despite_free_memory());
+}
+
+TEST_CASE("stream_bound: the free block belongs to another stream") {
+    const auto pool = pytorch(100 * kMiB);
+    allocate(*pool, 0, 90 * kMiB, 1);
+    pool->release(0, {});
+    allocate(*pool, 1, 10 * kMiB, 1);
+    CHECK(verdict_of_failure(*pool, 70 * kMiB, 0).id == "stream_bound");
+}
+
+TEST_CASE("other_pool: the free block belongs to the small size class") {
+    const auto pool = pytorch(2 * kMiB);
+    allocate(*pool, 0, 512);
+    CHECK(verdict_of_failure(*pool, 1258291).id == "other_pool");
+}
+
+TEST_CASE("compaction_only: holes smaller than a page") {
+    const auto pool = pytorch(20 * kMiB);
+    for (BlockId i = 0; i < 13; ++i) {
+        REQUIRE(allocate(*pool, i, 1536 * 1024) != Outcome::kOutOfMemory);
+    }
+    for (BlockId i = 1; i < 13; i += 2) {
+        pool->release(i, {});
+    }
+    CHECK(verdict_of_failure(*pool, 9 * kMiB).id == "compaction_only");
+}
+
+TEST_CASE("rounding: remainders that were not split off would have been enough") {
+    const auto pool = pytorch(200 * kMiB);
+    for (BlockId i = 0; i < 10; ++i) {
+        REQUIRE(allocate(*pool, i, 19 * kMiB + 512 * 1024) != Outcome::kOutOfMemory);
+    }
+    CHECK(verdict_of_failure(*pool, 4 * kMiB).id == "rounding");
+}
+
+TEST_CASE("outside_pool and genuine: nothing in the pool is free") {
+    const auto pool = pytorch(100 * kMiB, "", 200 * kMiB);
+    allocate(*pool, 0, 100 * kMiB);
+    const Verdict outside = verdict_of_failure(*pool, 50 * kMiB, 0, 100 * kMiB);
+    CHECK(outside.id == "outside_pool");
+    CHECK_FALSE(outside.despite_free_memory());
+    const Verdict genuine = judge(*pool, {.block = 7, .requested_bytes = 50 * kMiB}, 0);
+    CHECK(genuine.id == "genuine");
+    CHECK_FALSE(genuine.despite_free_memory());
+}
+
+TEST_CASE("retries are judged on the state before the pool repaired itself") {
+    ReplayScript script;
+    script.streams = {0, 64};
+    const auto allocation = [&](BlockId block, std::uint64_t bytes) {
+        script.steps.push_back({.event = block, .block = block, .value = bytes});
+    };
+
+    SECTION("releasable: whole cached segments were in the way") {
+        for (BlockId i = 0; i < 4; ++i) {
+            allocation(i, 20 * kMiB);
+        }
+        script.steps.push_back({.kind = Step::Kind::kRelease, .block = 0});
+        script.steps.push_back({.kind = Step::Kind::kRelease, .block = 2});
+        allocation(4, 45 * kMiB);
+    }
+    SECTION("pending: a freed block still waits for another stream") {
+        allocation(0, 90 * kMiB);
+        script.pending.push_back({1, 1});
+        script.steps.push_back({.kind = Step::Kind::kRelease, .block = 0, .pending_count = 1});
+        allocation(1, 90 * kMiB);
+    }
+    const bool pending = !script.pending.empty();
+
+    const auto pool = pytorch(100 * kMiB);
+    const ReplayResult result = replay(script, *pool);
+    REQUIRE(result.troubles.size() == 1);
+    CHECK(result.troubles[0].outcome == Outcome::kRetryOk);
+    const auto diagnoses =
+        diagnose(script, result.troubles, {.pool = pytorch(100 * kMiB)}, 0, 16);
+    REQUIRE(diagnoses.size() == 1);
+    CHECK(diagnoses[0].verdict.id == (pending ? "pending" : "releasable"));
+    CHECK(diagnoses[0].verdict.free_bytes == (pending ? 0 : 40 * kMiB));
+}
