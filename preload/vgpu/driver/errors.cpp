@@ -64,3 +64,12 @@ CUresult cuGetErrorString(CUresult result, const char** text) {
     *text = g_texts[index];
     return CUDA_SUCCESS;
 }
+
+// There is nothing to report: the callback is never called.
+CUresult cuLogsRegisterCallback(CUlogsCallback callback, void*, CUlogsCallbackHandle* handle) {
+    if (callback == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (handle != nullptr) *handle = nullptr;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle) { return CUDA_SUCCESS; }
