@@ -21,6 +21,7 @@ class Attention(nn.Module):
         self.heads = heads
         self.input = nn.Linear(width, 3 * width)
         self.output = nn.Linear(width, width)
+        self.dropout = nn.Dropout(0.1)
 
     def forward(self, x):
         batch, length, width = x.shape
@@ -29,7 +30,8 @@ class Attention(nn.Module):
             for part in self.input(x).split(width, dim=2)
         )
         x = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        return self.output(x.transpose(1, 2).reshape(batch, length, width))
+        x = x.transpose(1, 2).reshape(batch, length, width)
+        return self.dropout(self.output(x))
 
 
 class Block(nn.Module):
@@ -56,11 +58,14 @@ class GPT(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, VOCABULARY, bias=False)
 
-    def forward(self, text):
-        x = self.tokens(text) + self.positions(torch.arange(text.shape[1], device=text.device))
+    def forward(self, text, following):
+        """The loss of predicting `following`, the text one token on."""
+        positions = torch.arange(text.shape[1], device=text.device)
+        x = self.tokens(text) + self.positions(positions)
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x))
+        logits = self.head(self.norm(x))
+        return functional.cross_entropy(logits.flatten(0, 1), following.flatten())
 
 
 def batches(args):
@@ -98,8 +103,7 @@ def main():
     for step, text in enumerate(batches(args), start=1):
         text = text.cuda()
         with torch.autocast("cuda", torch.bfloat16, enabled=args.bf16):
-            logits = model(text[:, :-1])
-            loss = functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
+            loss = model(text[:, :-1], text[:, 1:])
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

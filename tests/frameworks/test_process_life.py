@@ -1,0 +1,72 @@
+"""Training that is killed, and training that the shim must not change."""
+
+import pathlib
+import re
+import subprocess
+import time
+
+import real_process
+from real_process import TORCH_PYTHON, environment, read_log, run
+from torch_process import GPT, HOLES, TorchTest
+
+TRAINER = pathlib.Path(__file__).with_name("train_and_log.py")
+SHORT = [GPT, "--layers", "2", "--width", "128", "--steps", "10", "--max-length", "128"]
+
+
+class ProcessLife(TorchTest):
+    def test_kill_in_the_middle_of_training_loses_no_event_that_had_returned(self):
+        for pause_s in (0.2, 1.5):
+            folder = self.folder / f"{pause_s}"
+            folder.mkdir()
+            log = folder / "log"
+            with subprocess.Popen([TORCH_PYTHON, str(TRAINER), str(log)],
+                                  env=environment("4GiB", record_to=folder)) as process:
+                until = time.monotonic() + 120
+                while not (log.exists() and log.stat().st_size) and time.monotonic() < until:
+                    self.assertIsNone(process.poll(), "the trainer ended by itself")
+                    time.sleep(0.01)
+                time.sleep(pause_s)
+                process.kill()
+            logged = read_log(log)
+            self.assertGreater(len(logged), 100)
+            trace = self.only_trace(folder)
+            report = self.report(trace)
+            self.assertEqual(report["source"]["ended"], "killed")
+            self.assertEqual(report["source"]["events_lost"], 0)
+            self.assertEqual(report["devices"][0]["violations"], 0)
+            self.assert_events_hold(trace, logged, "block_alloc")
+
+    def assert_unchanged(self, program, card):
+        command = [TORCH_PYTHON, *program]
+        plain = run(command, env=environment(card))
+        shimmed = run(command, env=environment(card, record_to=self.folder))
+        self.assertEqual(shimmed.returncode, plain.returncode, shimmed.stderr)
+        self.assertEqual(shimmed.stdout, plain.stdout)
+        self.assertEqual(shimmed.stderr, plain.stderr)
+        return shimmed
+
+    def test_the_shim_changes_nothing_of_a_training(self):
+        self.assertEqual(self.assert_unchanged(SHORT, "2GiB").returncode, 0)
+
+    def test_the_shim_changes_nothing_of_an_out_of_memory(self):
+        self.assertEqual(self.assert_unchanged([HOLES], "1894MiB,context=0").returncode, 1)
+
+    def test_the_launcher_prints_the_verdict_after_an_out_of_memory(self):
+        done = run([real_process.LAUNCHER, "run", "--virtual-gpu", "1894MiB,context=0", "--",
+                    TORCH_PYTHON, HOLES], cwd=self.folder)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        verdict = done.stderr.split("OutOfMemoryError", 1)[1].split("\n", 1)[1]
+        self.assertTrue(1 <= verdict.count("\n") <= 25, done.stderr)
+        self.assertTrue(re.search(r"256 MiB", verdict), verdict)
+
+    def test_every_block_lies_in_a_recorded_segment(self):
+        _, trace, _ = self.train(SHORT, "2GiB")
+        report = self.report(trace)
+        self.assertEqual(report["devices"][0]["violations"], 0)
+        lines = self.events(trace)
+        self.assertTrue(any("device_alloc" in line for line in lines))
+        self.assertTrue(any("block_alloc" in line for line in lines))
+
+
+if __name__ == "__main__":
+    real_process.main()

@@ -1,0 +1,204 @@
+"""The launcher: exit codes, signals, environment, what it prints and where."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import real_process
+from real_process import LAUNCHER, SHIM, VIRTUAL_GPU, environment, run, traces
+
+CLIENT = real_process.SOURCE / "tests" / "integration" / "process_life" / "client.py"
+CARD = "1GiB,context=0"
+
+# Says that it is up, then what signal came, and ends with 40 + its number.
+WAITER = """
+import signal, sys, time
+def ended(number, frame):
+    print('signal', number, flush=True)
+    sys.exit(40 + number)
+for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    assert signal.getsignal(each) is not signal.SIG_IGN
+    signal.signal(each, ended)
+print('up', flush=True)
+time.sleep(60)
+"""
+
+
+class Launcher(real_process.RealProcessTest):
+    def launch(self, *arguments, expected=0, **options):
+        options.setdefault("cwd", self.folder)
+        return self.run_well([LAUNCHER, *arguments], expected, **options)
+
+    def client(self, count=50, ending="return"):
+        return [sys.executable, str(CLIENT), "/dev/null", str(count), ending]
+
+    # ---- usage ----------------------------------------------------------------------------------
+
+    def test_help_begins_with_examples_and_lists_the_variables(self):
+        text = self.launch("--help").stdout
+        self.assertTrue(text.startswith("Examples:\n"), text)
+        for name in ("FRAGTRACE_OUTPUT", "FRAGTRACE_OFF", "FRAGTRACE_VIRTUAL_GPU"):
+            self.assertIn(name, text)
+        self.assertEqual(self.launch("run", "--help").stdout, text)
+
+    def test_version(self):
+        self.assertRegex(self.launch("--version").stdout, r"^fragtrace \d+\.\d+\.\d+\n$")
+
+    def test_bad_usage_is_one_line_and_exit_code_2(self):
+        for arguments in ([], ["frob"], ["run"], ["run", "--"], ["run", "--bogus", "true"],
+                          ["run", "--virtual-gpu"], ["run", "--virtual-gpu", "", "true"],
+                          ["run", "--virtual-gpu", "24XiB", "true"],
+                          ["run", "--virtual-gpu", "24GiB,count=0", "true"],
+                          ["run", "--virtual-gpu", "24GiB,colour=red", "true"],
+                          ["run", "-o", "", "true"], ["run", "-o", "/proc/none", "true"]):
+            with self.subTest(arguments=arguments):
+                done = self.launch(*arguments, expected=2)
+                self.assertEqual(done.stdout, "")
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertTrue(done.stderr.startswith("fragtrace: "), done.stderr)
+
+    def test_a_missing_library_is_said_before_anything_is_started(self):
+        prefix = self.folder / "prefix"
+        (prefix / "bin").mkdir(parents=True)
+        shutil.copy(LAUNCHER, prefix / "bin")
+        done = run([prefix / "bin" / "fragtrace", "run", "--", "touch", "started"],
+                   cwd=self.folder)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("libfragtrace.so is missing", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertFalse((self.folder / "started").exists())
+
+    def test_an_unknown_command_is_127_and_one_that_cannot_be_run_126(self):
+        self.launch("run", "--", "no-such-program-here", expected=127)
+        self.launch("run", "--", "/etc/passwd", expected=126)
+
+    # ---- what the program sees ------------------------------------------------------------------
+
+    def test_output_input_and_exit_code_are_the_programs_own(self):
+        program = "import sys; print(sys.stdin.read()); sys.stderr.write('bad\\n'); sys.exit(7)"
+        done = self.launch("run", "--", sys.executable, "-c", program, expected=7, input="text")
+        self.assertEqual(done.stdout, "text\n")
+        self.assertTrue(done.stderr.startswith("bad\n"), done.stderr)
+
+    def test_a_signal_that_ends_the_program_is_128_and_its_number(self):
+        for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
+            with self.subTest(number=number):
+                done = self.launch("run", "--", sys.executable, "-c",
+                                   f"import os; os.kill(os.getpid(), {int(number)})",
+                                   expected=128 + number)
+                self.assertNotIn("line ", done.stderr, "the shell's own message shows")
+
+    def test_signals_are_forwarded(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self.subTest(number=number):
+                with subprocess.Popen([LAUNCHER, "run", "--", sys.executable, "-c", WAITER],
+                                      env=environment(), cwd=self.folder, text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      start_new_session=True) as process:
+                    self.assertEqual(process.stdout.readline(), "up\n")
+                    process.send_signal(number)
+                    output, _ = process.communicate(timeout=30)
+                self.assertEqual(output, f"signal {int(number)}\n")
+                self.assertEqual(process.returncode, 40 + number)
+
+    def test_an_interrupt_at_the_terminal_reaches_the_program_once(self):
+        controller, terminal = os.openpty()
+        program = (f"import signal, time\n"
+                   f"count = 0\n"
+                   f"def more(number, frame):\n"
+                   f"    global count\n"
+                   f"    count += 1\n"
+                   f"signal.signal(signal.SIGINT, more)\n"
+                   f"print('up', flush=True)\n"
+                   f"end = time.monotonic() + 1.0\n"
+                   f"while time.monotonic() < end: time.sleep(0.05)\n"
+                   f"print('interrupts:', count, flush=True)\n")
+        script = self.folder / "count.py"
+        script.write_text(program)
+        starter = ("import fcntl, os, sys, termios\n"
+                   "os.setsid()\n"
+                   "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+                   "os.execv(sys.argv[1], sys.argv[1:])\n")
+        with subprocess.Popen([sys.executable, "-c", starter, LAUNCHER, "run", "--",
+                               sys.executable, script], stdin=terminal, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=environment(), cwd=self.folder,
+                              text=True) as process:
+            self.assertEqual(process.stdout.readline(), "up\n")
+            os.write(controller, b"\x03")
+            output, errors = process.communicate(timeout=30)
+        os.close(controller)
+        os.close(terminal)
+        self.assertEqual((output, process.returncode), ("interrupts: 1\n", 0), errors)
+
+    def test_the_shim_comes_first_and_a_preload_of_the_user_last(self):
+        mine = VIRTUAL_GPU / (VIRTUAL_GPU / "preload.list").read_text().split()[0]
+        program = "import os; print(os.environ['LD_PRELOAD'])"
+        env = environment(LD_PRELOAD=mine)
+        done = self.launch("run", "--virtual-gpu", CARD, "--", sys.executable, "-c", program,
+                           env=env)
+        names = (VIRTUAL_GPU / "preload.list").read_text().split()
+        expected = [str(SHIM), *(str(VIRTUAL_GPU / name) for name in names), str(mine)]
+        self.assertEqual(done.stdout.strip().split(":"), expected)
+
+    def test_no_record_runs_on_the_virtual_gpu_without_the_shim(self):
+        done = self.launch("run", "--no-record", "--virtual-gpu", CARD, "--", *self.client())
+        self.assertEqual((done.stdout, done.stderr), ("50 allocations, then return\n", ""))
+        self.assertEqual(traces(self.folder), [])
+
+    # ---- what is said afterwards ----------------------------------------------------------------
+
+    def test_the_verdict_is_printed_to_the_standard_error_in_25_lines_at_most(self):
+        done = self.launch("run", "--virtual-gpu", CARD, "-o", "out", "--", *self.client())
+        self.assertEqual(done.stdout, "50 allocations, then return\n")
+        self.assertEqual(len(traces(self.folder / "out")), 1)
+        lines = done.stderr.splitlines()
+        self.assertTrue(1 <= len(lines) <= 25, done.stderr)
+
+    def test_a_long_summary_is_cut(self):
+        prefix = self.folder / "prefix"
+        (prefix / "bin").mkdir(parents=True)
+        shutil.copy(LAUNCHER, prefix / "bin")
+        (prefix / "lib").symlink_to(LAUNCHER.parents[1] / "lib")
+        analyzer = prefix / "bin" / "fraganalyze"
+        analyzer.write_text("#!/bin/sh\nseq 1000\n")
+        analyzer.chmod(0o755)
+        done = run([prefix / "bin" / "fragtrace", "run", "--virtual-gpu", CARD, "--",
+                    *self.client()], cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(20 <= done.stderr.count("\n") <= 25, done.stderr)
+
+    def test_quiet_leaves_only_the_command_which_works_as_it_stands(self):
+        done = self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client())
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        command = done.stderr.removeprefix("fragtrace: ").strip()
+        self.run_well(["bash", "-c", command], cwd=self.folder)
+
+    def test_no_trace_is_one_line_that_says_why(self):
+        done = self.launch("run", "--", "true")
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertIn("no trace", done.stderr)
+        done = self.launch("run", "--virtual-gpu", CARD, "--", *self.client(),
+                           env=environment(FRAGTRACE_OFF=1))
+        self.assertIn("FRAGTRACE_OFF", done.stderr)
+
+    def test_traces_of_other_processes_are_listed_and_older_ones_are_not(self):
+        self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client())
+        older = self.only_trace()
+        time.sleep(0.05)
+        line = " ".join(self.client())
+        done = self.launch("run", "--virtual-gpu", CARD, "--", "sh", "-c", f"{line}; {line}")
+        self.assertEqual(len(traces(self.folder)), 3)
+        self.assertIn("Other traces of this run: ", done.stderr)
+        self.assertNotIn(older.name, done.stderr)
+
+    def test_the_traces_of_a_run_carry_its_job(self):
+        self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client())
+        facts = self.run_well([real_process.ANALYZER, "dump", self.only_trace(), "--facts"]).stdout
+        self.assertRegex(facts, r"FRAGTRACE_JOB\b.*[0-9a-f]{12}")
+
+
+if __name__ == "__main__":
+    real_process.main()

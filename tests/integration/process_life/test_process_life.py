@@ -1,0 +1,165 @@
+"""How a process ends, and that its trace says so and is whole in every case."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import real_process
+from real_process import ANALYZER, environment, read_log, traces
+
+CLIENT = real_process.SOURCE / "tests" / "integration" / "process_life" / "client.py"
+CARD = "1GiB,context=0"
+
+
+class ProcessLife(real_process.RealProcessTest):
+    def start(self, count, ending, expected):
+        log = self.folder / "log"
+        done = self.run_well([sys.executable, CLIENT, log, count, ending], expected,
+                             env=environment(CARD, record_to=self.folder))
+        return done, read_log(log)
+
+    def assert_ending(self, ending, code, ended):
+        _, logged = self.start(3000, ending, code)
+        trace = self.only_trace()
+        self.assertEqual(self.report(trace)["source"]["ended"], ended)
+        self.assertEqual(len(logged), 3000)
+        self.assert_events_hold(trace, logged, "device_alloc")
+
+    def test_a_normal_end_is_told(self):
+        self.assert_ending("return", 0, "normal")
+
+    def test_an_exit_code_is_a_normal_end(self):
+        self.assert_ending("exit=7", 7, "normal")
+
+    def test_an_uncaught_exception_is_a_normal_end(self):
+        self.assert_ending("exception", 1, "normal")
+
+    def test_os_exit_is_told(self):
+        self.assert_ending("os_exit=3", 3, "quick_exit")
+
+    def test_an_abort_is_a_death(self):
+        self.assert_ending("abort", -signal.SIGABRT, "killed")
+
+    def test_a_kill_is_a_death(self):
+        self.assert_ending("kill", -signal.SIGKILL, "killed")
+
+    def test_a_kill_at_any_moment_loses_nothing(self):
+        for pause_s in (0.0, 0.05, 0.3, 0.7):
+            folder = self.folder / f"{pause_s}"
+            folder.mkdir()
+            log = folder / "log"
+            with subprocess.Popen([sys.executable, CLIENT, log, "0", "forever"],
+                                  env=environment(CARD, record_to=folder)) as process:
+                until = time.monotonic() + 60
+                while not (log.exists() and log.stat().st_size) and time.monotonic() < until:
+                    time.sleep(0.005)
+                time.sleep(pause_s)
+                process.kill()
+            logged = read_log(log)
+            self.assertGreater(len(logged), 0)
+            trace = self.only_trace(folder)
+            report = self.report(trace)
+            self.assertEqual(report["source"]["ended"], "killed")
+            self.assertEqual(report["source"]["events_lost"], 0)
+            self.assert_events_hold(trace, logged, "device_alloc")
+
+    def test_the_ring_goes_at_a_normal_end_and_stays_after_a_kill(self):
+        rings = {}
+        for ending, code in (("return", 0), ("kill", -signal.SIGKILL)):
+            folder = self.folder / ending
+            ring_folder = folder / "rings"
+            ring_folder.mkdir(parents=True)
+            self.run_well([sys.executable, CLIENT, folder / "log", 100, ending], code,
+                          env=environment(CARD, record_to=folder,
+                                          FRAGTRACE_RING_DIRECTORY=ring_folder))
+            rings[ending] = len(list(ring_folder.iterdir()))
+        self.assertEqual(rings, {"return": 0, "kill": 1})
+
+    def test_a_killed_trace_without_its_ring_is_readable(self):
+        ring_folder = self.folder / "rings"
+        ring_folder.mkdir()
+        log = self.folder / "log"
+        self.run_well([sys.executable, CLIENT, log, 100000, "kill"], -signal.SIGKILL,
+                      env=environment(CARD, record_to=self.folder,
+                                      FRAGTRACE_RING_DIRECTORY=ring_folder))
+        for ring in ring_folder.iterdir():
+            ring.unlink()
+        report = self.report(self.only_trace())
+        self.assertEqual(report["source"]["ended"], "killed")
+        self.assertGreater(report["source"]["events"], 0)
+        self.assertTrue(report["warnings"], "the loss of the ring is not said")
+
+    def test_a_running_process_can_be_read(self):
+        log = self.folder / "log"
+        with subprocess.Popen([sys.executable, CLIENT, log, "0", "forever"],
+                              env=environment(CARD, record_to=self.folder)) as process:
+            try:
+                until = time.monotonic() + 60
+                while not (log.exists() and log.stat().st_size) and time.monotonic() < until:
+                    time.sleep(0.005)
+                time.sleep(0.5)
+                self.assertEqual(self.report(self.only_trace())["source"]["ended"], "running")
+            finally:
+                process.kill()
+
+    def test_the_shim_changes_neither_output_nor_exit_code(self):
+        for ending in ("return", "exit=7", "exception", "os_exit=3", "kill", "none-at-all"):
+            with self.subTest(ending=ending):
+                arguments = [sys.executable, CLIENT, "/dev/null", 500, ending]
+                plain = real_process.run(arguments, env=environment(CARD))
+                shimmed = real_process.run(arguments,
+                                           env=environment(CARD, record_to=self.folder))
+                self.assertEqual((shimmed.returncode, shimmed.stdout, shimmed.stderr),
+                                 (plain.returncode, plain.stdout, plain.stderr))
+
+    def test_a_process_without_cuda_leaves_no_file(self):
+        self.start(0, "none-at-all", 0)
+        self.assertEqual(traces(self.folder), [])
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["log"])
+
+    def test_each_forked_child_has_a_trace_of_its_own(self):
+        program = (f"import os, subprocess, sys\n"
+                   f"exec(open({str(CLIENT)!r}).read().replace('end()\\n', ''))\n"
+                   f"child = os.fork()\n"
+                   f"work()\n"
+                   f"if child: os.waitpid(child, 0)\n")
+        log = self.folder / "log"
+        self.run_well([sys.executable, "-c", program, log, 50, "return"],
+                      env=environment(CARD, record_to=self.folder))
+        found = traces(self.folder)
+        self.assertEqual(len(found), 2, found)
+        for trace in found:
+            self.assertEqual(self.report(trace)["source"]["events_lost"], 0)
+        self.assertNotEqual(*(self.report(trace)["source"]["process"] for trace in found))
+
+    def test_a_trace_is_never_overwritten_when_a_process_executes_another(self):
+        program = (f"import os, sys\n"
+                   f"exec(open({str(CLIENT)!r}).read().replace('end()\\n', ''))\n"
+                   f"os.execv(sys.executable, [sys.executable, {str(CLIENT)!r}, *sys.argv[1:]])\n")
+        self.run_well([sys.executable, "-c", program, self.folder / "log", 50, "return"],
+                      env=environment(CARD, record_to=self.folder))
+        found = traces(self.folder)
+        self.assertEqual(len(found), 2, found)
+        self.assertTrue(any(re.search(r"\.2\.ftrace$", trace.name) for trace in found), found)
+
+    def test_traces_are_private(self):
+        self.start(10, "return", 0)
+        self.assertEqual(self.only_trace().stat().st_mode & 0o777, 0o600)
+
+    def test_ten_starts_leave_ten_traces(self):
+        for _ in range(10):
+            self.start(10, "return", 0)
+        self.assertEqual(len(traces(self.folder)), 10)
+
+    def test_an_output_folder_that_is_missing_does_not_disturb_the_program(self):
+        done = self.run_well([sys.executable, CLIENT, "/dev/null", 50, "return"],
+                             env=environment(CARD, record_to=self.folder / "missing"))
+        self.assertEqual(done.stdout, "50 allocations, then return\n")
+
+
+if __name__ == "__main__":
+    assert os.access(ANALYZER, os.X_OK), f"{ANALYZER} is not built"
+    real_process.main()

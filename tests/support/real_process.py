@@ -1,0 +1,121 @@
+"""Runs real programs under the built shim and the built virtual GPU, and reads their traces.
+
+For tests that are Python files: ctest gives them FRAGTRACE_BUILD (the build tree) and
+FRAGTRACE_PYTHON (an interpreter with PyTorch, or nothing).
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(os.environ["FRAGTRACE_BUILD"])
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+LAUNCHER = BUILD / "bin" / "fragtrace"
+ANALYZER = BUILD / "bin" / "fraganalyze"
+SHIM = BUILD / "lib" / "libfragtrace.so"
+VIRTUAL_GPU = BUILD / "lib" / "vgpu"
+TORCH_PYTHON = os.environ.get("FRAGTRACE_PYTHON", "")
+DEMOS = SOURCE / "scripts" / "demos"
+
+MIB = 2**20
+GIB = 2**30
+
+
+def environment(card=None, record_to=None, **variables):
+    """What a program is started with: virtual GPU and shim by LD_PRELOAD alone, shim first."""
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith(("FRAGTRACE_", "PYTORCH_", "LD_"))}
+    preload = []
+    if record_to is not None:
+        preload.append(str(SHIM))
+        env["FRAGTRACE_OUTPUT"] = str(record_to)
+    if card is not None:
+        names = (VIRTUAL_GPU / "preload.list").read_text().split()
+        preload += [str(VIRTUAL_GPU / name) for name in names]
+        env["LD_LIBRARY_PATH"] = str(VIRTUAL_GPU)
+        env["FRAGTRACE_VIRTUAL_GPU"] = card
+    if preload:
+        env["LD_PRELOAD"] = ":".join(preload)
+    env.update({name: str(value) for name, value in variables.items()})
+    return env
+
+
+def run(command, **options):
+    options.setdefault("timeout", 300)
+    options.setdefault("env", environment())
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                          errors="replace", check=False, **options)
+
+
+def traces(folder):
+    return sorted(pathlib.Path(folder).glob("*.ftrace"))
+
+
+class RealProcessTest(unittest.TestCase):
+    """A test with a folder of its own, removed afterwards."""
+
+    maxDiff = None
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="fragtrace-test-")
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+
+    def run_well(self, command, expected=0, **options):
+        done = run(command, **options)
+        self.assertEqual(done.returncode, expected,
+                         f"{command}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}")
+        return done
+
+    def only_trace(self, folder=None):
+        found = traces(folder or self.folder)
+        self.assertEqual(len(found), 1, f"traces: {found}")
+        return found[0]
+
+    def report(self, trace, *arguments):
+        """The JSON of `fraganalyze TRACE`, without the what-if table, which takes longest."""
+        return json.loads(self.run_well([ANALYZER, trace, "--no-whatif", "--json", "-",
+                                         *arguments]).stdout)
+
+    def replay(self, trace, conf, *arguments):
+        return json.loads(self.run_well([ANALYZER, "replay", trace, "--pool", "pytorch", "--conf",
+                                         conf, *arguments, "--json", "-"]).stdout)
+
+    def events(self, trace):
+        """The lines of `fraganalyze dump`."""
+        return self.run_well([ANALYZER, "dump", trace, "--no-stacks"]).stdout.splitlines()
+
+    def assert_events_hold(self, trace, logged, kind):
+        """Every (address, bytes) that the program logged is an event of this kind, in that order.
+
+        Addresses are used again, so the events are searched from where the last one was found.
+        """
+        lines = [line for line in self.events(trace) if re.search(rf"\b{kind}\b", line)]
+        position = 0
+        for number, (address, size) in enumerate(logged):
+            wanted = re.compile(rf"\b0x0*{address:x}\b")
+            while position < len(lines) and not wanted.search(lines[position]):
+                position += 1
+            self.assertLess(position, len(lines),
+                            f"allocation {number} of {len(logged)}, {address:#x} of {size} bytes, "
+                            f"is not among the {len(lines)} events of {trace}")
+            position += 1
+
+
+def read_log(path):
+    """The (address, bytes) that a client wrote, one line each, after the call had returned."""
+    logged = []
+    for line in path.read_text().splitlines(keepends=True):
+        if line.endswith("\n"):  # the last line may have been cut by the kill
+            address, size = line.split()
+            logged.append((int(address, 16), int(size)))
+    return logged
+
+
+def main():
+    unittest.main(verbosity=2, argv=[sys.argv[0], *sys.argv[1:]])
