@@ -1,0 +1,186 @@
+// PyTorch's report functions, and the per-thread state that ties them to the calls around them.
+//
+// c10 reports every block that the native pool hands out (bytes > 0) or takes back (bytes < 0, at
+// the request to free) and every failure, under the pool's mutex. Reports of other devices pass.
+#include "frameworks/torch.h"
+
+#include <string.h>
+
+#include "frameworks/torch_state.h"
+#include "hooks.h"
+
+namespace fragtrace::preload {
+namespace {
+
+TorchObjects g_objects;
+
+// This library is always loaded at start, so its thread-local memory may lie in the static block.
+constinit thread_local TorchThread t_torch __attribute__((tls_model("initial-exec"))){};
+
+// c10::Device is two bytes: type, index. An index of -1 means "the current one".
+constexpr uint8_t kDeviceTypeCuda = 1;
+
+bool is_cuda(uint16_t device) { return (device & 0xff) == kDeviceTypeCuda; }
+
+uint16_t device_index(uint16_t device) {
+    const auto index = static_cast<int8_t>(device >> 8);
+    return index < 0 ? kDeviceUnknown : static_cast<uint16_t>(index);
+}
+
+void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
+    forget_pending_events();
+    // The settings that count are those of the first block: a script may set them after its first
+    // look at the devices.
+    static int first = 1;
+    if (__atomic_load_n(&first, __ATOMIC_RELAXED) != 0 &&
+        __atomic_exchange_n(&first, 0, __ATOMIC_RELAXED) != 0) {
+        record_torch_facts();
+    }
+    EventRecord event{};
+    event.kind = EventKind::kBlockAlloc;
+    event.device = device;
+    event.address = address;
+    event.size = kUnknown64;
+    event.extra = bytes;
+    event.stream = kStreamUnknown;
+    Stacks stacks;
+    TorchRequest* request = current_request();
+    if (request != nullptr) {
+        event.size = request->requested_bytes;
+        event.stream = request->stream;
+        stacks = request->stacks;
+        request->requested_bytes = kUnknown64;  // one block per request
+        request->stream = kStreamUnknown;
+    } else {
+        stacks = capture_stacks();
+    }
+    event.native_stack = stacks.native;
+    event.python_stack = stacks.python;
+    record(event);
+}
+
+void report_free(uint64_t address, uint64_t bytes, uint16_t device) {
+    EventRecord event{};
+    event.kind = EventKind::kBlockFree;
+    event.device = device;
+    event.address = address;
+    event.extra = bytes;
+    event.stream = kStreamUnknown;
+    event.flags = t_torch.pending_count != 0 ? kFlagPending : 0;
+    record(event);
+    take_pending_events(address, device);
+}
+
+void report_usage(void* address, int64_t bytes, uint16_t device) {
+    if (!is_cuda(device) || !recording_enabled()) {
+        return;
+    }
+    torch_patch_allocator();
+    const auto block = reinterpret_cast<uint64_t>(address);
+    if (bytes > 0) {
+        report_allocation(block, static_cast<uint64_t>(bytes), device_index(device));
+    } else if (bytes < 0) {
+        report_free(block, uint64_t{0} - static_cast<uint64_t>(bytes), device_index(device));
+    }
+}
+
+void report_out_of_memory(int64_t bytes, uint16_t device) {
+    forget_pending_events();
+    if (!is_cuda(device) || !recording_enabled()) {
+        return;
+    }
+    torch_patch_allocator();
+    EventRecord event{};
+    event.kind = EventKind::kBlockOutOfMemory;
+    event.device = device_index(device);
+    event.size = static_cast<uint64_t>(bytes);
+    event.extra = t_torch.driver_free_bytes;
+    event.stream = kStreamUnknown;
+    const Stacks stacks = torch_stacks();
+    event.native_stack = stacks.native;
+    event.python_stack = stacks.python;
+    TorchRequest* request = current_request();
+    if (request != nullptr) {
+        if (request->requested_bytes != kUnknown64) {
+            event.size = request->requested_bytes;
+        }
+        event.stream = request->stream;
+        t_torch.request = TorchRequest{};  // an exception follows
+    }
+    record(event);
+}
+
+}  // namespace
+
+TorchThread& torch_thread() { return t_torch; }
+const TorchObjects& torch_objects() { return g_objects; }
+
+TorchRequest* current_request() {
+    TorchRequest& request = t_torch.request;
+    const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    const bool live = reinterpret_cast<uintptr_t>(request.cookie) > here &&  // stacks grow down
+                      *request.cookie == cookie_value(request.cookie);
+    return live ? &request : nullptr;
+}
+
+void torch_note_object(const link_map* object) {
+    if (__atomic_load_n(&g_objects.cuda, __ATOMIC_ACQUIRE) != nullptr ||
+        strcmp(base_name(object), "libc10_cuda.so") != 0) {
+        return;
+    }
+    const AddressRange range = object_range(object);
+    __atomic_store_n(&g_objects.cuda_range.end, range.end, __ATOMIC_RELAXED);
+    __atomic_store_n(&g_objects.cuda_range.begin, range.begin, __ATOMIC_RELEASE);
+    __atomic_store_n(&g_objects.cuda, object, __ATOMIC_RELEASE);
+}
+
+bool torch_owns(const void* address) { return g_objects.cuda_range.contains(address); }
+
+bool torch_is_allocating(const void* caller) {
+    return torch_owns(caller) || current_request() != nullptr;
+}
+
+Stacks torch_stacks() {
+    const TorchRequest* request = current_request();
+    return request != nullptr ? request->stacks : capture_stacks();
+}
+
+void torch_note_free_memory(uint64_t free_bytes) { t_torch.driver_free_bytes = free_bytes; }
+
+void torch_prepare() {
+    if (__atomic_load_n(&g_objects.cuda, __ATOMIC_ACQUIRE) != nullptr) {
+        torch_patch_allocator();
+    }
+}
+
+}  // namespace fragtrace::preload
+
+using namespace fragtrace;
+using namespace fragtrace::preload;
+
+extern "C" {
+
+#define FT_REPORT_USAGE(name, Count)                                                          \
+    FT_PUBLIC void name(                                                                      \
+        void* address, int64_t bytes, Count allocated, Count reserved, uint16_t device) {     \
+        auto* call = real<Hook::k_##name>(__builtin_return_address(0));                       \
+        report_usage(address, bytes, device);                                                 \
+        if (call != nullptr) {                                                                \
+            call(address, bytes, allocated, reserved, device);                                \
+        }                                                                                     \
+    }
+FT_REPORT_USAGE(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE, uint64_t)
+FT_REPORT_USAGE(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE, int64_t)
+
+#define FT_REPORT_OUT_OF_MEMORY(name, Count)                                                  \
+    FT_PUBLIC void name(int64_t bytes, Count allocated, Count reserved, uint16_t device) {    \
+        auto* call = real<Hook::k_##name>(__builtin_return_address(0));                       \
+        report_out_of_memory(bytes, device);                                                  \
+        if (call != nullptr) {                                                                \
+            call(bytes, allocated, reserved, device);                                         \
+        }                                                                                     \
+    }
+FT_REPORT_OUT_OF_MEMORY(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE, uint64_t)
+FT_REPORT_OUT_OF_MEMORY(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE, int64_t)
+
+}  // extern "C"

@@ -1,0 +1,95 @@
+// PyTorch's version and the settings of its pool, as they are when it is first used.
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "frameworks/torch_state.h"
+
+namespace fragtrace::preload {
+namespace {
+
+char g_version[64];  // "2.15.0+cu132"
+char g_release[64];  // "2.15.0"
+
+// Path of torch/version.py from that of torch/lib/libc10_cuda.so; false if it has another shape.
+bool version_path(const char* library, char* path, size_t path_bytes) {
+    constexpr char kBeside[] = "/version.py";
+    const char* slash = strrchr(library, '/');
+    size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - library);
+    while (length > 0 && library[length - 1] != '/') {
+        --length;
+    }
+    if (length <= 1 || length + sizeof kBeside > path_bytes) {
+        return false;
+    }
+    memcpy(path, library, length - 1);
+    memcpy(path + length - 1, kBeside, sizeof kBeside);
+    return true;
+}
+
+// The value of `__version__ = '...'`.
+void parse_version(const char* text) {
+    const char* line = strstr(text, "__version__ =");
+    const char* quote = line == nullptr ? nullptr : strpbrk(line, "'\"");
+    if (quote == nullptr) {
+        return;
+    }
+    size_t length = strcspn(quote + 1, "'\"\n");
+    if (length >= sizeof g_version) {
+        return;
+    }
+    memcpy(g_version, quote + 1, length);
+    length = strcspn(g_version, "+");
+    memcpy(g_release, g_version, length);
+}
+
+void read_version() {
+    char path[4096];
+    char text[2048];
+    if (torch_objects().cuda == nullptr ||
+        !version_path(torch_objects().cuda->l_name, path, sizeof path)) {
+        return;
+    }
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return;
+    }
+    const ssize_t count = read(file, text, sizeof text - 1);
+    close(file);
+    if (count > 0) {
+        text[count] = '\0';
+        parse_version(text);
+    }
+}
+
+// The first of these that exists is the whole configuration.
+const char* settings() {
+    static const char* const kVariables[] = {
+        "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
+    for (const char* variable : kVariables) {
+        const char* value = getenv(variable);
+        if (value != nullptr) {
+            return value;
+        }
+    }
+    return "";
+}
+
+}  // namespace
+
+const char* torch_release() { return g_release; }
+
+void record_torch_facts() {
+    if (g_version[0] == '\0') {
+        read_version();
+    }
+    record_fact("torch_version", g_version[0] == '\0' ? "unknown" : g_version);
+    record_fact("allocator_conf", settings());
+    const char* no_caching = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
+    if (no_caching != nullptr) {
+        record_fact("torch.no_caching", no_caching);
+    }
+}
+
+}  // namespace fragtrace::preload

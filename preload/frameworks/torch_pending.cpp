@@ -1,0 +1,170 @@
+// Frees that wait for other streams.
+//
+// When a block used on other streams is freed, libc10_cuda records one event per stream and then
+// reports the free, on the same thread; it reuses the block once it has seen all events complete.
+// libc10_cuda records events for others too (c10's device guard, on behalf of c10::Event); those
+// calls come from a virtual function of the guard and are told apart by it.
+#include "frameworks/torch.h"
+#include "frameworks/torch_state.h"
+
+namespace fragtrace::preload {
+namespace {
+
+// Events that a recorded free waits for. Lock-free; a full neighbourhood loses the completion.
+struct PendingSlot {
+    uint64_t event;  // 0 = free
+    uint16_t device;
+};
+constexpr uint32_t kPendingSlots = 8192;
+constexpr uint32_t kPendingProbes = 64;
+PendingSlot g_pending[kPendingSlots];
+int64_t g_pending_count;
+
+uint32_t slot_of(uint64_t event, uint32_t probe) {
+    return (static_cast<uint32_t>((event * 0x9e3779b97f4a7c15ull) >> 40) + probe) % kPendingSlots;
+}
+
+void add_pending(uint64_t event, uint16_t device) {
+    for (uint32_t probe = 0; probe < kPendingProbes; ++probe) {
+        PendingSlot& slot = g_pending[slot_of(event, probe)];
+        uint64_t expected = 0;
+        if (__atomic_compare_exchange_n(
+                &slot.event, &expected, event, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            __atomic_store_n(&slot.device, device, __ATOMIC_RELAXED);
+            __atomic_fetch_add(&g_pending_count, 1, __ATOMIC_RELEASE);
+            return;
+        }
+        if (expected == event) {
+            return;
+        }
+    }
+}
+
+bool remove_pending(uint64_t event, uint16_t* device) {
+    if (__atomic_load_n(&g_pending_count, __ATOMIC_ACQUIRE) == 0) {
+        return false;
+    }
+    for (uint32_t probe = 0; probe < kPendingProbes; ++probe) {
+        PendingSlot& slot = g_pending[slot_of(event, probe)];
+        uint64_t expected = event;
+        if (__atomic_load_n(&slot.event, __ATOMIC_ACQUIRE) != event) {
+            continue;
+        }
+        *device = __atomic_load_n(&slot.device, __ATOMIC_RELAXED);
+        if (__atomic_compare_exchange_n(
+                &slot.event, &expected, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            __atomic_fetch_sub(&g_pending_count, 1, __ATOMIC_ACQ_REL);
+            return true;
+        }
+    }
+    return false;
+}
+
+// ---- whose call of cudaEventRecord it is --------------------------------------------------------
+
+constexpr int kMaxGuardFunctions = 64;
+constexpr int kMaxCallSites = 16;
+
+struct CallSite {
+    const void* address;  // return address, nullptr = free
+    bool of_guard;
+};
+CallSite g_call_sites[kMaxCallSites];
+
+// True if the function that contains `address` is a virtual function of c10's CUDA device guard.
+bool lies_in_guard(const void* address) {
+    constexpr int kCuda = 1;  // c10::DeviceType
+    const void* function = function_start(address);
+    const link_map* core = find_object("libc10.so");
+    bool indirect = false;
+    const auto* registry =
+        core == nullptr ? nullptr
+                        : static_cast<void**>(defined_symbol(
+                              core, "_ZN3c104impl26device_guard_impl_registryE", &indirect));
+    if (function == nullptr || registry == nullptr || registry[kCuda] == nullptr) {
+        return false;
+    }
+    const void* const* table = *static_cast<void***>(registry[kCuda]);
+    for (int i = 0; i < kMaxGuardFunctions && table[i] != nullptr && is_code(table[i]); ++i) {
+        if (table[i] == function) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool is_guard_call(const void* caller) {
+    for (CallSite& site : g_call_sites) {
+        const void* known = __atomic_load_n(&site.address, __ATOMIC_ACQUIRE);
+        if (known == caller) {
+            return site.of_guard;
+        }
+        if (known == nullptr) {
+            break;
+        }
+    }
+    const bool of_guard = lies_in_guard(caller);
+    static int lock = 0;  // writers only; whoever comes second looks again next time
+    if (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE) == 0) {
+        for (CallSite& site : g_call_sites) {
+            if (site.address == nullptr) {
+                site.of_guard = of_guard;
+                __atomic_store_n(&site.address, caller, __ATOMIC_RELEASE);
+                break;
+            }
+        }
+        __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+    }
+    return of_guard;
+}
+
+}  // namespace
+
+void forget_pending_events() { torch_thread().pending_count = 0; }
+
+uint32_t take_pending_events(uint64_t block, uint16_t device) {
+    TorchThread& thread = torch_thread();
+    const uint32_t count = thread.pending_count;
+    for (uint32_t i = 0; i < count; ++i) {
+        EventRecord event{};
+        event.kind = EventKind::kPendingEvent;
+        event.device = device;
+        event.address = block;
+        event.extra = thread.pending[i].event;
+        event.stream = thread.pending[i].stream;
+        // Known before the record is out: the pool's mutex keeps queries away until we return.
+        add_pending(event.extra, device);
+        record(event);
+    }
+    thread.pending_count = 0;
+    return count;
+}
+
+void torch_event_recorded(const void* caller, void* event, void* stream) {
+    if (!torch_owns(caller) || !recording_enabled() || !torch_is_native() ||
+        is_guard_call(caller)) {
+        return;
+    }
+    TorchThread& thread = torch_thread();
+    if (thread.pending_count < kMaxPendingEvents) {
+        auto& pending = thread.pending[thread.pending_count++];
+        pending.event = reinterpret_cast<uint64_t>(event);
+        pending.stream = reinterpret_cast<uint64_t>(stream);
+    }
+}
+
+void torch_event_complete(const void* caller, void* event) {
+    uint16_t device = kDeviceUnknown;
+    if (!torch_owns(caller) || !recording_enabled() ||
+        !remove_pending(reinterpret_cast<uint64_t>(event), &device)) {
+        return;
+    }
+    EventRecord done{};
+    done.kind = EventKind::kEventComplete;
+    done.device = device;
+    done.extra = reinterpret_cast<uint64_t>(event);
+    done.stream = kStreamUnknown;
+    record(done);
+}
+
+}  // namespace fragtrace::preload

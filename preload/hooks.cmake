@@ -1,0 +1,24 @@
+# Sources of the hooks, and the exported symbols as the rows of hooks.def give them.
+set(FRAGTRACE_HOOK_SOURCES
+    entry_points.cpp
+    facts_cuda.cpp
+    frameworks/torch.cpp
+    frameworks/torch_allocator.cpp
+    frameworks/torch_facts.cpp
+    frameworks/torch_pending.cpp
+    hooks.cpp
+    hooks_driver.cpp
+    hooks_runtime.cpp
+    hooks_virtual_memory.cpp
+    jump.S
+    objects.cpp
+    resolve.cpp)
+
+# FT_EXPORT rows belong to the recorder's core, which lists them itself.
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/hooks.def hook_rows
+     REGEX "^FT_(DRIVER|RUNTIME|FRAMEWORK|LOADER)\\(")
+foreach(row ${hook_rows})
+    string(REGEX REPLACE "^FT_[A-Z]+\\(([A-Za-z0-9_]+).*" "\\1" symbol "${row}")
+    list(APPEND FRAGTRACE_HOOK_EXPORTS ${symbol})
+endforeach()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/hooks.def)

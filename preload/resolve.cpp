@@ -1,0 +1,297 @@
+// See resolve.h.
+#include "resolve.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frameworks/torch.h"
+
+// Filled by fragtrace_find_loader; read by jump.S.
+extern "C" {
+__attribute__((visibility("hidden"))) void* fragtrace_real_loader[2];
+__attribute__((visibility("hidden"))) void fragtrace_find_loader();
+}
+
+// The wrappers by name; hooks.h gives the types of the real functions, these are our own symbols.
+#define FT_WRAPPER_OF(symbol) extern "C" __attribute__((visibility("protected"))) void symbol();
+#define FT_DRIVER(symbol, base, since, stream, family, parameters) FT_WRAPPER_OF(symbol)
+#define FT_RUNTIME(symbol, since, family, parameters) FT_WRAPPER_OF(symbol)
+#define FT_FRAMEWORK(symbol, object, family, result, parameters) FT_WRAPPER_OF(symbol)
+#include "hooks.def"
+
+namespace fragtrace::preload {
+namespace {
+
+constexpr size_t kHookCount = static_cast<size_t>(Hook::kCount);
+constexpr size_t kInterposedCount = static_cast<size_t>(Hook::kInterposedCount);
+
+const HookInfo kHooks[kHookCount] = {
+#define FT_WRAPPER(symbol) reinterpret_cast<void*>(&symbol)
+#define FT_DRIVER(symbol, base, since, stream, family, parameters) \
+    {#symbol, base, since, stream, kDriverLibrary, "libcuda.so", FT_WRAPPER(symbol)},
+#define FT_RUNTIME(symbol, since, family, parameters) \
+    {#symbol, "", since, kAnyStream, kRuntimeLibrary, "libcudart.so", FT_WRAPPER(symbol)},
+#define FT_FRAMEWORK(symbol, object, family, result, parameters) \
+    {#symbol, "", 0, kAnyStream, kFrameworkLibrary, object, FT_WRAPPER(symbol)},
+#include "hooks.def"
+#define FT_CALLED_DRIVER(symbol, parameters) \
+    {#symbol, "", 0, kAnyStream, kDriverLibrary, "libcuda.so", nullptr},
+#define FT_CALLED_RUNTIME(symbol, parameters) \
+    {#symbol, "", 0, kAnyStream, kRuntimeLibrary, "libcudart.so", nullptr},
+#include "hooks.def"
+};
+
+// Cached for a function that is only called and that a loaded library does not have.
+char g_missing;
+
+// Addresses seen through dlsym and cuGetProcAddress, one per hook.
+void* g_seen[kHookCount];
+
+// ---- the cache: (hook, return address) -> real function -----------------------------------------
+
+struct CacheEntry {
+    uint64_t key;  // hook << 48 | return address, 0 = free; never changes once set
+    void* function;
+};
+constexpr size_t kCacheEntries = 4096;
+constexpr size_t kCacheProbes = 16;
+CacheEntry g_cache[kCacheEntries];
+
+uint64_t cache_key(Hook hook, const void* caller) {
+    return (static_cast<uint64_t>(hook) + 1) << 48 |
+           (reinterpret_cast<uint64_t>(caller) & ((uint64_t{1} << 48) - 1));
+}
+
+size_t cache_slot(uint64_t key) {
+    return static_cast<size_t>((key * 0x9e3779b97f4a7c15ull) >> 52) % kCacheEntries;
+}
+
+void* cached(uint64_t key) {
+    const size_t slot = cache_slot(key);
+    for (size_t i = 0; i < kCacheProbes; ++i) {
+        CacheEntry& entry = g_cache[(slot + i) % kCacheEntries];
+        const uint64_t found = __atomic_load_n(&entry.key, __ATOMIC_RELAXED);
+        if (found == key) {
+            return __atomic_load_n(&entry.function, __ATOMIC_ACQUIRE);
+        }
+        if (found == 0) {
+            return nullptr;
+        }
+    }
+    return nullptr;
+}
+
+// A full neighbourhood is no error: such a caller is resolved anew each time.
+void remember(uint64_t key, void* function) {
+    const size_t slot = cache_slot(key);
+    for (size_t i = 0; i < kCacheProbes; ++i) {
+        CacheEntry& entry = g_cache[(slot + i) % kCacheEntries];
+        uint64_t expected = 0;
+        if (__atomic_compare_exchange_n(
+                &entry.key, &expected, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+            expected == key) {
+            __atomic_store_n(&entry.function, function, __ATOMIC_RELEASE);
+            return;
+        }
+    }
+}
+
+// ---- preload order ------------------------------------------------------------------------------
+
+// True if LD_PRELOAD names the object.
+bool is_preload(const link_map* map) {
+    const char* list = getenv("LD_PRELOAD");
+    const char* name = base_name(map);
+    const size_t length = strlen(name);
+    if (list == nullptr || length == 0) {
+        return false;
+    }
+    for (const char* at = list; *at != '\0';) {
+        const size_t entry = strcspn(at, ": ");
+        if (entry >= length && strncmp(at + entry - length, name, length) == 0 &&
+            (entry == length || at[entry - length - 1] == '/')) {
+            return true;
+        }
+        at += entry + (at[entry] != '\0' ? 1 : 0);
+    }
+    return false;
+}
+
+// The first definition in a preloaded object that follows `after` in load order.
+void* preload_definition(const link_map* after, const char* name) {
+    for (const link_map* map = after->l_next; map != nullptr && is_preload(map);
+         map = map->l_next) {
+        bool indirect = false;
+        void* symbol = defined_symbol(map, name, &indirect);
+        if (symbol != nullptr && !indirect) {
+            return symbol;
+        }
+    }
+    return nullptr;
+}
+
+bool precedes(const link_map* first, const link_map* second) {
+    for (const link_map* map = first; map != nullptr; map = map->l_next) {
+        if (map == second) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The object is one more interposer of `name`: preloaded, defines it, and is not the library that
+// the name belongs to.
+bool is_interposer(const link_map* map, const HookInfo& info) {
+    bool indirect = false;
+    return is_preload(map) && strncmp(base_name(map), info.object, strlen(info.object)) != 0 &&
+           defined_symbol(map, info.name, &indirect) != nullptr;
+}
+
+// The real dlsym as seen from here: RTLD_NEXT means "behind this library". Never a tail call.
+[[gnu::noinline]] void* dlsym_from_here(void* handle, const char* name) {
+    void* symbol = real_dlsym(handle, name);
+    asm volatile("" : "+r"(symbol));
+    return symbol;
+}
+
+// What the caller's own object would find: itself and the objects it needs.
+void* scope_definition(const link_map* caller, const char* name) {
+    const char* path = caller->l_name[0] == '\0' ? nullptr : caller->l_name;
+    void* handle = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
+    if (handle == nullptr) {
+        return nullptr;
+    }
+    void* symbol = real_dlsym(handle, name);
+    dlclose(handle);
+    return symbol;
+}
+
+// Keeps the object of a real function loaded, so that a cached address cannot dangle.
+void pin(const void* function) {
+    const link_map* map = object_at(function);
+    if (map != nullptr && map->l_name[0] != '\0') {
+        (void)dlopen(map->l_name, RTLD_NOLOAD | RTLD_LAZY | RTLD_NODELETE);
+    }
+}
+
+bool usable(const void* symbol, const link_map* excluded) {
+    return symbol != nullptr && !is_ours(symbol) &&
+           (excluded == nullptr || object_at(symbol) != excluded);
+}
+
+void* resolve_slowly(Hook hook, const void* caller) {
+    const HookInfo& info = hook_info(hook);
+    const link_map* object = object_at(caller);
+    if (object != nullptr) {
+        torch_note_object(object);
+    }
+    void* symbol = resolve_in_scope(hook, object);
+    if (symbol == nullptr) {
+        symbol = __atomic_load_n(&g_seen[static_cast<size_t>(hook)], __ATOMIC_ACQUIRE);
+    }
+    if (symbol == nullptr) {
+        symbol = find_definition(first_object(), info.object, info.name);
+    }
+    if (symbol != nullptr) {
+        pin(symbol);
+    } else if (info.wrapper == nullptr && find_object(info.object) != nullptr) {
+        symbol = &g_missing;
+    }
+    (void)dlerror();  // our failed look-ups are not the host's errors
+    return symbol;
+}
+
+}  // namespace
+
+const HookInfo& hook_info(Hook hook) { return kHooks[static_cast<size_t>(hook)]; }
+
+Hook find_hook(const char* name) {
+    for (size_t i = 0; i < kInterposedCount; ++i) {
+        if (kHooks[i].library != kFrameworkLibrary && strcmp(kHooks[i].name, name) == 0) {
+            return static_cast<Hook>(i);
+        }
+    }
+    return Hook::kNone;
+}
+
+void* real_dlsym(void* handle, const char* name) {
+    if (__atomic_load_n(&fragtrace_real_loader[0], __ATOMIC_ACQUIRE) == nullptr) {
+        fragtrace_find_loader();
+    }
+    auto* function = reinterpret_cast<void* (*)(void*, const char*)>(fragtrace_real_loader[0]);
+    void* symbol = function == nullptr ? nullptr : function(handle, name);
+    asm volatile("" : "+r"(symbol));  // no tail call: the real one looks at its caller
+    return symbol;
+}
+
+void* resolve_in_scope(Hook hook, const link_map* caller) {
+    const HookInfo& info = hook_info(hook);
+    const link_map* ours = our_object();
+    const link_map* interposer =
+        caller != nullptr && is_interposer(caller, info) ? caller : nullptr;
+    const link_map* after =
+        interposer != nullptr && precedes(ours, interposer) ? interposer : ours;
+    void* symbol = after == nullptr ? nullptr : preload_definition(after, info.name);
+    if (symbol != nullptr) {
+        return symbol;
+    }
+    if (caller != nullptr) {
+        symbol = scope_definition(caller, info.name);
+        if (usable(symbol, interposer)) {
+            return symbol;
+        }
+    }
+    if (interposer != nullptr) {
+        // It asked for what lies below it; its needed objects follow it in load order.
+        return find_definition(interposer->l_next, info.object, info.name);
+    }
+    symbol = dlsym_from_here(RTLD_NEXT, info.name);
+    return usable(symbol, nullptr) ? symbol : nullptr;
+}
+
+bool remember_real(Hook hook, void* function) {
+    void*& seen = g_seen[static_cast<size_t>(hook)];
+    void* expected = nullptr;
+    if (__atomic_compare_exchange_n(
+            &seen, &expected, function, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        pin(function);
+        return true;
+    }
+    // There is one driver, whatever address it gives; two runtimes are two different things.
+    return expected == function || hook_info(hook).library == kDriverLibrary;
+}
+
+void* resolve(Hook hook, const void* caller) {
+    const uint64_t key = cache_key(hook, caller);
+    void* function = cached(key);
+    if (function != nullptr) [[likely]] {
+        return function == &g_missing ? nullptr : function;
+    }
+    const int saved_errno = errno;
+    function = resolve_slowly(hook, caller);
+    if (function != nullptr) {
+        remember(key, function);
+    }
+    errno = saved_errno;
+    return function == &g_missing ? nullptr : function;
+}
+
+}  // namespace fragtrace::preload
+
+// A later preload may interpose dlsym as well: it stays in the chain.
+extern "C" void fragtrace_find_loader() {
+    using namespace fragtrace::preload;
+    static const char* const kNames[] = {"dlsym", "dlvsym"};
+    for (int i = 0; i < 2; ++i) {
+        void* function = preload_definition(our_object(), kNames[i]);
+        if (function == nullptr) {
+            function = find_definition(first_object(), "libc.so", kNames[i]);
+        }
+        if (function == nullptr) {  // before glibc 2.34
+            function = find_definition(first_object(), "libdl.so", kNames[i]);
+        }
+        __atomic_store_n(&fragtrace_real_loader[i], function, __ATOMIC_RELEASE);
+    }
+}
