@@ -1,0 +1,181 @@
+// Blocks ordered by address: a sorted list in leaves of at most 64, so that an insertion moves few
+// bytes, a search is two binary searches over packed keys, and walking is linear in memory.
+//
+// Pointers and positions are valid until the next insertion or removal. Not thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "analyzer/model/event.h"
+#include "analyzer/model/heap_snapshot.h"
+
+namespace fragtrace::analyzer {
+
+struct RecordedBlock {
+    DeviceAddress address = 0;
+    std::uint64_t size_bytes = 0;
+    std::uint64_t requested_bytes = 0;  // kUnknown64 = not known
+    EventIndex allocated_by = kNoEvent;
+    StreamId stream = kNoStream;
+    BlockState state = BlockState::kLive;
+    std::uint32_t pending_events = 0;  // still to complete
+
+    [[nodiscard]] DeviceAddress end() const { return address + size_bytes; }
+    // What the sums count: an unknown request is taken to be the whole block.
+    [[nodiscard]] std::uint64_t counted_request() const {
+        return std::min(requested_bytes, size_bytes);
+    }
+};
+
+class BlockMap {
+  public:
+    struct Position {
+        std::size_t leaf = 0;
+        std::size_t slot = 0;
+    };
+
+    [[nodiscard]] std::size_t size() const { return size_; }
+
+    // The first block at or after `address`.
+    [[nodiscard]] Position lower_bound(DeviceAddress address) const {
+        if (order_.empty()) {
+            return {0, 0};
+        }
+        const std::size_t leaf = leaf_of(address);
+        const Leaf& content = leaf_at(leaf);
+        const std::size_t slot = content.lower_bound(address);
+        return slot == content.count ? Position{leaf + 1, 0} : Position{leaf, slot};
+    }
+
+    // The block at a position; nullptr at the end.
+    [[nodiscard]] const RecordedBlock* at(Position position) const {
+        return position.leaf < order_.size() ? &leaf_at(position.leaf).blocks[position.slot]
+                                              : nullptr;
+    }
+    [[nodiscard]] RecordedBlock* at(Position position) {
+        return position.leaf < order_.size() ? &leaf_at(position.leaf).blocks[position.slot]
+                                              : nullptr;
+    }
+    [[nodiscard]] Position next(Position position) const {
+        return ++position.slot < leaf_at(position.leaf).count ? position
+                                                              : Position{position.leaf + 1, 0};
+    }
+    // The block before a position; nullptr at the begin.
+    [[nodiscard]] const RecordedBlock* before(Position position) const {
+        if (position.slot > 0) {
+            return &leaf_at(position.leaf).blocks[position.slot - 1];
+        }
+        if (position.leaf == 0) {
+            return nullptr;
+        }
+        const Leaf& leaf = leaf_at(position.leaf - 1);
+        return &leaf.blocks[leaf.count - 1];
+    }
+
+    [[nodiscard]] RecordedBlock* find(DeviceAddress address) {
+        RecordedBlock* block = at(lower_bound(address));
+        return block != nullptr && block->address == address ? block : nullptr;
+    }
+
+    // The address must not be in the map.
+    void insert(const RecordedBlock& block) {
+        if (order_.empty()) {
+            add_leaf(0, block.address);
+        }
+        std::size_t leaf = leaf_of(block.address);
+        if (leaf_at(leaf).count == kLeafBlocks) {
+            split(leaf);
+            leaf = leaf_of(block.address);
+        }
+        Leaf& content = leaf_at(leaf);
+        const std::size_t slot = content.lower_bound(block.address);
+        const auto keys = content.keys.begin();
+        const auto blocks = content.blocks.begin();
+        std::copy_backward(keys + slot, keys + content.count, keys + content.count + 1);
+        std::copy_backward(blocks + slot, blocks + content.count, blocks + content.count + 1);
+        content.keys[slot] = block.address;
+        content.blocks[slot] = block;
+        ++content.count;
+        first_keys_[leaf] = content.keys[0];
+        ++size_;
+    }
+
+    void erase(Position position) {
+        Leaf& content = leaf_at(position.leaf);
+        const auto keys = content.keys.begin();
+        const auto blocks = content.blocks.begin();
+        std::copy(keys + position.slot + 1, keys + content.count, keys + position.slot);
+        std::copy(blocks + position.slot + 1, blocks + content.count, blocks + position.slot);
+        --content.count;
+        --size_;
+        if (content.count == 0) {
+            spare_.push_back(order_[position.leaf]);
+            order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(position.leaf));
+            first_keys_.erase(first_keys_.begin() + static_cast<std::ptrdiff_t>(position.leaf));
+        } else {
+            first_keys_[position.leaf] = content.keys[0];
+        }
+    }
+
+  private:
+    static constexpr std::uint32_t kLeafBlocks = 64;
+
+    struct Leaf {
+        std::uint32_t count = 0;
+        std::array<DeviceAddress, kLeafBlocks> keys;
+        std::array<RecordedBlock, kLeafBlocks> blocks;
+
+        [[nodiscard]] std::size_t lower_bound(DeviceAddress address) const {
+            return static_cast<std::size_t>(
+                std::lower_bound(keys.begin(), keys.begin() + count, address) - keys.begin());
+        }
+    };
+
+    [[nodiscard]] Leaf& leaf_at(std::size_t leaf) { return leaves_[order_[leaf]]; }
+    [[nodiscard]] const Leaf& leaf_at(std::size_t leaf) const { return leaves_[order_[leaf]]; }
+
+    // The last leaf that begins at or before `address`, or the first one.
+    [[nodiscard]] std::size_t leaf_of(DeviceAddress address) const {
+        const auto after = std::upper_bound(first_keys_.begin(), first_keys_.end(), address);
+        return after == first_keys_.begin()
+                   ? 0
+                   : static_cast<std::size_t>(after - first_keys_.begin()) - 1;
+    }
+
+    void add_leaf(std::size_t leaf, DeviceAddress first_key) {
+        std::uint32_t index = 0;
+        if (spare_.empty()) {
+            index = static_cast<std::uint32_t>(leaves_.size());
+            leaves_.emplace_back();
+        } else {
+            index = spare_.back();
+            spare_.pop_back();
+            leaves_[index].count = 0;
+        }
+        order_.insert(order_.begin() + static_cast<std::ptrdiff_t>(leaf), index);
+        first_keys_.insert(first_keys_.begin() + static_cast<std::ptrdiff_t>(leaf), first_key);
+    }
+
+    void split(std::size_t leaf) {
+        constexpr std::uint32_t kHalf = kLeafBlocks / 2;
+        add_leaf(leaf + 1, leaf_at(leaf).keys[kHalf]);
+        Leaf& left = leaf_at(leaf);
+        Leaf& right = leaf_at(leaf + 1);
+        std::copy(left.keys.begin() + kHalf, left.keys.end(), right.keys.begin());
+        std::copy(left.blocks.begin() + kHalf, left.blocks.end(), right.blocks.begin());
+        right.count = kLeafBlocks - kHalf;
+        left.count = kHalf;
+    }
+
+    std::vector<Leaf> leaves_;               // in no order; empty ones are spare
+    std::vector<std::uint32_t> order_;       // leaves by address
+    std::vector<DeviceAddress> first_keys_;  // of the leaf at the same place in order_
+    std::vector<std::uint32_t> spare_;
+    std::size_t size_ = 0;
+};
+
+}  // namespace fragtrace::analyzer

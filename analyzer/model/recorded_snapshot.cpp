@@ -1,0 +1,135 @@
+// What RecordedState computes on demand: the address map and what follows from it.
+#include <algorithm>
+
+#include "analyzer/model/recorded_state.h"
+#include "analyzer/support/units.h"
+
+namespace fragtrace::analyzer {
+namespace {
+
+// PyTorch serves small requests from segments of this size, and maps expandable ones by it.
+constexpr std::uint64_t kSmallSegmentBytes = 2 * kMiB;
+
+// Whole pages of the segment inside the free range [begin, end).
+std::uint64_t whole_page_bytes(const RecordedSegment& segment,
+                               DeviceAddress begin,
+                               DeviceAddress end) {
+    const std::uint64_t page = segment.page_bytes;
+    const std::uint64_t first = (begin - segment.address + page - 1) / page * page;
+    const std::uint64_t last = (end - segment.address) / page * page;
+    return last > first ? last - first : 0;
+}
+
+}  // namespace
+
+// Calls visit(segment, begin, end, block) for every block and every gap (block = nullptr) of every
+// segment, ascending, without gaps in between.
+template <typename Visit>
+void RecordedState::visit_ranges(const DeviceState& device, Visit visit) const {
+    for (const RecordedSegment& segment : device.segments.segments()) {
+        DeviceAddress next = segment.address;
+        for (auto at = device.blocks.lower_bound(segment.address);; at = device.blocks.next(at)) {
+            const RecordedBlock* block = device.blocks.at(at);
+            if (block == nullptr || block->address >= segment.end()) {
+                break;
+            }
+            if (block->address > next) {
+                visit(segment, next, block->address, nullptr);
+            }
+            visit(segment, block->address, block->end(), block);
+            next = block->end();
+        }
+        if (next < segment.end()) {
+            visit(segment, next, segment.end(), nullptr);
+        }
+    }
+}
+
+HeapSnapshot RecordedState::snapshot(DeviceId device) const {
+    const DeviceState& state = devices_[device];
+    HeapSnapshot result;
+    visit_ranges(state,
+                 [&result, &state](const RecordedSegment& segment,
+                           DeviceAddress begin,
+                           DeviceAddress end,
+                           const RecordedBlock* block) {
+                     if (begin == segment.address) {
+                         HeapSegment& heap = result.segments.emplace_back();
+                         heap.address = segment.address;
+                         heap.size_bytes = segment.size_bytes;
+                         heap.first_block = static_cast<std::uint32_t>(result.blocks.size());
+                         heap.stream = segment.stream;
+                         heap.expandable = segment.expandable();
+                         heap.page_bytes = segment.page_bytes;
+                         const std::uint64_t unit =
+                             heap.expandable ? segment.page_bytes : segment.size_bytes;
+                         heap.size_class = state.direct               ? SizeClass::kNone
+                                           : unit == kSmallSegmentBytes ? SizeClass::kSmall
+                                                                        : SizeClass::kLarge;
+                     }
+                     HeapBlock& heap_block = result.blocks.emplace_back();
+                     heap_block.address = begin;
+                     heap_block.size_bytes = end - begin;
+                     heap_block.stream = segment.stream;
+                     if (block != nullptr) {
+                         heap_block.requested_bytes = block->requested_bytes;
+                         heap_block.allocated_by = block->allocated_by;
+                         heap_block.stream = block->stream;
+                         heap_block.state = block->state;
+                     }
+                     ++result.segments.back().block_count;
+                 });
+    result.device_free_bytes = device_free_bytes(device);
+    return result;
+}
+
+std::uint64_t RecordedState::releasable_bytes(DeviceId device) const {
+    std::uint64_t sum = 0;
+    for (const RecordedSegment& segment : devices_[device].segments.segments()) {
+        if (!segment.expandable() && segment.active_bytes == 0) {
+            sum += segment.size_bytes;
+        }
+    }
+    visit_ranges(devices_[device],
+                 [&sum](const RecordedSegment& segment,
+                        DeviceAddress begin,
+                        DeviceAddress end,
+                        const RecordedBlock* block) {
+                     if (block == nullptr && segment.expandable()) {
+                         sum += whole_page_bytes(segment, begin, end);
+                     }
+                 });
+    return sum;
+}
+
+std::uint64_t RecordedState::largest_free_bytes(DeviceId device) const {
+    std::uint64_t largest = 0;
+    visit_ranges(devices_[device],
+                 [&largest](const RecordedSegment&,
+                            DeviceAddress begin,
+                            DeviceAddress end,
+                            const RecordedBlock* block) {
+                     if (block == nullptr) {
+                         largest = std::max(largest, end - begin);
+                     }
+                 });
+    return largest;
+}
+
+std::uint64_t RecordedState::device_free_bytes(DeviceId device) const {
+    const DeviceState& state = devices_[device];
+    const std::uint64_t then = state.sample.free_bytes + state.sample.own_bytes;
+    return state.sample.event == kNoEvent || then < state.totals.own ? 0 : then - state.totals.own;
+}
+
+bool RecordedState::has_block_layer(DeviceId device) const { return !devices_[device].direct; }
+
+const MemoryTotals& RecordedState::totals(DeviceId device) const { return devices_[device].totals; }
+
+const MemorySample& RecordedState::sample(DeviceId device) const { return devices_[device].sample; }
+
+std::uint64_t RecordedState::detached_blocks(DeviceId device) const {
+    return devices_[device].detached.size();
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,442 @@
+#include "analyzer/model/recorded_state.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kViolationsDescribed = 10;
+
+std::uint64_t round_up(std::uint64_t size_bytes) {
+    return (size_bytes + kBlockUnitBytes - 1) / kBlockUnitBytes * kBlockUnitBytes;
+}
+
+// The part of a block's internal waste that rounding to the unit explains; the rest is slack.
+std::uint64_t rounding_of(const RecordedBlock& block) {
+    const std::uint64_t request = block.counted_request();
+    return std::min(round_up(request), block.size_bytes) - request;
+}
+
+void count_live(const RecordedBlock& block, MemoryTotals* totals) {
+    const std::uint64_t rounding = rounding_of(block);
+    totals->requested += block.counted_request();
+    totals->rounding += rounding;
+    totals->slack += block.size_bytes - block.counted_request() - rounding;
+    totals->allocated += block.size_bytes;
+    totals->blocks += 1;
+    totals->requests_unknown += block.requested_bytes == kUnknown64 ? 1 : 0;
+}
+
+void uncount_live(const RecordedBlock& block, MemoryTotals* totals) {
+    const std::uint64_t rounding = rounding_of(block);
+    totals->requested -= block.counted_request();
+    totals->rounding -= rounding;
+    totals->slack -= block.size_bytes - block.counted_request() - rounding;
+    totals->allocated -= block.size_bytes;
+    totals->blocks -= 1;
+    totals->requests_unknown -= block.requested_bytes == kUnknown64 ? 1 : 0;
+}
+
+}  // namespace
+
+RecordedState::RecordedState(const Timeline& timeline) : timeline_(timeline) {
+    std::array<bool, kMaxDevices + 1> used = {};
+    for (const Event& event : timeline.events) {
+        const bool block = event.kind >= EventKind::kBlockAlloc && event.kind < EventKind::kRangeBegin;
+        const bool memory = event.kind == EventKind::kDeviceAlloc || event.kind == EventKind::kPhysicalCreate ||
+                            event.kind == EventKind::kBlockAlloc ||
+                            event.kind == EventKind::kBlockOutOfMemory ||
+                            event.kind == EventKind::kAllocRefused;
+        used[event.device] = used[event.device] || memory;
+        if (event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockOutOfMemory ||
+            (!block && (event.flags & kFlagFromAllocator) != 0)) {
+            devices_[event.device].direct = false;
+        }
+    }
+    for (std::size_t device = 0; device < kMaxDevices; ++device) {
+        if (used[device]) {
+            devices_used_.push_back(static_cast<DeviceId>(device));
+        }
+    }
+}
+
+void RecordedState::advance_to(EventIndex end) {
+    while (position_ < end) {
+        advance();
+    }
+}
+
+void RecordedState::advance() {
+    const Event& event = timeline_.events[position_];
+    DeviceState* device = &devices_[event.device];
+    switch (event.kind) {
+        case EventKind::kBlockAlloc: block_alloc(device, event); break;
+        case EventKind::kBlockFree: block_free(device, event); break;
+        case EventKind::kDeviceAlloc: device_alloc(device, event); break;
+        case EventKind::kDeviceFree: device_free(device, event); break;
+        case EventKind::kDeviceReset: device_reset(event.device); break;
+        case EventKind::kAddressReserve: reservations_[event.address] = event.size_bytes; break;
+        case EventKind::kAddressFree: reservations_.erase(event.address); break;
+        case EventKind::kPhysicalCreate: physical_create(event); break;
+        case EventKind::kPhysicalRelease: physical_release(event); break;
+        case EventKind::kMap: map(event); break;
+        case EventKind::kUnmap: unmap(event); break;
+        case EventKind::kPendingEvent: pending_event(event); break;
+        case EventKind::kEventComplete: event_complete(event); break;
+        case EventKind::kMemoryInfo:
+            device->sample = {position_,
+                              event.extra,
+                              event.size_bytes,
+                              device->totals.own,
+                              device->totals.reserved};
+            break;
+        default: break;
+    }
+    ++position_;
+}
+
+// ---- device layer -------------------------------------------------------------------------------
+
+void RecordedState::device_alloc(DeviceState* device, const Event& event) {
+    if (event.size_bytes == 0 || event.address + event.size_bytes < event.address) {
+        return violation(fmt::format("{:#x} has no sensible size", event.address));
+    }
+    if (device->segments.overlaps(event.address, event.size_bytes)) {
+        violation(fmt::format("the driver handed out {:#x}, which the pool still holds",
+                              event.address));
+        remove_range(device, event.address, event.address + event.size_bytes, false);
+    }
+    device->totals.own += event.size_bytes;
+    if (device->direct || (event.flags & kFlagFromAllocator) != 0) {
+        add_segment(device, {.address = event.address, .size_bytes = event.size_bytes});
+        return;
+    }
+    const auto [entry, is_new] = device->others.try_emplace(event.address, event.size_bytes);
+    if (!is_new) {
+        violation(fmt::format("the driver handed out {:#x} twice", event.address));
+        device->totals.other -= entry->second;
+        device->totals.own -= entry->second;
+        entry->second = event.size_bytes;
+    }
+    device->totals.other += event.size_bytes;
+}
+
+void RecordedState::device_free(DeviceState* device, const Event& event) {
+    const auto other = device->others.find(event.address);
+    if (other != device->others.end()) {
+        device->totals.other -= other->second;
+        device->totals.own -= other->second;
+        device->others.erase(other);
+        return;
+    }
+    const RecordedSegment* segment = device->segments.find(event.address);
+    if (segment != nullptr && segment->address == event.address && !segment->expandable()) {
+        device->totals.own -= std::min(device->totals.own, segment->size_bytes);
+        remove_range(device, segment->address, segment->end(), false);
+    }
+}
+
+void RecordedState::device_reset(DeviceId device) {
+    DeviceState& state = devices_[device];
+    state.segments.clear();
+    state.blocks = {};
+    state.detached.clear();
+    state.others.clear();
+    state.totals = {};
+    std::erase_if(handles_, [device](const auto& entry) { return entry.second.device == device; });
+    std::erase_if(mappings_, [device](const auto& entry) { return entry.second.device == device; });
+    std::erase_if(waiting_, [device](const auto& entry) { return entry.second.device == device; });
+}
+
+void RecordedState::physical_create(const Event& event) {
+    const auto [entry, is_new] =
+        handles_.try_emplace(event.address, Handle{event.size_bytes, event.device});
+    if (!is_new) {
+        MemoryTotals& former = devices_[entry->second.device].totals;
+        former.own -= std::min(former.own, entry->second.size_bytes);
+        entry->second = {event.size_bytes, event.device};
+    }
+    devices_[event.device].totals.own += event.size_bytes;
+}
+
+void RecordedState::physical_release(const Event& event) {
+    const auto entry = handles_.find(event.address);
+    if (entry != handles_.end()) {
+        MemoryTotals& totals = devices_[entry->second.device].totals;
+        totals.own -= std::min(totals.own, entry->second.size_bytes);
+        handles_.erase(entry);
+    }
+}
+
+void RecordedState::map(const Event& event) {
+    if (event.size_bytes == 0 || event.address + event.size_bytes < event.address) {
+        return violation(fmt::format("{:#x} is mapped with no sensible size", event.address));
+    }
+    // The call that maps names no device: the physical memory does.
+    const auto handle = handles_.find(event.extra);
+    const DeviceId id = handle != handles_.end() ? handle->second.device : event.device;
+    DeviceState* device = &devices_[id];
+    const bool of_pool = device->direct || (event.flags & kFlagFromAllocator) != 0;
+    if (device->segments.overlaps(event.address, event.size_bytes)) {
+        violation(fmt::format("{:#x} is mapped twice", event.address));
+        remove_range(device, event.address, event.address + event.size_bytes, true);
+    }
+    mappings_[event.address] = {event.size_bytes, id, of_pool};
+    if (!of_pool) {
+        device->totals.other += event.size_bytes;
+        return;
+    }
+    RecordedSegment segment = {.address = event.address, .size_bytes = event.size_bytes};
+    segment.page_bytes = handle != handles_.end() ? handle->second.size_bytes : event.size_bytes;
+    auto reservation = reservations_.upper_bound(event.address);
+    if (reservation != reservations_.begin()) {
+        segment.reservation = std::prev(reservation)->first;
+    }
+    add_segment(device, segment);
+}
+
+void RecordedState::unmap(const Event& event) {
+    const DeviceAddress end = event.address + event.size_bytes;
+    for (auto entry = mappings_.lower_bound(event.address);
+         entry != mappings_.end() && entry->first < end;
+         entry = mappings_.erase(entry)) {
+        DeviceState* device = &devices_[entry->second.device];
+        const std::uint64_t size = std::min(entry->second.size_bytes, end - entry->first);
+        if (entry->second.of_pool) {
+            remove_range(device, entry->first, entry->first + size, true);
+        } else {
+            device->totals.other -= std::min(device->totals.other, entry->second.size_bytes);
+        }
+    }
+}
+
+void RecordedState::add_segment(DeviceState* device, const RecordedSegment& segment) {
+    device->totals.reserved += segment.size_bytes;
+    device->segments.add(segment);
+    if (device->direct) {
+        RecordedBlock block = {};
+        block.address = segment.address;
+        block.size_bytes = segment.size_bytes;
+        block.requested_bytes = segment.size_bytes;
+        block.allocated_by = position_;
+        attach(device, device->segments.find(segment.address), block);
+        return;
+    }
+    reattach(device, segment.address, segment.end());
+    check_sums(*device);
+}
+
+// Memory goes away. Pending blocks in it are done with. Live ones are a defect of the record,
+// unless the range was only unmapped (its contents may come back): set aside either way.
+void RecordedState::remove_range(DeviceState* device,
+                                 DeviceAddress begin,
+                                 DeviceAddress end,
+                                 bool unmapped) {
+    DeviceAddress first_block = begin;
+    const RecordedBlock* before = device->blocks.before(device->blocks.lower_bound(begin));
+    if (before != nullptr && before->end() > begin) {
+        first_block = before->address;
+    }
+    for (;;) {
+        const auto position = device->blocks.lower_bound(first_block);
+        const RecordedBlock* block = device->blocks.at(position);
+        if (block == nullptr || block->address >= end) {
+            break;
+        }
+        if (block->state == BlockState::kLive && !device->direct) {
+            if (!unmapped) {
+                violation(fmt::format("the segment of live block {:#x} went back to the driver",
+                                      block->address));
+            }
+            device->detached[block->address] = *block;
+        }
+        drop(device, position);
+    }
+    const auto active_bytes = [device](DeviceAddress part_begin, DeviceAddress part_end) {
+        std::uint64_t sum = 0;
+        for (auto at = device->blocks.lower_bound(part_begin);; at = device->blocks.next(at)) {
+            const RecordedBlock* block = device->blocks.at(at);
+            if (block == nullptr || block->address >= part_end) {
+                return sum;
+            }
+            sum += block->size_bytes;
+        }
+    };
+    device->totals.reserved -= device->segments.cut(begin, end, active_bytes);
+}
+
+// ---- block layer --------------------------------------------------------------------------------
+
+void RecordedState::block_alloc(DeviceState* device, const Event& event) {
+    RecordedBlock block = {};
+    block.address = event.address;
+    block.requested_bytes = event.size_bytes;
+    block.size_bytes = event.extra != 0 && event.extra != kUnknown64 ? event.extra
+                       : event.size_bytes != kUnknown64             ? round_up(event.size_bytes)
+                                                                    : 0;
+    block.allocated_by = position_;
+    block.stream = event.stream;
+    if (block.size_bytes == 0 || block.end() < block.address) {
+        return violation(fmt::format("block {:#x} has no sensible size", block.address));
+    }
+    if (block.requested_bytes != kUnknown64 && block.requested_bytes > block.size_bytes) {
+        violation(fmt::format("block {:#x} is smaller than was asked for", block.address));
+    }
+    device->detached.erase(block.address);
+    clear_way(device, block);
+    RecordedSegment* segment = segment_for(device, block);
+    if (segment == nullptr) {
+        violation(fmt::format("block {:#x} lies in no segment of its device", block.address));
+        device->detached[block.address] = block;
+        return;
+    }
+    attach(device, segment, block);
+}
+
+// What the pool handed out again was free before, whatever the record knows of it: pending blocks
+// in the way have completed, live ones are a defect.
+void RecordedState::clear_way(DeviceState* device, const RecordedBlock& block) {
+    auto position = device->blocks.lower_bound(block.address);
+    const RecordedBlock* before = device->blocks.before(position);
+    if (before != nullptr && before->end() > block.address) {
+        position = device->blocks.lower_bound(before->address);
+    }
+    for (const RecordedBlock* other = device->blocks.at(position);
+         other != nullptr && other->address < block.end();
+         other = device->blocks.at(position)) {
+        if (other->state == BlockState::kLive) {
+            violation(fmt::format("block {:#x} overlaps the live block {:#x}",
+                                  block.address,
+                                  other->address));
+        }
+        const DeviceAddress next = other->end();
+        drop(device, position);
+        position = device->blocks.lower_bound(next);
+    }
+}
+
+RecordedSegment* RecordedState::segment_for(DeviceState* device, const RecordedBlock& block) {
+    RecordedSegment* segment = device->segments.find(block.address);
+    if (segment == nullptr) {
+        // Blocks tell which allocations are a pool's, even if the caller was not recognised.
+        auto other = device->others.upper_bound(block.address);
+        if (other == device->others.begin()) {
+            return nullptr;
+        }
+        --other;
+        if (block.address - other->first >= other->second) {
+            return nullptr;
+        }
+        const RecordedSegment promoted = {.address = other->first, .size_bytes = other->second};
+        device->totals.other -= other->second;
+        device->others.erase(other);
+        add_segment(device, promoted);
+        segment = device->segments.find(block.address);
+    }
+    return segment != nullptr && block.end() <= segment->end() ? segment : nullptr;
+}
+
+void RecordedState::attach(DeviceState* device,
+                           RecordedSegment* segment,
+                           const RecordedBlock& block) {
+    if (segment->stream == kNoStream) {
+        segment->stream = block.stream;
+    }
+    segment->active_bytes += block.size_bytes;
+    count_live(block, &device->totals);
+    device->blocks.insert(block);
+    check_sums(*device);
+}
+
+void RecordedState::reattach(DeviceState* device, DeviceAddress begin, DeviceAddress end) {
+    auto entry = device->detached.lower_bound(begin);
+    if (entry != device->detached.begin() && std::prev(entry)->second.end() > begin) {
+        --entry;  // completed by what was mapped now
+    }
+    while (entry != device->detached.end() && entry->first < end) {
+        RecordedSegment* segment = device->segments.find(entry->first);
+        if (segment == nullptr || entry->second.end() > segment->end()) {
+            ++entry;
+            continue;
+        }
+        clear_way(device, entry->second);
+        attach(device, segment, entry->second);
+        entry = device->detached.erase(entry);
+    }
+}
+
+void RecordedState::block_free(DeviceState* device, const Event& event) {
+    const auto position = device->blocks.lower_bound(event.address);
+    RecordedBlock* block = device->blocks.at(position);
+    if (block == nullptr || block->address != event.address || block->state != BlockState::kLive) {
+        if (device->detached.erase(event.address) == 0) {
+            violation(fmt::format("block {:#x} is freed but was not live", event.address));
+        }
+        return;
+    }
+    if ((event.flags & kFlagPending) != 0) {
+        uncount_live(*block, &device->totals);
+        device->totals.pending += block->size_bytes;
+        block->state = BlockState::kPending;
+    } else {
+        drop(device, position);
+    }
+}
+
+void RecordedState::pending_event(const Event& event) {
+    RecordedBlock* block = devices_[event.device].blocks.find(event.address);
+    if (block != nullptr && block->state == BlockState::kPending) {
+        ++block->pending_events;
+        waiting_.emplace(event.extra, Waiting{event.address, block->allocated_by, event.device});
+    }
+}
+
+void RecordedState::event_complete(const Event& event) {
+    const auto [begin, end] = waiting_.equal_range(event.extra);
+    for (auto entry = begin; entry != end; ++entry) {
+        const Waiting& waiting = entry->second;
+        DeviceState* device = &devices_[waiting.device];
+        const auto position = device->blocks.lower_bound(waiting.address);
+        RecordedBlock* block = device->blocks.at(position);
+        if (block != nullptr && block->address == waiting.address &&
+            block->state == BlockState::kPending && block->allocated_by == waiting.allocated_by &&
+            --block->pending_events == 0) {
+            drop(device, position);
+        }
+    }
+    waiting_.erase(begin, end);
+}
+
+void RecordedState::drop(DeviceState* device, BlockMap::Position position) {
+    const RecordedBlock& block = *device->blocks.at(position);
+    if (block.state == BlockState::kPending) {
+        device->totals.pending -= block.size_bytes;
+    } else {
+        uncount_live(block, &device->totals);
+    }
+    RecordedSegment* segment = device->segments.find(block.address);
+    if (segment != nullptr) {
+        segment->active_bytes -= std::min(segment->active_bytes, block.size_bytes);
+    }
+    device->blocks.erase(position);
+}
+
+void RecordedState::check_sums(const DeviceState& device) {
+    const MemoryTotals& totals = device.totals;
+    if (totals.requested > totals.allocated || totals.active() > totals.reserved) {
+        violation("the sums are out of order: requested <= allocated <= active <= reserved");
+    }
+    if (device.sample.total_bytes != 0 && totals.reserved > device.sample.total_bytes) {
+        violation("more is reserved than the device has");
+    }
+}
+
+void RecordedState::violation(const std::string& what) {
+    if (violations_.count++ < kViolationsDescribed) {
+        violations_.first.push_back(fmt::format("event {}: {}", position_, what));
+    }
+}
+
+}  // namespace fragtrace::analyzer

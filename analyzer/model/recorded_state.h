@@ -1,0 +1,146 @@
+// What was: the memory of every device as the trace recorded it, event by event.
+//
+// Two layers. Device layer: segments of the framework's pool, other allocations of the process,
+// reservations, physical handles and mappings. Block layer: the blocks inside the pool's segments.
+// A device without any block layer ("direct") holds its own allocations: each is a segment with
+// one block. Sums are kept up to date with every event, the rest is computed on demand. The
+// invariants of docs/metrics.md are checked on every event and violations counted; nothing aborts.
+// Copyable (checkpoints); not thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/model/block_map.h"
+#include "analyzer/model/heap_snapshot.h"
+#include "analyzer/model/segment_map.h"
+#include "analyzer/model/timeline.h"
+
+namespace fragtrace::analyzer {
+
+// docs/metrics.md has the definitions. allocated = requested + rounding + slack.
+struct MemoryTotals {
+    std::uint64_t requested = 0;  // live blocks; an unknown request counts as its whole block
+    std::uint64_t rounding = 0;
+    std::uint64_t slack = 0;
+    std::uint64_t allocated = 0;
+    std::uint64_t pending = 0;
+    std::uint64_t reserved = 0;  // the pool's segments; of expandable ones what is mapped
+    std::uint64_t other = 0;     // other allocations and mappings of this process
+    std::uint64_t own = 0;       // all that this process has from the driver, pool or not
+    std::uint64_t blocks = 0;    // live
+    std::uint64_t requests_unknown = 0;  // live blocks whose requested size is not known
+
+    [[nodiscard]] std::uint64_t active() const { return allocated + pending; }
+    [[nodiscard]] std::uint64_t free_pool() const { return reserved - active(); }
+};
+
+// The last report of the driver about a device.
+struct MemorySample {
+    EventIndex event = kNoEvent;  // kNoEvent = none yet
+    std::uint64_t total_bytes = 0;
+    std::uint64_t free_bytes = 0;
+    std::uint64_t own_bytes = 0;       // MemoryTotals at that moment
+    std::uint64_t reserved_bytes = 0;
+};
+
+struct Violations {
+    std::uint64_t count = 0;
+    std::vector<std::string> first;  // the first few, one line each
+};
+
+class RecordedState {
+  public:
+    // The timeline must outlive the state.
+    explicit RecordedState(const Timeline& timeline);
+
+    // Applies the next event.
+    void advance();
+    // Applies all events before `end`.
+    void advance_to(EventIndex end);
+    // The event that advance() would apply.
+    [[nodiscard]] EventIndex position() const { return position_; }
+
+    // Devices with any memory event in the whole trace, ascending.
+    [[nodiscard]] const std::vector<DeviceId>& devices() const { return devices_used_; }
+    // False: the device is "direct", its allocations are taken as blocks.
+    [[nodiscard]] bool has_block_layer(DeviceId device) const;
+
+    [[nodiscard]] const MemoryTotals& totals(DeviceId device) const;
+    [[nodiscard]] const MemorySample& sample(DeviceId device) const;
+    [[nodiscard]] const Violations& violations() const { return violations_; }
+    // Blocks whose memory is not mapped or not known: no part of any sum.
+    [[nodiscard]] std::uint64_t detached_blocks(DeviceId device) const;
+
+    // Computed on demand: cost in proportion to the number of blocks.
+    [[nodiscard]] HeapSnapshot snapshot(DeviceId device) const;
+    [[nodiscard]] std::uint64_t releasable_bytes(DeviceId device) const;
+    [[nodiscard]] std::uint64_t largest_free_bytes(DeviceId device) const;
+    // What the driver could still give, from the last sample; 0 if there was none.
+    [[nodiscard]] std::uint64_t device_free_bytes(DeviceId device) const;
+
+  private:
+    struct DeviceState {
+        bool direct = true;
+        MemoryTotals totals;
+        MemorySample sample;
+        SegmentMap segments;
+        BlockMap blocks;
+        std::map<DeviceAddress, RecordedBlock> detached;
+        std::map<DeviceAddress, std::uint64_t> others;  // cudaMallocs outside the pool
+    };
+    struct Handle {
+        std::uint64_t size_bytes;
+        DeviceId device;
+    };
+    struct Mapping {
+        std::uint64_t size_bytes;
+        DeviceId device;
+        bool of_pool;
+    };
+    struct Waiting {
+        DeviceAddress address;
+        EventIndex allocated_by;
+        DeviceId device;
+    };
+
+    void device_alloc(DeviceState* device, const Event& event);
+    void device_free(DeviceState* device, const Event& event);
+    void device_reset(DeviceId device);
+    void physical_create(const Event& event);
+    void physical_release(const Event& event);
+    void map(const Event& event);
+    void unmap(const Event& event);
+    void block_alloc(DeviceState* device, const Event& event);
+    void block_free(DeviceState* device, const Event& event);
+    void pending_event(const Event& event);
+    void event_complete(const Event& event);
+
+    void add_segment(DeviceState* device, const RecordedSegment& segment);
+    void remove_range(DeviceState* device, DeviceAddress begin, DeviceAddress end, bool unmapped);
+    RecordedSegment* segment_for(DeviceState* device, const RecordedBlock& block);
+    void clear_way(DeviceState* device, const RecordedBlock& block);
+    void attach(DeviceState* device, RecordedSegment* segment, const RecordedBlock& block);
+    void reattach(DeviceState* device, DeviceAddress begin, DeviceAddress end);
+    void drop(DeviceState* device, BlockMap::Position position);
+    void check_sums(const DeviceState& device);
+    void violation(const std::string& what);
+    template <typename Visit>
+    void visit_ranges(const DeviceState& device, Visit visit) const;
+
+    const Timeline& timeline_;
+    EventIndex position_ = 0;
+    std::vector<DeviceId> devices_used_;
+    std::array<DeviceState, kMaxDevices + 1> devices_;  // the last: not known
+    std::map<DeviceAddress, std::uint64_t> reservations_;
+    std::unordered_map<std::uint64_t, Handle> handles_;
+    std::map<DeviceAddress, Mapping> mappings_;
+    std::unordered_multimap<std::uint64_t, Waiting> waiting_;  // by event handle
+    Violations violations_;
+};
+
+}  // namespace fragtrace::analyzer
