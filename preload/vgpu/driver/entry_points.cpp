@@ -91,5 +91,5 @@ CUresult cuGetExportTable(const void** table, const CUuuid*) {
             "cannot run on the virtual GPU; build with nvcc -cudart shared, or use a real GPU\n";
         (void)!write(2, kLine, sizeof kLine - 1);
     }
-    return CUDA_ERROR_NOT_FOUND;
+    return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -1,0 +1,59 @@
+"""The virtual GPU without a framework: driver clients, runtime clients, configuration."""
+
+import subprocess
+import unittest
+
+import real_process
+from real_process import BUILD, VIRTUAL_GPU, environment, run
+
+CLIENTS = BUILD / "tests" / "integration" / "vgpu"
+DRIVER = CLIENTS / "vgpu_driver_client"
+
+
+class VirtualGpu(real_process.RealProcessTest):
+    def test_driver_interface(self):
+        for card in ("1GiB", "A100-80GB", "RTX-4090,count=2", "512MiB,context=0"):
+            self.run_well([DRIVER], env=environment(card))
+
+    def test_without_the_variable_there_is_no_device(self):
+        env = environment("1GiB")
+        del env["FRAGTRACE_VIRTUAL_GPU"]
+        self.assertIn("FAILED: cuInit", run([DRIVER], env=env).stdout)
+
+    def test_a_bad_value_is_named_in_one_line(self):
+        for card in ("", "huge", "1GiB,count=9", "1GiB,context=2GiB", "1GiB,colour=red", "0", "2TiB"):
+            done = run([DRIVER], env=environment(card))
+            self.assertIn("FAILED: cuInit", done.stdout, card)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(f"FRAGTRACE_VIRTUAL_GPU={card}:", done.stderr)
+
+    def test_visible_devices(self):
+        for visible, status in (("1", 0), ("", 1), ("-1", 1), ("7", 1)):
+            env = environment("1GiB,count=2", CUDA_VISIBLE_DEVICES=visible)
+            self.assertEqual("FAILED" in run([DRIVER], env=env).stdout, bool(status), visible)
+
+    def test_libraries_need_libc_alone(self):
+        for library in sorted(VIRTUAL_GPU.glob("*.so*")):
+            dynamic = subprocess.run(["readelf", "-d", library], capture_output=True, text=True,
+                                     check=True).stdout
+            needed = [line.split("[")[1][:-1] for line in dynamic.splitlines() if "NEEDED" in line]
+            extra = [name for name in needed if not name.startswith(("libc.so", "ld-linux"))]
+            self.assertEqual(extra, [], library.name)
+
+    def test_preload_list_names_built_libraries(self):
+        for name in (VIRTUAL_GPU / "preload.list").read_text().split():
+            self.assertTrue((VIRTUAL_GPU / name).exists(), name)
+
+    @unittest.skipUnless((CLIENTS / "vgpu_runtime_client").exists(), "built without nvcc")
+    def test_shared_runtime_runs(self):
+        done = self.run_well([CLIENTS / "vgpu_runtime_client"], env=environment("1GiB"))
+        self.assertIn("ran on the virtual GPU", done.stdout)
+
+    @unittest.skipUnless((CLIENTS / "vgpu_static_client").exists(), "built without nvcc")
+    def test_static_runtime_ends_in_an_ordinary_error(self):
+        done = self.run_well([CLIENTS / "vgpu_static_client"], 3, env=environment("1GiB"))
+        self.assertEqual(done.stderr.count("-cudart shared"), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    real_process.main()
