@@ -1,11 +1,11 @@
 /* Uses the driver interface alone, found at run time: what a program sees that links nothing of
  * CUDA. Prints what it checked; the exit status is the number of checks that failed. */
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cuda.h>
-#include <cudaTypedefs.h>
 
 static int failures;
 
@@ -14,9 +14,9 @@ static void check(int holds, const char* what) {
     if (!holds) ++failures;
 }
 
-#define FT_DRIVER(name, version)                                                        \
-    PFN_##name##_v##version name##_ = NULL;                                             \
-    get(#name, (void**)&name##_, version, CU_GET_PROC_ADDRESS_DEFAULT, &status);        \
+#define FT_DRIVER(name, version)                                                 \
+    PFN_##name##_v##version name##_ = NULL;                                      \
+    get(#name, (void**)&name##_, version, CU_GET_PROC_ADDRESS_DEFAULT, &status); \
     check(name##_ != NULL, "entry point " #name)
 
 int main(void) {

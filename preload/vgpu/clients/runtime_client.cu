@@ -1,10 +1,12 @@
 // Uses the CUDA runtime and a kernel. Built with -cudart shared it runs on the virtual GPU; built
 // with nvcc's default it must end in an ordinary CUDA error, status 3.
-#include <cstdio>
-
 #include <cuda_runtime.h>
 
-__global__ void scale(float* values) { values[threadIdx.x] *= 2.0F; }
+#include <cstdio>
+
+__global__ void scale(float* values) {
+    values[threadIdx.x] *= 2.0F;
+}
 
 static int failed(cudaError_t error, const char* what) {
     std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
@@ -13,7 +15,7 @@ static int failed(cudaError_t error, const char* what) {
 
 int main() {
     float* device = nullptr;
-    if (cudaError_t const error = cudaMalloc(&device, 64 * sizeof(float))) {
+    if (const cudaError_t error = cudaMalloc(&device, 64 * sizeof(float))) {
         return failed(error, "cudaMalloc");
     }
     float host[64] = {1.0F, 2.0F};
@@ -22,7 +24,7 @@ int main() {
     cudaMemcpy(back, device, sizeof back, cudaMemcpyDeviceToHost);
     if (back[1] != 2.0F) return 1;
     scale<<<1, 64>>>(device);
-    if (cudaError_t const error = cudaDeviceSynchronize()) return failed(error, "kernel");
+    if (const cudaError_t error = cudaDeviceSynchronize()) return failed(error, "kernel");
     cudaMemcpy(back, device, sizeof back, cudaMemcpyDeviceToHost);
     if (back[1] != 0.0F) return 2;  // nothing is known after a kernel
     void* nothing = device;

@@ -13,9 +13,18 @@ namespace {
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 constexpr Card kCards[] = {
-#define FT_CARD(name, total, context, sms, major, minor, clock, memory_clock, bus, l2, ecc)     \
-    Card{name,  (total)*kMiB, (context)*kMiB, sms,          major, minor, \
-         clock, memory_clock, bus,            (l2)*1024, ecc},
+#define FT_CARD(name, total, context, sms, major, minor, clock, memory_clock, bus, l2, ecc) \
+    Card{name,                                                                              \
+         (total)*kMiB,                                                                      \
+         (context)*kMiB,                                                                    \
+         sms,                                                                               \
+         major,                                                                             \
+         minor,                                                                             \
+         clock,                                                                             \
+         memory_clock,                                                                      \
+         bus,                                                                               \
+         (l2)*1024,                                                                         \
+         ecc},
 #include "cards.def"
 #undef FT_CARD
 };
@@ -27,6 +36,7 @@ struct Unit {
     const char* name;
     uint64_t bytes;
 };
+
 constexpr Unit kUnits[] = {{"", 1},
                            {"B", 1},
                            {"K", 1 << 10},
@@ -110,14 +120,15 @@ const char* parse_option(const char* text, size_t length, Config* result) {
 
 // As the real driver reads it: ordinals in the order given, up to the first that does not exist.
 void apply_visible_devices(const char* visible, Config* result) {
-    int const present = result->device_count;
-    for (int i = 0; i < present; ++i) result->physical_index[i] = i;
+    const int present = result->device_count;
+    for (int i = 0; i < present; ++i)
+        result->physical_index[i] = i;
     if (visible == nullptr) return;
     int count = 0;
     const char* at = visible;
     while (*at != '\0' && count < present) {
         char* end = nullptr;
-        long const index = strtol(at, &end, 10);
+        const long index = strtol(at, &end, 10);
         if (end == at || index < 0 || index >= present) break;
         result->physical_index[count++] = static_cast<int>(index);
         at = *end == ',' ? end + 1 : end;

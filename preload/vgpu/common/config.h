@@ -1,5 +1,5 @@
-// What FRAGTRACE_VIRTUAL_GPU asks for. Parsed once, on the first question; thread safe. Each stand-in
-// library carries its own copy, so the libraries share nothing but the environment.
+// What FRAGTRACE_VIRTUAL_GPU asks for. Parsed once, on the first question; thread safe. Each
+// stand-in library carries its own copy, so the libraries share nothing but the environment.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,10 @@ constexpr uint64_t kMaxCardBytes = uint64_t{1} << 40;
 
 struct Config {
     enum Status { kUnset, kValid, kInvalid };
+
     Status status;
-    char problem[256];        // kInvalid: one line that says what is wrong
-    int device_count;         // after CUDA_VISIBLE_DEVICES
+    char problem[256];                // kInvalid: one line that says what is wrong
+    int device_count;                 // after CUDA_VISIBLE_DEVICES
     int physical_index[kMaxDevices];  // of each visible ordinal
     Card card;
     bool debug;
@@ -42,6 +43,9 @@ Config parse_config(const char* text, const char* visible_devices);
 // Stable names of a device, equal in the driver, the runtime and NVML.
 void device_name(const Config& config, char* out, int out_bytes);
 void device_uuid(int physical_index, unsigned char out[16]);
-constexpr int pci_bus_of(int physical_index) { return 0x10 + physical_index; }
+
+constexpr int pci_bus_of(int physical_index) {
+    return 0x10 + physical_index;
+}
 
 }  // namespace fragtrace::vgpu

@@ -16,19 +16,19 @@ FT_HIDDEN int fragtrace_vgpu_unsupported(const char* name, unsigned char* said);
 #endif
 
 /* Whatever the arguments are, the calling convention lets a function ignore them. */
-#define FT_STUB(name)                                                \
-    __attribute__((weak)) FT_EXPORT int name(void);                  \
-    int name(void) {                                                 \
-        static unsigned char said;                                   \
-        return fragtrace_vgpu_unsupported(#name, &said);             \
+#define FT_STUB(name)                                    \
+    __attribute__((weak)) FT_EXPORT int name(void);      \
+    int name(void) {                                     \
+        static unsigned char said;                       \
+        return fragtrace_vgpu_unsupported(#name, &said); \
     }
 
 /* A name that differs in the default stream only, which is no difference here: a plain jump. */
 #if defined(__x86_64__)
-#define FT_JUMP "jmp"
+#    define FT_JUMP "jmp"
 #elif defined(__aarch64__)
-#define FT_JUMP "b"
+#    define FT_JUMP "b"
 #endif
-#define FT_ALIAS(name, target)                                       \
-    __asm__(".text\n.weak " #name "\n.type " #name ", %function\n"   \
-            #name ":\n\t" FT_JUMP " " #target "\n.size " #name ", . - " #name "\n");
+#define FT_ALIAS(name, target)                                                           \
+    __asm__(".text\n.weak " #name "\n.type " #name ", %function\n" #name ":\n\t" FT_JUMP \
+            " " #target "\n.size " #name ", . - " #name "\n");

@@ -1,17 +1,16 @@
 // The answer of every function that is exported but not written: an ordinary "not supported".
-#include <unistd.h>
-
-#include <stdio.h>
-
 #include "common/config.h"
 #include "common/stub.h"
+
+#include <stdio.h>
+#include <unistd.h>
 
 extern "C" int fragtrace_vgpu_unsupported(const char* name, unsigned char* said) {
     constexpr int kNotSupported = 801;  // CUDA_ERROR_NOT_SUPPORTED and cudaErrorNotSupported alike
     if (fragtrace::vgpu::config().debug && __atomic_exchange_n(said, 1, __ATOMIC_RELAXED) == 0) {
         char line[160];
-        int const length = snprintf(
-            line, sizeof line, "fragtrace: the virtual GPU does not support %s\n", name);
+        const int length =
+            snprintf(line, sizeof line, "fragtrace: the virtual GPU does not support %s\n", name);
         if (length > 0) (void)!write(2, line, static_cast<size_t>(length));
     }
     return kNotSupported;

@@ -15,8 +15,8 @@ struct NodeSet {
 };
 
 void clear(NodeSet* set);
-bool add(NodeSet* set, GraphNode* node);          // once each
-bool copy(NodeSet* to, const NodeSet& from);      // adds all of from
+bool add(NodeSet* set, GraphNode* node);      // once each
+bool copy(NodeSet* to, const NodeSet& from);  // adds all of from
 
 struct UserObject {
     static constexpr Kind kKind = Kind::kUserObject;
@@ -59,7 +59,7 @@ Graph* new_graph();
 struct Capture {
     Graph* graph;  // null: not capturing
     uint64_t id;
-    bool origin;   // this stream began it
+    bool origin;  // this stream began it
     CUstreamCaptureMode mode;
     NodeSet leaves;
 };

@@ -1,9 +1,9 @@
 // Initialisation, devices by ordinal, and contexts: primary ones with their reference counts, and
 // each thread's stack of current contexts.
+#include "driver/state.h"
+
 #include <stdio.h>
 #include <unistd.h>
-
-#include "driver/state.h"
 
 namespace fragtrace::vgpu {
 namespace {
@@ -41,15 +41,23 @@ Context* current() {
     return as<Context>(context);  // null too if another thread destroyed it
 }
 
-void say(const char* line) { (void)!write(2, line, strlen(line)); }
+void say(const char* line) {
+    (void)!write(2, line, strlen(line));
+}
 
 }  // namespace
 
-bool initialised() { return g_initialised; }
+bool initialised() {
+    return g_initialised;
+}
 
-int device_count() { return config().device_count; }
+int device_count() {
+    return config().device_count;
+}
 
-bool valid_device(int device) { return device >= 0 && device < device_count(); }
+bool valid_device(int device) {
+    return device >= 0 && device < device_count();
+}
 
 CUresult require_initialised() {
     return g_initialised ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
@@ -261,10 +269,18 @@ CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
     FT_ENTER();
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     switch (limit) {
-        case CU_LIMIT_STACK_SIZE: *value = 1024; break;
-        case CU_LIMIT_PRINTF_FIFO_SIZE: *value = 1 << 20; break;
-        case CU_LIMIT_MALLOC_HEAP_SIZE: *value = 8 << 20; break;
-        default: *value = 0; break;
+        case CU_LIMIT_STACK_SIZE:
+            *value = 1024;
+            break;
+        case CU_LIMIT_PRINTF_FIFO_SIZE:
+            *value = 1 << 20;
+            break;
+        case CU_LIMIT_MALLOC_HEAP_SIZE:
+            *value = 8 << 20;
+            break;
+        default:
+            *value = 0;
+            break;
     }
     return CUDA_SUCCESS;
 }

@@ -1,16 +1,20 @@
 // Linear device memory: pages of 2 MiB, small requests carved from shared pages, the lowest address
 // that fits. Nothing is behind the addresses. The sizes 1 MiB, 2 MiB and 512 B are a guess, not
 // measured on hardware.
-#include <sys/mman.h>
-
 #include "driver/state.h"
+
+#include <sys/mman.h>
 
 namespace fragtrace::vgpu {
 namespace {
 
-uint64_t base_of(int device) { return kDeviceBase + uint64_t(device) * kDeviceStride; }
+uint64_t base_of(int device) {
+    return kDeviceBase + uint64_t(device) * kDeviceStride;
+}
 
-uint64_t round_up(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+uint64_t round_up(uint64_t bytes, uint64_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
 
 int device_of(uint64_t address) {
     if (address < kDeviceBase || address >= kDeviceBase + kMaxDevices * kDeviceStride) return -1;
@@ -43,7 +47,7 @@ Region* add_region(int device, uint64_t size, Pool* pool) {
     Device& on = g_devices[device];
     if (size > on.total_bytes || !take_bytes(on, size)) return nullptr;
     reserve_range(device);
-    uint64_t const start =
+    const uint64_t start =
         on.regions.first_fit(base_of(device), base_of(device) + kDeviceStride, size, kPageBytes);
     Region region{start, size, size, nullptr, pool};
     Region* added = start != 0 ? on.regions.insert(region) : nullptr;
@@ -68,7 +72,7 @@ bool unit_taken(const Slab& slab, int unit) {
 
 void mark_units(Slab* slab, int first, int count, bool taken) {
     for (int unit = first; unit < first + count; ++unit) {
-        uint64_t const bit = uint64_t{1} << (unit % 64);
+        const uint64_t bit = uint64_t{1} << (unit % 64);
         if (taken) {
             slab->taken[unit / 64] |= bit;
         } else {
@@ -97,10 +101,10 @@ uint64_t carve(Region* region, int first, uint64_t bytes, int units) {
 }
 
 CUresult allocate_small(int device, uint64_t bytes, Pool* pool, CUdeviceptr* address) {
-    int const units = int((bytes + kUnitBytes - 1) / kUnitBytes);
+    const int units = int((bytes + kUnitBytes - 1) / kUnitBytes);
     for (Region& region : g_devices[device].regions) {
         if (region.slab == nullptr || region.pool != pool) continue;
-        int const first = find_units(*region.slab, units);
+        const int first = find_units(*region.slab, units);
         if (first < 0) continue;
         *address = carve(&region, first, bytes, units);
         return CUDA_SUCCESS;
@@ -132,7 +136,7 @@ CUresult allocate_device(int device, uint64_t bytes, Pool* pool, CUdeviceptr* ad
 }
 
 CUresult free_device(CUdeviceptr address) {
-    int const device = device_of(address);
+    const int device = device_of(address);
     if (device < 0) return CUDA_ERROR_INVALID_VALUE;
     Region* region = g_devices[device].regions.find(address);
     if (region == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -142,8 +146,8 @@ CUresult free_device(CUdeviceptr address) {
         drop_region(device, region);
         return CUDA_SUCCESS;
     }
-    int const unit = int((address - region->start) / kUnitBytes);
-    int const units = region->slab->units_at[unit];
+    const int unit = int((address - region->start) / kUnitBytes);
+    const int units = region->slab->units_at[unit];
     if (address % kUnitBytes != 0 || units == 0) return CUDA_ERROR_INVALID_VALUE;
     region->slab->units_at[unit] = 0;
     mark_units(region->slab, unit, units, false);
@@ -162,14 +166,14 @@ void free_all_of(int device) {
 }
 
 bool find_device_memory(uint64_t address, MemoryInfo* info) {
-    int const device = device_of(address);
+    const int device = device_of(address);
     if (device < 0) return false;
     Region* region = g_devices[device].regions.find(address);
     if (region == nullptr) return false;
     *info = {MemoryInfo::kDevice, region->start, region->requested, device, region->pool};
     if (region->slab == nullptr) return address - region->start < region->requested;
     for (int unit = int((address - region->start) / kUnitBytes); unit >= 0; --unit) {
-        uint64_t const start = region->start + uint64_t(unit) * kUnitBytes;
+        const uint64_t start = region->start + uint64_t(unit) * kUnitBytes;
         if (region->slab->units_at[unit] == 0) continue;
         info->start = start;
         info->size = region->slab->bytes_at[unit];
@@ -195,12 +199,12 @@ CUresult cuMemAllocPitch_v2(
     FT_ENTER();
     Context* context = nullptr;
     FT_TRY(require_context(&context));
-    bool const known_element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
+    const bool known_element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
     if (address == nullptr || pitch == nullptr || width == 0 || height == 0 || !known_element ||
         width > kMaxCardBytes || height > kMaxCardBytes / round_up(width, kUnitBytes)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    uint64_t const row_bytes = round_up(width, kUnitBytes);
+    const uint64_t row_bytes = round_up(width, kUnitBytes);
     FT_TRY(allocate_device(context->device, row_bytes * height, nullptr, address));
     *pitch = row_bytes;
     return CUDA_SUCCESS;

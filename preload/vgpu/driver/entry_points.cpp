@@ -1,11 +1,12 @@
 // cuGetProcAddress, which honours the version asked for, and cuGetExportTable, which has nothing to
 // give: private tables are not imitated, and whoever asks for one is told what to do instead.
-#include <unistd.h>
-
 #include "driver/state.h"
 
+#include <unistd.h>
+
 extern "C" {
-#define FT_ENTRY(name, version, per_thread, symbol) FT_EXPORT extern int ft_##symbol(void) __asm__(#symbol);
+#define FT_ENTRY(name, version, per_thread, symbol) \
+    FT_EXPORT extern int ft_##symbol(void) __asm__(#symbol);
 #include "entry_points.inc"
 #undef FT_ENTRY
 }
@@ -20,7 +21,9 @@ struct EntryPoint {
     void* function;
 };
 
-void* pointer(int (*function)(void)) { return reinterpret_cast<void*>(function); }
+void* pointer(int (*function)(void)) {
+    return reinterpret_cast<void*>(function);
+}
 
 // Sorted by name; for one name the plain rows first, each by rising version.
 const EntryPoint* entry_points(int* count) {
@@ -67,7 +70,7 @@ CUresult cuGetProcAddress_v2(const char* name,
                              CUdriverProcAddressQueryResult* status) {
     if (name == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *function = nullptr;
-    bool const per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
+    const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
     Found found{nullptr, false};
     if (per_thread) found = find_entry(name, version, true);
     if (found.function == nullptr) found = find_entry(name, version, false);

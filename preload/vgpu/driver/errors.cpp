@@ -45,14 +45,14 @@ using namespace fragtrace::vgpu;
 
 CUresult cuGetErrorName(CUresult result, const char** name) {
     if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    int const index = index_of(result);
+    const int index = index_of(result);
     *name = index >= 0 ? kErrors[index].name : nullptr;
     return index >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuGetErrorString(CUresult result, const char** text) {
     if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    int const index = index_of(result);
+    const int index = index_of(result);
     *text = nullptr;
     if (index < 0) return CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS) {
@@ -72,4 +72,6 @@ CUresult cuLogsRegisterCallback(CUlogsCallback callback, void*, CUlogsCallbackHa
     return CUDA_SUCCESS;
 }
 
-CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle) { return CUDA_SUCCESS; }
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle) {
+    return CUDA_SUCCESS;
+}

@@ -14,7 +14,8 @@ bool add(NodeSet* set, GraphNode* node) {
     for (int i = 0; i < set->count; ++i) {
         if (set->nodes[i] == node) return true;
     }
-    void* grown = realloc(static_cast<void*>(set->nodes), sizeof(GraphNode*) * size_t(set->count + 1));
+    void* grown =
+        realloc(static_cast<void*>(set->nodes), sizeof(GraphNode*) * size_t(set->count + 1));
     if (grown == nullptr) return false;
     set->nodes = static_cast<GraphNode**>(grown);
     set->nodes[set->count++] = node;
@@ -97,7 +98,8 @@ struct Callbacks {
     }
 
     void run() {
-        for (int i = 0; i < count; ++i) calls[i].function(calls[i].data);
+        for (int i = 0; i < count; ++i)
+            calls[i].function(calls[i].data);
     }
 };
 
@@ -141,7 +143,8 @@ CUresult add_node(CUgraphNode* out,
         return CUDA_ERROR_INVALID_VALUE;
     }
     NodeSet set{};
-    for (size_t i = 0; i < count; ++i) add(&set, as<GraphNode>(dependencies[i]));
+    for (size_t i = 0; i < count; ++i)
+        add(&set, as<GraphNode>(dependencies[i]));
     GraphNode* node = append_node(graph, type, set);
     clear(&set);
     *out = reinterpret_cast<CUgraphNode>(node);
@@ -225,7 +228,8 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
         note_kernel();
         captured(stream, CU_GRAPH_NODE_TYPE_KERNEL);
     }
-    for (int i = 0; i < exec->call_count; ++i) exec->calls[i].function(exec->calls[i].data);
+    for (int i = 0; i < exec->call_count; ++i)
+        exec->calls[i].function(exec->calls[i].data);
     return CUDA_SUCCESS;
 }
 
@@ -252,7 +256,8 @@ CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
     for (GraphNode* at = graph->first; at != nullptr && written < *count; at = at->next) {
         nodes[written++] = reinterpret_cast<CUgraphNode>(at);
     }
-    for (size_t i = written; i < *count; ++i) nodes[i] = nullptr;
+    for (size_t i = written; i < *count; ++i)
+        nodes[i] = nullptr;
     *count = written;
     return CUDA_SUCCESS;
 }
@@ -272,23 +277,26 @@ CUresult cuGraphNodeGetDependencies_v2(CUgraphNode handle,
     FT_ENTER();
     GraphNode* node = as<GraphNode>(handle);
     if (node == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    size_t const present = size_t(node->dependencies.count);
+    const size_t present = size_t(node->dependencies.count);
     if (dependencies == nullptr) {
         *count = present;
         return CUDA_SUCCESS;
     }
-    size_t const wanted = *count < present ? *count : present;
+    const size_t wanted = *count < present ? *count : present;
     for (size_t i = 0; i < wanted; ++i) {
         dependencies[i] = reinterpret_cast<CUgraphNode>(node->dependencies.nodes[i]);
         if (edges != nullptr) edges[i] = {};
     }
-    for (size_t i = wanted; i < *count; ++i) dependencies[i] = nullptr;
+    for (size_t i = wanted; i < *count; ++i)
+        dependencies[i] = nullptr;
     *count = wanted;
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphAddEmptyNode(
-    CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, size_t count) {
+CUresult cuGraphAddEmptyNode(CUgraphNode* out,
+                             CUgraph graph,
+                             const CUgraphNode* dependencies,
+                             size_t count) {
     FT_ENTER();
     return add_node(out, graph, dependencies, count, CU_GRAPH_NODE_TYPE_EMPTY);
 }
@@ -313,10 +321,11 @@ CUresult cuGraphAddNode_v2(CUgraphNode* out,
     if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
     FT_TRY(add_node(out, graph, dependencies, count, parameters->type));
     if (parameters->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
-        unsigned const bodies = parameters->conditional.size;
+        const unsigned bodies = parameters->conditional.size;
         CUgraph* list = static_cast<CUgraph*>(calloc(bodies + 1, sizeof(CUgraph)));
         if (list == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-        for (unsigned i = 0; i < bodies; ++i) list[i] = reinterpret_cast<CUgraph>(new_graph());
+        for (unsigned i = 0; i < bodies; ++i)
+            list[i] = reinterpret_cast<CUgraph>(new_graph());
         parameters->conditional.phGraph_out = list;
     }
     return CUDA_SUCCESS;
@@ -370,7 +379,10 @@ CUresult cuUserObjectRelease(CUuserObject handle, unsigned count) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphRetainUserObject(CUgraph handle, CUuserObject user, unsigned count, unsigned flags) {
+CUresult cuGraphRetainUserObject(CUgraph handle,
+                                 CUuserObject user,
+                                 unsigned count,
+                                 unsigned flags) {
     FT_ENTER();
     Graph* graph = as<Graph>(handle);
     UserObject* object = as<UserObject>(user);

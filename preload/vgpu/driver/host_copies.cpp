@@ -1,6 +1,6 @@
 // What a copy from the device gives back. Kernels compute nothing, so a byte is known only while no
-// kernel ran since the host wrote it; everything else reads as zero. Only copies of up to 64 KiB are
-// answered from memory: enough for scalars, index lists and small tables.
+// kernel ran since the host wrote it; everything else reads as zero. Only copies of up to 64 KiB
+// are answered from memory: enough for scalars, index lists and small tables.
 #include "driver/state.h"
 
 namespace fragtrace::vgpu {
@@ -17,6 +17,7 @@ struct Write {
     uint32_t pattern;
     int pattern_bytes;
 };
+
 Write g_writes[kWrites];
 int g_first;
 int g_count;
@@ -38,18 +39,17 @@ Write* push() {
 }
 
 void read_one(const Write& write, uint64_t from, unsigned char* out, size_t size) {
-    uint64_t const begin = write.start > from ? write.start : from;
-    uint64_t const end_write = write.start + write.size;
-    uint64_t const end = end_write < from + size ? end_write : from + size;
+    const uint64_t begin = write.start > from ? write.start : from;
+    const uint64_t end_write = write.start + write.size;
+    const uint64_t end = end_write < from + size ? end_write : from + size;
     if (begin >= end) return;
     if (write.bytes != nullptr) {
         memcpy(out + (begin - from), write.bytes + (begin - write.start), end - begin);
         return;
     }
     for (uint64_t at = begin; at < end; ++at) {
-        uint64_t const byte = write.pattern_bytes > 0
-                                  ? (at - write.start) % uint64_t(write.pattern_bytes)
-                                  : 0;
+        const uint64_t byte =
+            write.pattern_bytes > 0 ? (at - write.start) % uint64_t(write.pattern_bytes) : 0;
         out[at - from] = static_cast<unsigned char>(write.pattern >> (8 * byte));
     }
 }
@@ -65,7 +65,8 @@ void read_known(uint64_t from, unsigned char* out, size_t size) {
 }  // namespace
 
 void note_kernel() {
-    for (int i = 0; i < g_count; ++i) forget(&g_writes[(g_first + i) % kWrites]);
+    for (int i = 0; i < g_count; ++i)
+        forget(&g_writes[(g_first + i) % kWrites]);
     g_count = 0;
 }
 
@@ -90,8 +91,8 @@ void note_fill(uint64_t address, size_t size, uint32_t pattern, int pattern_byte
 }
 
 void copy_memory(uint64_t to, uint64_t from, size_t size) {
-    bool const to_host = host_can_read(to);
-    bool const from_host = host_can_read(from);
+    const bool to_host = host_can_read(to);
+    const bool from_host = host_can_read(from);
     if (to_host && from_host) {
         memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), size);
     } else if (from_host) {

@@ -1,10 +1,9 @@
 // Page-locked and managed host memory: real memory at fixed addresses, so that a trace repeats.
 // Also cuMemFree, which takes device and managed addresses alike.
-#include <sys/mman.h>
+#include "driver/state.h"
 
 #include <initializer_list>
-
-#include "driver/state.h"
+#include <sys/mman.h>
 
 namespace fragtrace::vgpu {
 namespace {
@@ -108,7 +107,9 @@ CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
         &g_host, kHostBase, bytes, {0, 0, 0, flags, MemoryInfo::kHost, context->device}, pointer);
 }
 
-CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) { return cuMemHostAlloc(pointer, bytes, 0); }
+CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) {
+    return cuMemHostAlloc(pointer, bytes, 0);
+}
 
 CUresult cuMemFreeHost(void* pointer) {
     FT_ENTER();
@@ -121,10 +122,9 @@ CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
     Context* context = nullptr;
     FT_TRY(require_context(&context));
     if (pointer == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t const start = reinterpret_cast<uint64_t>(pointer);
+    const uint64_t start = reinterpret_cast<uint64_t>(pointer);
     if (find_range(start) != nullptr) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    HostRange const range{
-        start, bytes, bytes, flags, MemoryInfo::kRegistered, context->device};
+    const HostRange range{start, bytes, bytes, flags, MemoryInfo::kRegistered, context->device};
     return g_registered.insert(range) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

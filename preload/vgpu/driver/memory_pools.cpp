@@ -10,7 +10,8 @@ Pool* new_pool(int device, bool built_in) {
     if (pool == nullptr) return nullptr;
     pool->device = device;
     pool->built_in = built_in;
-    for (int& reuse : pool->reuse) reuse = 1;
+    for (int& reuse : pool->reuse)
+        reuse = 1;
     return pool;
 }
 
@@ -21,12 +22,18 @@ Pool* pool_in(Pool** slot, int device) {
 
 uint64_t* counter_of(Pool* pool, CUmemPool_attribute attribute) {
     switch (attribute) {
-        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: return &pool->release_threshold;
-        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: return &pool->reserved;
-        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: return &pool->reserved_high;
-        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: return &pool->used;
-        case CU_MEMPOOL_ATTR_USED_MEM_HIGH: return &pool->used_high;
-        default: return nullptr;
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+            return &pool->release_threshold;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+            return &pool->reserved;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+            return &pool->reserved_high;
+        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+            return &pool->used;
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+            return &pool->used_high;
+        default:
+            return nullptr;
     }
 }
 
@@ -49,8 +56,10 @@ CUresult current_pool(Pool** pool) {
 
 using namespace fragtrace::vgpu;
 
-CUresult cuMemAllocFromPoolAsync(
-    CUdeviceptr* address, size_t bytes, CUmemoryPool handle, CUstream stream) {
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address,
+                                 size_t bytes,
+                                 CUmemoryPool handle,
+                                 CUstream stream) {
     FT_ENTER();
     Pool* pool = as<Pool>(handle);
     if (address == nullptr || pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -144,7 +153,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
         pool->reuse[int(attribute) - 1] = *static_cast<int*>(value);
         return CUDA_SUCCESS;
     }
-    uint64_t const wanted = *static_cast<cuuint64_t*>(value);
+    const uint64_t wanted = *static_cast<cuuint64_t*>(value);
     if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
         pool->release_threshold = wanted;
         return CUDA_SUCCESS;

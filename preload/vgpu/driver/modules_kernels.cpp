@@ -9,8 +9,8 @@ constexpr uint64_t kVariableBytes = 4096;  // per variable: images are not parse
 
 struct Symbol {
     char* name;
-    void* function;      // a Function, or null
-    uint64_t address;    // of a variable, or 0
+    void* function;    // a Function, or null
+    uint64_t address;  // of a variable, or 0
     Symbol* next;
 };
 
@@ -104,8 +104,12 @@ CUresult attribute_of(int* value, CUfunction_attribute attribute, const Function
     if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const Card& card = config().card;
     switch (attribute) {
-        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
-        case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
+        case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+            *value = 1024;
+            break;
+        case CU_FUNC_ATTRIBUTE_NUM_REGS:
+            *value = 32;
+            break;
         case CU_FUNC_ATTRIBUTE_PTX_VERSION:
         case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
             *value = card.compute_major * 10 + card.compute_minor;
@@ -113,8 +117,12 @@ CUresult attribute_of(int* value, CUfunction_attribute attribute, const Function
         case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
             *value = function->dynamic_shared_bytes > 0 ? function->dynamic_shared_bytes : 48 << 10;
             break;
-        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = function->carveout; break;
-        default: *value = 0; break;
+        case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            *value = function->carveout;
+            break;
+        default:
+            *value = 0;
+            break;
     }
     return CUDA_SUCCESS;
 }
@@ -176,7 +184,10 @@ CUresult cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name)
     return function_in(out, as<Module>(module), name);
 }
 
-CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
+CUresult cuModuleGetGlobal_v2(CUdeviceptr* address,
+                              size_t* bytes,
+                              CUmodule module,
+                              const char* name) {
     FT_ENTER();
     return variable_in(address, bytes, as<Module>(module), name);
 }
@@ -222,7 +233,10 @@ CUresult cuLibraryGetModule(CUmodule* out, CUlibrary library) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
+CUresult cuLibraryGetGlobal(CUdeviceptr* address,
+                            size_t* bytes,
+                            CUlibrary library,
+                            const char* name) {
     FT_ENTER();
     return variable_in(address, bytes, as<Module>(library), name);
 }
@@ -264,8 +278,10 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
     return attribute_of(value, attribute, as<Function>(function));
 }
 
-CUresult cuKernelGetAttribute(
-    int* value, CUfunction_attribute attribute, CUkernel kernel, CUdevice) {
+CUresult cuKernelGetAttribute(int* value,
+                              CUfunction_attribute attribute,
+                              CUkernel kernel,
+                              CUdevice) {
     FT_ENTER();
     return attribute_of(value, attribute, as<Function>(kernel));
 }
@@ -275,8 +291,10 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
     return set_attribute(as<Function>(function), attribute, value);
 }
 
-CUresult cuKernelSetAttribute(
-    CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice) {
+CUresult cuKernelSetAttribute(CUfunction_attribute attribute,
+                              int value,
+                              CUkernel kernel,
+                              CUdevice) {
     FT_ENTER();
     return set_attribute(as<Function>(kernel), attribute, value);
 }
@@ -315,14 +333,18 @@ CUresult cuLaunchKernel(CUfunction function,
                         void**,
                         void**) {
     FT_ENTER();
-    unsigned const grid = grid_x == 0 || grid_y == 0 || grid_z == 0 ? 0 : 1;
+    const unsigned grid = grid_x == 0 || grid_y == 0 || grid_z == 0 ? 0 : 1;
     return launch(function, stream, grid, block_x * block_y * block_z);
 }
 
-CUresult cuLaunchKernelEx(const CUlaunchConfig* launch_config, CUfunction function, void**, void**) {
+CUresult cuLaunchKernelEx(const CUlaunchConfig* launch_config,
+                          CUfunction function,
+                          void**,
+                          void**) {
     FT_ENTER();
     if (launch_config == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return launch(function, launch_config->hStream, launch_config->gridDimX, launch_config->blockDimX);
+    return launch(
+        function, launch_config->hStream, launch_config->gridDimX, launch_config->blockDimX);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function,
@@ -376,8 +398,10 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     return CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
-    int* blocks, CUfunction function, int block_size, size_t shared_bytes) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
+                                                     CUfunction function,
+                                                     int block_size,
+                                                     size_t shared_bytes) {
     return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         blocks, function, block_size, shared_bytes, 0);
 }
@@ -398,5 +422,10 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchC
     return CUDA_SUCCESS;
 }
 
-CUresult cuProfilerStart(void) { return CUDA_SUCCESS; }
-CUresult cuProfilerStop(void) { return CUDA_SUCCESS; }
+CUresult cuProfilerStart(void) {
+    return CUDA_SUCCESS;
+}
+
+CUresult cuProfilerStop(void) {
+    return CUDA_SUCCESS;
+}

@@ -1,54 +1,69 @@
 // What a device says about itself. Card-specific values come from cards.def; the others are limits
 // of the architecture from the CUDA programming guide's table of technical specifications.
-#include <stdio.h>
-
 #include "driver/state.h"
+
+#include <stdio.h>
 
 namespace fragtrace::vgpu {
 namespace {
 
-int compute_capability() { return config().card.compute_major * 10 + config().card.compute_minor; }
+int compute_capability() {
+    return config().card.compute_major * 10 + config().card.compute_minor;
+}
 
 int threads_per_multiprocessor() {
     switch (compute_capability()) {
-        case 75: return 1024;
+        case 75:
+            return 1024;
         case 86:
         case 87:
         case 89:
         case 120:
-        case 121: return 1536;
-        default: return 2048;
+        case 121:
+            return 1536;
+        default:
+            return 2048;
     }
 }
 
 int shared_kib_per_multiprocessor() {
     switch (compute_capability()) {
-        case 60: return 64;
-        case 61: return 96;
-        case 70: return 96;
-        case 75: return 64;
+        case 60:
+            return 64;
+        case 61:
+            return 96;
+        case 70:
+            return 96;
+        case 75:
+            return 64;
         case 80:
-        case 87: return 164;
+        case 87:
+            return 164;
         case 86:
         case 89:
         case 120:
-        case 121: return 100;
-        default: return 228;
+        case 121:
+            return 100;
+        default:
+            return 228;
     }
 }
 
 int blocks_per_multiprocessor() {
     switch (compute_capability()) {
         case 75:
-        case 86: return 16;
+        case 86:
+            return 16;
         case 89:
-        case 120: return 24;
-        default: return 32;
+        case 120:
+            return 24;
+        default:
+            return 32;
     }
 }
 
 int shared_optin_bytes() {
-    int const kib = shared_kib_per_multiprocessor();
+    const int kib = shared_kib_per_multiprocessor();
     if (compute_capability() <= 61) return 48 << 10;
     return (compute_capability() < 80 ? kib : kib - 1) << 10;
 }
@@ -59,53 +74,80 @@ static int launch_limit(int attribute) {
     switch (attribute) {
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
         case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: return 1024;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: return 64;
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: return 2147483647;
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+            return 1024;
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+            return 64;
+        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+            return 2147483647;
         case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: return 65535;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: return 48 << 10;
-        case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY: return 64 << 10;
-        case CU_DEVICE_ATTRIBUTE_WARP_SIZE: return 32;
-        case CU_DEVICE_ATTRIBUTE_MAX_PITCH: return 2147483647;
+        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+            return 65535;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+            return 48 << 10;
+        case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
+            return 64 << 10;
+        case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+            return 32;
+        case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
+            return 2147483647;
         case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
-        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: return 65536;
+        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+            return 65536;
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
             return threads_per_multiprocessor();
         case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
             return shared_kib_per_multiprocessor() << 10;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: return shared_optin_bytes();
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+            return shared_optin_bytes();
         case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
             return compute_capability() >= 80 ? 1024 : 0;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: return blocks_per_multiprocessor();
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+            return blocks_per_multiprocessor();
         case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
-        case CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT: return 512;
-        case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT: return 32;
-        default: return -1;
+        case CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT:
+            return 512;
+        case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT:
+            return 32;
+        default:
+            return -1;
     }
 }
 
 static int card_value(int attribute, int device) {
     const Card& card = config().card;
     switch (attribute) {
-        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return card.multiprocessors;
-        case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: return card.clock_khz;
-        case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: return card.memory_clock_khz;
-        case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: return card.memory_bus_bits;
-        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: return card.l2_cache_bytes;
-        case CU_DEVICE_ATTRIBUTE_ECC_ENABLED: return card.ecc;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return card.compute_major;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return card.compute_minor;
+        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+            return card.multiprocessors;
+        case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+            return card.clock_khz;
+        case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+            return card.memory_clock_khz;
+        case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+            return card.memory_bus_bits;
+        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+            return card.l2_cache_bytes;
+        case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
+            return card.ecc;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+            return card.compute_major;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+            return card.compute_minor;
         case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE:
             return compute_capability() >= 80 ? card.l2_cache_bytes / 4 * 3 : 0;
         case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE:
             return compute_capability() >= 80 ? 128 << 20 : 0;
         case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
-        case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED: return compute_capability() >= 90;
-        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return pci_bus_of(config().physical_index[device]);
-        case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID: return 0;
-        case CU_DEVICE_ATTRIBUTE_NUMA_ID: return -1;
-        default: return -2;
+        case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
+            return compute_capability() >= 90;
+        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+            return pci_bus_of(config().physical_index[device]);
+        case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
+            return 0;
+        case CU_DEVICE_ATTRIBUTE_NUMA_ID:
+            return -1;
+        default:
+            return -2;
     }
 }
 
@@ -128,8 +170,10 @@ static bool supported(int attribute) {
         case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS: return true;
-        default: return false;
+        case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS:
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -141,8 +185,8 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
     FT_ENTER();
     if (value == nullptr || int(attribute) <= 0) return CUDA_ERROR_INVALID_VALUE;
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    int const limit = launch_limit(attribute);
-    int const card = card_value(attribute, device);
+    const int limit = launch_limit(attribute);
+    const int card = card_value(attribute, device);
     if (limit >= 0) {
         *value = limit;
     } else if (card > -2) {

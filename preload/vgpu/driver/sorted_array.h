@@ -2,10 +2,9 @@
 // container. Elements are plain data with a `start` and a `size`. Not thread safe (state lock).
 #pragma once
 
+#include <cstdint>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cstdint>
 
 namespace fragtrace::vgpu {
 
@@ -13,8 +12,11 @@ template <typename Element>
 class SortedArray {
   public:
     Element* begin() { return items_; }
+
     Element* end() { return items_ + count_; }
+
     int count() const { return count_; }
+
     Element& operator[](int index) { return items_[index]; }
 
     // Index of the first element whose start is above `address`.
@@ -22,7 +24,7 @@ class SortedArray {
         int low = 0;
         int high = count_;
         while (low < high) {
-            int const middle = (low + high) / 2;
+            const int middle = (low + high) / 2;
             if (items_[middle].start > address) {
                 high = middle;
             } else {
@@ -34,26 +36,26 @@ class SortedArray {
 
     // The element that contains `address`, or null.
     Element* find(uint64_t address) {
-        int const index = upper_bound(address) - 1;
+        const int index = upper_bound(address) - 1;
         if (index < 0 || address - items_[index].start >= items_[index].size) return nullptr;
         return &items_[index];
     }
 
     // The element that starts at `address`, or null.
     Element* find_start(uint64_t address) {
-        int const index = upper_bound(address) - 1;
+        const int index = upper_bound(address) - 1;
         return index >= 0 && items_[index].start == address ? &items_[index] : nullptr;
     }
 
     Element* insert(const Element& element) {
         if (count_ == room_) {
-            int const room = room_ == 0 ? 64 : room_ * 2;
+            const int room = room_ == 0 ? 64 : room_ * 2;
             void* grown = realloc(static_cast<void*>(items_), sizeof(Element) * size_t(room));
             if (grown == nullptr) return nullptr;
             items_ = static_cast<Element*>(grown);
             room_ = room;
         }
-        int const index = upper_bound(element.start);
+        const int index = upper_bound(element.start);
         memmove(static_cast<void*>(items_ + index + 1),
                 static_cast<void*>(items_ + index),
                 sizeof(Element) * size_t(count_ - index));

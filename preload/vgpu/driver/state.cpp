@@ -2,10 +2,9 @@
 // order, so that handles repeat between runs as device addresses do.
 #include "driver/state.h"
 
+#include <initializer_list>
 #include <pthread.h>
 #include <sys/mman.h>
-
-#include <initializer_list>
 
 namespace fragtrace::vgpu {
 
@@ -23,7 +22,9 @@ char* g_arena;
 size_t g_arena_used;
 void* g_free_slots[kClasses];
 
-size_t class_of(size_t bytes) { return (bytes + kSlotBytes - 1) / kSlotBytes; }
+size_t class_of(size_t bytes) {
+    return (bytes + kSlotBytes - 1) / kSlotBytes;
+}
 
 bool open_arena() {
     if (g_arena != nullptr) return true;
@@ -44,16 +45,26 @@ bool open_arena() {
 }
 
 // A child made by fork must not inherit the lock held by a thread that it does not have.
-void lock_for_fork() { pthread_mutex_lock(&g_mutex); }
-void unlock_after_fork() { pthread_mutex_unlock(&g_mutex); }
+void lock_for_fork() {
+    pthread_mutex_lock(&g_mutex);
+}
+
+void unlock_after_fork() {
+    pthread_mutex_unlock(&g_mutex);
+}
 
 }  // namespace
 
-StateLock::StateLock() { pthread_mutex_lock(&g_mutex); }
-StateLock::~StateLock() { pthread_mutex_unlock(&g_mutex); }
+StateLock::StateLock() {
+    pthread_mutex_lock(&g_mutex);
+}
+
+StateLock::~StateLock() {
+    pthread_mutex_unlock(&g_mutex);
+}
 
 void* new_object(Kind kind, size_t bytes) {
-    size_t const size_class = class_of(bytes);
+    const size_t size_class = class_of(bytes);
     if (size_class > kClasses || !open_arena()) return nullptr;
     void* slot = g_free_slots[size_class - 1];
     if (slot != nullptr) {
@@ -72,7 +83,7 @@ void* new_object(Kind kind, size_t bytes) {
 }
 
 void delete_object(void* object, size_t bytes) {
-    size_t const size_class = class_of(bytes);
+    const size_t size_class = class_of(bytes);
     static_cast<Object*>(object)->kind = Kind::kFree;
     memcpy(static_cast<char*>(object) + 8, &g_free_slots[size_class - 1], sizeof(void*));
     g_free_slots[size_class - 1] = object;
@@ -95,7 +106,9 @@ bool take_bytes(Device& device, uint64_t bytes) {
     return true;
 }
 
-void give_bytes(Device& device, uint64_t bytes) { device.used_bytes -= bytes; }
+void give_bytes(Device& device, uint64_t bytes) {
+    device.used_bytes -= bytes;
+}
 
 bool find_memory(uint64_t address, MemoryInfo* info) {
     return find_device_memory(address, info) || find_mapped_memory(address, info) ||
@@ -103,9 +116,9 @@ bool find_memory(uint64_t address, MemoryInfo* info) {
 }
 
 bool host_can_read(uint64_t address) {
-    bool const device = address >= kDeviceBase && address < kManagedBase;
-    bool const statics = address >= kStaticsBase && address < kStaticsBase + kRegionBytes;
-    bool const reserved = address >= kReservedBase && address < kReservedBase + kReservedBytes;
+    const bool device = address >= kDeviceBase && address < kManagedBase;
+    const bool statics = address >= kStaticsBase && address < kStaticsBase + kRegionBytes;
+    const bool reserved = address >= kReservedBase && address < kReservedBase + kReservedBytes;
     return !device && !statics && !reserved;
 }
 

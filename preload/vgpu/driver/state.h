@@ -7,26 +7,26 @@
 #include <cuda.h>
 #pragma GCC visibility pop
 
-#include <cstdint>
-
 #include "common/config.h"
 #include "common/stub.h"
 #include "driver/sorted_array.h"
 
+#include <cstdint>
+
 namespace fragtrace::vgpu {
 
-constexpr uint64_t kPageBytes = uint64_t{2} << 20;      // granularity of device memory
-constexpr uint64_t kUnitBytes = 512;                    // granularity of small allocations
+constexpr uint64_t kPageBytes = uint64_t{2} << 20;        // granularity of device memory
+constexpr uint64_t kUnitBytes = 512;                      // granularity of small allocations
 constexpr uint64_t kSmallLimitBytes = uint64_t{1} << 20;  // up to here: carved from a shared page
 
 // The address map: fixed, so that two runs of a program see the same addresses.
-constexpr uint64_t kDeviceBase = 0x200000000000;        // linear memory, kDeviceStride per device
+constexpr uint64_t kDeviceBase = 0x200000000000;  // linear memory, kDeviceStride per device
 constexpr uint64_t kDeviceStride = uint64_t{1} << 41;
-constexpr uint64_t kManagedBase = 0x300000000000;       // backed by real host memory
-constexpr uint64_t kHostBase = 0x340000000000;          // page-locked host memory, real too
-constexpr uint64_t kStaticsBase = 0x380000000000;       // variables of modules
-constexpr uint64_t kHandleBase = 0x3c0000000000;        // objects behind opaque handles
-constexpr uint64_t kReservedBase = 0x400000000000;      // cuMemAddressReserve
+constexpr uint64_t kManagedBase = 0x300000000000;   // backed by real host memory
+constexpr uint64_t kHostBase = 0x340000000000;      // page-locked host memory, real too
+constexpr uint64_t kStaticsBase = 0x380000000000;   // variables of modules
+constexpr uint64_t kHandleBase = 0x3c0000000000;    // objects behind opaque handles
+constexpr uint64_t kReservedBase = 0x400000000000;  // cuMemAddressReserve
 constexpr uint64_t kRegionBytes = uint64_t{1} << 42;
 constexpr uint64_t kReservedBytes = uint64_t{1} << 44;
 
@@ -77,9 +77,8 @@ void destroy(T* object) {
 // A handle as its object, or null if it is none of that kind.
 template <typename T, typename Handle>
 T* as(Handle handle) {
-    return is_object(reinterpret_cast<const void*>(handle), T::kKind)
-               ? reinterpret_cast<T*>(handle)
-               : nullptr;
+    return is_object(reinterpret_cast<const void*>(handle), T::kKind) ? reinterpret_cast<T*>(handle)
+                                                                      : nullptr;
 }
 
 struct Context {
@@ -104,8 +103,8 @@ struct Pool {
 // 2 MiB of small allocations, in units of 512 bytes.
 struct Slab {
     static constexpr int kUnits = int(kPageBytes / kUnitBytes);
-    uint16_t units_at[kUnits];   // allocation that starts here: its length in units, else 0
-    uint32_t bytes_at[kUnits];   // the size asked for
+    uint16_t units_at[kUnits];  // allocation that starts here: its length in units, else 0
+    uint32_t bytes_at[kUnits];  // the size asked for
     uint64_t taken[kUnits / 64];
     int units_free;
 };
@@ -151,16 +150,17 @@ void free_all_of(int device);
 
 struct MemoryInfo {
     enum Type { kDevice, kManaged, kHost, kRegistered, kMapped } type;
+
     uint64_t start;
     uint64_t size;
     int device;
     Pool* pool;
 };
 
-bool find_memory(uint64_t address, MemoryInfo* info);          // any kind
-bool find_device_memory(uint64_t address, MemoryInfo* info);   // device_memory.cpp
-bool find_host_memory(uint64_t address, MemoryInfo* info);     // host_memory.cpp
-bool find_mapped_memory(uint64_t address, MemoryInfo* info);   // virtual_memory.cpp
+bool find_memory(uint64_t address, MemoryInfo* info);         // any kind
+bool find_device_memory(uint64_t address, MemoryInfo* info);  // device_memory.cpp
+bool find_host_memory(uint64_t address, MemoryInfo* info);    // host_memory.cpp
+bool find_mapped_memory(uint64_t address, MemoryInfo* info);  // virtual_memory.cpp
 bool host_can_read(uint64_t address);  // not an address of the virtual device
 
 // host_copies.cpp: what the host wrote to the device since the last kernel
@@ -174,13 +174,13 @@ bool captured(CUstream stream, CUgraphNodeType type);
 
 }  // namespace fragtrace::vgpu
 
-#define FT_TRY(expression)                                          \
-    do {                                                            \
-        CUresult const ft_result = (expression);                    \
-        if (ft_result != CUDA_SUCCESS) return ft_result;            \
+#define FT_TRY(expression)                               \
+    do {                                                 \
+        const CUresult ft_result = (expression);         \
+        if (ft_result != CUDA_SUCCESS) return ft_result; \
     } while (false)
 
 // First lines of nearly every function.
-#define FT_ENTER()                    \
+#define FT_ENTER()                        \
     ::fragtrace::vgpu::StateLock ft_lock; \
     FT_TRY(::fragtrace::vgpu::require_initialised())

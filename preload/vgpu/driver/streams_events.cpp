@@ -148,11 +148,13 @@ CUresult cuStreamQuery(CUstream handle) {
     FT_ENTER();
     Stream* stream = nullptr;
     FT_TRY(require_stream(handle, &stream));
-    bool const capturing = stream != nullptr && stream->capture.graph != nullptr;
+    const bool capturing = stream != nullptr && stream->capture.graph != nullptr;
     return capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-CUresult cuStreamSynchronize(CUstream handle) { return cuStreamQuery(handle); }
+CUresult cuStreamSynchronize(CUstream handle) {
+    return cuStreamQuery(handle);
+}
 
 CUresult cuStreamGetPriority(CUstream handle, int* priority) {
     FT_ENTER();
@@ -270,7 +272,9 @@ CUresult cuEventQuery(CUevent handle) {
                : CUDA_SUCCESS;
 }
 
-CUresult cuEventSynchronize(CUevent handle) { return cuEventQuery(handle); }
+CUresult cuEventSynchronize(CUevent handle) {
+    return cuEventQuery(handle);
+}
 
 CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent first_handle, CUevent last_handle) {
     FT_ENTER();
@@ -312,7 +316,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
     if (stream == nullptr || stream->capture.graph == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
     if (!stream->capture.origin) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     *out = reinterpret_cast<CUgraph>(stream->capture.graph);
-    uint64_t const id = stream->capture.id;
+    const uint64_t id = stream->capture.id;
     for (Stream* at = g_streams; at != nullptr; at = at->next) {
         if (at->capture.id == id) stop_capturing(at);
     }
@@ -372,7 +376,7 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle,
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
     FT_ENTER();
     if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUstreamCaptureMode const before = t_capture_mode;
+    const CUstreamCaptureMode before = t_capture_mode;
     t_capture_mode = *mode;
     *mode = before;
     return CUDA_SUCCESS;

@@ -1,10 +1,10 @@
 // Virtual memory management: reserved addresses, physical allocations that count against the card,
 // and mappings between them. Physical bytes are held from cuMemCreate until the last handle is
 // released and the last mapping is gone, in either order.
+#include "driver/state.h"
+
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "driver/state.h"
 
 namespace fragtrace::vgpu {
 namespace {
@@ -40,7 +40,9 @@ void drop_if_unused(Physical* physical) {
     destroy(physical);
 }
 
-bool is_paged(uint64_t value) { return value % kPageBytes == 0; }
+bool is_paged(uint64_t value) {
+    return value % kPageBytes == 0;
+}
 
 // Index of the first of the mappings that cover [start, start+size) exactly, or -1.
 int mappings_of(uint64_t start, uint64_t size) {
@@ -54,8 +56,9 @@ int mappings_of(uint64_t start, uint64_t size) {
     return covered == size ? int(first - g_mappings.begin()) : -1;
 }
 
-CUresult new_physical(
-    CUmemGenericAllocationHandle* handle, uint64_t size, const CUmemAllocationProp* properties) {
+CUresult new_physical(CUmemGenericAllocationHandle* handle,
+                      uint64_t size,
+                      const CUmemAllocationProp* properties) {
     int device = -1;
     if (properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
         device = properties->location.id;
@@ -89,8 +92,9 @@ bool find_mapped_memory(uint64_t address, MemoryInfo* info) {
 
 using namespace fragtrace::vgpu;
 
-CUresult cuMemGetAllocationGranularity(
-    size_t* granularity, const CUmemAllocationProp* properties, CUmemAllocationGranularity_flags) {
+CUresult cuMemGetAllocationGranularity(size_t* granularity,
+                                       const CUmemAllocationProp* properties,
+                                       CUmemAllocationGranularity_flags) {
     FT_ENTER();
     if (granularity == nullptr || properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *granularity = kPageBytes;
@@ -100,12 +104,12 @@ CUresult cuMemGetAllocationGranularity(
 CUresult cuMemAddressReserve(
     CUdeviceptr* address, size_t size, size_t alignment, CUdeviceptr hint, unsigned long long) {
     FT_ENTER();
-    bool const power_of_two = (alignment & (alignment - 1)) == 0;
+    const bool power_of_two = (alignment & (alignment - 1)) == 0;
     if (address == nullptr || size == 0 || !is_paged(size) || !power_of_two) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    uint64_t const step = alignment > kPageBytes ? alignment : kPageBytes;
-    uint64_t const limit = kReservedBase + kReservedBytes;
+    const uint64_t step = alignment > kPageBytes ? alignment : kPageBytes;
+    const uint64_t limit = kReservedBase + kReservedBytes;
     uint64_t start = 0;
     if (hint >= kReservedBase && hint < limit && hint % step == 0 && size <= limit - hint) {
         start = g_reserved.first_fit(hint, hint + size, size, step);
@@ -121,7 +125,7 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t size) {
     FT_ENTER();
     Range* range = g_reserved.find_start(address);
     if (range == nullptr || range->size != size) return CUDA_ERROR_INVALID_VALUE;
-    int const next = g_mappings.upper_bound(address + size - 1);
+    const int next = g_mappings.upper_bound(address + size - 1);
     if (next > 0 && g_mappings[next - 1].start + g_mappings[next - 1].size > address) {
         return CUDA_ERROR_INVALID_VALUE;  // still mapped
     }
@@ -157,12 +161,12 @@ CUresult cuMemMap(CUdeviceptr address,
     FT_ENTER();
     Physical* physical = as<Physical>(handle);
     Range* range = g_reserved.find(address);
-    bool const sized = size != 0 && is_paged(size) && is_paged(address) && offset == 0;
+    const bool sized = size != 0 && is_paged(size) && is_paged(address) && offset == 0;
     if (physical == nullptr || physical->handles == 0 || range == nullptr || flags != 0 || !sized ||
         size > physical->size || address - range->start + size > range->size) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    int const next = g_mappings.upper_bound(address + size - 1);
+    const int next = g_mappings.upper_bound(address + size - 1);
     if (next > 0 && g_mappings[next - 1].start + g_mappings[next - 1].size > address) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -173,7 +177,7 @@ CUresult cuMemMap(CUdeviceptr address,
 
 CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
     FT_ENTER();
-    int const first = mappings_of(address, size);
+    const int first = mappings_of(address, size);
     if (first < 0) return CUDA_ERROR_INVALID_VALUE;
     for (uint64_t covered = 0; covered < size;) {
         Mapping* mapping = &g_mappings[first];
@@ -186,10 +190,12 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemSetAccess(
-    CUdeviceptr address, size_t size, const CUmemAccessDesc* descriptions, size_t count) {
+CUresult cuMemSetAccess(CUdeviceptr address,
+                        size_t size,
+                        const CUmemAccessDesc* descriptions,
+                        size_t count) {
     FT_ENTER();
-    int const first = mappings_of(address, size);
+    const int first = mappings_of(address, size);
     if (first < 0 || descriptions == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
     for (int i = first; i < g_mappings.count() && g_mappings[i].start < address + size; ++i) {
         g_mappings[i].access = int(descriptions[0].flags);
@@ -233,9 +239,9 @@ CUresult cuMemExportToShareableHandle(void* out,
     Physical* physical = as<Physical>(handle);
     if (out == nullptr || physical == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-    int const descriptor = memfd_create("fragtrace-virtual-gpu", MFD_CLOEXEC);
+    const int descriptor = memfd_create("fragtrace-virtual-gpu", MFD_CLOEXEC);
     if (descriptor < 0) return CUDA_ERROR_OPERATING_SYSTEM;
-    Physical const copy = *physical;
+    const Physical copy = *physical;
     if (pwrite(descriptor, &copy, sizeof copy, 0) != ssize_t(sizeof copy)) {
         close(descriptor);
         return CUDA_ERROR_OPERATING_SYSTEM;
@@ -251,7 +257,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle,
     if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     Physical copy{};
-    int const fd = int(reinterpret_cast<intptr_t>(descriptor));
+    const int fd = int(reinterpret_cast<intptr_t>(descriptor));
     if (pread(fd, &copy, sizeof copy, 0) != ssize_t(sizeof copy) ||
         copy.object.kind != Kind::kPhysical) {
         return CUDA_ERROR_INVALID_VALUE;

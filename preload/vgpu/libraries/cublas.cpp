@@ -1,12 +1,11 @@
 // cuBLAS: handles that remember what was set on them; everything else from cublas.def. Written from
 // the documented interface, so that cuBLAS's headers are not needed to build. The library's own
 // workspace is not modelled: PyTorch always sets one that it allocates itself.
-#include <stdlib.h>
-
-#include <cstdint>
-
 #include "common/stub.h"
 #include "libraries/kernel_launch.h"
+
+#include <cstdint>
+#include <stdlib.h>
 
 using fragtrace::vgpu::launch_empty_kernel;
 
@@ -54,70 +53,98 @@ FT_EXPORT int cublasCreate_v2(Handle** out) {
     *out = static_cast<Handle*>(calloc(1, sizeof(Handle)));
     return *out != nullptr ? kSuccess : kAllocFailed;
 }
+
 FT_EXPORT int cublasDestroy_v2(Handle* handle) {
     free(handle);
     return kSuccess;
 }
-FT_EXPORT int cublasXtCreate(Handle** out) { return cublasCreate_v2(out); }
-FT_EXPORT int cublasXtDestroy(Handle* handle) { return cublasDestroy_v2(handle); }
+
+FT_EXPORT int cublasXtCreate(Handle** out) {
+    return cublasCreate_v2(out);
+}
+
+FT_EXPORT int cublasXtDestroy(Handle* handle) {
+    return cublasDestroy_v2(handle);
+}
+
 FT_EXPORT int cublasGetVersion_v2(Handle*, int* version) {
     if (version == nullptr) return kInvalidValue;
     *version = kVersion;
     return kSuccess;
 }
+
 FT_EXPORT int cublasGetProperty(int type, int* value) {
     if (value == nullptr || type < 0 || type > 2) return kInvalidValue;
-    int const parts[] = {kVersion / 10000, kVersion / 100 % 100, kVersion % 100};
+    const int parts[] = {kVersion / 10000, kVersion / 100 % 100, kVersion % 100};
     *value = parts[type];
     return kSuccess;
 }
-FT_EXPORT size_t cublasGetCudartVersion(void) { return 13000; }
+
+FT_EXPORT size_t cublasGetCudartVersion(void) {
+    return 13000;
+}
+
 FT_EXPORT const char* cublasGetStatusName(int status) {
     return status == kSuccess ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_INVALID_VALUE";
 }
+
 FT_EXPORT const char* cublasGetStatusString(int status) {
     return status == kSuccess ? "success" : "an error of the virtual cuBLAS";
 }
+
 FT_EXPORT int cublasSetStream_v2(Handle* handle, void* stream) {
     if (handle == nullptr) return kNotInitialized;
     handle->stream = stream;
     return kSuccess;
 }
+
 FT_EXPORT int cublasGetStream_v2(Handle* handle, void** stream) {
     if (handle == nullptr) return kNotInitialized;
     if (stream == nullptr) return kInvalidValue;
     *stream = handle->stream;
     return kSuccess;
 }
+
 FT_EXPORT int cublasGetPointerMode_v2(Handle* handle, int* mode) {
     return get(handle, handle != nullptr ? handle->pointer_mode : 0, mode);
 }
+
 FT_EXPORT int cublasSetPointerMode_v2(Handle* handle, int mode) {
     return set(handle, &Handle::pointer_mode, mode);
 }
+
 FT_EXPORT int cublasGetMathMode(Handle* handle, int* mode) {
     return get(handle, handle != nullptr ? handle->math_mode : 0, mode);
 }
+
 FT_EXPORT int cublasSetMathMode(Handle* handle, int mode) {
     return set(handle, &Handle::math_mode, mode);
 }
+
 FT_EXPORT int cublasGetAtomicsMode(Handle* handle, int* mode) {
     return get(handle, handle != nullptr ? handle->atomics_mode : 0, mode);
 }
+
 FT_EXPORT int cublasSetAtomicsMode(Handle* handle, int mode) {
     return set(handle, &Handle::atomics_mode, mode);
 }
+
 FT_EXPORT int cublasGetSmCountTarget(Handle* handle, int* count) {
     return get(handle, handle != nullptr ? handle->multiprocessors : 0, count);
 }
+
 FT_EXPORT int cublasSetSmCountTarget(Handle* handle, int count) {
     return set(handle, &Handle::multiprocessors, count);
 }
 
-#define FT_SETUP(name) \
-    FT_EXPORT int name(void) { return kSuccess; }
-#define FT_COMPUTE(name) \
-    FT_EXPORT int name(const Handle* handle) { return compute(handle); }
+#define FT_SETUP(name)         \
+    FT_EXPORT int name(void) { \
+        return kSuccess;       \
+    }
+#define FT_COMPUTE(name)                       \
+    FT_EXPORT int name(const Handle* handle) { \
+        return compute(handle);                \
+    }
 #include "libraries/cublas.def"
 
 }  // extern "C"

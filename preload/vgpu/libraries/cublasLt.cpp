@@ -1,12 +1,11 @@
 // cuBLASLt: descriptors that hold nothing, a heuristic with one answer that needs no workspace, and
 // products that compute nothing. Written from the documented interface; no header is needed.
-#include <stdlib.h>
-#include <string.h>
-
-#include <cstdint>
-
 #include "common/stub.h"
 #include "libraries/kernel_launch.h"
+
+#include <cstdint>
+#include <stdlib.h>
+#include <string.h>
 
 using fragtrace::vgpu::launch_empty_kernel;
 
@@ -60,36 +59,80 @@ int zero_attribute(void* buffer, size_t size, size_t* written) {
 
 extern "C" {
 
-FT_EXPORT int cublasLtCreate(void** out) { return create(out); }
-FT_EXPORT int cublasLtDestroy(void* handle) { return release(handle); }
-FT_EXPORT size_t cublasLtGetVersion(void) { return kVersion; }
-FT_EXPORT size_t cublasLtGetCudartVersion(void) { return 13000; }
+FT_EXPORT int cublasLtCreate(void** out) {
+    return create(out);
+}
+
+FT_EXPORT int cublasLtDestroy(void* handle) {
+    return release(handle);
+}
+
+FT_EXPORT size_t cublasLtGetVersion(void) {
+    return kVersion;
+}
+
+FT_EXPORT size_t cublasLtGetCudartVersion(void) {
+    return 13000;
+}
+
 FT_EXPORT int cublasLtGetProperty(int type, int* value) {
     if (value == nullptr || type < 0 || type > 2) return kInvalidValue;
-    int const parts[] = {13, 4, 0};
+    const int parts[] = {13, 4, 0};
     *value = parts[type];
     return kSuccess;
 }
+
 FT_EXPORT const char* cublasLtGetStatusName(int status) {
     return status == kSuccess ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_INVALID_VALUE";
 }
+
 FT_EXPORT const char* cublasLtGetStatusString(int status) {
     return status == kSuccess ? "success" : "an error of the virtual cuBLASLt";
 }
 
-FT_EXPORT int cublasLtMatmulDescCreate(void** out, int, int) { return create(out); }
-FT_EXPORT int cublasLtMatmulDescDestroy(void* object) { return release(object); }
-FT_EXPORT int cublasLtMatmulPreferenceCreate(void** out) { return create(out); }
-FT_EXPORT int cublasLtMatmulPreferenceDestroy(void* object) { return release(object); }
+FT_EXPORT int cublasLtMatmulDescCreate(void** out, int, int) {
+    return create(out);
+}
+
+FT_EXPORT int cublasLtMatmulDescDestroy(void* object) {
+    return release(object);
+}
+
+FT_EXPORT int cublasLtMatmulPreferenceCreate(void** out) {
+    return create(out);
+}
+
+FT_EXPORT int cublasLtMatmulPreferenceDestroy(void* object) {
+    return release(object);
+}
+
 FT_EXPORT int cublasLtMatrixLayoutCreate(void** out, int, uint64_t, uint64_t, int64_t) {
     return create(out);
 }
-FT_EXPORT int cublasLtGroupedMatrixLayoutCreate(void** out) { return create(out); }
-FT_EXPORT int cublasLtMatrixLayoutDestroy(void* object) { return release(object); }
-FT_EXPORT int cublasLtMatrixTransformDescCreate(void** out, int) { return create(out); }
-FT_EXPORT int cublasLtMatrixTransformDescDestroy(void* object) { return release(object); }
-FT_EXPORT int cublasLtEmulationDescCreate(void** out) { return create(out); }
-FT_EXPORT int cublasLtEmulationDescDestroy(void* object) { return release(object); }
+
+FT_EXPORT int cublasLtGroupedMatrixLayoutCreate(void** out) {
+    return create(out);
+}
+
+FT_EXPORT int cublasLtMatrixLayoutDestroy(void* object) {
+    return release(object);
+}
+
+FT_EXPORT int cublasLtMatrixTransformDescCreate(void** out, int) {
+    return create(out);
+}
+
+FT_EXPORT int cublasLtMatrixTransformDescDestroy(void* object) {
+    return release(object);
+}
+
+FT_EXPORT int cublasLtEmulationDescCreate(void** out) {
+    return create(out);
+}
+
+FT_EXPORT int cublasLtEmulationDescDestroy(void* object) {
+    return release(object);
+}
 
 FT_EXPORT int cublasLtMatmulAlgoGetHeuristic(const void*,
                                              const void*,
@@ -105,6 +148,7 @@ FT_EXPORT int cublasLtMatmulAlgoGetHeuristic(const void*,
     *returned = 1;
     return clear_result(results);
 }
+
 FT_EXPORT int cublasLtMatmulAlgoCheck(const void*,
                                       const void*,
                                       const void*,
@@ -115,12 +159,14 @@ FT_EXPORT int cublasLtMatmulAlgoCheck(const void*,
                                       HeuristicResult* result) {
     return clear_result(result);
 }
+
 FT_EXPORT int cublasLtMatmulAlgoInit(
     const void*, int, int, int, int, int, int, int, Algorithm* algorithm) {
     if (algorithm == nullptr) return kInvalidValue;
     *algorithm = Algorithm{};
     return kSuccess;
 }
+
 FT_EXPORT int cublasLtMatmulAlgoGetIds(
     const void*, int, int, int, int, int, int, int requested, int* ids, int* returned) {
     if (requested < 1 || ids == nullptr || returned == nullptr) return kInvalidValue;
@@ -128,10 +174,12 @@ FT_EXPORT int cublasLtMatmulAlgoGetIds(
     *returned = 1;
     return kSuccess;
 }
+
 FT_EXPORT int cublasLtMatmulAlgoConfigGetAttribute(
     const Algorithm*, int, void* buffer, size_t size, size_t* written) {
     return zero_attribute(buffer, size, written);
 }
+
 FT_EXPORT int cublasLtMatmulAlgoCapGetAttribute(
     const Algorithm*, int, void* buffer, size_t size, size_t* written) {
     return zero_attribute(buffer, size, written);
@@ -156,6 +204,7 @@ FT_EXPORT int cublasLtMatmul(const void*,
     launch_empty_kernel(stream);
     return kSuccess;
 }
+
 FT_EXPORT int cublasLtMatrixTransform(const void*,
                                       const void*,
                                       const void*,
@@ -171,8 +220,10 @@ FT_EXPORT int cublasLtMatrixTransform(const void*,
     return kSuccess;
 }
 
-#define FT_SETUP(name) \
-    FT_EXPORT int name(void) { return kSuccess; }
+#define FT_SETUP(name)         \
+    FT_EXPORT int name(void) { \
+        return kSuccess;       \
+    }
 #include "libraries/cublasLt.def"
 
 }  // extern "C"

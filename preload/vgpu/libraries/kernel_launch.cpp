@@ -1,11 +1,11 @@
 // Finds the driver on the first launch; if it is not there, a launch does nothing.
 #include "libraries/kernel_launch.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
-
 #include <cuda.h>
 #include <cudaTypedefs.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
 
 namespace fragtrace::vgpu {
 namespace {

@@ -1,13 +1,12 @@
 // NVML, as far as frameworks ask: how many devices, which, how full, and that no NVLink is there to
 // describe. Memory of this process is not known here; `used` counts the context alone.
+#include "common/config.h"
+#include "common/stub.h"
+
+#include <cstdint>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cstdint>
-
-#include "common/config.h"
-#include "common/stub.h"
 
 using fragtrace::vgpu::Config;
 using fragtrace::vgpu::config;
@@ -25,8 +24,7 @@ constexpr int kInsufficientSize = 7;
 int physical_count() {
     static int count = -1;
     if (count < 0) {
-        Config const all =
-            fragtrace::vgpu::parse_config(getenv("FRAGTRACE_VIRTUAL_GPU"), nullptr);
+        const Config all = fragtrace::vgpu::parse_config(getenv("FRAGTRACE_VIRTUAL_GPU"), nullptr);
         count = all.status == Config::kValid ? all.device_count : 0;
     }
     return count;
@@ -34,7 +32,7 @@ int physical_count() {
 
 // A handle is its index plus one.
 int index_of(void* device) {
-    intptr_t const index = reinterpret_cast<intptr_t>(device) - 1;
+    const intptr_t index = reinterpret_cast<intptr_t>(device) - 1;
     return index >= 0 && index < physical_count() ? static_cast<int>(index) : -1;
 }
 
@@ -74,10 +72,21 @@ struct MemoryV2 {
 
 extern "C" {
 
-FT_EXPORT int nvmlInit_v2(void) { return physical_count() > 0 ? kSuccess : kUninitialized; }
-FT_EXPORT int nvmlInit(void) { return nvmlInit_v2(); }
-FT_EXPORT int nvmlInitWithFlags(unsigned) { return nvmlInit_v2(); }
-FT_EXPORT int nvmlShutdown(void) { return kSuccess; }
+FT_EXPORT int nvmlInit_v2(void) {
+    return physical_count() > 0 ? kSuccess : kUninitialized;
+}
+
+FT_EXPORT int nvmlInit(void) {
+    return nvmlInit_v2();
+}
+
+FT_EXPORT int nvmlInitWithFlags(unsigned) {
+    return nvmlInit_v2();
+}
+
+FT_EXPORT int nvmlShutdown(void) {
+    return kSuccess;
+}
 
 FT_EXPORT const char* nvmlErrorString(int result) {
     return result == kSuccess ? "Success" : result == kNotSupported ? "Not Supported" : "Error";
@@ -86,14 +95,17 @@ FT_EXPORT const char* nvmlErrorString(int result) {
 FT_EXPORT int nvmlSystemGetDriverVersion(char* out, unsigned size) {
     return copy_text("fragtrace-virtual", out, size);
 }
+
 FT_EXPORT int nvmlSystemGetNVMLVersion(char* out, unsigned size) {
     return copy_text("fragtrace-virtual", out, size);
 }
+
 FT_EXPORT int nvmlSystemGetCudaDriverVersion_v2(int* version) {
     if (version == nullptr) return kInvalidArgument;
     *version = 13000;
     return kSuccess;
 }
+
 FT_EXPORT int nvmlSystemGetCudaDriverVersion(int* version) {
     return nvmlSystemGetCudaDriverVersion_v2(version);
 }
@@ -103,11 +115,15 @@ FT_EXPORT int nvmlDeviceGetCount_v2(unsigned* count) {
     *count = static_cast<unsigned>(physical_count());
     return kSuccess;
 }
-FT_EXPORT int nvmlDeviceGetCount(unsigned* count) { return nvmlDeviceGetCount_v2(count); }
+
+FT_EXPORT int nvmlDeviceGetCount(unsigned* count) {
+    return nvmlDeviceGetCount_v2(count);
+}
 
 FT_EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
     return handle_of(static_cast<int>(index), device);
 }
+
 FT_EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char* text, void** device) {
     unsigned domain = 0;
     unsigned bus = 0;
@@ -117,6 +133,7 @@ FT_EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char* text, void** device) 
     }
     return kNotFound;
 }
+
 FT_EXPORT int nvmlDeviceGetHandleByUUID(const char* text, void** device) {
     for (int i = 0; text != nullptr && i < physical_count(); ++i) {
         char uuid[48];
@@ -131,18 +148,21 @@ FT_EXPORT int nvmlDeviceGetIndex(void* device, unsigned* index) {
     *index = static_cast<unsigned>(index_of(device));
     return kSuccess;
 }
+
 FT_EXPORT int nvmlDeviceGetUUID(void* device, char* out, unsigned size) {
     if (index_of(device) < 0) return kInvalidArgument;
     char uuid[48];
     uuid_text(index_of(device), uuid);
     return copy_text(uuid, out, size);
 }
+
 FT_EXPORT int nvmlDeviceGetName(void* device, char* out, unsigned size) {
     if (index_of(device) < 0) return kInvalidArgument;
     char name[96];
     fragtrace::vgpu::device_name(config(), name, int(sizeof name));
     return copy_text(name, out, size);
 }
+
 FT_EXPORT int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
     if (index_of(device) < 0 || memory == nullptr) return kInvalidArgument;
     *memory = {config().card.total_bytes,
@@ -150,16 +170,18 @@ FT_EXPORT int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
                config().card.context_bytes};
     return kSuccess;
 }
+
 FT_EXPORT int nvmlDeviceGetMemoryInfo_v2(void* device, MemoryV2* memory) {
     Memory plain{};
     if (memory == nullptr) return kInvalidArgument;
-    if (int const error = nvmlDeviceGetMemoryInfo(device, &plain)) return error;
+    if (const int error = nvmlDeviceGetMemoryInfo(device, &plain)) return error;
     memory->total = plain.total;
     memory->reserved = 0;
     memory->free = plain.free;
     memory->used = plain.used;
     return kSuccess;
 }
+
 FT_EXPORT int nvmlDeviceGetCudaComputeCapability(void* device, int* major, int* minor) {
     if (index_of(device) < 0 || major == nullptr || minor == nullptr) return kInvalidArgument;
     *major = config().card.compute_major;
@@ -173,11 +195,18 @@ FT_EXPORT int nvmlDeviceGetComputeRunningProcesses(void*, unsigned* count, void*
     *count = 0;
     return kSuccess;
 }
+
 FT_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, void* list) {
     return nvmlDeviceGetComputeRunningProcesses(device, count, list);
 }
-FT_EXPORT int nvmlDeviceGetNvLinkRemoteDeviceType(void*, unsigned, void*) { return kNotSupported; }
-FT_EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void*, unsigned, void*) { return kNotSupported; }
+
+FT_EXPORT int nvmlDeviceGetNvLinkRemoteDeviceType(void*, unsigned, void*) {
+    return kNotSupported;
+}
+
+FT_EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(void*, unsigned, void*) {
+    return kNotSupported;
+}
 
 // The structure's version comes first; all fields after it are zero, which means "no fabric".
 FT_EXPORT int nvmlDeviceGetGpuFabricInfoV(void* device, unsigned* info) {
@@ -186,6 +215,9 @@ FT_EXPORT int nvmlDeviceGetGpuFabricInfoV(void* device, unsigned* info) {
     memset(info + 1, 0, sizeof(unsigned) * kFieldsOfVersion2);
     return kSuccess;
 }
-FT_EXPORT int nvmlDeviceGetP2PStatus(void*, void*, int, int*) { return kNotSupported; }
+
+FT_EXPORT int nvmlDeviceGetP2PStatus(void*, void*, int, int*) {
+    return kNotSupported;
+}
 
 }  // extern "C"

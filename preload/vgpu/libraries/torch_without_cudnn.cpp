@@ -12,7 +12,12 @@ FT_EXPORT bool torch_cudnn(const void*) __asm__("_ZNK2at7Context16userEnabledCuD
 // bool at::Context::userEnabledCuDNNSDP() const
 FT_EXPORT bool torch_cudnn_attention(const void*) __asm__("_ZNK2at7Context19userEnabledCuDNNSDPEv");
 
-bool torch_cudnn(const void*) { return false; }
-bool torch_cudnn_attention(const void*) { return false; }
+bool torch_cudnn(const void*) {
+    return false;
+}
+
+bool torch_cudnn_attention(const void*) {
+    return false;
+}
 
 }  // extern "C"

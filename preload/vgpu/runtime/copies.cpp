@@ -6,7 +6,9 @@ using namespace fragtrace::vgpu;
 
 namespace {
 
-CUdeviceptr as_device(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+CUdeviceptr as_device(const void* pointer) {
+    return reinterpret_cast<CUdeviceptr>(pointer);
+}
 
 CUDA_MEMCPY2D rows(
     void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height) {
@@ -28,11 +30,14 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind k
     FT_CONTEXT();
     if (size == 0) return cudaSuccess;
     switch (kind) {
-        case cudaMemcpyHostToDevice: return finish(driver->cuMemcpyHtoD_(as_device(to), from, size));
-        case cudaMemcpyDeviceToHost: return finish(driver->cuMemcpyDtoH_(to, as_device(from), size));
+        case cudaMemcpyHostToDevice:
+            return finish(driver->cuMemcpyHtoD_(as_device(to), from, size));
+        case cudaMemcpyDeviceToHost:
+            return finish(driver->cuMemcpyDtoH_(to, as_device(from), size));
         case cudaMemcpyDeviceToDevice:
             return finish(driver->cuMemcpyDtoD_(as_device(to), as_device(from), size));
-        default: return finish(driver->cuMemcpy_(as_device(to), as_device(from), size));
+        default:
+            return finish(driver->cuMemcpy_(as_device(to), as_device(from), size));
     }
 }
 

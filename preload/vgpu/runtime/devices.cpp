@@ -1,7 +1,7 @@
 // Devices: choosing one and asking about it.
-#include <string.h>
-
 #include "runtime/runtime.h"
+
+#include <string.h>
 
 using namespace fragtrace::vgpu;
 
@@ -17,7 +17,9 @@ cudaError_t cudaSetDevice(int device) {
     return finish(set_device(device));
 }
 
-cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return cudaSetDevice(device); }
+cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
+    return cudaSetDevice(device);
+}
 
 cudaError_t cudaGetDevice(int* device) {
     if (device == nullptr) return finish(cudaErrorInvalidValue);
@@ -27,7 +29,7 @@ cudaError_t cudaGetDevice(int* device) {
 
 cudaError_t cudaSetDeviceFlags(unsigned flags) {
     int device = 0;
-    if (cudaError_t const error = cudaGetDevice(&device)) return error;
+    if (const cudaError_t error = cudaGetDevice(&device)) return error;
     FT_DRIVER_ONLY();
     return finish(driver->cuDevicePrimaryCtxSetFlags_(device, flags));
 }
@@ -40,12 +42,14 @@ cudaError_t cudaGetDeviceFlags(unsigned* flags) {
 
 cudaError_t cudaDeviceReset(void) {
     int device = 0;
-    if (cudaError_t const error = cudaGetDevice(&device)) return error;
+    if (const cudaError_t error = cudaGetDevice(&device)) return error;
     FT_DRIVER_ONLY();
     return finish(driver->cuDevicePrimaryCtxReset_(device));
 }
 
-cudaError_t cudaDeviceSynchronize(void) { FT_FORWARD(cuCtxSynchronize); }
+cudaError_t cudaDeviceSynchronize(void) {
+    FT_FORWARD(cuCtxSynchronize);
+}
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
     FT_DRIVER_ONLY();
@@ -81,7 +85,9 @@ cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* out) {
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) {
+    return cudaSuccess;
+}
 
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
     FT_DRIVER_ONLY();
@@ -97,7 +103,7 @@ cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, i
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
     FT_CONTEXT();
     CUcontext context = nullptr;
-    if (CUresult const result = driver->cuDevicePrimaryCtxRetain_(&context, peer)) {
+    if (const CUresult result = driver->cuDevicePrimaryCtxRetain_(&context, peer)) {
         return finish(result);
     }
     return finish(driver->cuCtxEnablePeerAccess_(context, flags));
@@ -117,9 +123,9 @@ struct PropertyField {
 };
 
 #define FT_INT(field, attribute) \
-    {offsetof(cudaDeviceProp, field), CU_DEVICE_ATTRIBUTE_##attribute, false}
+    { offsetof(cudaDeviceProp, field), CU_DEVICE_ATTRIBUTE_##attribute, false }
 #define FT_WIDE(field, attribute) \
-    {offsetof(cudaDeviceProp, field), CU_DEVICE_ATTRIBUTE_##attribute, true}
+    { offsetof(cudaDeviceProp, field), CU_DEVICE_ATTRIBUTE_##attribute, true }
 
 constexpr PropertyField kFields[] = {
     FT_WIDE(sharedMemPerBlock, MAX_SHARED_MEMORY_PER_BLOCK),
@@ -182,7 +188,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     if (properties == nullptr) return finish(cudaErrorInvalidValue);
     FT_DRIVER_ONLY();
     memset(static_cast<void*>(properties), 0, sizeof *properties);
-    if (CUresult const result =
+    if (const CUresult result =
             driver->cuDeviceGetName_(properties->name, int(sizeof properties->name), device)) {
         return finish(result);
     }
@@ -193,7 +199,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     for (const PropertyField& field : kFields) {
         int value = 0;
         driver->cuDeviceGetAttribute_(&value, field.attribute, device);
-        size_t const wide = static_cast<size_t>(value);
+        const size_t wide = static_cast<size_t>(value);
         char* at = reinterpret_cast<char*>(properties) + field.offset;
         if (field.wide) {
             memcpy(at, &wide, sizeof wide);

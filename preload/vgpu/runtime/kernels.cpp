@@ -1,10 +1,10 @@
 // Registration of device code and launches. Registered kernels need no record: any host function
 // can be launched, and every launch is one launch of the driver's.
+#include "runtime/runtime.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "runtime/runtime.h"
 
 using namespace fragtrace::vgpu;
 
@@ -20,6 +20,7 @@ struct Variable {
     const char* name;
     size_t size;
 };
+
 Variable* g_variables;
 int g_variable_count;
 int g_variable_room;
@@ -47,7 +48,7 @@ cudaError_t launch(
     dim3 grid, dim3 block, void** arguments, size_t shared_bytes, cudaStream_t stream) {
     FT_CONTEXT();
     CUfunction kernel = nullptr;
-    if (cudaError_t const error = load_kernel(driver, &kernel)) return finish(error);
+    if (const cudaError_t error = load_kernel(driver, &kernel)) return finish(error);
     return finish(driver->cuLaunchKernel_(kernel,
                                           grid.x,
                                           grid.y,
@@ -67,6 +68,7 @@ struct CallConfiguration {
     size_t shared_bytes;
     cudaStream_t stream;
 };
+
 constexpr int kCallDepth = 16;
 __thread char t_calls[kCallDepth][sizeof(CallConfiguration)];
 __thread int t_call_depth;
@@ -81,13 +83,14 @@ Variable* find_variable(const void* shadow) {
 cudaError_t variable_address(const void* shadow, CUdeviceptr* address, size_t* size) {
     FT_CONTEXT();
     CUfunction kernel = nullptr;
-    if (cudaError_t const error = load_kernel(driver, &kernel)) return finish(error);
+    if (const cudaError_t error = load_kernel(driver, &kernel)) return finish(error);
     pthread_mutex_lock(&g_mutex);
     Variable* variable = find_variable(shadow);
     char unique_name[32] = "variable ";
     if (variable != nullptr) {
         unsigned long number = static_cast<unsigned long>(variable - g_variables);
-        for (int i = 9; i < 29; ++i, number /= 10) unique_name[i] = char('0' + number % 10);
+        for (int i = 9; i < 29; ++i, number /= 10)
+            unique_name[i] = char('0' + number % 10);
         *size = variable->size;
     }
     pthread_mutex_unlock(&g_mutex);
@@ -107,7 +110,9 @@ FT_EXPORT void** __cudaRegisterFatBinary(void* binary) {
 
 FT_EXPORT void __cudaRegisterFatBinaryEnd(void**) {}
 
-FT_EXPORT void __cudaUnregisterFatBinary(void** handle) { free(handle); }
+FT_EXPORT void __cudaUnregisterFatBinary(void** handle) {
+    free(handle);
+}
 
 FT_EXPORT void __cudaRegisterFunction(
     void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*) {}
@@ -116,7 +121,7 @@ FT_EXPORT void __cudaRegisterVar(
     void**, char* shadow, char*, const char* name, int, size_t size, int, int) {
     pthread_mutex_lock(&g_mutex);
     if (g_variable_count == g_variable_room) {
-        int const room = g_variable_room == 0 ? 256 : g_variable_room * 2;
+        const int room = g_variable_room == 0 ? 256 : g_variable_room * 2;
         void* grown = realloc(static_cast<void*>(g_variables), sizeof(Variable) * size_t(room));
         if (grown != nullptr) {
             g_variables = static_cast<Variable*>(grown);
@@ -132,21 +137,29 @@ FT_EXPORT void __cudaRegisterManagedVar(
     if (shadow != nullptr && *shadow == nullptr) *shadow = calloc(1, size);
 }
 
-FT_EXPORT char __cudaInitModule(void**) { return 1; }
+FT_EXPORT char __cudaInitModule(void**) {
+    return 1;
+}
+
 FT_EXPORT void __cudaRegisterTexture(
     void**, const void*, const void**, const char*, int, int, int) {}
+
 FT_EXPORT void __cudaRegisterSurface(void**, const void*, const void**, const char*, int, int) {}
 
-FT_EXPORT unsigned __cudaPushCallConfiguration(
-    dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream) {
+FT_EXPORT unsigned __cudaPushCallConfiguration(dim3 grid,
+                                               dim3 block,
+                                               size_t shared_bytes,
+                                               cudaStream_t stream) {
     if (t_call_depth == kCallDepth) return 1;
-    CallConfiguration const call{grid, block, shared_bytes, stream};
+    const CallConfiguration call{grid, block, shared_bytes, stream};
     memcpy(t_calls[t_call_depth++], &call, sizeof call);
     return 0;
 }
 
-FT_EXPORT cudaError_t __cudaPopCallConfiguration(
-    dim3* grid, dim3* block, size_t* shared_bytes, void* stream) {
+FT_EXPORT cudaError_t __cudaPopCallConfiguration(dim3* grid,
+                                                 dim3* block,
+                                                 size_t* shared_bytes,
+                                                 void* stream) {
     if (t_call_depth == 0) return finish(cudaErrorMissingConfiguration);
     CallConfiguration call;
     memcpy(&call, t_calls[--t_call_depth], sizeof call);
@@ -202,7 +215,8 @@ cudaError_t cudaLaunchCooperativeKernel(const void*,
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void*, void** arguments) {
     if (config == nullptr) return finish(cudaErrorInvalidValue);
-    return launch(config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream);
+    return launch(
+        config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, config->stream);
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
@@ -244,13 +258,15 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     int* blocks, const void*, int block_size, size_t shared_bytes, unsigned flags) {
     FT_CONTEXT();
     CUfunction kernel = nullptr;
-    if (cudaError_t const error = load_kernel(driver, &kernel)) return finish(error);
+    if (const cudaError_t error = load_kernel(driver, &kernel)) return finish(error);
     return finish(driver->cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_(
         blocks, kernel, block_size, shared_bytes, flags));
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-    int* blocks, const void* function, int block_size, size_t shared_bytes) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks,
+                                                          const void* function,
+                                                          int block_size,
+                                                          size_t shared_bytes) {
     return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         blocks, function, block_size, shared_bytes, 0);
 }
@@ -259,7 +275,7 @@ cudaError_t cudaGetSymbolAddress(void** out, const void* symbol) {
     if (out == nullptr) return finish(cudaErrorInvalidValue);
     CUdeviceptr address = 0;
     size_t size = 0;
-    cudaError_t const error = variable_address(symbol, &address, &size);
+    const cudaError_t error = variable_address(symbol, &address, &size);
     if (error == cudaSuccess) *out = reinterpret_cast<void*>(address);
     return error;
 }
@@ -273,14 +289,14 @@ cudaError_t cudaGetSymbolSize(size_t* out, const void* symbol) {
 cudaError_t cudaMemcpyToSymbol(
     const void* symbol, const void* from, size_t size, size_t offset, cudaMemcpyKind kind) {
     void* address = nullptr;
-    if (cudaError_t const error = cudaGetSymbolAddress(&address, symbol)) return error;
+    if (const cudaError_t error = cudaGetSymbolAddress(&address, symbol)) return error;
     return cudaMemcpy(static_cast<char*>(address) + offset, from, size, kind);
 }
 
 cudaError_t cudaMemcpyFromSymbol(
     void* to, const void* symbol, size_t size, size_t offset, cudaMemcpyKind kind) {
     void* address = nullptr;
-    if (cudaError_t const error = cudaGetSymbolAddress(&address, symbol)) return error;
+    if (const cudaError_t error = cudaGetSymbolAddress(&address, symbol)) return error;
     return cudaMemcpy(to, static_cast<char*>(address) + offset, size, kind);
 }
 
@@ -306,7 +322,9 @@ cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t* library,
     FT_FORWARD(cuLibraryLoadFromFile, library, path, nullptr, nullptr, 0, nullptr, nullptr, 0);
 }
 
-cudaError_t cudaLibraryUnload(cudaLibrary_t library) { FT_FORWARD(cuLibraryUnload, library); }
+cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
+    FT_FORWARD(cuLibraryUnload, library);
+}
 
 cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, const char* name) {
     FT_FORWARD(cuLibraryGetKernel, kernel, library, name);
@@ -316,11 +334,17 @@ cudaError_t cudaLibraryGetKernelCount(unsigned* count, cudaLibrary_t library) {
     FT_FORWARD(cuLibraryGetKernelCount, count, library);
 }
 
-cudaError_t cudaLibraryGetGlobal(
-    void** address, size_t* size, cudaLibrary_t library, const char* name) {
-    FT_FORWARD(
-        cuLibraryGetGlobal, reinterpret_cast<CUdeviceptr*>(address), size, library, name);
+cudaError_t cudaLibraryGetGlobal(void** address,
+                                 size_t* size,
+                                 cudaLibrary_t library,
+                                 const char* name) {
+    FT_FORWARD(cuLibraryGetGlobal, reinterpret_cast<CUdeviceptr*>(address), size, library, name);
 }
 
-extern "C" FT_EXPORT cudaError_t cudaProfilerStart(void) { return cudaSuccess; }
-extern "C" FT_EXPORT cudaError_t cudaProfilerStop(void) { return cudaSuccess; }
+extern "C" FT_EXPORT cudaError_t cudaProfilerStart(void) {
+    return cudaSuccess;
+}
+
+extern "C" FT_EXPORT cudaError_t cudaProfilerStop(void) {
+    return cudaSuccess;
+}

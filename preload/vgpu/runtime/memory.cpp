@@ -5,14 +5,16 @@ using namespace fragtrace::vgpu;
 
 namespace {
 
-CUdeviceptr as_device(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+CUdeviceptr as_device(const void* pointer) {
+    return reinterpret_cast<CUdeviceptr>(pointer);
+}
 
 // Runs an allocation that yields a device address; a failure leaves *out alone.
 template <typename Call>
 cudaError_t allocate(void** out, Call call) {
     if (out == nullptr) return finish(cudaErrorInvalidValue);
     CUdeviceptr address = 0;
-    if (CUresult const result = call(&address)) return finish(result);
+    if (const CUresult result = call(&address)) return finish(result);
     *out = reinterpret_cast<void*>(address);
     return cudaSuccess;
 }
@@ -31,11 +33,14 @@ cudaError_t cudaMalloc(void** out, size_t size) {
     return allocate(out, [=](CUdeviceptr* p) { return driver->cuMemAlloc_(p, size); });
 }
 
-cudaError_t cudaFree(void* pointer) { FT_FORWARD(cuMemFree, as_device(pointer)); }
+cudaError_t cudaFree(void* pointer) {
+    FT_FORWARD(cuMemFree, as_device(pointer));
+}
 
 cudaError_t cudaMallocManaged(void** out, size_t size, unsigned flags) {
     FT_CONTEXT();
-    return allocate(out, [=](CUdeviceptr* p) { return driver->cuMemAllocManaged_(p, size, flags); });
+    return allocate(out,
+                    [=](CUdeviceptr* p) { return driver->cuMemAllocManaged_(p, size, flags); });
 }
 
 cudaError_t cudaMallocPitch(void** out, size_t* pitch, size_t width, size_t height) {
@@ -58,21 +63,26 @@ cudaError_t cudaHostAlloc(void** out, size_t size, unsigned flags) {
     return finish(driver->cuMemHostAlloc_(out, size, flags));
 }
 
-cudaError_t cudaMallocHost(void** out, size_t size) { return cudaHostAlloc(out, size, 0); }
+cudaError_t cudaMallocHost(void** out, size_t size) {
+    return cudaHostAlloc(out, size, 0);
+}
 
-cudaError_t cudaFreeHost(void* pointer) { FT_FORWARD(cuMemFreeHost, pointer); }
+cudaError_t cudaFreeHost(void* pointer) {
+    FT_FORWARD(cuMemFreeHost, pointer);
+}
 
 cudaError_t cudaHostRegister(void* pointer, size_t size, unsigned flags) {
     FT_FORWARD(cuMemHostRegister, pointer, size, flags);
 }
 
-cudaError_t cudaHostUnregister(void* pointer) { FT_FORWARD(cuMemHostUnregister, pointer); }
+cudaError_t cudaHostUnregister(void* pointer) {
+    FT_FORWARD(cuMemHostUnregister, pointer);
+}
 
 cudaError_t cudaHostGetDevicePointer(void** out, void* pointer, unsigned flags) {
     FT_CONTEXT();
-    return allocate(out, [=](CUdeviceptr* p) {
-        return driver->cuMemHostGetDevicePointer_(p, pointer, flags);
-    });
+    return allocate(
+        out, [=](CUdeviceptr* p) { return driver->cuMemHostGetDevicePointer_(p, pointer, flags); });
 }
 
 cudaError_t cudaHostGetFlags(unsigned* flags, void* pointer) {
@@ -89,8 +99,10 @@ cudaError_t cudaMallocAsync(void** out, size_t size, cudaStream_t stream) {
     return allocate(out, [=](CUdeviceptr* p) { return driver->cuMemAllocAsync_(p, size, stream); });
 }
 
-cudaError_t cudaMallocFromPoolAsync(
-    void** out, size_t size, cudaMemPool_t pool, cudaStream_t stream) {
+cudaError_t cudaMallocFromPoolAsync(void** out,
+                                    size_t size,
+                                    cudaMemPool_t pool,
+                                    cudaStream_t stream) {
     FT_CONTEXT();
     if (size == 0) return null_for_nothing(out);
     return allocate(out, [=](CUdeviceptr* p) {
@@ -120,7 +132,9 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
     FT_FORWARD(cuMemPoolCreate, pool, reinterpret_cast<const CUmemPoolProps*>(properties));
 }
 
-cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) { FT_FORWARD(cuMemPoolDestroy, pool); }
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+    FT_FORWARD(cuMemPoolDestroy, pool);
+}
 
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep_bytes) {
     FT_FORWARD(cuMemPoolTrimTo, pool, keep_bytes);
@@ -134,26 +148,31 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
     FT_FORWARD(cuMemPoolSetAttribute, pool, static_cast<CUmemPool_attribute>(attribute), value);
 }
 
-cudaError_t cudaMemPoolSetAccess(
-    cudaMemPool_t pool, const cudaMemAccessDesc* descriptions, size_t count) {
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool,
+                                 const cudaMemAccessDesc* descriptions,
+                                 size_t count) {
     static_assert(sizeof(cudaMemAccessDesc) == sizeof(CUmemAccessDesc));
     FT_FORWARD(
         cuMemPoolSetAccess, pool, reinterpret_cast<const CUmemAccessDesc*>(descriptions), count);
 }
 
-cudaError_t cudaDeviceGetGraphMemAttribute(
-    int device, cudaGraphMemAttributeType attribute, void* value) {
+cudaError_t cudaDeviceGetGraphMemAttribute(int device,
+                                           cudaGraphMemAttributeType attribute,
+                                           void* value) {
     FT_FORWARD(
         cuDeviceGetGraphMemAttribute, device, static_cast<CUgraphMem_attribute>(attribute), value);
 }
 
-cudaError_t cudaDeviceSetGraphMemAttribute(
-    int device, cudaGraphMemAttributeType attribute, void* value) {
+cudaError_t cudaDeviceSetGraphMemAttribute(int device,
+                                           cudaGraphMemAttributeType attribute,
+                                           void* value) {
     FT_FORWARD(
         cuDeviceSetGraphMemAttribute, device, static_cast<CUgraphMem_attribute>(attribute), value);
 }
 
-cudaError_t cudaDeviceGraphMemTrim(int device) { FT_FORWARD(cuDeviceGraphMemTrim, device); }
+cudaError_t cudaDeviceGraphMemTrim(int device) {
+    FT_FORWARD(cuDeviceGraphMemTrim, device);
+}
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
     FT_CONTEXT();
@@ -171,12 +190,12 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
     unsigned char managed = 0;
     int ordinal = 0;
     void* out[] = {&context, &type, &device_pointer, &host_pointer, &managed, &ordinal};
-    if (CUresult const result =
+    if (const CUresult result =
             driver->cuPointerGetAttributes_(6, wanted, out, as_device(pointer))) {
         return finish(result);
     }
     *attributes = {};
-    attributes->type = managed != 0                  ? cudaMemoryTypeManaged
+    attributes->type = managed != 0                   ? cudaMemoryTypeManaged
                        : type == CU_MEMORYTYPE_DEVICE ? cudaMemoryTypeDevice
                        : type == CU_MEMORYTYPE_HOST   ? cudaMemoryTypeHost
                                                       : cudaMemoryTypeUnregistered;
@@ -192,10 +211,10 @@ cudaError_t cudaMemPrefetchAsync(
     FT_FORWARD(cuMemPrefetchAsync, as_device(pointer), size, CUmemLocation{}, flags, stream);
 }
 
-cudaError_t cudaMemAdvise(const void* pointer, size_t size, cudaMemoryAdvise advice, cudaMemLocation) {
-    FT_FORWARD(cuMemAdvise,
-               as_device(pointer),
-               size,
-               static_cast<CUmem_advise>(advice),
-               CUmemLocation{});
+cudaError_t cudaMemAdvise(const void* pointer,
+                          size_t size,
+                          cudaMemoryAdvise advice,
+                          cudaMemLocation) {
+    FT_FORWARD(
+        cuMemAdvise, as_device(pointer), size, static_cast<CUmem_advise>(advice), CUmemLocation{});
 }

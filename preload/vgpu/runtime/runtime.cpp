@@ -1,12 +1,12 @@
 // Start-up of the virtual CUDA runtime, contexts of threads, and errors.
 #include "runtime/runtime.h"
 
+#include "common/config.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "common/config.h"
 
 namespace fragtrace::vgpu {
 namespace {
@@ -97,13 +97,13 @@ cudaError_t set_device(int device) {
         return cudaErrorInvalidDevice;
     }
     CUcontext context = nullptr;
-    if (cudaError_t const error = primary_context(device, &context)) return error;
+    if (const cudaError_t error = primary_context(device, &context)) return error;
     t_device = device;
     return static_cast<cudaError_t>(g_driver.cuCtxSetCurrent_(context));
 }
 
 cudaError_t enter(const DriverFunctions** driver) {
-    if (cudaError_t const error = load_driver(driver)) return error;
+    if (const cudaError_t error = load_driver(driver)) return error;
     CUcontext current = nullptr;
     g_driver.cuCtxGetCurrent_(&current);
     return current != nullptr ? cudaSuccess : set_device(t_device);
@@ -115,7 +115,7 @@ cudaError_t finish(cudaError_t error) {
 }
 
 cudaError_t last_error(bool clear) {
-    cudaError_t const error = t_last_error;
+    const cudaError_t error = t_last_error;
     if (clear) t_last_error = cudaSuccess;
     return error;
 }
@@ -124,8 +124,13 @@ cudaError_t last_error(bool clear) {
 
 using namespace fragtrace::vgpu;
 
-cudaError_t cudaGetLastError(void) { return last_error(true); }
-cudaError_t cudaPeekAtLastError(void) { return last_error(false); }
+cudaError_t cudaGetLastError(void) {
+    return last_error(true);
+}
+
+cudaError_t cudaPeekAtLastError(void) {
+    return last_error(false);
+}
 
 const char* cudaGetErrorName(cudaError_t error) {
     for (const ErrorName& known : kErrors) {
@@ -163,8 +168,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol,
                                              cudaDriverEntryPointQueryResult* status) {
     FT_DRIVER_ONLY();
     CUdriverProcAddressQueryResult found{};
-    CUresult const result =
-        driver->get_proc_address(symbol, function, int(version), flags, &found);
+    const CUresult result = driver->get_proc_address(symbol, function, int(version), flags, &found);
     if (status != nullptr) *status = static_cast<cudaDriverEntryPointQueryResult>(found);
     return finish(result);
 }

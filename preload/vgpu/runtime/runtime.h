@@ -1,16 +1,17 @@
 // What the files of the virtual CUDA runtime share: the driver's functions, found as NVIDIA's
-// runtime finds them (dlopen, dlsym, cuGetProcAddress), the calling thread's context and last error.
-// Every call reaches the driver through these pointers, so whatever interposes there sees it.
+// runtime finds them (dlopen, dlsym, cuGetProcAddress), the calling thread's context and last
+// error. Every call reaches the driver through these pointers, so whatever interposes there sees
+// it.
 #pragma once
 
 #pragma GCC visibility push(default)
 #include <cuda_runtime_api.h>
 #pragma GCC visibility pop
 
+#include "common/stub.h"
+
 #include <cuda.h>
 #include <cudaTypedefs.h>
-
-#include "common/stub.h"
 
 namespace fragtrace::vgpu {
 
@@ -32,25 +33,29 @@ cudaError_t set_device(int device);
 
 // Remembers a failure as this thread's last error and passes it on.
 cudaError_t finish(cudaError_t error);
-inline cudaError_t finish(CUresult result) { return finish(static_cast<cudaError_t>(result)); }
+
+inline cudaError_t finish(CUresult result) {
+    return finish(static_cast<cudaError_t>(result));
+}
+
 cudaError_t last_error(bool clear);
 
 }  // namespace fragtrace::vgpu
 
 // The driver's functions as `driver`, without and with a context.
-#define FT_DRIVER_ONLY()                                             \
-    const ::fragtrace::vgpu::DriverFunctions* driver = nullptr;      \
-    if (cudaError_t const ft_error = ::fragtrace::vgpu::load_driver(&driver)) \
+#define FT_DRIVER_ONLY()                                                      \
+    const ::fragtrace::vgpu::DriverFunctions* driver = nullptr;               \
+    if (const cudaError_t ft_error = ::fragtrace::vgpu::load_driver(&driver)) \
     return ::fragtrace::vgpu::finish(ft_error)
 
-#define FT_CONTEXT()                                                 \
-    const ::fragtrace::vgpu::DriverFunctions* driver = nullptr;      \
-    if (cudaError_t const ft_error = ::fragtrace::vgpu::enter(&driver)) \
+#define FT_CONTEXT()                                                    \
+    const ::fragtrace::vgpu::DriverFunctions* driver = nullptr;         \
+    if (const cudaError_t ft_error = ::fragtrace::vgpu::enter(&driver)) \
     return ::fragtrace::vgpu::finish(ft_error)
 
 // A runtime function that is one driver function with a context.
-#define FT_FORWARD(name, ...)                                        \
-    do {                                                             \
-        FT_CONTEXT();                                                \
+#define FT_FORWARD(name, ...)                                           \
+    do {                                                                \
+        FT_CONTEXT();                                                   \
         return ::fragtrace::vgpu::finish(driver->name##_(__VA_ARGS__)); \
     } while (false)

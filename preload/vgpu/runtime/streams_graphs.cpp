@@ -3,7 +3,9 @@
 
 using namespace fragtrace::vgpu;
 
-cudaError_t cudaStreamCreate(cudaStream_t* stream) { FT_FORWARD(cuStreamCreate, stream, 0); }
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+    FT_FORWARD(cuStreamCreate, stream, 0);
+}
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
     FT_FORWARD(cuStreamCreate, stream, flags);
@@ -13,9 +15,17 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
     FT_FORWARD(cuStreamCreateWithPriority, stream, flags, priority);
 }
 
-cudaError_t cudaStreamDestroy(cudaStream_t stream) { FT_FORWARD(cuStreamDestroy, stream); }
-cudaError_t cudaStreamQuery(cudaStream_t stream) { FT_FORWARD(cuStreamQuery, stream); }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { FT_FORWARD(cuStreamSynchronize, stream); }
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    FT_FORWARD(cuStreamDestroy, stream);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    FT_FORWARD(cuStreamQuery, stream);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    FT_FORWARD(cuStreamSynchronize, stream);
+}
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
     FT_FORWARD(cuStreamWaitEvent, stream, event, flags);
@@ -37,8 +47,10 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
     FT_FORWARD(cuStreamGetDevice, stream, device);
 }
 
-cudaError_t cudaStreamAddCallback(
-    cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned flags) {
+cudaError_t cudaStreamAddCallback(cudaStream_t stream,
+                                  cudaStreamCallback_t callback,
+                                  void* data,
+                                  unsigned flags) {
     FT_FORWARD(
         cuStreamAddCallback, stream, reinterpret_cast<CUstreamCallback>(callback), data, flags);
 }
@@ -47,15 +59,25 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
     FT_FORWARD(cuLaunchHostFunc, stream, function, data);
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t* event) { FT_FORWARD(cuEventCreate, event, 0); }
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+    FT_FORWARD(cuEventCreate, event, 0);
+}
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
     FT_FORWARD(cuEventCreate, event, flags);
 }
 
-cudaError_t cudaEventDestroy(cudaEvent_t event) { FT_FORWARD(cuEventDestroy, event); }
-cudaError_t cudaEventQuery(cudaEvent_t event) { FT_FORWARD(cuEventQuery, event); }
-cudaError_t cudaEventSynchronize(cudaEvent_t event) { FT_FORWARD(cuEventSynchronize, event); }
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    FT_FORWARD(cuEventDestroy, event);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    FT_FORWARD(cuEventQuery, event);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    FT_FORWARD(cuEventSynchronize, event);
+}
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     FT_FORWARD(cuEventRecord, event, stream);
@@ -134,18 +156,25 @@ cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags) {
     FT_FORWARD(cuGraphCreate, graph, flags);
 }
 
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) { FT_FORWARD(cuGraphDestroy, graph); }
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    FT_FORWARD(cuGraphDestroy, graph);
+}
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* out, cudaGraph_t graph, unsigned long long flags) {
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* out,
+                                 cudaGraph_t graph,
+                                 unsigned long long flags) {
     FT_FORWARD(cuGraphInstantiateWithFlags, out, graph, flags);
 }
 
-cudaError_t cudaGraphInstantiateWithFlags(
-    cudaGraphExec_t* out, cudaGraph_t graph, unsigned long long flags) {
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* out,
+                                          cudaGraph_t graph,
+                                          unsigned long long flags) {
     FT_FORWARD(cuGraphInstantiateWithFlags, out, graph, flags);
 }
 
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) { FT_FORWARD(cuGraphExecDestroy, exec); }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+    FT_FORWARD(cuGraphExecDestroy, exec);
+}
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
     FT_FORWARD(cuGraphLaunch, exec, stream);
@@ -155,9 +184,11 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
     FT_FORWARD(cuGraphUpload, exec, stream);
 }
 
-cudaError_t cudaGraphExecUpdate(
-    cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* result) {
-    FT_FORWARD(cuGraphExecUpdate, exec, graph, reinterpret_cast<CUgraphExecUpdateResultInfo*>(result));
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec,
+                                cudaGraph_t graph,
+                                cudaGraphExecUpdateResultInfo* result) {
+    FT_FORWARD(
+        cuGraphExecUpdate, exec, graph, reinterpret_cast<CUgraphExecUpdateResultInfo*>(result));
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
@@ -179,8 +210,10 @@ cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node,
                count);
 }
 
-cudaError_t cudaGraphAddEmptyNode(
-    cudaGraphNode_t* out, cudaGraph_t graph, const cudaGraphNode_t* dependencies, size_t count) {
+cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* out,
+                                  cudaGraph_t graph,
+                                  const cudaGraphNode_t* dependencies,
+                                  size_t count) {
     FT_FORWARD(cuGraphAddEmptyNode, out, graph, dependencies, count);
 }
 
@@ -200,11 +233,13 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t* out,
                reinterpret_cast<CUgraphNodeParams*>(parameters));
 }
 
-cudaError_t cudaGraphConditionalHandleCreate(
-    cudaGraphConditionalHandle* out, cudaGraph_t graph, unsigned initial, unsigned flags) {
+cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* out,
+                                             cudaGraph_t graph,
+                                             unsigned initial,
+                                             unsigned flags) {
     FT_CONTEXT();
     CUgraphConditionalHandle handle = 0;
-    CUresult const result =
+    const CUresult result =
         driver->cuGraphConditionalHandleCreate_(&handle, graph, nullptr, initial, flags);
     if (result == CUDA_SUCCESS) *out = handle;
     return finish(result);
@@ -214,8 +249,10 @@ cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned
     FT_FORWARD(cuGraphDebugDotPrint, graph, path, flags);
 }
 
-cudaError_t cudaGraphRetainUserObject(
-    cudaGraph_t graph, cudaUserObject_t object, unsigned count, unsigned flags) {
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph,
+                                      cudaUserObject_t object,
+                                      unsigned count,
+                                      unsigned flags) {
     FT_FORWARD(cuGraphRetainUserObject, graph, object, count, flags);
 }
 
