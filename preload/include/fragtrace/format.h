@@ -201,7 +201,9 @@ struct RingHeader {
     uint32_t node_capacity;
     uint32_t code_capacity_bytes;
     uint64_t code_offset;  // records as in a kCode payload, one after the other
-    uint64_t reserved0;
+    uint64_t facts_offset;  // fact lines as in a kFacts payload; 0 = none
+    uint32_t facts_capacity_bytes;
+    uint32_t reserved0;
     alignas(64) uint64_t head;  // sequence number of the newest claimed slot (0 = none yet);
                                 // event with sequence s lies in slot (s - 1) % slot_count
     alignas(64) uint64_t tail;  // newest sequence number that is in the trace file
@@ -210,6 +212,8 @@ struct RingHeader {
     uint32_t code_bytes;  // bytes of the code area in use
     uint32_t code_bytes_written;
     uint32_t code_count;
+    uint32_t facts_bytes;  // bytes of the facts area in use: whole lines
+    uint32_t facts_bytes_written;
     uint32_t reserved1;
     // Losses; also written as facts "lost.*".
     alignas(64) uint64_t lost_ring_full;

@@ -1,0 +1,337 @@
+#include "drain.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <fragtrace/codec.h>
+
+#include "facts.h"
+#include "session.h"
+#include "stack_python.h"
+#include "thread_state.h"
+
+namespace fragtrace::preload {
+namespace {
+
+constexpr uint64_t kDrainInterval_ns = 100 * kMillisecond_ns;
+// Small batches compress badly; a quiet program's events may wait in the ring, where they are safe.
+constexpr uint64_t kQuietInterval_ns = kSecond_ns;
+constexpr uint64_t kRoomPatience_ns = 20 * kMillisecond_ns;
+// After which a claimed slot that nobody fills is given up: its thread died inside record().
+constexpr uint64_t kUnfinishedPatience_ns = 5 * kSecond_ns;
+constexpr uint64_t kUnfinishedPatienceAtEnd_ns = 100 * kMillisecond_ns;
+constexpr uint64_t kFlushLockPatience_ns = 2 * kSecond_ns;
+constexpr uint32_t kNodesPerChunk = 65536;
+constexpr size_t kDrainStack_bytes = 256 * 1024;
+
+// SIGXFSZ would kill the host when a trace meets the file size limit. Blocked while we write, and
+// taken back before it can be delivered.
+class NoFileSizeSignal {
+  public:
+    NoFileSizeSignal() {
+        sigemptyset(&set_);
+        sigaddset(&set_, SIGXFSZ);
+        pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    }
+    ~NoFileSizeSignal() {
+        if (sigismember(&before_, SIGXFSZ) == 0) {
+            const timespec none{};
+            while (sigtimedwait(&set_, nullptr, &none) == SIGXFSZ) {
+            }
+            pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+        }
+    }
+    NoFileSizeSignal(const NoFileSizeSignal&) = delete;
+    NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+
+  private:
+    sigset_t set_;
+    sigset_t before_;
+};
+
+bool write_or_count(Session* session, bool written) {
+    if (!written) {
+        count_up(&session->ring.header->trace_write_errors);
+    }
+    return written;
+}
+
+void write_modules(Session* session) {
+    const ModuleVersion version = module_version();
+    if (version.added == session->modules_written.added &&
+        version.removed == session->modules_written.removed) {
+        return;
+    }
+    ByteWriter out(session->file.scratch(), TraceFile::kScratch_bytes);
+    const uint32_t count = encode_modules(&out);
+    if (write_or_count(session, session->file.write_chunk(ChunkType::kModules, count, 0, 0,
+                                                          out.data(), out.size()))) {
+        session->modules_written = version;
+    }
+}
+
+bool write_facts(Session* session) {
+    RingHeader* header = session->ring.header;
+    const uint32_t end = load_acquire(&header->facts_bytes);
+    const uint32_t begin = header->facts_bytes_written;
+    if (begin == end) {
+        return true;
+    }
+    uint32_t lines = 0;
+    for (uint32_t i = begin; i < end; ++i) {
+        lines += session->ring.facts[i] == '\n' ? 1 : 0;
+    }
+    if (!write_or_count(session,
+                        session->file.write_chunk(ChunkType::kFacts, lines, 0, 0,
+                                                  session->ring.facts + begin, end - begin))) {
+        return false;
+    }
+    header->facts_bytes_written = end;
+    return true;
+}
+
+bool write_code(Session* session) {
+    RingHeader* header = session->ring.header;
+    const uint32_t end = load_acquire(&header->code_bytes);
+    const uint32_t begin = header->code_bytes_written;
+    if (begin == end) {
+        return true;
+    }
+    ByteReader reader(session->ring.code + begin, end - begin);
+    uint32_t count = 0;
+    CodeRecord record{};
+    while (reader.left() != 0 && decode_code(&reader, &record)) {
+        ++count;
+    }
+    if (!write_or_count(session, session->file.write_chunk(ChunkType::kCode, count, 0, 0,
+                                                           session->ring.code + begin,
+                                                           end - begin))) {
+        return false;
+    }
+    header->code_bytes_written = end;
+    return true;
+}
+
+// A node that was numbered but not filled belongs to a thread between two stores; the events at
+// hand cannot refer to it, but its number lies below theirs.
+void wait_until_filled(const StackNode* node) {
+    for (int i = 0; i < 100 && load_acquire(&node->frame) == 0; ++i) {
+        yield_cpu();
+    }
+}
+
+bool write_nodes(Session* session) {
+    RingHeader* header = session->ring.header;
+    const uint32_t end = load_acquire(&header->node_count);
+    while (header->nodes_written < end) {
+        const uint32_t first = header->nodes_written;
+        const uint32_t left = end - first;
+        const uint32_t count = left < kNodesPerChunk ? left : kNodesPerChunk;
+        for (uint32_t i = first; i < first + count; ++i) {
+            wait_until_filled(&session->ring.nodes[i]);
+        }
+        ByteWriter out(session->file.scratch(), TraceFile::kScratch_bytes);
+        if (!encode_nodes(session->ring.nodes, first, count, &out) ||
+            !write_or_count(session, session->file.write_chunk(ChunkType::kStacks, count, first, 0,
+                                                               out.data(), out.size()))) {
+            return false;
+        }
+        header->nodes_written = first + count;
+    }
+    return true;
+}
+
+// Published events from `first` on, at most one batch, none above `last`.
+uint32_t published_from(const Session* session, uint64_t first, uint64_t last) {
+    uint32_t count = 0;
+    while (first + count <= last && count < TraceFile::kBatchEvents &&
+           session->ring.is_published(first + count)) {
+        ++count;
+    }
+    return count;
+}
+
+void advance_tail(Session* session, uint64_t tail) {
+    store_release(&session->ring.header->tail, tail);
+    store_release(&session->stalled, 0u);
+    count_up(&session->room_made);
+    if (load_acquire(&session->room_waiters) != 0) {
+        futex_wake_all(&session->room_made);
+    }
+}
+
+void write_events(Session* session, uint64_t first, uint32_t count) {
+    const auto event = [session, first](size_t i) -> const EventRecord& {
+        return session->ring.slot_of(first + i);
+    };
+    // In this order: a reader that meets an event has met all that the event refers to.
+    bool written = write_facts(session) && write_code(session) && write_nodes(session);
+    if (written) {
+        ByteWriter out(session->file.scratch(), TraceFile::kScratch_bytes);
+        written = encode_events(event, count, session->file.column_scratch(),
+                                TraceFile::kColumnScratch_bytes, &out) &&
+                  write_or_count(session, session->file.write_chunk(
+                                              ChunkType::kEvents, count, first, event(0).time_ns,
+                                              out.data(), out.size()));
+    }
+    if (!written) {
+        session->lost_write_failed += count;  // the host must not wait for a full disk
+    }
+}
+
+// Waits for a claimed slot to be filled; false when it is given up.
+bool wait_until_published(const Session* session, uint64_t sequence, uint64_t patience_ns) {
+    const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+    while (!session->ring.is_published(sequence)) {
+        if (clock_ns(CLOCK_MONOTONIC) - begin >= patience_ns) {
+            return false;
+        }
+        const uint32_t never = 0;
+        futex_wait(&never, 0, kMillisecond_ns / 4);
+    }
+    return true;
+}
+
+// With the flush lock held.
+void flush(Session* session, uint64_t unfinished_patience_ns) {
+    const NoFileSizeSignal no_signal;
+    RingHeader* header = session->ring.header;
+    const uint64_t last = load_acquire(&header->head);
+    write_modules(session);
+    while (header->tail < last) {
+        const uint64_t first = header->tail + 1;
+        const uint32_t count = published_from(session, first, last);
+        if (count != 0) {
+            write_events(session, first, count);
+            advance_tail(session, first + count - 1);
+        } else if (!wait_until_published(session, first, unfinished_patience_ns)) {
+            ++session->lost_unfinished;
+            advance_tail(session, first);
+        }
+    }
+    add_loss_facts(session);
+    write_facts(session);
+}
+
+bool worth_flushing(const Session* session, uint64_t last_flush_ns) {
+    const RingHeader* header = session->ring.header;
+    const uint64_t waiting = load_relaxed(&header->head) - header->tail;
+    return waiting >= header->slot_count / 4 || waiting >= TraceFile::kBatchEvents ||
+           load_relaxed(&session->room_waiters) != 0 ||
+           load_acquire(&header->facts_bytes) != header->facts_bytes_written ||
+           clock_ns(CLOCK_MONOTONIC) - last_flush_ns >= kQuietInterval_ns;
+}
+
+void* drain_main(void* argument) {
+    auto* session = static_cast<Session*>(argument);
+    t_thread.inside_hook = true;
+    t_thread.inside_recorder = true;
+    prctl(PR_SET_NAME, "fragtrace", 0, 0, 0);
+    uint64_t last_flush_ns = 0;
+    for (;;) {
+        const uint32_t wakes = load_acquire(&session->drain_wakes);
+        if (worth_flushing(session, last_flush_ns) && session->flush_lock.lock_within(kSecond_ns)) {
+            flush(session, kUnfinishedPatience_ns);
+            if (session->ended) {
+                session->file.write_index();
+            }
+            session->flush_lock.unlock();
+            last_flush_ns = clock_ns(CLOCK_MONOTONIC);
+            look_for_python(session);
+        }
+        futex_wait(&session->drain_wakes, wakes, kDrainInterval_ns);
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+void start_drain(Session* session) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, kDrainStack_bytes);
+    pthread_t thread{};
+    int error = pthread_create(&thread, &attributes, drain_main, session);
+    if (error != 0) {
+        // Large static TLS of the host's libraries may need a larger stack than ours.
+        pthread_attr_setstacksize(&attributes, 8u << 20);
+        error = pthread_create(&thread, &attributes, drain_main, session);
+    }
+    session->drain_runs = error == 0;
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void wake_drain(Session* session) {
+    count_up(&session->drain_wakes);
+    futex_wake_all(&session->drain_wakes);
+}
+
+uint64_t claim_when_room(Session* session) {
+    if (!session->drain_runs) {
+        return flush_now(session) ? session->ring.try_claim() : 0;
+    }
+    if (load_acquire(&session->stalled) != 0) {
+        return 0;  // one host thread has waited for nothing: the others need not
+    }
+    const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+    count_up(&session->room_waiters);
+    wake_drain(session);
+    uint64_t sequence = 0;
+    for (;;) {
+        const uint32_t made = load_acquire(&session->room_made);
+        sequence = session->ring.try_claim();
+        const uint64_t waited = clock_ns(CLOCK_MONOTONIC) - begin;
+        if (sequence != 0) {
+            break;
+        }
+        if (waited >= kRoomPatience_ns) {
+            store_release(&session->stalled, 1u);
+            break;
+        }
+        futex_wait(&session->room_made, made, kRoomPatience_ns - waited);
+    }
+    __atomic_fetch_sub(&session->room_waiters, 1, __ATOMIC_RELAXED);
+    return sequence;
+}
+
+bool flush_now(Session* session) {
+    if (!session->flush_lock.lock_within(kFlushLockPatience_ns)) {
+        return false;
+    }
+    flush(session, kUnfinishedPatienceAtEnd_ns);
+    if (session->ended) {
+        session->file.write_index();
+    }
+    session->flush_lock.unlock();
+    return true;
+}
+
+void end_trace(Session* session, EndReason reason) {
+    if (!session->flush_lock.lock_within(kFlushLockPatience_ns)) {
+        return;
+    }
+    store_release(&session->finished, 1u);
+    flush(session, kUnfinishedPatienceAtEnd_ns);
+    const NoFileSizeSignal no_signal;
+    if (!session->ended) {
+        EndRecord end{};
+        end.time_ns = clock_ns(CLOCK_MONOTONIC) - session->start_monotonic_ns;
+        end.reason = reason;
+        session->ended = write_or_count(session, session->file.write_chunk(ChunkType::kEnd, 1, 0, 0,
+                                                                           &end, sizeof end));
+    }
+    session->file.write_index();
+    session->ring.remove_file();
+    session->flush_lock.unlock();
+}
+
+}  // namespace fragtrace::preload

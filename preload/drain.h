@@ -1,0 +1,27 @@
+// Moves events from the ring into the trace file, with everything that is needed to read them.
+//
+// One thread of our own, all signals blocked; finish() and a host whose drain could not be created
+// do the same under the same lock. A slot is freed after its chunk was handed to the kernel.
+#pragma once
+
+#include <stdint.h>
+
+#include <fragtrace/format.h>
+
+namespace fragtrace::preload {
+
+struct Session;
+
+void start_drain(Session* session);
+void wake_drain(Session* session);
+
+// Waits a bounded time for room in a full ring; 0 if there is still none, else a claimed number.
+uint64_t claim_when_room(Session* session);
+
+// Everything published so far into the file, at once. False when the lock could not be had.
+bool flush_now(Session* session);
+
+// Ends the trace: end chunk (the first time), losses, index, trailer; removes the ring's file.
+void end_trace(Session* session, EndReason reason);
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,32 @@
+// The recorder's settings: one table of environment variables, read when the session starts.
+//
+// Not read in the constructor: a Python script may set os.environ before it first uses CUDA, and
+// those settings have to count.
+#pragma once
+
+#include <stdint.h>
+
+namespace fragtrace::preload {
+
+inline constexpr uint32_t kMaxPathBytes = 4096;
+
+struct Options {
+    bool off;
+    bool native_stacks;
+    bool python_stacks;
+    bool follow_fork;
+    uint32_t stack_depth;
+    uint32_t ring_events;  // a power of two
+    uint32_t compression_level;
+    char output[kMaxPathBytes];     // directory; empty = current directory
+    char ring_directory[kMaxPathBytes];  // empty = chosen by the recorder
+    char rejected[128];             // name of the first setting that could not be understood
+};
+
+// Reads all options; what cannot be understood keeps its default and is named in `rejected`.
+void read_options(Options* options);
+
+// The two that matter before a session exists, straight from the environment.
+bool option_off();
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,133 @@
+// Beginning and end of the process as the recorder sees them: constructor, fork, every way to exit.
+//
+// The constructor registers the fork handlers and nothing else: most processes that inherit the
+// preload never touch a GPU and must not pay for it.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "drain.h"
+#include "facts.h"
+#include "recorder.h"
+#include "session.h"
+#include "thread_state.h"
+
+namespace fragtrace::preload {
+namespace {
+
+constexpr uint64_t kForkPatience_ns = 100 * kMillisecond_ns;
+
+bool g_fork_holds_flush;
+
+// A child made in the middle of a write would not hurt the file, but one made in the middle of a
+// start would inherit half a session.
+void before_fork() {
+    const KeepErrno keep_errno;
+    if (load_acquire(&g_session.state) == kStarting && !t_thread.inside_recorder) {
+        futex_wait(&g_session.state, kStarting, kForkPatience_ns);
+    }
+    const bool held = load_acquire(&g_session.state) == kRunning &&
+                      g_session.flush_lock.lock_within(kForkPatience_ns);
+    if (held) {
+        g_fork_holds_flush = true;
+    }
+}
+
+void after_fork_in_parent() {
+    if (g_fork_holds_flush) {
+        g_fork_holds_flush = false;
+        g_session.flush_lock.unlock();
+    }
+}
+
+void after_fork_in_child() {
+    const KeepErrno keep_errno;
+    g_fork_holds_flush = false;
+    forget_session_of_parent();
+}
+
+__attribute__((constructor)) void on_load() {
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+void say(const Text& text) {
+    const ssize_t written = write(STDERR_FILENO, text.c_str(), text.size());
+    (void)written;
+}
+
+// One line, only when something is missing from the trace: silence means complete.
+void report_losses() {
+    const Session& session = g_session;
+    char line[1024];
+    Text text(line, sizeof line);
+    text.add("fragtrace: ");
+    if (session.state == kOff) {
+        if (session.failure[0] == '\0' || session.lost_before_start == 0) {
+            return;
+        }
+        text.add("nothing was recorded: ").add(session.failure).add(" (");
+        text.add_number(session.lost_before_start).add(" events)\n");
+        say(text);
+        return;
+    }
+    if (session.state != kRunning) {
+        return;
+    }
+    const RingHeader* ring = session.ring.header;
+    const uint64_t lost = load_relaxed(&ring->lost_ring_full) +
+                          load_relaxed(&ring->lost_reentrant) + session.lost_unfinished +
+                          session.lost_write_failed + session.lost_before_start;
+    if (lost == 0 && load_relaxed(&ring->trace_write_errors) == 0) {
+        return;
+    }
+    text.add_number(lost).add(" events were lost");
+    if (session.lost_write_failed != 0 || load_relaxed(&ring->trace_write_errors) != 0) {
+        text.add("; writing failed: ");
+        add_error(&text, session.file.last_error());
+    }
+    text.add("; the rest is in ").add(session.file.path()).add("\n");
+    say(text);
+}
+
+__attribute__((destructor)) void on_exit_or_unload() {
+    finish(EndReason::kNormal);
+    if (g_session.pid == 0 || g_session.pid == getpid()) {
+        report_losses();
+    }
+}
+
+void quick_end() {
+    finish(EndReason::kQuickExit);
+    if (g_session.pid != 0 && g_session.pid == getpid()) {
+        report_losses();
+    }
+}
+
+}  // namespace
+}  // namespace fragtrace::preload
+
+// These end the process without running destructors, ours included. exit() does not come here: it
+// calls the kernel from inside the C library.
+extern "C" {
+
+__attribute__((visibility("default"), noreturn)) void _exit(int status) {
+    fragtrace::preload::quick_end();
+    for (;;) {
+        syscall(SYS_exit_group, status);
+    }
+}
+
+__attribute__((visibility("default"), noreturn)) void _Exit(int status) { _exit(status); }
+
+__attribute__((visibility("default"), noreturn)) void quick_exit(int status) {
+    using QuickExit = void (*)(int);
+    fragtrace::preload::quick_end();
+    const auto real = reinterpret_cast<QuickExit>(dlsym(RTLD_NEXT, "quick_exit"));
+    if (real != nullptr) {
+        real(status);  // runs the at_quick_exit handlers; their events still reach the file
+    }
+    _exit(status);
+}
+}

@@ -1,0 +1,141 @@
+#include "recorder.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "drain.h"
+#include "facts.h"
+#include "session.h"
+#include "stack_native.h"
+#include "stack_python.h"
+#include "thread_state.h"
+
+namespace fragtrace::preload {
+namespace {
+
+// Asking the drain to look every so many events keeps the ring far from full at any rate.
+constexpr uint64_t kWakeEvery = 4096;
+
+void count_refused(uint64_t events) {
+    Session* session = running_session();
+    if (session != nullptr) {
+        count_up(&session->ring.header->lost_reentrant, events);
+    }
+}
+
+uint32_t thread_id() {
+    if (t_thread.thread_id == 0) {
+        t_thread.thread_id = static_cast<uint32_t>(syscall(SYS_gettid));
+    }
+    return t_thread.thread_id;
+}
+
+// Nodes remembered from another session mean nothing in this one.
+void use_session(const Session* session) {
+    if (t_thread.session_generation != session->generation) {
+        t_thread.session_generation = session->generation;
+        t_thread.native.count = 0;
+        t_thread.python.count = 0;
+    }
+}
+
+}  // namespace
+
+HookScope::HookScope() : outermost_(!t_thread.inside_hook) { t_thread.inside_hook = true; }
+
+HookScope::~HookScope() {
+    if (outermost_) {
+        t_thread.inside_hook = false;
+    }
+}
+
+uint64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
+
+Stacks capture_stacks() {
+    const KeepErrno keep_errno;
+    const RecorderScope scope;
+    if (!scope.entered()) {
+        return {};  // record() counts the event
+    }
+    Session* session = session_for_event();
+    if (session == nullptr) {
+        return {};
+    }
+    use_session(session);
+    return {native_stack(session), python_stack(session)};
+}
+
+uint64_t record(EventRecord event) {
+    const KeepErrno keep_errno;
+    const RecorderScope scope;
+    if (!scope.entered()) {
+        count_refused(1);
+        return 0;
+    }
+    Session* session = session_for_event();
+    if (session == nullptr) {
+        count_up(&g_session.lost_before_start);
+        return 0;
+    }
+    const uint64_t time_ns = event.time_ns == 0 ? now_ns() : event.time_ns;
+    // The first event may have been timed before the session it started.
+    event.time_ns =
+        time_ns < session->start_monotonic_ns ? 0 : time_ns - session->start_monotonic_ns;
+    event.thread = thread_id();
+    event.reserved = 0;
+
+    uint64_t sequence = session->ring.try_claim();
+    if (sequence == 0) {
+        sequence = claim_when_room(session);
+        if (sequence == 0) {
+            count_up(&session->ring.header->lost_ring_full);
+            return 0;
+        }
+    }
+    session->ring.publish(sequence, event);
+    if (sequence % kWakeEvery == 0) {
+        wake_drain(session);
+    }
+    if (load_acquire(&session->finished) != 0) {
+        flush_now(session);  // the process is ending: nobody else may get to do it
+    }
+    return sequence;
+}
+
+void record_fact(const char* key, const char* value) {
+    const KeepErrno keep_errno;
+    const RecorderScope scope;
+    if (!scope.entered() || key == nullptr || value == nullptr) {
+        return;
+    }
+    store_fact(key, value);
+    Session* session = running_session();
+    if (session != nullptr) {
+        if (load_acquire(&session->finished) != 0) {
+            flush_now(session);
+        } else {
+            wake_drain(session);
+        }
+    }
+}
+
+bool recording_enabled() {
+    const uint32_t state = load_acquire(&g_session.state);
+    return state == kRunning || (state != kOff && !option_off());
+}
+
+void finish(EndReason reason) {
+    const KeepErrno keep_errno;
+    Session* session = running_session();
+    // A vfork child shares our memory until it execs or exits: that exit is not ours.
+    if (session == nullptr || getpid() != session->pid) {
+        return;
+    }
+    const bool inside_hook = t_thread.inside_hook;
+    t_thread.inside_hook = true;
+    end_trace(session, reason);
+    t_thread.inside_hook = inside_hook;
+}
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,151 @@
+#include "ring.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+namespace fragtrace::preload {
+namespace {
+
+constexpr uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) & ~(unit - 1); }
+
+constexpr uint64_t kPage_bytes = 4096;
+
+// Storage where a store into a mapping can block on, or fail with, a remote machine.
+bool is_remote(const struct statfs& place) {
+    switch (static_cast<uint32_t>(place.f_type)) {
+        case 0x6969:      // NFS
+        case 0x0bd00bd0:  // Lustre
+        case 0x47504653:  // GPFS
+        case 0xff534d42:  // CIFS
+        case 0xfe534d42:  // SMB2
+        case 0x00c36400:  // Ceph
+        case 0x65735546:  // FUSE: sshfs, cluster file systems
+        case 0x01021997:  // 9p
+            return true;
+        default: return false;
+    }
+}
+
+// Allocates every block now: a store into a hole of a full disk would raise SIGBUS in the host.
+bool allocate_blocks(int fd, uint64_t size_bytes) {
+    for (;;) {
+        const int error = posix_fallocate(fd, 0, static_cast<off_t>(size_bytes));
+        if (error != EINTR) {
+            return error == 0;
+        }
+    }
+}
+
+}  // namespace
+
+bool Ring::create_file(const char* directory, const uint64_t session[2], bool memory_backed) {
+    struct statfs place {};
+    if (directory[0] == '\0' || statfs(directory, &place) != 0 || is_remote(place)) {
+        return false;
+    }
+    // Containers often have 64 MiB of /dev/shm, and the host wants it too: take a small part only.
+    const uint64_t available_bytes = place.f_bavail * static_cast<uint64_t>(place.f_bsize);
+    if (memory_backed && available_bytes < size_bytes_ * 4) {
+        return false;
+    }
+    Text path(path_, sizeof path_);
+    if (directory[0] != '/') {
+        char current[kPage_bytes];
+        if (getcwd(current, sizeof current) == nullptr) {
+            return false;
+        }
+        path.add(current).add("/");
+    }
+    path.add(directory).add("/fragtrace-").add_number(getuid()).add("-");
+    path.add_number(static_cast<uint64_t>(getpid())).add("-").add_hex(session[0]).add(".ring");
+    if (path.full()) {
+        return false;
+    }
+    const int fd = open(path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return false;
+    }
+    void* memory = MAP_FAILED;
+    if (allocate_blocks(fd, size_bytes_)) {
+        memory = mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    close(fd);
+    if (memory == MAP_FAILED) {
+        unlink(path_);
+        return false;
+    }
+    header = static_cast<RingHeader*>(memory);
+    return true;
+}
+
+bool Ring::create(const uint64_t session[2], uint32_t slot_count, const char* directory,
+                  const char* fallback_directory) {
+    size_bytes_ = round_up(sizeof(RingHeader), kPage_bytes) +
+                  round_up(uint64_t{slot_count} * sizeof(EventRecord), kPage_bytes) +
+                  kNodeCapacity * sizeof(StackNode) + kCodeCapacity_bytes + kFactsCapacity_bytes;
+    bool in_file = false;
+    if (directory[0] != '\0') {
+        in_file = create_file(directory, session, false);
+    } else {
+        const char* temporary = getenv("TMPDIR");
+        in_file = create_file("/dev/shm", session, true) ||
+                  (temporary != nullptr && create_file(temporary, session, false)) ||
+                  create_file("/tmp", session, false) ||
+                  create_file(fallback_directory[0] == '\0' ? "." : fallback_directory, session,
+                              false);
+    }
+    if (!in_file) {
+        path_[0] = '\0';
+        header = static_cast<RingHeader*>(map_private(size_bytes_));
+        if (header == nullptr) {
+            return false;
+        }
+    }
+    lay_out(session, slot_count);
+    return true;
+}
+
+void Ring::lay_out(const uint64_t session[2], uint32_t slot_count) {
+    header->version = kFormatVersion;
+    header->header_bytes = sizeof(RingHeader);
+    header->session[0] = session[0];
+    header->session[1] = session[1];
+    header->slot_count = slot_count;
+    header->slot_bytes = sizeof(EventRecord);
+    header->slots_offset = round_up(sizeof(RingHeader), kPage_bytes);
+    header->nodes_offset =
+        header->slots_offset + round_up(uint64_t{slot_count} * sizeof(EventRecord), kPage_bytes);
+    header->node_capacity = kNodeCapacity;
+    header->code_offset = header->nodes_offset + kNodeCapacity * sizeof(StackNode);
+    header->code_capacity_bytes = kCodeCapacity_bytes;
+    header->facts_offset = header->code_offset + kCodeCapacity_bytes;
+    header->facts_capacity_bytes = kFactsCapacity_bytes;
+    header->node_count = 1;  // the root
+    header->nodes_written = 1;
+    auto* base = reinterpret_cast<uint8_t*>(header);
+    slots = reinterpret_cast<EventRecord*>(base + header->slots_offset);
+    nodes = reinterpret_cast<StackNode*>(base + header->nodes_offset);
+    code = base + header->code_offset;
+    facts = reinterpret_cast<char*>(base + header->facts_offset);
+    // Last: a ring with its magic is whole.
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memcpy(header->magic, kRingMagic, sizeof header->magic);
+}
+
+void Ring::remove_file() {
+    if (path_[0] != '\0') {
+        unlink(path_);
+        path_[0] = '\0';
+    }
+}
+
+void Ring::abandon() {
+    unmap(header, size_bytes_);
+    header = nullptr;
+    path_[0] = '\0';
+}
+
+}  // namespace fragtrace::preload

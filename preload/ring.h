@@ -1,0 +1,78 @@
+// The ring: event slots and what is needed to read them, in memory that outlives the process.
+//
+// Many producers, one consumer (whoever holds the session's flush lock). A producer claims a
+// sequence number only when its slot is free, fills the slot and stores the number last; the
+// consumer frees a slot only once its event is in the trace file. So every event whose record()
+// returned is in the file or in the ring, whatever becomes of the process.
+#pragma once
+
+#include <string.h>
+
+#include <fragtrace/format.h>
+
+#include "sys.h"
+
+namespace fragtrace::preload {
+
+inline constexpr uint32_t kNodeCapacity = 262144;
+inline constexpr uint32_t kCodeCapacity_bytes = 4u << 20;
+inline constexpr uint32_t kFactsCapacity_bytes = 1u << 20;
+
+class Ring {
+  public:
+    // Creates and maps a ring. Tries `directory` alone if it is not empty, else memory-backed
+    // storage, $TMPDIR, /tmp and `fallback_directory`, at last memory that dies with the process
+    // (path() is then empty). False when there is no memory at all.
+    bool create(const uint64_t session[2], uint32_t slot_count, const char* directory,
+                const char* fallback_directory);
+
+    // Removes the name; the mapping stays usable for threads that are still in it.
+    void remove_file();
+    // For a forked child: gives the mapping up, leaves the parent's file alone.
+    void abandon();
+
+    // Claims the next sequence number, 0 when the ring is full.
+    uint64_t try_claim() {
+        uint64_t head = load_relaxed(&header->head);
+        do {
+            // An old tail only makes the ring look fuller than it is.
+            if (head - load_acquire(&header->tail) >= header->slot_count) {
+                return 0;
+            }
+        } while (!__atomic_compare_exchange_n(&header->head, &head, head + 1, true,
+                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+        return head + 1;
+    }
+
+    // Fills the claimed slot. Until the last store the slot carries the number of an earlier lap.
+    void publish(uint64_t sequence, const EventRecord& event) {
+        EventRecord* slot = &slot_of(sequence);
+        memcpy(reinterpret_cast<char*>(slot) + sizeof slot->sequence,
+               reinterpret_cast<const char*>(&event) + sizeof event.sequence,
+               sizeof event - sizeof event.sequence);
+        store_release(&slot->sequence, sequence);
+    }
+
+    [[nodiscard]] bool is_published(uint64_t sequence) const {
+        return load_acquire(&slot_of(sequence).sequence) == sequence;
+    }
+    [[nodiscard]] EventRecord& slot_of(uint64_t sequence) const {
+        return slots[(sequence - 1) & (header->slot_count - 1)];
+    }
+    [[nodiscard]] const char* path() const { return path_; }
+
+    RingHeader* header;
+    EventRecord* slots;
+    StackNode* nodes;
+    uint8_t* code;
+    char* facts;
+
+  private:
+    bool create_file(const char* directory, const uint64_t session[2], bool memory_backed);
+    void lay_out(const uint64_t session[2], uint32_t slot_count);
+
+    size_t size_bytes_;
+    char path_[sizeof(TraceHeader::ring_path)];
+};
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,76 @@
+// One recording: its file, ring, stack tree and drain, and the state machine that starts it.
+//
+// A single static object without constructor or destructor: usable before the first and after the
+// last static of the host. Starts at the first event; threads that come meanwhile wait (bounded)
+// rather than lose their events. A forked child gives the parent's mappings up and starts its own.
+#pragma once
+
+#include <fragtrace/format.h>
+
+#include "modules.h"
+#include "options.h"
+#include "ring.h"
+#include "stack_table.h"
+#include "sys.h"
+#include "trace_file.h"
+
+namespace fragtrace::preload {
+
+enum SessionState : uint32_t {
+    kIdle = 0,
+    kStarting = 1,
+    kRunning = 2,
+    kOff = 3,  // failed, or a forked child that stays off
+};
+
+struct Session {
+    static constexpr uint32_t kLossKinds = 10;
+
+    uint32_t state;  // SessionState; a futex
+    uint32_t generation;
+    // In a page that the kernel clears in every forked child, also one made without fork().
+    const uint32_t* parent_token;
+    int pid;
+    bool forked;
+
+    Options options;
+    Ring ring;
+    TraceFile file;
+    StackTable stacks;
+    uint64_t id[2];
+    uint64_t start_monotonic_ns;
+    TextRange own_text;
+
+    // Drain. Everything but the words that threads sleep on belongs to the holder of flush_lock.
+    Lock flush_lock;
+    bool drain_runs;
+    bool ended;            // an end chunk was written
+    uint32_t finished;     // set by finish(): events are then flushed by whoever records them
+    uint32_t drain_wakes;  // a futex: counts wishes to drain
+    uint32_t room_made;    // a futex: counts advances of the tail
+    uint32_t room_waiters;
+    uint32_t stalled;  // a wait for room ran out and none was made since: do not wait again
+    ModuleVersion modules_written;
+
+    uint64_t lost_unfinished;
+    uint64_t lost_write_failed;
+    uint64_t lost_before_start;  // refused: the start took too long, or failed
+    uint64_t losses_told[kLossKinds];
+    char failure[512];  // why there is no recording
+};
+
+extern Session g_session;
+
+// The session, started if need be; nullptr when there is none to be had.
+Session* session_for_event();
+
+// The session if it runs already.
+Session* running_session();
+
+// For the child after a fork: forgets the parent's session.
+void forget_session_of_parent();
+
+// Name of the trace: the script's for an interpreter, else the program's. Safe as a file name.
+void program_name(char* name, uint32_t capacity);
+
+}  // namespace fragtrace::preload

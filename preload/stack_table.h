@@ -1,0 +1,72 @@
+// Interning of stacks: a prefix tree whose nodes lie in the ring, found by a hash of
+// (parent, frame) in private memory.
+//
+// Lock-free: a node is filled before its number is stored into the hash. Two threads that intern
+// the same frame at once may leave one node unused; both get the same answer.
+#pragma once
+
+#include <fragtrace/format.h>
+
+#include "ring.h"
+
+namespace fragtrace::preload {
+
+class StackTable {
+  public:
+    // Maps the hash; false without memory.
+    bool create(Ring* ring);
+    void abandon();
+
+    // The node of `frame` called from `parent`, 0 when the tree is full. `line_of` gives the line
+    // of a frame that is new.
+    template <typename LineOf>
+    uint32_t intern(uint32_t parent, uint64_t frame, LineOf line_of) {
+        const uint64_t hash = mix(parent, frame);
+        uint32_t slot = 0;
+        const uint32_t known = find(parent, frame, hash, &slot);
+        if (known != 0 || slot == kNoSlot) {
+            return known;
+        }
+        return insert(parent, frame, hash, slot, line_of());
+    }
+
+  private:
+    static constexpr uint32_t kSlots = kNodeCapacity * 2;
+    static constexpr uint32_t kNoSlot = ~uint32_t{0};
+
+    static uint64_t mix(uint32_t parent, uint64_t frame) {
+        uint64_t hash = (frame ^ (uint64_t{parent} << 40) ^ parent) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32;
+        hash *= 0xd6e8feb86659fd93u;
+        return hash ^ (hash >> 29);
+    }
+
+    // The node, or 0 and the slot where it belongs.
+    uint32_t find(uint32_t parent, uint64_t frame, uint64_t hash, uint32_t* slot) const {
+        const uint64_t tag = hash >> 32 << 32;
+        for (uint32_t probe = 0; probe < kMaxProbes; ++probe) {
+            const uint32_t at = static_cast<uint32_t>(hash + probe) & (kSlots - 1);
+            const uint64_t entry = load_acquire(&entries_[at]);
+            if (entry == 0) {
+                *slot = at;
+                return 0;
+            }
+            if ((entry ^ tag) >> 32 == 0) {
+                const StackNode& node = ring_->nodes[static_cast<uint32_t>(entry)];
+                if (node.frame == frame && node.parent == parent) {
+                    return static_cast<uint32_t>(entry);
+                }
+            }
+        }
+        *slot = kNoSlot;
+        return 0;
+    }
+
+    uint32_t insert(uint32_t parent, uint64_t frame, uint64_t hash, uint32_t slot, uint32_t line);
+
+    static constexpr uint32_t kMaxProbes = 256;
+    Ring* ring_;
+    uint64_t* entries_;  // high half: tag from the hash; low half: node, 0 = free
+};
+
+}  // namespace fragtrace::preload

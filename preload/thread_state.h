@@ -1,0 +1,66 @@
+// What the recorder keeps per thread: the two guards, the thread's id and its last stacks.
+//
+// Initial-exec TLS: the library is loaded at program start, so its block lies at a fixed offset
+// from the thread pointer. The other models call __tls_get_addr, which may allocate from the heap
+// on a thread's first use - inside somebody else's allocator, or in a signal handler.
+#pragma once
+
+#include <stdint.h>
+
+namespace fragtrace::preload {
+
+// Longest stack that is kept of either kind; FRAGTRACE_STACK_DEPTH is at most this.
+inline constexpr uint32_t kMaxStackDepth = 128;
+// Frames of the previous stack that are remembered, from the outermost inwards.
+inline constexpr uint32_t kRememberedFrames = 64;
+
+struct NativeMemory {
+    uint32_t count;
+    uint32_t node[kRememberedFrames];
+    uint64_t frame[kRememberedFrames];
+};
+
+struct PythonMemory {
+    uint32_t count;
+    uint32_t node[kRememberedFrames];
+    const void* code[kRememberedFrames];
+    const void* name[kRememberedFrames];
+    int32_t lasti[kRememberedFrames];
+    int32_t first_line[kRememberedFrames];
+};
+
+struct ThreadState {
+    bool inside_hook;
+    bool inside_recorder;
+    uint32_t thread_id;
+    uint32_t session_generation;  // whose nodes the memories hold
+    NativeMemory native;
+    PythonMemory python;
+};
+
+extern constinit thread_local ThreadState t_thread __attribute__((tls_model("initial-exec")));
+
+// Marks this thread as inside the recorder. Not entered when a signal handler interrupted the
+// recorder on the same thread: its structures may be half changed then.
+class RecorderScope {
+  public:
+    RecorderScope() : entered_(!t_thread.inside_recorder) {
+        t_thread.inside_recorder = true;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    }
+    ~RecorderScope() {
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        if (entered_) {
+            t_thread.inside_recorder = false;
+        }
+    }
+    RecorderScope(const RecorderScope&) = delete;
+    RecorderScope& operator=(const RecorderScope&) = delete;
+
+    [[nodiscard]] bool entered() const { return entered_; }
+
+  private:
+    bool entered_;
+};
+
+}  // namespace fragtrace::preload

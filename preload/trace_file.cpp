@@ -1,0 +1,235 @@
+#include "trace_file.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fragtrace/codec.h>
+
+namespace fragtrace::preload {
+namespace {
+
+constexpr uint32_t kMaxSuffix = 9999;
+
+// mkdir -p; false only if the directory is not there afterwards.
+bool make_directory(const char* path) {
+    char partial[4096];
+    const size_t size = strlen(path);
+    if (size >= sizeof partial) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    for (size_t i = 1; i <= size; ++i) {
+        if (path[i] == '/' || path[i] == '\0') {
+            memcpy(partial, path, i);
+            partial[i] = '\0';
+            if (mkdir(partial, 0777) != 0 && errno != EEXIST && i == size) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+bool TraceFile::create(const char* directory, const char* program, int compression_level) {
+    fd_ = -1;
+    last_error_ = 0;
+    end_ = 0;
+    entry_count_ = 0;
+    if (!map_buffers()) {
+        errno = ENOMEM;
+        return false;
+    }
+    open_compressor(compression_level);
+    return (directory[0] == '\0' || make_directory(directory)) && open_new(directory, program);
+}
+
+bool TraceFile::map_buffers() {
+    scratch_ = static_cast<uint8_t*>(map_private(kScratch_bytes));
+    columns_ = static_cast<uint8_t*>(map_private(kColumnScratch_bytes));
+    out_ = static_cast<uint8_t*>(map_private(kOut_bytes));
+    entries_ = static_cast<IndexEntry*>(map_private(kMaxEntries * sizeof(IndexEntry)));
+    return scratch_ != nullptr && columns_ != nullptr && out_ != nullptr && entries_ != nullptr;
+}
+
+bool TraceFile::open_new(const char* directory, const char* program) {
+    for (uint32_t suffix = 1; suffix <= kMaxSuffix; ++suffix) {
+        Text path(path_, sizeof path_);
+        if (directory[0] != '\0') {
+            path.add(directory).add("/");
+        }
+        path.add(program).add(".").add_number(static_cast<uint64_t>(getpid()));
+        if (suffix > 1) {
+            path.add(".").add_number(suffix);
+        }
+        path.add(".ftrace");
+        if (path.full()) {
+            errno = ENAMETOOLONG;
+            return false;
+        }
+        fd_ = open(path_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd_ >= 0 || errno != EEXIST) {
+            return fd_ >= 0;
+        }
+    }
+    return false;
+}
+
+// zstd privately, and its state in memory of ours: nothing of the host is linked to it or shares
+// its heap. Without it chunks are stored as they are.
+void TraceFile::open_compressor(int level) {
+    compressor_ = nullptr;
+    level_ = level;
+    void* library = level == 0 ? nullptr : dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+        return;
+    }
+    const auto estimate = reinterpret_cast<size_t (*)(int)>(dlsym(library, "ZSTD_estimateCCtxSize"));
+    const auto place =
+        reinterpret_cast<void* (*)(void*, size_t)>(dlsym(library, "ZSTD_initStaticCCtx"));
+    const auto make = reinterpret_cast<void* (*)()>(dlsym(library, "ZSTD_createCCtx"));
+    compress_ = reinterpret_cast<decltype(compress_)>(dlsym(library, "ZSTD_compressCCtx"));
+    is_error_ = reinterpret_cast<decltype(is_error_)>(dlsym(library, "ZSTD_isError"));
+    if (compress_ == nullptr || is_error_ == nullptr) {
+        return;
+    }
+    if (estimate != nullptr && place != nullptr) {
+        const size_t size_bytes = estimate(level);
+        void* memory = is_error_(size_bytes) != 0 ? nullptr : map_private(size_bytes);
+        compressor_ = memory == nullptr ? nullptr : place(memory, size_bytes);
+    } else if (make != nullptr) {
+        compressor_ = make();
+    }
+}
+
+void TraceFile::abandon(bool remove) {
+    if (fd_ >= 0) {
+        close(fd_);
+        if (remove) {
+            unlink(path_);
+        }
+    }
+    fd_ = -1;
+    unmap(scratch_, kScratch_bytes);
+    unmap(columns_, kColumnScratch_bytes);
+    unmap(out_, kOut_bytes);
+    unmap(entries_, kMaxEntries * sizeof(IndexEntry));
+    scratch_ = columns_ = out_ = nullptr;
+    entries_ = nullptr;
+}
+
+bool TraceFile::write_header(TraceHeader* header) {
+    header->crc = header_crc(*header);
+    if (!write_at(0, reinterpret_cast<const uint8_t*>(header), sizeof *header)) {
+        return false;
+    }
+    end_ = sizeof *header;
+    return true;
+}
+
+bool TraceFile::write_chunk(ChunkType type, uint32_t count, uint64_t first, uint64_t time_ns,
+                            const void* raw, size_t raw_bytes) {
+    ChunkHeader header{};
+    header.magic = kChunkMagic;
+    header.type = type;
+    header.raw_bytes = static_cast<uint32_t>(raw_bytes);
+    header.count = count;
+    header.first = first;
+    uint8_t* payload = out_ + sizeof header;
+    size_t stored = 0;
+    // Tiny payloads gain nothing; kEnd stays readable without zstd.
+    if (compressor_ != nullptr && raw_bytes >= 64) {
+        stored = compress_(compressor_, payload, kOut_bytes - sizeof header - 8, raw, raw_bytes,
+                           level_);
+        header.compression = Compression::kZstd;
+    }
+    if (stored == 0 || is_error_(stored) != 0 || stored >= raw_bytes) {
+        if (raw_bytes > kOut_bytes - sizeof header - 8) {
+            last_error_ = EFBIG;
+            return false;
+        }
+        memcpy(payload, raw, raw_bytes);
+        stored = raw_bytes;
+        header.compression = Compression::kNone;
+    }
+    header.stored_bytes = static_cast<uint32_t>(stored);
+    header.crc = chunk_crc(header, payload);
+    memcpy(out_, &header, sizeof header);
+    size_t total = sizeof header + stored;
+    while (total % 8 != 0) {
+        out_[total++] = 0;
+    }
+    // What ends a trace may use the reserve; everything else has to leave it.
+    const bool last = type == ChunkType::kFacts || type == ChunkType::kEnd;
+    if (!has_space(end_, last ? total : total + reserve_bytes()) || !write_at(end_, out_, total)) {
+        return false;
+    }
+    if (entry_count_ < kMaxEntries) {
+        entries_[entry_count_++] = IndexEntry{end_, first, time_ns, count, type, 0};
+    }
+    end_ += total;
+    return true;
+}
+
+bool TraceFile::write_index() {
+    if (entry_count_ == kMaxEntries) {
+        return false;  // an index that lacks chunks would hide them: readers scan instead
+    }
+    ChunkHeader header{};
+    header.magic = kChunkMagic;
+    header.type = ChunkType::kIndex;
+    header.stored_bytes = header.raw_bytes =
+        static_cast<uint32_t>(entry_count_ * sizeof(IndexEntry));
+    header.count = entry_count_;
+    header.crc = chunk_crc(header, entries_);
+    FileTrailer trailer{};
+    trailer.index_offset = end_;
+    memcpy(trailer.magic, kTraceMagic, sizeof trailer.magic);
+    const uint64_t behind = end_ + sizeof header;
+    return write_at(end_, reinterpret_cast<const uint8_t*>(&header), sizeof header) &&
+           write_at(behind, reinterpret_cast<const uint8_t*>(entries_), header.stored_bytes) &&
+           write_at(behind + header.stored_bytes, reinterpret_cast<const uint8_t*>(&trailer),
+                    sizeof trailer);
+}
+
+// Asks for the blocks before they are written. KEEP_SIZE: the file does not grow by it. Where the
+// file system cannot do that, the write itself will tell.
+bool TraceFile::has_space(uint64_t offset, uint64_t size_bytes) {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        offset + size_bytes > limit.rlim_cur) {
+        last_error_ = EFBIG;
+        return false;
+    }
+    if (fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                  static_cast<off_t>(size_bytes)) != 0 &&
+        (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
+        last_error_ = errno;
+        return false;
+    }
+    return true;
+}
+
+bool TraceFile::write_at(uint64_t offset, const uint8_t* data, size_t size_bytes) {
+    while (size_bytes != 0) {
+        const ssize_t written = pwrite(fd_, data, size_bytes, static_cast<off_t>(offset));
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written <= 0) {
+            last_error_ = written < 0 ? errno : ENOSPC;
+            return false;
+        }
+        data += written;
+        offset += static_cast<uint64_t>(written);
+        size_bytes -= static_cast<size_t>(written);
+    }
+    return true;
+}
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,66 @@
+// The trace file: chunks are appended, the index and the trailer are rewritten behind them.
+//
+// One user at a time (the holder of the session's flush lock). All memory is taken at start-up. A
+// chunk that cannot be written whole leaves the file as if it had never been tried, and space for
+// the last chunks is kept allocated, so that a full disk does not cost the trace its proper end.
+#pragma once
+
+#include <fragtrace/format.h>
+
+#include "sys.h"
+
+namespace fragtrace::preload {
+
+class TraceFile {
+  public:
+    // Creates PROGRAM.PID.ftrace (or .2, .3 ... if that exists) in `directory`, which is made if
+    // missing. On failure errno tells why.
+    bool create(const char* directory, const char* program, int compression_level);
+    // For a forked child, and for a start that failed.
+    void abandon(bool remove);
+
+    bool write_header(TraceHeader* header);
+    // `raw` may be the memory of scratch().
+    bool write_chunk(ChunkType type, uint32_t count, uint64_t first, uint64_t time_ns,
+                     const void* raw, size_t raw_bytes);
+    // Index and trailer behind the last chunk; later chunks overwrite them.
+    bool write_index();
+
+    [[nodiscard]] uint8_t* scratch() const { return scratch_; }
+    [[nodiscard]] uint8_t* column_scratch() const { return columns_; }
+    [[nodiscard]] bool compresses() const { return compressor_ != nullptr; }
+    [[nodiscard]] const char* path() const { return path_; }
+    [[nodiscard]] int last_error() const { return last_error_; }
+
+    static constexpr uint32_t kBatchEvents = 16384;
+    static constexpr size_t kScratch_bytes = 5u << 20;
+    static constexpr size_t kColumnScratch_bytes = size_t{kBatchEvents} * 10;
+
+  private:
+    bool open_new(const char* directory, const char* program);
+    void open_compressor(int level);
+    bool map_buffers();
+    bool has_space(uint64_t offset, uint64_t size_bytes);
+    bool write_at(uint64_t offset, const uint8_t* data, size_t size_bytes);
+    [[nodiscard]] uint64_t reserve_bytes() const { return 65536 + entry_count_ * sizeof(IndexEntry); }
+
+    static constexpr uint32_t kMaxEntries = 1u << 20;
+    static constexpr size_t kOut_bytes = kScratch_bytes + (1u << 20);
+
+    int fd_;
+    int last_error_;
+    uint64_t end_;  // where the next chunk goes
+    uint8_t* scratch_;
+    uint8_t* columns_;
+    uint8_t* out_;
+    IndexEntry* entries_;
+    uint32_t entry_count_;
+    int level_;
+    void* compressor_;
+    size_t (*compress_)(void* context, void* to, size_t capacity, const void* from, size_t size,
+                        int level);
+    unsigned (*is_error_)(size_t code);
+    char path_[4096];
+};
+
+}  // namespace fragtrace::preload

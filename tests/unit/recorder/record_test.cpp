@@ -1,0 +1,208 @@
+// Events in, trace out: complete, in order, from any number of threads.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "recorder.h"
+#include "trace_dump.h"
+
+#include <catch2/catch.hpp>
+
+using namespace fragtrace;
+using namespace fragtrace::test;
+namespace preload = fragtrace::preload;
+
+namespace {
+
+void record_from_threads(int threads, uint64_t events) {
+    std::vector<std::thread> workers;
+    for (int t = 0; t < threads; ++t) {
+        workers.emplace_back([t, events] {
+            for (uint64_t i = 0; i < events; ++i) {
+                preload::record(make_event((uint64_t(t) << 32) + i, i * 512));
+            }
+        });
+    }
+    for (std::thread& worker : workers) {
+        worker.join();
+    }
+}
+
+void require_contiguous(const Dump& dump, size_t events) {
+    REQUIRE(dump.events.size() == events);
+    for (size_t i = 0; i < events; ++i) {
+        REQUIRE(dump.events[i].sequence == i + 1);
+    }
+}
+
+__attribute__((noinline)) uint32_t stack_from(int depth) {
+    if (depth == 0) {
+        return preload::capture_stacks().native;
+    }
+    const uint32_t node = stack_from(depth - 1);
+    asm volatile("" ::: "memory");
+    return node;
+}
+
+}  // namespace
+
+TEST_CASE("every event of every thread is in the file, in the order of its sequence numbers") {
+    const Folder folder;
+    in_child(folder.path(), [] { record_from_threads(8, 25000); });
+    REQUIRE(folder.traces().size() == 1);
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.defects.empty());
+    CHECK(dump.has_trailer);
+    CHECK(dump.end == EndReason::kNormal);
+    require_contiguous(dump, 8 * 25000);
+    // Of one thread: nothing missing, nothing swapped, contents as given.
+    std::vector<uint64_t> next(8, 0);
+    for (const EventRecord& event : dump.events) {
+        const uint64_t t = event.address >> 32;
+        REQUIRE(t < 8);
+        REQUIRE((event.address & 0xffffffff) == next[t]);
+        REQUIRE(event.size == next[t] * 512);
+        REQUIRE(event.kind == EventKind::kDeviceAlloc);
+        REQUIRE(event.stream == kStreamUnknown);
+        ++next[t];
+    }
+    CHECK(dump.facts.count("lost.ring_full") == 0);
+    std::set<uint32_t> thread_ids;
+    for (const EventRecord& event : dump.events) {
+        thread_ids.insert(event.thread);
+    }
+    CHECK(thread_ids.size() == 8);
+}
+
+TEST_CASE("threads that arrive while the session starts lose nothing") {
+    for (int round = 0; round < 5; ++round) {
+        const Folder folder;
+        in_child(folder.path(), [] { record_from_threads(16, 1); });
+        REQUIRE(folder.traces().size() == 1);
+        require_contiguous(read_trace(folder.traces()[0]), 16);
+    }
+}
+
+TEST_CASE("a full ring loses events only after a bounded wait, and counts them") {
+    const Folder folder;
+    // A drain that may not write: the tail cannot advance while the file's writes block.
+    const Child child = in_child(
+        folder.path(),
+        [] {
+            uint64_t lost = 0;
+            for (uint64_t i = 0; i < 2'000'000; ++i) {
+                lost += preload::record(make_event(i, 1)) == 0 ? 1 : 0;
+            }
+            preload::record_fact("test.lost", std::to_string(lost).c_str());
+        },
+        {{"FRAGTRACE_RING_EVENTS", "64"}, {"FRAGTRACE_COMPRESSION", "19"}});
+    CHECK(child.status == 0);
+    const Dump dump = read_trace(folder.traces()[0]);
+    const uint64_t lost = std::stoull(dump.facts.at("test.lost"));
+    CHECK(dump.events.size() == 2'000'000 - lost);
+    require_contiguous(dump, 2'000'000 - lost);
+    if (lost != 0) {
+        CHECK(dump.facts.at("lost.ring_full") == std::to_string(lost));
+        CHECK(child.errors.find("events were lost") != std::string::npos);
+    } else {
+        CHECK(child.errors.empty());
+    }
+}
+
+TEST_CASE("native stacks share their outer frames") {
+    const Folder folder;
+    in_child(folder.path(), [] {
+        for (int depth : {3, 3, 9}) {
+            EventRecord event = make_event(1, 1);
+            event.native_stack = stack_from(depth);
+            preload::record(event);
+        }
+    });
+    const Dump dump = read_trace(folder.traces()[0]);
+    REQUIRE(dump.facts.at("stacks.native") == "on");
+    REQUIRE(dump.events.size() == 3);
+    const auto depth_of = [&](uint32_t node) {
+        int depth = 0;
+        for (; node != 0; node = dump.nodes.at(node).parent) {
+            REQUIRE(dump.nodes[node].parent < node);
+            REQUIRE(dump.nodes[node].frame != 0);
+            ++depth;
+        }
+        return depth;
+    };
+    CHECK(dump.events[0].native_stack != 0);
+    CHECK(dump.events[0].native_stack == dump.events[1].native_stack);
+    CHECK(depth_of(dump.events[2].native_stack) == depth_of(dump.events[0].native_stack) + 6);
+    CHECK(!dump.modules.empty());
+    CHECK(dump.modules[0].find("recorder_tests") != std::string::npos);
+}
+
+TEST_CASE("an event from a signal handler that interrupts the recorder is refused and counted") {
+    const Folder folder;
+    in_child(folder.path(), [] {
+        static volatile bool stop = false;
+        static uint64_t accepted = 0;
+        preload::record(make_event(1, 1));
+        signal(SIGALRM, [](int) { accepted += preload::record(make_event(2, 2)) != 0 ? 1 : 0; });
+        ualarm(200, 200);
+        uint64_t own = 1;
+        for (uint64_t i = 0; i < 300'000 && !stop; ++i) {
+            EventRecord event = make_event(3, 3);
+            event.native_stack = preload::capture_stacks().native;
+            own += preload::record(event) != 0 ? 1 : 0;
+        }
+        ualarm(0, 0);
+        preload::record_fact("test.accepted", std::to_string(own + accepted).c_str());
+    });
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.defects.empty());
+    require_contiguous(dump, std::stoull(dump.facts.at("test.accepted")));
+    CHECK(dump.facts.count("lost.reentrant") == 1);
+}
+
+TEST_CASE("facts given before the session and after it are in the trace") {
+    const Folder folder;
+    in_child(folder.path(), [] {
+        preload::record_fact("early", "one\ttwo\nthree\\");
+        preload::record(make_event(1, 1));
+        preload::record_fact("late", "first");
+        preload::record_fact("late", "second");
+    });
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.facts.at("early") == "one\\ttwo\\nthree\\\\");
+    CHECK(dump.facts.at("late") == "second");
+    CHECK(dump.facts.count("command_line") == 1);
+    CHECK(dump.facts.count("environment.FRAGTRACE_OUTPUT") == 1);
+}
+
+TEST_CASE("switched off, the recorder leaves no file") {
+    const Folder folder;
+    in_child(
+        folder.path(),
+        [] {
+            if (preload::recording_enabled() || preload::record(make_event(1, 1)) != 0) {
+                _exit(1);
+            }
+        },
+        {{"FRAGTRACE_OFF", "1"}});
+    CHECK(folder.traces().empty());
+}
+
+TEST_CASE("errno of the host survives every call") {
+    const Folder folder;
+    const Child child = in_child(folder.path(), [] {
+        errno = 1234;
+        preload::record(make_event(1, 1));
+        preload::capture_stacks();
+        preload::record_fact("a", "b");
+        preload::finish(EndReason::kNormal);
+        if (errno != 1234) {
+            _exit(1);
+        }
+    });
+    CHECK(child.status == 0);
+}

@@ -1,0 +1,93 @@
+// Disks that are full, folders that are not there, names that are taken.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "recorder.h"
+#include "trace_dump.h"
+
+#include <catch2/catch.hpp>
+
+using namespace fragtrace;
+using namespace fragtrace::test;
+namespace preload = fragtrace::preload;
+
+TEST_CASE("the trace is private, its folder is made, and an existing file is not overwritten") {
+    const Folder folder;
+    const std::string deep = folder.path() + "/a/b";
+    const Child child = in_child(deep, [&] {
+        const std::string taken =
+            deep + "/recorder_tests." + std::to_string(getpid()) + ".ftrace";
+        mkdir((folder.path() + "/a").c_str(), 0777);
+        mkdir(deep.c_str(), 0777);
+        close(open(taken.c_str(), O_CREAT | O_WRONLY, 0600));
+        preload::record(make_event(1, 1));
+    });
+    const std::string base = deep + "/recorder_tests." + std::to_string(child.pid);
+    struct stat first {};
+    struct stat second {};
+    REQUIRE(stat((base + ".ftrace").c_str(), &first) == 0);
+    CHECK(first.st_size == 0);
+    REQUIRE(stat((base + ".2.ftrace").c_str(), &second) == 0);
+    CHECK((second.st_mode & 0777) == 0600);
+    CHECK(read_trace(base + ".2.ftrace").events.size() == 1);
+}
+
+TEST_CASE("a folder that cannot be used costs the trace, not the host; said once") {
+    const Folder folder;
+    const std::string file = folder.path() + "/file";
+    close(open(file.c_str(), O_CREAT | O_WRONLY, 0600));
+    const Child child = in_child(file + "/sub", [] {
+        for (int i = 0; i < 10; ++i) {
+            if (preload::record(make_event(1, 1)) != 0) {
+                _exit(1);
+            }
+        }
+    });
+    CHECK(child.status == 0);
+    CHECK(child.errors.find("fragtrace: nothing was recorded: cannot create a trace in ") == 0);
+    CHECK(child.errors.find("not a directory (10 events)") != std::string::npos);
+    CHECK(std::count(child.errors.begin(), child.errors.end(), '\n') == 1);
+}
+
+TEST_CASE("a file size limit ends the writing, not the host") {
+    const Folder folder;
+    const Child child = in_child(folder.path(), [] {
+        const rlimit limit{200 * 1024, 200 * 1024};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        srand(1);
+        for (uint64_t i = 0; i < 300000; ++i) {
+            preload::record(make_event(uint64_t(rand()) << 20, rand()));
+        }
+    }, {{"FRAGTRACE_RING_DIRECTORY", "/nonexistent"}});  // posix_fallocate would meet the limit too
+    CHECK(child.status == 0);
+    CHECK(child.errors.find("events were lost; writing failed: file size limit") !=
+          std::string::npos);
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.defects.empty());
+    CHECK(!dump.events.empty());
+    CHECK(dump.end == EndReason::kNormal);
+    CHECK(dump.has_trailer);
+    const uint64_t lost = std::stoull(dump.facts.at("lost.write_failed"));
+    CHECK(dump.events.size() + lost +
+              (dump.facts.count("lost.ring_full") ? std::stoull(dump.facts.at("lost.ring_full")) : 0) ==
+          300000);
+}
+
+TEST_CASE("without a place for the ring the recorder works, and says what that costs") {
+    const Folder folder;
+    in_child(folder.path(), [] { preload::record(make_event(1, 1)); },
+             {{"FRAGTRACE_RING_DIRECTORY", "/nonexistent"}});
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.events.size() == 1);
+    CHECK(dump.header.ring_path[0] == '\0');
+    CHECK(dump.facts.at("ring.storage").find("not crash-safe") != std::string::npos);
+}
+
+TEST_CASE("settings that make no sense are named") {
+    const Folder folder;
+    in_child(folder.path(), [] { preload::record(make_event(1, 1)); },
+             {{"FRAGTRACE_STACK_DEPTH", "a lot"}});
+    CHECK(read_trace(folder.traces()[0]).facts.at("options.rejected") == "FRAGTRACE_STACK_DEPTH");
+}
