@@ -136,10 +136,13 @@ class ProcessLife(real_process.RealProcessTest):
         self.assertNotEqual(*(self.report(trace)["source"]["process"] for trace in found))
 
     def test_a_trace_is_never_overwritten_when_a_process_executes_another(self):
-        program = (f"import os, sys\n"
-                   f"exec(open({str(CLIENT)!r}).read().replace('end()\\n', ''))\n"
-                   f"os.execv(sys.executable, [sys.executable, {str(CLIENT)!r}, *sys.argv[1:]])\n")
-        self.run_well([sys.executable, "-c", program, self.folder / "log", 50, "return"],
+        program = self.folder / "again.py"
+        program.write_text(f"import os, sys\n"
+                           f"exec(open({str(CLIENT)!r}).read().replace('end()\\n', ''))\n"
+                           f"if 'AGAIN' not in os.environ:\n"
+                           f"    os.environ['AGAIN'] = 'yes'\n"
+                           f"    os.execv(sys.executable, [sys.executable, *sys.argv])\n")
+        self.run_well([sys.executable, program, self.folder / "log", 50, "return"],
                       env=environment(CARD, record_to=self.folder))
         found = traces(self.folder)
         self.assertEqual(len(found), 2, found)
