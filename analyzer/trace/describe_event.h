@@ -1,0 +1,19 @@
+// One line of text per event, for `fraganalyze dump`: stable, and easy to search.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "analyzer/model/timeline.h"
+#include "analyzer/trace/symbols.h"
+
+namespace fragtrace::analyzer {
+
+// "block_alloc", "device_free", ...; "kind_N" for kinds that this version does not know.
+std::string kind_name(EventKind kind);
+
+// INDEX TIME_S DEVICE KIND key=value ... | line of the user's program. The symbolizer may be null:
+// then the last part is left out.
+std::string describe_event(const Timeline& timeline, EventIndex index, Symbolizer* symbols);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,192 @@
+#include "analyzer/trace/symbols.h"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "analyzer/trace/elf_symbols.h"
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kStacksKept = 16384;
+constexpr std::size_t kMaxNotes = 20;
+
+std::string_view base_name(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+bool is_interpreter_module(std::string_view path) {
+    const std::string_view name = base_name(path);
+    if (name.starts_with("libpython")) {
+        return true;
+    }
+    // "python", "python3", "python3.11", "python3.11-dbg"; not "python_helper".
+    return name.starts_with("python") &&
+           (name.size() == 6 || (name[6] >= '0' && name[6] <= '9') || name[6] == '-');
+}
+
+bool is_interpreter(const Frame& frame) {
+    return is_interpreter_module(frame.module) || frame.function.starts_with("_PyEval_") ||
+           frame.function.starts_with("PyEval_");
+}
+
+bool is_recorder(const Frame& frame) {
+    return base_name(frame.module).starts_with("libfragtrace");
+}
+
+std::uint64_t key_of(const Origin& origin) {
+    return std::uint64_t{origin.native_stack} << 32 | origin.python_stack;
+}
+
+}  // namespace
+
+Symbolizer::Symbolizer(const Timeline& timeline) : timeline_(timeline) {}
+
+Symbolizer::~Symbolizer() = default;
+
+const std::vector<Frame>& Symbolizer::frames(OriginId id) {
+    const Origin origin = id < timeline_.origins.size() ? timeline_.origins[id] : Origin{};
+    std::unique_ptr<std::vector<Frame>>& entry = stacks_[key_of(origin)];
+    if (entry == nullptr) {
+        entry = std::make_unique<std::vector<Frame>>(symbolize(origin));
+        stack_order_.push_back(key_of(origin));
+        const std::vector<Frame>& result = *entry;
+        if (stack_order_.size() > kStacksKept) {
+            stacks_.erase(stack_order_.front());
+            stack_order_.pop_front();
+        }
+        return result;
+    }
+    return *entry;
+}
+
+std::optional<Frame> Symbolizer::user_frame(OriginId origin) {
+    const Frame* frame = pick_user_frame(frames(origin));
+    return frame == nullptr ? std::nullopt : std::optional<Frame>(*frame);
+}
+
+std::string Symbolizer::describe(OriginId id) {
+    const Origin origin = id < timeline_.origins.size() ? timeline_.origins[id] : Origin{};
+    const auto [entry, is_new] = descriptions_.try_emplace(key_of(origin));
+    if (is_new) {
+        const Frame* frame = pick_user_frame(frames(id));
+        entry->second = frame == nullptr ? "unknown" : describe_frame(*frame);
+    }
+    return entry->second;
+}
+
+std::vector<Frame> Symbolizer::symbolize(const Origin& origin) {
+    std::vector<Frame> result;
+    const std::vector<StackNode>& nodes = timeline_.nodes;
+    bool in_recorder = true;
+    // Parents have smaller numbers, so both walks end.
+    for (std::uint32_t node = origin.native_stack; node != 0 && node < nodes.size();
+         node = nodes[node].parent) {
+        if (is_python_frame(nodes[node].frame)) {
+            continue;
+        }
+        const std::vector<Frame>& found = native_frames(nodes[node].frame);
+        if (in_recorder && is_recorder(found.front())) {
+            continue;
+        }
+        in_recorder = false;
+        if (origin.python_stack != 0 && is_interpreter(found.back())) {
+            break;
+        }
+        result.insert(result.end(), found.begin(), found.end());
+    }
+    for (std::uint32_t node = origin.python_stack; node != 0 && node < nodes.size();
+         node = nodes[node].parent) {
+        if (is_python_frame(nodes[node].frame)) {
+            result.push_back(python_frame(nodes[node]));
+        }
+    }
+    return result;
+}
+
+Frame Symbolizer::python_frame(const StackNode& node) const {
+    Frame frame;
+    frame.kind = Frame::Kind::kPython;
+    const std::uint32_t id = python_code_id(node.frame);
+    if (id >= timeline_.codes.size()) {
+        frame.function = fmt::format("code {}", id);
+        return frame;
+    }
+    const PythonCode& code = timeline_.codes[id];
+    frame.function = code.function;
+    frame.file = code.file;
+    frame.line = node.line != 0 ? node.line : code.first_line;
+    return frame;
+}
+
+const std::vector<Frame>& Symbolizer::native_frames(std::uint64_t return_address) {
+    const auto [entry, is_new] = native_.try_emplace(return_address);
+    if (is_new) {
+        // The call lies before the address that it returns to, perhaps in another function.
+        entry->second = look_up(return_address - 1);
+    }
+    return entry->second;
+}
+
+std::vector<Frame> Symbolizer::look_up(std::uint64_t address) {
+    const Module* module = module_at(address);
+    if (module == nullptr) {
+        return {{Frame::Kind::kNative, fmt::format("{:#x}", address), {}, 0, {}}};
+    }
+    const std::uint64_t in_file = address - module->bias;
+    ElfSymbols* elf = elf_of(*module);
+    std::vector<Frame> result = elf == nullptr ? std::vector<Frame>() : elf->frames(in_file);
+    if (result.empty()) {
+        result.push_back({Frame::Kind::kNative,
+                          fmt::format("{}+{:#x}", base_name(module->path), in_file),
+                          {},
+                          0,
+                          {}});
+    }
+    for (Frame& frame : result) {
+        frame.module = module->path;
+    }
+    return result;
+}
+
+const Module* Symbolizer::module_at(std::uint64_t address) const {
+    for (auto module = timeline_.modules.rbegin(); module != timeline_.modules.rend(); ++module) {
+        if (address >= module->begin && address < module->end) {
+            return &*module;
+        }
+    }
+    return nullptr;
+}
+
+ElfSymbols* Symbolizer::elf_of(const Module& module) {
+    const auto [entry, is_new] = elves_.try_emplace(module.path + '\0' + module.build_id);
+    if (!is_new) {
+        return entry->second.get();
+    }
+    auto elf = std::make_unique<ElfSymbols>(module.path);
+    const auto note = [this](std::string text) {
+        if (notes_.size() < kMaxNotes) {
+            notes_.push_back(std::move(text));
+        }
+    };
+    if (!elf->readable()) {
+        if (module.path.starts_with('/')) {
+            note(fmt::format("{}: not found here; its functions are shown as offsets", module.path));
+        }
+        return nullptr;
+    }
+    if (!module.build_id.empty() && !elf->build_id().empty() &&
+        module.build_id != elf->build_id()) {
+        note(fmt::format("{}: another build than the recorded one (build id {}, recorded {}); its "
+                         "functions are shown as offsets",
+                         module.path,
+                         elf->build_id(),
+                         module.build_id));
+        return nullptr;
+    }
+    entry->second = std::move(elf);
+    return entry->second.get();
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,68 @@
+// Turns the origins of a timeline into stacks with names, on demand.
+//
+// Nothing is symbolised before it is asked for; what was looked up is kept. A module that is not
+// on this machine, or is another build, gives "module+0xoffset". Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analyzer/model/timeline.h"
+
+namespace fragtrace::analyzer {
+
+class ElfSymbols;
+
+class Symbolizer {
+  public:
+    // The timeline must outlive the symbolizer.
+    explicit Symbolizer(const Timeline& timeline);
+    ~Symbolizer();
+    Symbolizer(const Symbolizer&) = delete;
+    Symbolizer& operator=(const Symbolizer&) = delete;
+
+    // The stack, innermost first: native frames up to the interpreter, then the Python frames;
+    // without Python all native ones. The recorder's own frames and the interpreter's are left
+    // out. The reference stays valid for thousands of further look-ups.
+    const std::vector<Frame>& frames(OriginId origin);
+
+    // The line that the user most likely wants to see: the innermost Python frame outside of
+    // libraries, else the innermost Python frame, else the backward node of an autograd thread,
+    // else the innermost native frame that is not plumbing. None without a stack.
+    std::optional<Frame> user_frame(OriginId origin);
+    // The same as text: "model/net.py:42 forward"; "unknown" without a stack.
+    std::string describe(OriginId origin);
+
+    // What the user should know about the symbols: one line each.
+    [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
+  private:
+    std::vector<Frame> symbolize(const Origin& origin);
+    const std::vector<Frame>& native_frames(std::uint64_t return_address);
+    std::vector<Frame> look_up(std::uint64_t address);
+    Frame python_frame(const StackNode& node) const;
+    [[nodiscard]] const Module* module_at(std::uint64_t address) const;
+    ElfSymbols* elf_of(const Module& module);
+
+    const Timeline& timeline_;
+    std::unordered_map<std::uint64_t, std::vector<Frame>> native_;  // by return address
+    std::map<std::string, std::unique_ptr<ElfSymbols>> elves_;      // by path; null = unusable
+    // Stacks by (native, Python) node; the oldest are forgotten.
+    std::unordered_map<std::uint64_t, std::unique_ptr<std::vector<Frame>>> stacks_;
+    std::deque<std::uint64_t> stack_order_;
+    std::unordered_map<std::uint64_t, std::string> descriptions_;
+    std::vector<std::string> notes_;
+};
+
+// Which of these frames (innermost first) Symbolizer::user_frame picks; nullptr if there is none.
+const Frame* pick_user_frame(const std::vector<Frame>& frames);
+// "model/net.py:42 forward", "MmBackward0 (backward pass)", "cublasCreate in libcublas.so.12".
+std::string describe_frame(const Frame& frame);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,132 @@
+// Which frame of a stack tells the user where they are in their own program, and how it is named.
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "analyzer/trace/symbols.h"
+
+namespace fragtrace::analyzer {
+namespace {
+
+bool contains(std::string_view text, std::string_view part) {
+    return text.find(part) != std::string_view::npos;
+}
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// Python files that belong to a library: installed packages, the standard library, PyTorch itself
+// where it is used from a source tree.
+bool is_library_file(std::string_view file) {
+    constexpr std::array<std::string_view, 12> kParts = {"/site-packages/",
+                                                         "/dist-packages/",
+                                                         "/lib/python3",
+                                                         "/torch/nn/",
+                                                         "/torch/optim/",
+                                                         "/torch/utils/",
+                                                         "/torch/autograd/",
+                                                         "/torch/cuda/",
+                                                         "/torch/distributed/",
+                                                         "/torch/amp/",
+                                                         "/torch/_",
+                                                         "/torch/functional.py"};
+    return file.starts_with("<frozen ") ||
+           std::any_of(kParts.begin(), kParts.end(), [file](std::string_view part) {
+               return contains(file, part);
+           });
+}
+
+// Modules whose functions only pass on what somebody else asked for.
+bool is_plumbing(const Frame& frame) {
+    constexpr std::array<std::string_view, 20> kNames = {
+        "libfragtrace", "libcuda.",  "libcudart",   "libcublas",  "libcudnn",
+        "libcufft",     "libcurand", "libcusolver", "libcusparse", "libnccl",
+        "libnv",        "libc10",    "libtorch",    "libc.so",    "libc-",
+        "libpthread",   "libstdc++", "libgcc_s",    "ld-linux",   "libdl"};
+    const std::string_view name = base_name(frame.module);
+    return name.empty() || std::any_of(kNames.begin(), kNames.end(), [name](std::string_view part) {
+               return name.starts_with(part);
+           });
+}
+
+// "torch::autograd::generated::MmBackward0::apply(...)" -> "MmBackward0"; else empty.
+std::string_view backward_node(std::string_view function) {
+    const std::size_t end = function.find("::apply(");
+    if (end == std::string_view::npos) {
+        return {};
+    }
+    const std::size_t colon = function.rfind(':', end - 1);
+    const std::size_t begin = colon == std::string_view::npos ? 0 : colon + 1;
+    const std::string_view name = function.substr(begin, end - begin);
+    return contains(name, "Backward") ? name : std::string_view();
+}
+
+template <typename Accept>
+const Frame* first(const std::vector<Frame>& frames, Accept accept) {
+    const auto found = std::find_if(frames.begin(), frames.end(), accept);
+    return found == frames.end() ? nullptr : &*found;
+}
+
+// The last two components say enough in a line of a table.
+std::string_view short_path(std::string_view path) {
+    const std::size_t last = path.rfind('/');
+    if (last == std::string_view::npos || last == 0) {
+        return path;
+    }
+    const std::size_t before = path.rfind('/', last - 1);
+    return before == std::string_view::npos ? path : path.substr(before + 1);
+}
+
+// A function without its parameters: C++ signatures can fill a screen.
+std::string_view without_parameters(std::string_view function) {
+    int depth = 0;
+    for (std::size_t i = 1; i < function.size(); ++i) {
+        const char character = function[i];
+        depth += character == '<' ? 1 : character == '>' && function[i - 1] != '-' ? -1 : 0;
+        if (character == '(' && depth == 0 && function.substr(i, 21) != "(anonymous namespace)") {
+            return function.substr(0, i);
+        }
+    }
+    return function;
+}
+
+}  // namespace
+
+const Frame* pick_user_frame(const std::vector<Frame>& frames) {
+    const auto is_python = [](const Frame& frame) { return frame.kind == Frame::Kind::kPython; };
+    const Frame* frame = first(frames, [&](const Frame& candidate) {
+        return is_python(candidate) && !is_library_file(candidate.file);
+    });
+    if (frame == nullptr) {
+        frame = first(frames, is_python);
+    }
+    if (frame == nullptr) {
+        frame = first(frames, [](const Frame& candidate) {
+            return !backward_node(candidate.function).empty();
+        });
+    }
+    if (frame == nullptr) {
+        frame = first(frames, [](const Frame& candidate) { return !is_plumbing(candidate); });
+    }
+    return frame == nullptr && !frames.empty() ? &frames.front() : frame;
+}
+
+std::string describe_frame(const Frame& frame) {
+    if (frame.kind == Frame::Kind::kNative) {
+        const std::string_view node = backward_node(frame.function);
+        if (!node.empty()) {
+            return fmt::format("{} (backward pass)", node);
+        }
+    }
+    const std::string_view function = without_parameters(frame.function);
+    if (!frame.file.empty()) {
+        return fmt::format("{}:{} {}", short_path(frame.file), frame.line, function);
+    }
+    if (frame.module.empty() || function.starts_with(base_name(frame.module))) {
+        return std::string(function);
+    }
+    return fmt::format("{} in {}", function, base_name(frame.module));
+}
+
+}  // namespace fragtrace::analyzer
