@@ -1,0 +1,118 @@
+// Writes synthetic traces and rings, byte for byte as the recorder would.
+//
+// For tests only: keeps everything in memory, writes on demand. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fragtrace/format.h>
+
+namespace fragtrace::testing {
+
+// A folder that is removed with everything in it.
+class TemporaryFolder {
+  public:
+    TemporaryFolder();
+    ~TemporaryFolder();
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+    [[nodiscard]] std::string file(std::string_view name) const;
+
+  private:
+    std::string path_;
+};
+
+std::string read_file(const std::string& path);
+void write_file(const std::string& path, std::string_view content);
+
+class TraceWriter {
+  public:
+    // Header fields may be changed until bytes() is called; magic, sizes and crc are set then.
+    TraceHeader header = {};
+
+    TraceWriter();
+
+    // ---- events: each gets the next sequence number and a time of 1 us later -------------------
+    // Gives the sequence number. Fields of `event` that matter are kept, also the sequence number
+    // if it is not 0.
+    std::uint64_t event(EventRecord event);
+    std::uint64_t device_alloc(std::uint64_t address, std::uint64_t size_bytes, bool from_allocator);
+    std::uint64_t device_free(std::uint64_t address, bool from_allocator);
+    std::uint64_t block_alloc(std::uint64_t address,
+                              std::uint64_t requested_bytes,
+                              std::uint64_t block_bytes,
+                              std::uint64_t stream = 0);
+    std::uint64_t block_free(std::uint64_t address, std::uint64_t block_bytes, bool pending = false);
+    std::uint64_t simple(EventKind kind,
+                         std::uint64_t address,
+                         std::uint64_t size_bytes,
+                         std::uint64_t extra,
+                         bool from_allocator = false);
+    // Stack, thread and device of the events that follow.
+    void set_native_stack(std::uint32_t node) { next_.native_stack = node; }
+    void set_python_stack(std::uint32_t node) { next_.python_stack = node; }
+    void set_thread(std::uint32_t thread) { next_.thread = thread; }
+    void set_device(std::uint16_t device) { next_.device = device; }
+
+    // ---- tables ---------------------------------------------------------------------------------
+    // Gives the node's number.
+    std::uint32_t native_node(std::uint32_t parent, std::uint64_t return_address);
+    std::uint32_t python_node(std::uint32_t parent, std::uint32_t code, std::uint32_t line);
+    std::uint32_t code(std::string_view function, std::string_view file, std::uint32_t first_line);
+    void module(std::uint64_t begin,
+                std::uint64_t end,
+                std::uint64_t bias,
+                std::string_view path,
+                std::string_view build_id = {});
+    void fact(const std::string& key, const std::string& value) { facts_[key] = value; }
+
+    // ---- the file -------------------------------------------------------------------------------
+    // Writes what was added since the last flush as chunks.
+    void flush();
+    // An end chunk; events may follow.
+    void end(EndReason reason);
+    // Index and trailer.
+    void footer();
+    // The whole file so far, flushed.
+    std::string bytes();
+    // Where each chunk begins, and the end of the file.
+    [[nodiscard]] const std::vector<std::uint64_t>& boundaries() const { return boundaries_; }
+    void save(const std::string& path) { write_file(path, bytes()); }
+
+    // ---- the ring -------------------------------------------------------------------------------
+    // A ring of this session that holds the events (tail, end], the whole stack tree and all code
+    // records. Events whose sequence number is in `unfinished` were claimed but never completed.
+    [[nodiscard]] std::string ring(std::uint64_t tail,
+                                   std::uint32_t slot_count,
+                                   const std::vector<std::uint64_t>& unfinished = {}) const;
+
+    [[nodiscard]] const std::vector<EventRecord>& events() const { return events_; }
+    // Events that are added but shall only be in the ring: flush() skips those after this number.
+    void keep_out_of_file_after(std::uint64_t sequence) { last_in_file_ = sequence; }
+
+  private:
+    void chunk_done();
+
+    EventRecord next_ = {};
+    std::vector<EventRecord> events_;
+    std::vector<StackNode> nodes_;
+    std::string codes_;
+    std::string modules_;
+    std::map<std::string, std::string> facts_;
+    std::string body_;
+    std::vector<std::uint64_t> boundaries_;
+    std::size_t events_written_ = 0;
+    std::uint32_t nodes_written_ = 1;
+    std::size_t codes_written_ = 0;
+    std::uint32_t code_count_ = 0;
+    std::uint32_t codes_written_count_ = 0;
+    std::uint32_t module_count_ = 0;
+    std::uint64_t last_in_file_ = kUnknown64;
+};
+
+}  // namespace fragtrace::testing

@@ -1,0 +1,129 @@
+// Allocations find their releases.
+#include "analyzer/trace/pair_map.h"
+#include "analyzer/trace/pairing.h"
+
+#include <map>
+#include <random>
+
+#include <catch2/catch.hpp>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+
+namespace {
+
+struct Sequence {
+    Timeline timeline;
+
+    EventIndex add(EventKind kind,
+                   DeviceAddress address,
+                   std::uint64_t size_bytes = 0,
+                   unsigned device = 0) {
+        Event event = {};
+        event.kind = kind;
+        event.address = address;
+        event.size_bytes = size_bytes;
+        event.device = device & 31u;
+        timeline.events.push_back(event);
+        return static_cast<EventIndex>(timeline.events.size() - 1);
+    }
+
+    void check_pair(EventIndex alloc, EventIndex free) const {
+        CHECK(timeline.partner[alloc] == free);
+        CHECK(timeline.partner[free] == alloc);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("all kinds pair, each in its own layer and device", "[pairing]") {
+    Sequence events;
+    const auto device = events.add(EventKind::kDeviceAlloc, 0x1000, 512);
+    const auto block = events.add(EventKind::kBlockAlloc, 0x1000, 512);
+    const auto elsewhere = events.add(EventKind::kBlockAlloc, 0x1000, 512, 1);
+    const auto reserve = events.add(EventKind::kAddressReserve, 0x1000, 512);
+    const auto create = events.add(EventKind::kPhysicalCreate, 0x1000, 512);
+    const auto release = events.add(EventKind::kPhysicalRelease, 0x1000);
+    const auto address_free = events.add(EventKind::kAddressFree, 0x1000, 512);
+    const auto free_elsewhere = events.add(EventKind::kBlockFree, 0x1000, 0, 1);
+    const auto free = events.add(EventKind::kBlockFree, 0x1000);
+    const auto device_free = events.add(EventKind::kDeviceFree, 0x1000);
+    pair_events(&events.timeline);
+    events.check_pair(device, device_free);
+    events.check_pair(block, free);
+    events.check_pair(elsewhere, free_elsewhere);
+    events.check_pair(reserve, address_free);
+    events.check_pair(create, release);
+    CHECK(events.timeline.damage.frees_without_alloc == 0);
+}
+
+TEST_CASE("an unmap ends all maps in its range", "[pairing]") {
+    Sequence events;
+    const auto first = events.add(EventKind::kMap, 0x1000, 0x1000);
+    const auto second = events.add(EventKind::kMap, 0x2000, 0x1000);
+    const auto third = events.add(EventKind::kMap, 0x3000, 0x1000);
+    const auto unmap = events.add(EventKind::kUnmap, 0x1000, 0x2000);
+    pair_events(&events.timeline);
+    events.check_pair(first, unmap);
+    CHECK(events.timeline.partner[second] == unmap);
+    CHECK(events.timeline.partner[third] == kNoEvent);
+}
+
+TEST_CASE("a free without a device takes it from its allocation", "[pairing]") {
+    Sequence events;
+    const auto alloc = events.add(EventKind::kDeviceAlloc, 0x1000, 512, 3);
+    const auto free = events.add(EventKind::kDeviceFree, 0x1000, 0, kMaxDevices);
+    pair_events(&events.timeline);
+    events.check_pair(alloc, free);
+    CHECK(events.timeline.events[free].device == 3);
+}
+
+TEST_CASE("defects are counted and named", "[pairing]") {
+    Sequence events;
+    const auto first = events.add(EventKind::kBlockAlloc, 0x1000, 512);
+    const auto second = events.add(EventKind::kBlockAlloc, 0x1000, 512);
+    const auto free = events.add(EventKind::kBlockFree, 0x1000);
+    events.add(EventKind::kBlockFree, 0x1000);
+    events.add(EventKind::kDeviceFree, 0);  // cudaFree(nullptr) is legal
+    pair_events(&events.timeline);
+    CHECK(events.timeline.partner[first] == kNoEvent);
+    events.check_pair(second, free);
+    CHECK(events.timeline.damage.allocs_over_live == 1);
+    CHECK(events.timeline.damage.frees_without_alloc == 1);
+    CHECK(events.timeline.damage.notes.size() == 2);
+}
+
+TEST_CASE("a device reset ends everything of its device without pairing", "[pairing]") {
+    Sequence events;
+    const auto gone = events.add(EventKind::kDeviceAlloc, 0x1000, 512, 0);
+    const auto stays = events.add(EventKind::kDeviceAlloc, 0x2000, 512, 1);
+    const auto reset = events.add(EventKind::kDeviceReset, 0, 0, 0);
+    events.add(EventKind::kDeviceAlloc, 0x1000, 512, 0);
+    const auto free = events.add(EventKind::kDeviceFree, 0x2000, 0, 1);
+    pair_events(&events.timeline);
+    CHECK(events.timeline.partner[gone] == kNoEvent);
+    CHECK(events.timeline.partner[reset] == kNoEvent);
+    CHECK(events.timeline.damage.allocs_over_live == 0);
+    events.check_pair(stays, free);
+}
+
+TEST_CASE("the pair map behaves as an ordered map does", "[pairing]") {
+    PairMap map;
+    std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> model;
+    std::mt19937 random(7);
+    for (std::uint32_t step = 0; step < 20000; ++step) {
+        const std::uint64_t major = random() % 300 * 512;
+        const auto minor = static_cast<std::uint32_t>(random() % 3);
+        const auto known = model.find({major, minor});
+        const std::uint32_t expected = known == model.end() ? PairMap::kAbsent : known->second;
+        REQUIRE(map.find(major, minor) == expected);
+        if (random() % 2 == 0) {
+            REQUIRE(map.set(major, minor, step) == expected);
+            model[{major, minor}] = step;
+        } else {
+            REQUIRE(map.take(major, minor) == expected);
+            model.erase({major, minor});
+        }
+        REQUIRE(map.size() == model.size());
+    }
+}

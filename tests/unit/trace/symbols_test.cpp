@@ -1,0 +1,224 @@
+// Names for addresses of this very program, and which line is shown to the user.
+#include <dlfcn.h>
+#include <link.h>
+
+#include "analyzer/trace/describe_event.h"
+#include "analyzer/trace/symbols.h"
+
+#include <catch2/catch.hpp>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+
+namespace symbols_test {
+
+[[gnu::noinline]] std::uint64_t here() {
+    return reinterpret_cast<std::uint64_t>(__builtin_extract_return_addr(
+        __builtin_return_address(0)));
+}
+
+[[gnu::noinline]] std::uint64_t somewhere_known(int) {
+    const std::uint64_t address = here();
+    asm volatile("" ::: "memory");
+    return address;
+}
+
+}  // namespace symbols_test
+
+namespace {
+
+Module own_module() {
+    Module module;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* data) {
+            auto* found = static_cast<Module*>(data);
+            found->bias = info->dlpi_addr;
+            for (int i = 0; i < info->dlpi_phnum; ++i) {
+                const auto& header = info->dlpi_phdr[i];
+                if (header.p_type == PT_LOAD && (header.p_flags & PF_X) != 0) {
+                    found->begin = info->dlpi_addr + header.p_vaddr;
+                    found->end = found->begin + header.p_memsz;
+                }
+            }
+            return 1;  // the program itself comes first
+        },
+        &module);
+    module.path = "/proc/self/exe";
+    return module;
+}
+
+struct Stacks {
+    Timeline timeline;
+
+    Stacks() {
+        timeline.nodes.push_back({});
+        timeline.origins.push_back({});
+    }
+    std::uint32_t native(std::uint32_t parent, std::uint64_t address) {
+        timeline.nodes.push_back({parent, 0, address});
+        return static_cast<std::uint32_t>(timeline.nodes.size() - 1);
+    }
+    std::uint32_t python(std::uint32_t parent,
+                         const std::string& function,
+                         const std::string& file,
+                         std::uint32_t line) {
+        const std::uint64_t code = timeline.codes.size();
+        timeline.codes.push_back({function, file, 1});
+        timeline.nodes.push_back({parent, line, kPythonFrame | code << 32});
+        return static_cast<std::uint32_t>(timeline.nodes.size() - 1);
+    }
+    OriginId origin(std::uint32_t native_node, std::uint32_t python_node) {
+        timeline.origins.push_back({1, native_node, python_node});
+        return static_cast<OriginId>(timeline.origins.size() - 1);
+    }
+};
+
+Frame native_frame(const std::string& function, const std::string& module) {
+    return {Frame::Kind::kNative, function, {}, 0, module};
+}
+
+}  // namespace
+
+TEST_CASE("a return address gets its function, file and line", "[symbols]") {
+    Stacks stacks;
+    stacks.timeline.modules.push_back(own_module());
+    const std::uint64_t address = symbols_test::somewhere_known(0);
+    const OriginId origin = stacks.origin(stacks.native(0, address), 0);
+    Symbolizer symbols(stacks.timeline);
+    const auto& frames = symbols.frames(origin);
+    REQUIRE(frames.size() == 1);
+    CHECK(frames[0].function == "symbols_test::somewhere_known(int)");
+    CHECK(frames[0].file.find("symbols_test.cpp") != std::string::npos);
+    CHECK(frames[0].line > 20);
+    CHECK(frames[0].line < 35);
+    CHECK(symbols.describe(origin).find("symbols_test::somewhere_known") != std::string::npos);
+}
+
+TEST_CASE("a library function is found in the dynamic symbols", "[symbols]") {
+    Stacks stacks;
+    Dl_info info = {};
+    void* function = dlsym(RTLD_DEFAULT, "qsort");
+    REQUIRE(dladdr(function, &info) != 0);
+    Module module;
+    module.begin = reinterpret_cast<std::uint64_t>(info.dli_fbase);
+    module.end = module.begin + (64 << 20);
+    module.bias = module.begin;
+    module.path = info.dli_fname;
+    stacks.timeline.modules.push_back(module);
+    const auto address = reinterpret_cast<std::uint64_t>(function) + 1;
+    const OriginId origin = stacks.origin(stacks.native(0, address), 0);
+    Symbolizer symbols(stacks.timeline);
+    REQUIRE(symbols.frames(origin).size() == 1);
+    CHECK(symbols.frames(origin)[0].function.find("qsort") != std::string::npos);
+}
+
+TEST_CASE("what cannot be named is shown as module and offset", "[symbols]") {
+    Stacks stacks;
+    Module module;
+    module.begin = 0x10000;
+    module.end = 0x20000;
+    module.bias = 0x10000;
+    SECTION("the file is not here") {
+        module.path = "/nowhere/libgone.so.1";
+    }
+    SECTION("another build") {
+        module = own_module();
+        module.begin = module.bias = 0x10000;
+        module.end = 0x20000;
+        module.build_id = "00112233";
+    }
+    stacks.timeline.modules.push_back(module);
+    const OriginId known = stacks.origin(stacks.native(0, 0x10124), 0);
+    const OriginId outside = stacks.origin(stacks.native(0, 0x90001), 0);
+    Symbolizer symbols(stacks.timeline);
+    const std::string name = module.path.substr(module.path.rfind('/') + 1);
+    CHECK(symbols.frames(known).at(0).function == name + "+0x123");
+    CHECK(symbols.frames(outside).at(0).function == "0x90000");
+    CHECK(symbols.notes().size() == 1);
+    CHECK(symbols.frames(0).empty());
+    CHECK(symbols.describe(0) == "unknown");
+}
+
+TEST_CASE("Python frames take the place of the interpreter", "[symbols]") {
+    Stacks stacks;
+    const auto add_module = [&](std::uint64_t begin, const std::string& path) {
+        Module module;
+        module.begin = module.bias = begin;
+        module.end = begin + 0x1000;
+        module.path = path;
+        stacks.timeline.modules.push_back(module);
+    };
+    add_module(0x1000, "/nowhere/python3.11");
+    add_module(0x2000, "/nowhere/libtorch_python.so");
+    add_module(0x3000, "/nowhere/libfragtrace.so");
+    add_module(0x4000, "/nowhere/libc10_cuda.so");
+    std::uint32_t native = stacks.native(0, 0x1101);
+    native = stacks.native(native, 0x1201);
+    native = stacks.native(native, 0x2101);
+    native = stacks.native(native, 0x4101);
+    native = stacks.native(native, 0x3101);
+    native = stacks.native(native, 0x3201);
+    std::uint32_t python = stacks.python(0, "main", "/home/user/train.py", 90);
+    python = stacks.python(python, "forward", "/home/user/model/net.py", 42);
+    python = stacks.python(
+        python, "forward", "/usr/lib/python3/site-packages/torch/nn/modules/linear.py", 114);
+    const OriginId origin = stacks.origin(native, python);
+    Symbolizer symbols(stacks.timeline);
+    std::vector<std::string> names;
+    for (const Frame& frame : symbols.frames(origin)) {
+        names.push_back(frame.function);
+    }
+    CHECK(names == std::vector<std::string>{"libc10_cuda.so+0x100",
+                                            "libtorch_python.so+0x100",
+                                            "forward",
+                                            "forward",
+                                            "main"});
+    CHECK(symbols.describe(origin) == "model/net.py:42 forward");
+    CHECK(symbols.user_frame(origin)->line == 42);
+}
+
+TEST_CASE("the user's line is chosen by what the stack has", "[symbols]") {
+    const std::vector<Frame> autograd = {
+        native_frame("cudaMalloc", "/x/libcudart.so.12"),
+        native_frame("at::empty(c10::ArrayRef<long>)", "/x/libtorch_cpu.so"),
+        native_frame("torch::autograd::generated::MmBackward0::apply(std::vector<at::Tensor>&&)",
+                     "/x/libtorch_cpu.so"),
+        native_frame("start_thread", "/x/libc.so.6")};
+    CHECK(describe_frame(*pick_user_frame(autograd)) == "MmBackward0 (backward pass)");
+    const std::vector<Frame> program = {native_frame("cudaMalloc", "/x/libcudart.so.12"),
+                                        native_frame("grow(Mesh<int (*)(int)>&)", "/x/simulate"),
+                                        native_frame("main", "/x/simulate")};
+    CHECK(describe_frame(*pick_user_frame(program)) == "grow in simulate");
+    const std::vector<Frame> library = {
+        {Frame::Kind::kPython, "step", "/v/site-packages/torch/optim/adam.py", 10, {}},
+        {Frame::Kind::kPython, "fit", "/v/site-packages/fastai/learner.py", 20, {}}};
+    CHECK(describe_frame(*pick_user_frame(library)) == "optim/adam.py:10 step");
+    CHECK(pick_user_frame({}) == nullptr);
+}
+
+TEST_CASE("an event is one line that can be searched", "[symbols]") {
+    Stacks stacks;
+    stacks.timeline.streams = {0xab};
+    stacks.timeline.facts["text.3"] = "epoch 1";
+    Event event = {};
+    event.time_ns = 1'500'000'000;
+    event.kind = EventKind::kBlockAlloc;
+    event.address = 0x7f00;
+    event.size_bytes = kUnknown64;
+    event.extra = 512;
+    event.device = 1;
+    event.origin = stacks.origin(0, stacks.python(0, "f", "a.py", 3));
+    stacks.timeline.events.push_back(event);
+    event = {};
+    event.kind = EventKind::kRangeBegin;
+    event.size_bytes = 3;
+    event.stream = kNoStream;
+    event.device = kMaxDevices;
+    stacks.timeline.events.push_back(event);
+    Symbolizer symbols(stacks.timeline);
+    CHECK(describe_event(stacks.timeline, 0, &symbols) ==
+          "0 1.500000000 gpu1 block_alloc address=0x7f00 requested=unknown bytes=512 stream=0xab "
+          "thread=1 | a.py:3 f");
+    CHECK(describe_event(stacks.timeline, 1, nullptr) ==
+          "1 0.000000000 gpu? range_begin text=\"epoch 1\"");
+}
