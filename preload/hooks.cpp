@@ -91,7 +91,9 @@ void Call::allocated(EventKind kind, uint64_t address, uint64_t bytes, uint16_t 
     record.native_stack = stacks.native;
     record.python_stack = stacks.python;
     fragtrace::preload::record(record);
-    record_first_use(device);
+    if (kind != EventKind::kAddressReserve) {  // address space alone is no memory
+        record_first_use(device);
+    }
 }
 
 void Call::record_first_use(uint16_t device) const {

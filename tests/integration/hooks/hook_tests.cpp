@@ -1,0 +1,196 @@
+// Real processes under the shim: what they see stays the same, and what they did is in the trace.
+#define CATCH_CONFIG_MAIN
+#include <catch2/catch.hpp>
+
+#include <sstream>
+
+#include "process.h"
+
+using namespace fragtrace;
+using namespace fragtrace::tests;
+
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+const std::string kCard = "4GiB";
+
+// The program without the shim behaves as with it; gives the run with it.
+Finished same_with_and_without(const std::vector<std::string>& command, const Setup& setup) {
+    Setup with = setup;
+    with.preload.insert(with.preload.begin(), shim());
+    const Finished bare = run(command, setup);
+    Finished traced = run(command, with);
+    CAPTURE(traced.output);
+    CHECK(traced.exit_code == bare.exit_code);
+    CHECK(traced.output == bare.output);
+    CHECK(bare.traces.empty());
+    return traced;
+}
+
+// The (address, size) of every event of a kind, in order.
+std::vector<std::pair<uint64_t, uint64_t>> ranges(const TraceContents& trace, EventKind kind) {
+    std::vector<std::pair<uint64_t, uint64_t>> result;
+    for (const EventRecord& event : trace.of_kind(kind)) {
+        result.emplace_back(event.address, event.size);
+    }
+    return result;
+}
+
+size_t count(const TraceContents& trace, EventKind kind) { return trace.of_kind(kind).size(); }
+
+void check_driver_client(const std::string& way) {
+    const Finished finished =
+        same_with_and_without({built("driver_client"), way}, {.card = kCard});
+    CHECK(finished.exit_code == 7);
+    const TraceContents& trace = finished.trace();
+    CHECK(trace.ended);
+
+    const auto allocations = trace.of_kind(EventKind::kDeviceAlloc);
+    REQUIRE(allocations.size() == 2);
+    std::istringstream lines(finished.output);
+    std::vector<std::pair<uint64_t, uint64_t>> printed;
+    for (std::string word; lines >> word;) {
+        if (word == "alloc") {
+            uint64_t address = 0;
+            uint64_t bytes = 0;
+            lines >> std::hex >> address >> std::dec >> bytes;
+            printed.emplace_back(address, bytes);
+        }
+    }
+    CHECK(ranges(trace, EventKind::kDeviceAlloc) == printed);
+    for (const EventRecord& event : allocations) {
+        CHECK(event.device == 0);
+        CHECK(event.duration_ns > 0);
+        CHECK(event.flags == 0);
+    }
+    const auto frees = trace.of_kind(EventKind::kDeviceFree);
+    REQUIRE(frees.size() == 2);  // none for the null pointer
+    CHECK(frees[0].address == printed[1].first);
+    CHECK(frees[1].address == printed[0].first);
+
+    const auto refused = trace.of_kind(EventKind::kAllocRefused);
+    REQUIRE(refused.size() == 1);  // none for zero bytes
+    CHECK(refused[0].size == uint64_t{1} << 40);
+    CHECK(refused[0].extra == 2);  // CUDA_ERROR_OUT_OF_MEMORY
+
+    const auto reserved = trace.of_kind(EventKind::kAddressReserve);
+    const auto created = trace.of_kind(EventKind::kPhysicalCreate);
+    const auto mapped = trace.of_kind(EventKind::kMap);
+    REQUIRE((reserved.size() == 1 && created.size() == 1 && mapped.size() == 1));
+    CHECK(reserved[0].size == 4 * kMiB);
+    CHECK(created[0].size == 2 * kMiB);
+    CHECK(mapped[0].address == reserved[0].address);
+    CHECK(mapped[0].size == 2 * kMiB);
+    CHECK(mapped[0].extra == created[0].address);
+    CHECK(ranges(trace, EventKind::kUnmap) == ranges(trace, EventKind::kMap));
+    CHECK(ranges(trace, EventKind::kAddressFree) == ranges(trace, EventKind::kAddressReserve));
+    // The handle was retained and released once more: one release counts.
+    const auto released = trace.of_kind(EventKind::kPhysicalRelease);
+    REQUIRE(released.size() == 1);
+    CHECK(released[0].address == created[0].address);
+
+    CHECK(count(trace, EventKind::kDeviceReset) == 1);  // the last release of the context
+
+    const auto info = trace.of_kind(EventKind::kMemoryInfo);
+    REQUIRE(info.size() == 3);  // after the first allocation, after the refusal, the program's own
+    CHECK(info[0].flags == kFlagByPool);
+    CHECK(info[1].flags == kFlagByPool);
+    CHECK(info[2].flags == 0);
+    std::ostringstream expected;
+    expected << "info " << info[2].size << ' ' << info[2].extra;
+    CHECK(finished.output.find(expected.str()) != std::string::npos);
+
+    CHECK(trace.facts.at("virtual") == "1");
+    CHECK(trace.facts.at("device.count") == "1");
+    CHECK(trace.facts.at("device.0.total_bytes") == std::to_string(4096 * kMiB));
+    CHECK(trace.facts.at("device.0.name").find("fragtrace virtual GPU") == 0);
+    CHECK(std::stoi(trace.facts.at("cuda_driver_version")) >= 12000);
+}
+
+}  // namespace
+
+TEST_CASE("a driver program that uses dlsym is recorded", "[dlsym]") { check_driver_client("dlsym"); }
+
+TEST_CASE("a driver program that uses cuGetProcAddress is recorded", "[entry]") {
+    check_driver_client("entry");
+}
+
+TEST_CASE("a runtime program is recorded once per call", "[runtime]") {
+    const Finished finished = same_with_and_without({built("runtime_client")}, {.card = kCard});
+    CHECK(finished.exit_code == 5);
+    const TraceContents& trace = finished.trace();
+    const auto allocations = trace.of_kind(EventKind::kDeviceAlloc);
+    REQUIRE(allocations.size() == 3);
+    CHECK(allocations[0].size == 1000);
+    CHECK(allocations[1].size == 5 * kMiB);
+    CHECK(allocations[2].size == 4096);  // through the driver's entry point
+    const auto frees = trace.of_kind(EventKind::kDeviceFree);
+    REQUIRE(frees.size() == 1);
+    CHECK(frees[0].address == allocations[0].address);
+    CHECK(count(trace, EventKind::kDeviceReset) == 1);
+    const auto refused = trace.of_kind(EventKind::kAllocRefused);
+    REQUIRE(refused.size() == 1);
+    CHECK(refused[0].size == uint64_t{1} << 40);
+    CHECK(refused[0].extra == 2);
+    CHECK(count(trace, EventKind::kMemoryInfo) == 3);
+    CHECK(count(trace, EventKind::kEventComplete) == 0);  // events of programs are theirs
+    CHECK(std::stoi(trace.facts.at("cuda_runtime_version")) >= 12000);
+}
+
+TEST_CASE("nothing makes a program believe that CUDA is there", "[probe]") {
+    const Finished finished = run({built("probe_client")}, {.preload = {shim()}});
+    CAPTURE(finished.output);
+    CHECK(finished.exit_code == 0);
+    CHECK(finished.traces.empty());
+}
+
+TEST_CASE("RTLD_NEXT sees its true caller", "[next]") {
+    // mid lies behind the shim and before the asker, last behind it.
+    const Finished finished = run({built("order_client")}, {.preload = {shim(), built("libmid.so")}});
+    CHECK(finished.output == "3 3\n");
+    const Finished bare = run({built("order_client")}, {.preload = {built("libmid.so")}});
+    CHECK(bare.output == "3 3\n");
+}
+
+TEST_CASE("each version of a driver function keeps its signature", "[versions]") {
+    const Finished finished = run({built("versions_client")},
+                                  {.preload = {shim()},
+                                   .environment = {"LD_LIBRARY_PATH=" + built("toy_driver")}});
+    CAPTURE(finished.output);
+    CHECK(finished.exit_code == 0);
+    const std::vector<std::pair<uint64_t, uint64_t>> expected = {{0x500000000, 4096},
+                                                                 {0x500001000, 8192}};
+    CHECK(ranges(finished.trace(), EventKind::kDeviceAlloc) == expected);
+    CHECK(count(finished.trace(), EventKind::kDeviceFree) == 1);
+}
+
+TEST_CASE("each library reaches the runtime that it is linked with", "[callers]") {
+    const Finished finished = same_with_and_without(
+        {built("toy_client"), built("libuser12.so"), built("libuser13.so")}, {});
+    CHECK(finished.exit_code == 0);
+    const TraceContents& trace = finished.trace();
+    const auto allocations = trace.of_kind(EventKind::kDeviceAlloc);
+    REQUIRE(allocations.size() == 6);
+    for (size_t i = 0; i < allocations.size(); ++i) {
+        CHECK(allocations[i].address >> 32 == (i % 2 == 0 ? 2 : 1));
+    }
+    CHECK(count(trace, EventKind::kDeviceFree) == 6);
+}
+
+TEST_CASE("another interposer of cudaMalloc keeps its place", "[saver]") {
+    const bool first = GENERATE(true, false);
+    const bool by_handle = GENERATE(true, false);
+    CAPTURE(first, by_handle);
+    const std::string saver = built("libsaver.so");
+    const std::vector<std::string> preload =
+        first ? std::vector{shim(), saver} : std::vector{saver, shim()};
+    const std::vector<std::string> variables =
+        by_handle ? std::vector<std::string>{"SAVER_BY_HANDLE=1"} : std::vector<std::string>{};
+    const Finished finished = run({built("toy_client"), built("libuser13.so")},
+                                  {.preload = preload, .environment = variables});
+    CAPTURE(finished.output);
+    CHECK(finished.exit_code == 0);
+    CHECK(finished.output.find("saver: 3 allocations, 3 frees") != std::string::npos);
+    CHECK(count(finished.trace(), EventKind::kDeviceAlloc) == 3);
+    CHECK(count(finished.trace(), EventKind::kDeviceFree) == 3);
+}

@@ -1,0 +1,23 @@
+// The events and facts of a trace file, decoded with codec.h alone, so that these tests depend on
+// nothing but the published format. Throws std::runtime_error on anything unexpected.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fragtrace/format.h>
+
+namespace fragtrace::tests {
+
+struct TraceContents {
+    std::vector<EventRecord> events;
+    std::map<std::string, std::string> facts;
+    bool ended = false;
+
+    [[nodiscard]] std::vector<EventRecord> of_kind(EventKind kind) const;
+};
+
+TraceContents read_trace(const std::string& path);
+
+}  // namespace fragtrace::tests
