@@ -47,27 +47,28 @@ Region* add_region(int device, uint64_t size, Pool* pool) {
     Device& on = g_devices[device];
     if (size > on.total_bytes || !take_bytes(on, size)) return nullptr;
     reserve_range(device);
+    const uint64_t base = base_of(device);
+    if (on.first_gap < base) on.first_gap = base;
     const uint64_t start =
-        on.regions.first_fit(base_of(device), base_of(device) + kDeviceStride, size, kPageBytes);
+        on.regions.first_fit(on.first_gap, base + kDeviceStride, size, kPageBytes);
     Region region{start, size, size, nullptr, pool};
     Region* added = start != 0 ? on.regions.insert(region) : nullptr;
     if (added == nullptr) {
         give_bytes(on, size);
         return nullptr;
     }
+    if (start == on.first_gap) on.first_gap = start + size;
     account_pool(pool, int64_t(size), 0);
     return added;
 }
 
 void drop_region(int device, Region* region) {
     account_pool(region->pool, -int64_t(region->size), 0);
-    give_bytes(g_devices[device], region->size);
+    Device& on = g_devices[device];
+    give_bytes(on, region->size);
+    if (region->start < on.first_gap) on.first_gap = region->start;
     free(region->slab);
-    g_devices[device].regions.erase(region);
-}
-
-bool unit_taken(const Slab& slab, int unit) {
-    return (slab.taken[unit / 64] >> (unit % 64) & 1) != 0;
+    on.regions.erase(region);
 }
 
 void mark_units(Slab* slab, int first, int count, bool taken) {
@@ -82,14 +83,29 @@ void mark_units(Slab* slab, int first, int count, bool taken) {
     slab->units_free += taken ? -count : count;
 }
 
-int find_units(const Slab& slab, int count) {
-    if (slab.units_free < count) return -1;
+// Whole words first: a slab is mostly full or mostly empty.
+int first_run(const Slab& slab, int count) {
     int run = 0;
-    for (int unit = 0; unit < Slab::kUnits; ++unit) {
-        run = unit_taken(slab, unit) ? 0 : run + 1;
-        if (run == count) return unit - count + 1;
+    for (int word = 0; word < Slab::kUnits / 64; ++word) {
+        const uint64_t taken = slab.taken[word];
+        if (taken == 0) {
+            run += 64;
+            if (run >= count) return word * 64 + 64 - run;
+            continue;
+        }
+        for (int bit = 0; bit < 64; ++bit) {
+            run = (taken >> bit & 1) != 0 ? 0 : run + 1;
+            if (run == count) return word * 64 + bit + 1 - run;
+        }
     }
     return -1;
+}
+
+int find_units(Slab* slab, int count) {
+    if (slab->units_free < count || slab->longest_run < count) return -1;
+    const int first = first_run(*slab, count);
+    if (first < 0) slab->longest_run = count - 1;
+    return first;
 }
 
 uint64_t carve(Region* region, int first, uint64_t bytes, int units) {
@@ -104,7 +120,7 @@ CUresult allocate_small(int device, uint64_t bytes, Pool* pool, CUdeviceptr* add
     const int units = int((bytes + kUnitBytes - 1) / kUnitBytes);
     for (Region& region : g_devices[device].regions) {
         if (region.slab == nullptr || region.pool != pool) continue;
-        const int first = find_units(*region.slab, units);
+        const int first = find_units(region.slab, units);
         if (first < 0) continue;
         *address = carve(&region, first, bytes, units);
         return CUDA_SUCCESS;
@@ -116,7 +132,7 @@ CUresult allocate_small(int device, uint64_t bytes, Pool* pool, CUdeviceptr* add
         free(slab);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    slab->units_free = Slab::kUnits;
+    slab->units_free = slab->longest_run = Slab::kUnits;
     region->slab = slab;
     *address = carve(region, 0, bytes, units);
     return CUDA_SUCCESS;
@@ -151,6 +167,7 @@ CUresult free_device(CUdeviceptr address) {
     if (address % kUnitBytes != 0 || units == 0) return CUDA_ERROR_INVALID_VALUE;
     region->slab->units_at[unit] = 0;
     mark_units(region->slab, unit, units, false);
+    region->slab->longest_run = region->slab->units_free;
     account_pool(region->pool, 0, -int64_t(uint64_t(units) * kUnitBytes));
     if (region->slab->units_free == Slab::kUnits) drop_region(device, region);
     return CUDA_SUCCESS;

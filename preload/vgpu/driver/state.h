@@ -107,6 +107,7 @@ struct Slab {
     uint32_t bytes_at[kUnits];  // the size asked for
     uint64_t taken[kUnits / 64];
     int units_free;
+    int longest_run;  // no run of free units is longer; may be too high, never too low
 };
 
 struct Region {
@@ -125,6 +126,7 @@ struct Device {
     unsigned primary_flags;
     Context* primary;
     SortedArray<Region> regions;
+    uint64_t first_gap;  // everything below is taken
     Pool* default_pool;
     Pool* current_pool;
     Pool* graph_pool;

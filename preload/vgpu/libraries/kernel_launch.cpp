@@ -1,4 +1,4 @@
-// Finds the driver on the first launch; if it is not there, a launch does nothing.
+// Finds the driver on the first call; if it is not there, a call does nothing.
 #include "libraries/kernel_launch.h"
 
 #include <cuda.h>
@@ -13,6 +13,7 @@ namespace {
 pthread_once_t g_once = PTHREAD_ONCE_INIT;
 CUfunction g_kernel;
 PFN_cuLaunchKernel_v4000 g_launch;
+PFN_cuMemcpyDtoDAsync_v3020 g_copy;
 
 template <typename Pointer>
 bool find(void* library, const char* name, Pointer* pointer) {
@@ -36,6 +37,7 @@ void load() {
         return;
     }
     g_kernel = reinterpret_cast<CUfunction>(kernel);
+    find(driver, "cuMemcpyDtoDAsync_v2", &g_copy);
     find(driver, "cuLaunchKernel", &g_launch);
 }
 
@@ -45,6 +47,15 @@ void launch_empty_kernel(void* stream) {
     pthread_once(&g_once, load);
     if (g_launch == nullptr) return;
     g_launch(g_kernel, 1, 1, 1, 1, 1, 1, 0, static_cast<CUstream>(stream), nullptr, nullptr);
+}
+
+void copy_on_device(void* to, const void* from, size_t bytes, void* stream) {
+    pthread_once(&g_once, load);
+    if (g_copy == nullptr || to == from || bytes == 0) return;
+    g_copy(reinterpret_cast<CUdeviceptr>(to),
+           reinterpret_cast<CUdeviceptr>(from),
+           bytes,
+           static_cast<CUstream>(stream));
 }
 
 }  // namespace fragtrace::vgpu

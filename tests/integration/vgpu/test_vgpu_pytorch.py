@@ -43,6 +43,13 @@ class PyTorch(real_process.RealProcessTest):
     def test_convolutions(self):
         self.assertIn("trained", self.program("train_conv.py"))
 
+    def test_two_ranks(self):
+        env = environment("A100-80GB,count=2")
+        done = self.run_well([TORCH_PYTHON, "-m", "torch.distributed.run", "--standalone",
+                              "--nproc-per-node", "2", PROGRAMS / "two_ranks.py"], env=env)
+        for rank in (0, 1):
+            self.assertIn(f"rank {rank} done", done.stdout)
+
     def test_features(self):
         self.assertEqual(
             self.program("features.py", card="A100-80GB,count=2").split(),
