@@ -3,10 +3,10 @@
 // Not thread-safe; one per replay.
 #pragma once
 
+#include "analyzer/model/event.h"
+
 #include <cstdint>
 #include <memory>
-
-#include "analyzer/model/event.h"
 
 namespace fragtrace::analyzer {
 
@@ -37,7 +37,11 @@ class FixedDevice final : public Device {
         : total_bytes_(total_bytes), capacity_bytes_(capacity_bytes), page_bytes_(page_bytes) {}
 
     [[nodiscard]] std::uint64_t total_bytes() const override { return total_bytes_; }
-    [[nodiscard]] std::uint64_t free_bytes() const override { return capacity_bytes_ - used_bytes_; }
+
+    [[nodiscard]] std::uint64_t free_bytes() const override {
+        return capacity_bytes_ - used_bytes_;
+    }
+
     bool take(std::uint64_t size_bytes) override {
         const std::uint64_t pages = round_up(size_bytes);
         if (pages < size_bytes || pages > free_bytes()) {
@@ -46,7 +50,9 @@ class FixedDevice final : public Device {
         used_bytes_ += pages;
         return true;
     }
+
     void give_back(std::uint64_t size_bytes) override { used_bytes_ -= round_up(size_bytes); }
+
     [[nodiscard]] std::unique_ptr<Device> clone() const override {
         return std::make_unique<FixedDevice>(*this);
     }

@@ -5,16 +5,16 @@
 // answers. Not thread-safe; clone() gives an independent copy, device included.
 #pragma once
 
+#include "analyzer/model/event.h"
+#include "analyzer/model/heap_snapshot.h"
+#include "analyzer/pools/device.h"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "analyzer/model/event.h"
-#include "analyzer/model/heap_snapshot.h"
-#include "analyzer/pools/device.h"
 
 namespace fragtrace::analyzer {
 
@@ -69,6 +69,7 @@ struct Gauge {
         current += amount;
         peak = current > peak ? current : peak;
     }
+
     void subtract(std::uint64_t amount) { current -= amount; }
 };
 
@@ -89,12 +90,12 @@ struct PoolStatistics {
 
 // Relaxations of docs/metrics.md that a pool itself can be asked to make.
 enum class Relaxation : std::uint8_t {
-    kPendingComplete,    // all cross-stream events complete
-    kReleaseFree,        // wholly free segments go back to the driver
-    kExactSegmentSize,   // the driver is asked for exactly the rounded request
-    kNoLimit,            // the process's own limit is lifted
-    kOneStream,          // free blocks of all streams serve any stream
-    kOnePool,            // small and large and private pools (not graph pools) are one
+    kPendingComplete,   // all cross-stream events complete
+    kReleaseFree,       // wholly free segments go back to the driver
+    kExactSegmentSize,  // the driver is asked for exactly the rounded request
+    kNoLimit,           // the process's own limit is lifted
+    kOneStream,         // free blocks of all streams serve any stream
+    kOnePool,           // small and large and private pools (not graph pools) are one
 };
 
 class Pool {
@@ -107,6 +108,7 @@ class Pool {
     [[nodiscard]] virtual std::string config() const = 0;
 
     virtual AllocateResult allocate(const Request& request) = 0;
+
     // The program gives a block back. With `pending` the block becomes reusable only when all of
     // these have completed and the pool has had an occasion to notice. `streams[i]` is the stream
     // whose queue pending[i] waits in. Unknown blocks are ignored (return false).
@@ -114,6 +116,7 @@ class Pool {
         PendingId id;
         StreamId stream;
     };
+
     virtual bool release(BlockId block, const std::vector<PendingOn>& pending) = 0;
     // A cross-stream event completed on the device (the pool notices when it next looks).
     virtual void complete(PendingId id) = 0;
@@ -132,12 +135,25 @@ class Pool {
     // What the pool would allocate for a request: its rounded size.
     [[nodiscard]] virtual std::uint64_t rounded_bytes(std::uint64_t requested_bytes) const = 0;
 
+    // What the pool would map at a time for a block of this size if it stitched pages; the driver's
+    // 2 MiB for pools that never do.
+    [[nodiscard]] virtual std::uint64_t page_bytes(std::uint64_t rounded_bytes) const {
+        (void)rounded_bytes;
+        return std::uint64_t{2} << 20;
+    }
+
+    // What the pool would ask the driver for to serve a block of this size.
+    [[nodiscard]] virtual std::uint64_t driver_bytes(std::uint64_t rounded_bytes) const {
+        return rounded_bytes;
+    }
+
     // Driver calls since the last call of this function, in order.
     virtual std::vector<DriverCall> take_driver_calls() = 0;
 
     [[nodiscard]] virtual Device& device() = 0;
     [[nodiscard]] virtual std::unique_ptr<Pool> clone() const = 0;
-    // Applies a relaxation to this pool for good (use it on a clone). False: it has no meaning here.
+    // Applies a relaxation to this pool for good (use it on a clone). False: it has no meaning
+    // here.
     virtual bool relax(Relaxation relaxation) = 0;
 };
 

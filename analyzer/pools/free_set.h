@@ -1,0 +1,102 @@
+// An ordered set of free blocks, laid out for speed: a sorted array cut into chunks.
+//
+// Ordered by (size, tie-break): the first block that is not smaller than a key is the best fit.
+// A replay spends most of its time here; a chunk is searched and shifted within a few cache
+// lines, and copying the set copies two arrays. Not thread-safe. Positions are invalid after any
+// change.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+using BlockIndex = std::uint32_t;
+inline constexpr BlockIndex kNoBlock = 0xffffffffu;
+
+// 128 bits, compared as one number: size in units of 512 (51 bits), rank of the segment (32),
+// position in units of 512 (45).
+struct FreeKey {
+    std::uint64_t high = 0;
+    std::uint64_t low = 0;
+
+    static FreeKey make(std::uint64_t size_bytes,
+                        std::uint32_t rank,
+                        std::uint64_t position_bytes) {
+        return {(size_bytes >> 9) << 13 | rank >> 19,
+                static_cast<std::uint64_t>(rank) << 45 | position_bytes >> 9};
+    }
+
+    // Not branching: the outcome of a comparison in a search is a coin toss.
+    friend bool operator<(const FreeKey& a, const FreeKey& b) {
+        return static_cast<bool>(
+            static_cast<int>(a.high < b.high) |
+            (static_cast<int>(a.high == b.high) & static_cast<int>(a.low < b.low)));
+    }
+
+    bool operator==(const FreeKey&) const = default;
+};
+
+class FreeSet {
+  public:
+    struct Position {
+        std::uint32_t chunk = 0;  // the number of chunks = the end
+        std::uint32_t slot = 0;
+    };
+
+    [[nodiscard]] bool empty() const { return order_.empty(); }
+
+    [[nodiscard]] std::size_t size() const { return size_; }
+
+    void insert(const FreeKey& key, BlockIndex block);
+    // The key must be in the set.
+    void erase(const FreeKey& key);
+
+    [[nodiscard]] Position begin() const { return {0, 0}; }
+
+    [[nodiscard]] Position end() const { return {static_cast<std::uint32_t>(order_.size()), 0}; }
+
+    [[nodiscard]] Position lower_bound(const FreeKey& key) const;
+
+    [[nodiscard]] bool at_end(Position position) const { return position.chunk >= order_.size(); }
+
+    [[nodiscard]] bool at_begin(Position position) const {
+        return position.chunk == 0 && position.slot == 0;
+    }
+
+    [[nodiscard]] Position next(Position position) const;
+    // Not for the first position; of the end it is the last.
+    [[nodiscard]] Position previous(Position position) const;
+
+    [[nodiscard]] BlockIndex block(Position position) const {
+        return chunks_[order_[position.chunk]].blocks[position.slot];
+    }
+
+    void append_to(std::vector<BlockIndex>& blocks) const;
+    void clear();
+
+  private:
+    static constexpr std::uint32_t kChunkSlots = 64;
+
+    struct Chunk {
+        std::uint32_t count = 0;
+        std::array<BlockIndex, kChunkSlots> blocks;
+        std::array<FreeKey, kChunkSlots> keys;
+    };
+
+    [[nodiscard]] std::uint32_t find_chunk(const FreeKey& key) const;
+    static std::uint32_t find_slot(const Chunk& chunk, const FreeKey& key);
+    std::uint32_t new_chunk();
+    void remove_chunk(std::uint32_t at);
+    void split_chunk(std::uint32_t at);
+    void join_with_next(std::uint32_t at);
+
+    std::vector<Chunk> chunks_;
+    std::vector<std::uint32_t> spare_;  // chunks not in use
+    std::vector<std::uint32_t> order_;  // chunks in use, ascending
+    std::vector<FreeKey> last_;         // the greatest key of each, in the same order
+    std::size_t size_ = 0;
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,98 @@
+#include "analyzer/pools/none_pool.h"
+
+#include <utility>
+
+namespace fragtrace::analyzer {
+
+NonePool::NonePool(const NonePool& other)
+    : Pool(other),
+      device_(other.device_->clone()),
+      held_(other.held_),
+      addresses_(other.addresses_),
+      segments_(other.segments_),
+      statistics_(other.statistics_) {}
+
+std::unique_ptr<Pool> NonePool::clone() const {
+    return std::unique_ptr<Pool>(new NonePool(*this));
+}
+
+// cudaMalloc aligns to 512 bytes; pages are the device's own matter.
+std::uint64_t NonePool::rounded_bytes(std::uint64_t requested_bytes) const {
+    return (requested_bytes + 511) & ~std::uint64_t{511};
+}
+
+AllocateResult NonePool::allocate(const Request& request) {
+    const std::uint64_t size_bytes = rounded_bytes(request.requested_bytes);
+    const bool granted = size_bytes >= request.requested_bytes && device_->take(size_bytes);
+    driver_calls_.push_back({DriverCall::Kind::kSegmentAlloc, !granted, size_bytes});
+    if (!granted) {
+        ++statistics_.ooms;
+        return {Outcome::kOutOfMemory, {}};
+    }
+    const std::uint32_t segment = segments_++;
+    held_[request.block] = {addresses_.reserve(size_bytes, request.block),
+                            request.requested_bytes,
+                            size_bytes,
+                            segment,
+                            request.stream};
+    statistics_.requested.add(request.requested_bytes);
+    statistics_.allocated.add(size_bytes);
+    statistics_.active.add(size_bytes);
+    statistics_.reserved.add(size_bytes);
+    statistics_.rounding_bytes += size_bytes - request.requested_bytes;
+    ++statistics_.segments_allocated;
+    return {Outcome::kGrow, {segment, 0, size_bytes}};
+}
+
+bool NonePool::release(BlockId block, const std::vector<PendingOn>&) {
+    const auto found = held_.find(block);
+    if (found == held_.end()) {
+        return false;
+    }
+    const Held& held = found->second;
+    device_->give_back(held.size_bytes);
+    addresses_.release(held.address);
+    driver_calls_.push_back({DriverCall::Kind::kSegmentFree, false, held.size_bytes});
+    statistics_.requested.subtract(held.requested_bytes);
+    statistics_.allocated.subtract(held.size_bytes);
+    statistics_.active.subtract(held.size_bytes);
+    statistics_.reserved.subtract(held.size_bytes);
+    statistics_.rounding_bytes -= held.size_bytes - held.requested_bytes;
+    ++statistics_.segments_freed;
+    held_.erase(found);
+    return true;
+}
+
+std::optional<Placement> NonePool::find(BlockId block) const {
+    const auto found = held_.find(block);
+    if (found == held_.end()) {
+        return std::nullopt;
+    }
+    return Placement{found->second.segment, 0, found->second.size_bytes};
+}
+
+HeapSnapshot NonePool::snapshot() const {
+    HeapSnapshot heap;
+    heap.device_free_bytes = device_->free_bytes();
+    for (const AddressSpace::Range& range : addresses_.ranges()) {
+        const Held& held = held_.at(range.owner);
+        heap.segments.push_back({.address = held.address,
+                                 .size_bytes = held.size_bytes,
+                                 .first_block = static_cast<std::uint32_t>(heap.blocks.size()),
+                                 .block_count = 1,
+                                 .stream = held.stream});
+        heap.blocks.push_back({.address = held.address,
+                               .size_bytes = held.size_bytes,
+                               .requested_bytes = held.requested_bytes,
+                               .allocated_by = range.owner,
+                               .stream = held.stream,
+                               .state = BlockState::kLive});
+    }
+    return heap;
+}
+
+std::vector<DriverCall> NonePool::take_driver_calls() {
+    return std::exchange(driver_calls_, {});
+}
+
+}  // namespace fragtrace::analyzer

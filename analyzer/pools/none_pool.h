@@ -1,0 +1,69 @@
+// No pool at all: every request is one allocation of the driver, every release gives it back.
+// Cross-stream events count for nothing: cudaFree waits for the device. Not thread-safe.
+#pragma once
+
+#include "analyzer/pools/address_space.h"
+#include "analyzer/pools/pool.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+class NonePool final : public Pool {
+  public:
+    explicit NonePool(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+
+    [[nodiscard]] std::string_view name() const override { return "none"; }
+
+    [[nodiscard]] std::string config() const override { return {}; }
+
+    AllocateResult allocate(const Request& request) override;
+    bool release(BlockId block, const std::vector<PendingOn>& pending) override;
+
+    void complete(PendingId) override {}
+
+    void empty_cache() override {}
+
+    void set_memory_fraction(double) override {}
+
+    [[nodiscard]] const PoolStatistics& statistics() const override { return statistics_; }
+
+    [[nodiscard]] std::optional<Placement> find(BlockId block) const override;
+    [[nodiscard]] HeapSnapshot snapshot() const override;
+
+    [[nodiscard]] std::uint64_t largest_free_bytes(const Request&) const override { return 0; }
+
+    [[nodiscard]] std::uint64_t releasable_bytes() const override { return 0; }
+
+    [[nodiscard]] std::uint64_t rounded_bytes(std::uint64_t requested_bytes) const override;
+    std::vector<DriverCall> take_driver_calls() override;
+
+    [[nodiscard]] Device& device() override { return *device_; }
+
+    [[nodiscard]] std::unique_ptr<Pool> clone() const override;
+
+    bool relax(Relaxation) override { return false; }
+
+  private:
+    struct Held {
+        std::uint64_t address = 0;
+        std::uint64_t requested_bytes = 0;
+        std::uint64_t size_bytes = 0;
+        std::uint32_t segment = 0;
+        StreamId stream = 0;
+    };
+
+    NonePool(const NonePool& other);
+
+    std::unique_ptr<Device> device_;
+    std::map<BlockId, Held> held_;
+    AddressSpace addresses_;
+    std::uint32_t segments_ = 0;
+    PoolStatistics statistics_;
+    std::vector<DriverCall> driver_calls_;
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,380 @@
+#include "analyzer/pools/pytorch_pool.h"
+
+#include "analyzer/pools/pytorch_sizes.h"
+
+#include <utility>
+
+namespace fragtrace::analyzer {
+
+PytorchPool::PytorchPool(PytorchConfig config,
+                         std::unique_ptr<Device> device,
+                         std::vector<std::uint64_t> stream_handles,
+                         const PytorchRules& rules)
+    : config_(config),
+      rules_(rules),
+      device_(std::move(device)),
+      pairs_(1),
+      pools_(2),
+      stream_handles_(std::move(stream_handles)) {
+    pairs_[0].exists = true;
+    pairs_[0].options.freeable = true;
+    if (config_.per_process_memory_fraction < 1) {
+        set_memory_fraction(config_.per_process_memory_fraction);
+    }
+}
+
+PytorchPool::PytorchPool(const PytorchPool& other)
+    : Pool(other),
+      config_(other.config_),
+      rules_(other.rules_),
+      device_(other.device_->clone()),
+      limit_bytes_(other.limit_bytes_),
+      obtained_bytes_(other.obtained_bytes_),
+      blocks_(other.blocks_),
+      unused_(other.unused_),
+      segments_(other.segments_),
+      addresses_(other.addresses_),
+      pairs_(other.pairs_),
+      pools_(other.pools_),
+      table_(other.table_),
+      stream_handles_(other.stream_handles_),
+      slot_of_stream_(other.slot_of_stream_),
+      stream_of_slot_(other.stream_of_slot_),
+      waiting_(other.waiting_),
+      events_(other.events_),
+      events_completed_(other.events_completed_),
+      capturing_(other.capturing_),
+      parked_(other.parked_),
+      exact_segments_(other.exact_segments_),
+      limits_lifted_(other.limits_lifted_),
+      one_stream_(other.one_stream_),
+      one_pool_(other.one_pool_),
+      statistics_(other.statistics_),
+      detail_(other.detail_) {}
+
+std::unique_ptr<Pool> PytorchPool::clone() const {
+    return std::unique_ptr<Pool>(new PytorchPool(*this));
+}
+
+std::uint64_t PytorchPool::rounded_bytes(std::uint64_t requested_bytes) const {
+    return pytorch::round_request(config_, rules_, requested_bytes);
+}
+
+std::uint64_t PytorchPool::page_bytes(std::uint64_t rounded_bytes) const {
+    return rounded_bytes <= pytorch::kSmallSizeBytes ? pytorch::kSmallSegmentBytes
+                                                     : config_.large_segment_size_bytes;
+}
+
+std::uint64_t PytorchPool::driver_bytes(std::uint64_t rounded_bytes) const {
+    return exact_segments_ ? rounded_bytes : pytorch::segment_bytes(config_, rounded_bytes);
+}
+
+void PytorchPool::set_memory_fraction(double fraction) {
+    if (limits_lifted_ || (fraction >= 1 && !rules_.fraction_one_limits)) {
+        limit_bytes_ = kNoLimit;
+        return;
+    }
+    limit_bytes_ =
+        static_cast<std::uint64_t>(fraction * static_cast<double>(device_->total_bytes()));
+}
+
+std::vector<DriverCall> PytorchPool::take_driver_calls() {
+    return std::exchange(driver_calls_, {});
+}
+
+AllocateResult PytorchPool::allocate(const Request& request) {
+    if (request.requested_bytes == 0) {
+        return {Outcome::kHit, {}};
+    }
+    if (request.requested_bytes >= pytorch::kAbsurdBytes) {
+        return {Outcome::kRejected, {}};
+    }
+    if (events_completed_ && !capturing_) {
+        process_events();
+    }
+    Search search = make_search(request);
+    Outcome outcome = Outcome::kHit;
+    const BlockIndex block = obtain(search, outcome);
+    if (block == kNoBlock) {
+        return {outcome, {}};
+    }
+    return {outcome, hand_out(search, block, request.block)};
+}
+
+PytorchPool::Search PytorchPool::make_search(const Request& request) {
+    Search search{};
+    search.requested_bytes = request.requested_bytes;
+    search.rounded_bytes = rounded_bytes(request.requested_bytes);
+    search.segment_bytes = driver_bytes(search.rounded_bytes);
+    search.small = search.rounded_bytes <= pytorch::kSmallSizeBytes;
+    std::uint32_t pair_index = pair_of(request.private_pool);
+    if (pairs_[pair_index].merged) {
+        pair_index = 0;
+    }
+    // Where pools were made one, a graph's pool keeps its classes.
+    const bool small_pool = search.small && !(one_pool_ && pair_index == 0);
+    search.pool = 2 * pair_index + (small_pool ? 0 : 1);
+    search.stream = request.stream;
+    search.slot = slot_of(request.stream);
+    search.expandable = config_.expandable_segments;
+    return search;
+}
+
+// Who is asked, in which order, until one has a block.
+BlockIndex PytorchPool::obtain(Search& search, Outcome& outcome) {
+    outcome = Outcome::kHit;
+    BlockIndex block = take_free(search, search.pool, search.expandable);
+    if (block != kNoBlock) {
+        return block;
+    }
+    // The callbacks that PyTorch runs here free nothing, but it looks again only if they did.
+    if (collects_garbage()) {
+        collect_garbage();
+    }
+    if (rules_.fallback_before_driver) {
+        block = take_from_fallback(search);
+        if (block != kNoBlock) {
+            return block;
+        }
+    }
+    outcome = Outcome::kGrow;
+    block = allocate_segment(search, false);
+    if (block != kNoBlock || search.rejected) {
+        outcome = search.rejected ? Outcome::kRejected : Outcome::kGrow;
+        return block;
+    }
+    if (!rules_.fallback_before_driver) {
+        block = take_from_fallback(search);
+        if (block != kNoBlock) {
+            outcome = Outcome::kHit;
+            return block;
+        }
+    }
+    outcome = Outcome::kRetryOk;
+    if (release_available(search)) {
+        block = allocate_segment(search, false);
+        if (block != kNoBlock) {
+            return block;
+        }
+    }
+    if (!capturing_) {
+        release_cached_after_events();
+        block = allocate_segment(search, true);
+        if (block != kNoBlock) {
+            return block;
+        }
+    }
+    ++detail_.num_ooms;
+    ++statistics_.ooms;
+    outcome = Outcome::kOutOfMemory;
+    return kNoBlock;
+}
+
+BlockIndex PytorchPool::take_free(const Search& search, PoolIndex pool_index, bool expandable) {
+    BlockPool& pool = pools_[pool_index];
+    pool.search_count += collects_garbage() ? 1 : 0;
+    if (search.slot >= pool.free.size()) {
+        return kNoBlock;
+    }
+    FreeSet& set = pool.free[search.slot];
+    FreeSet::Position at = set.lower_bound(FreeKey::make(search.rounded_bytes, 0, 0));
+    if (set.at_end(at)) {
+        return kNoBlock;
+    }
+    BlockIndex found = set.block(at);
+    if (blocks_[found].expandable && expandable) {
+        // What a block could grow to counts as its size.
+        const auto grown = [this](BlockIndex block) {
+            const BlockIndex next = blocks_[block].next;
+            return blocks_[block].size_bytes +
+                   (next != kNoBlock && blocks_[next].state == State::kUnmapped
+                        ? blocks_[next].size_bytes
+                        : 0);
+        };
+        for (at = set.next(at);
+             blocks_[found].expandable && !set.at_end(at) && grown(set.block(at)) < grown(found);
+             at = set.next(at)) {
+            found = set.block(at);
+        }
+    } else if (blocks_[found].expandable) {
+        do {
+            at = set.next(at);
+        } while (!set.at_end(at) && blocks_[set.block(at)].expandable);
+        if (set.at_end(at)) {
+            return kNoBlock;
+        }
+        found = set.block(at);
+    }
+    const std::uint64_t size_bytes = blocks_[found].size_bytes;
+    if (search.rounded_bytes < config_.max_split_size_bytes
+            ? size_bytes >= config_.max_split_size_bytes
+            : size_bytes >= search.rounded_bytes + config_.max_non_split_rounding_bytes) {
+        return kNoBlock;
+    }
+    erase_free(found);
+    return found;
+}
+
+BlockIndex PytorchPool::take_from_fallback(Search& search) {
+    if (pair(search.pool).private_pool != 0) {
+        return kNoBlock;
+    }
+    for (std::uint32_t i = 1; i < pairs_.size(); ++i) {
+        if (!pairs_[i].exists || !pairs_[i].options.use_on_oom) {
+            continue;
+        }
+        const PoolIndex pool = 2 * i + (search.small ? 0 : 1);
+        const BlockIndex block = take_free(search, pool, false);
+        if (block != kNoBlock) {
+            search.pool = pool;
+            return block;
+        }
+    }
+    return kNoBlock;
+}
+
+BlockIndex PytorchPool::allocate_segment(Search& search, bool retry) {
+    const std::uint64_t size_bytes = search.segment_bytes;
+    if (retry) {
+        ++detail_.num_alloc_retries;
+        ++statistics_.retries;
+    }
+    if (limit_bytes_ != kNoLimit && obtained_bytes_ + size_bytes > limit_bytes_) {
+        return kNoBlock;
+    }
+    if (config_.throw_on_cudamalloc_oom && !limits_lifted_ &&
+        obtained_bytes_ + size_bytes > device_->total_bytes()) {
+        ++detail_.num_oom_rejections;
+        search.rejected = true;
+        return kNoBlock;
+    }
+    if (search.expandable) {
+        return allocate_expandable(search);
+    }
+    const bool granted = device_->take(size_bytes);
+    log(DriverCall::Kind::kSegmentAlloc, !granted, size_bytes);
+    if (!granted) {
+        return kNoBlock;
+    }
+    const BlockIndex block = new_segment(size_bytes, search);
+    detail_.segment.increase(size_class(search.pool), 1);
+    if (size_bytes >= config_.max_split_size_bytes) {
+        detail_.oversize_segments.increase(1);
+    }
+    count_obtained(search.pool, size_bytes);
+    return block;
+}
+
+void PytorchPool::count_obtained(PoolIndex pool, std::uint64_t size_bytes) {
+    obtained_bytes_ += size_bytes;
+    detail_.reserved_bytes.increase(size_class(pool), size_bytes);
+    pairs_[pool / 2].reserved.increase(size_bytes);
+    ++detail_.num_device_alloc;
+    statistics_.reserved.add(size_bytes);
+    ++statistics_.segments_allocated;
+}
+
+void PytorchPool::count_returned(PoolIndex pool, std::uint64_t size_bytes) {
+    obtained_bytes_ -= size_bytes;
+    detail_.reserved_bytes.decrease(size_class(pool), size_bytes);
+    pairs_[pool / 2].reserved.decrease(size_bytes);
+    ++detail_.num_device_free;
+    statistics_.reserved.subtract(size_bytes);
+    ++statistics_.segments_freed;
+}
+
+bool PytorchPool::should_split(const Search& search, BlockIndex block) const {
+    if (pair(search.pool).options.no_split) {
+        return false;
+    }
+    const std::uint64_t remainder = blocks_[block].size_bytes - search.rounded_bytes;
+    if (search.small || search.expandable) {
+        return remainder >= pytorch::kMinBlockBytes;
+    }
+    return search.rounded_bytes < config_.max_split_size_bytes &&
+           remainder > pytorch::kSmallSizeBytes;
+}
+
+Placement PytorchPool::hand_out(const Search& search, BlockIndex found, BlockId id) {
+    const std::size_t kind = size_class(search.pool);
+    const bool was_split = is_split(blocks_[found]);
+    const bool expandable = blocks_[found].expandable;
+    if (should_split(search, found)) {
+        const BlockIndex rest = new_block();
+        Block& block = blocks_[found];
+        Block& remainder = blocks_[rest];
+        remainder = block;
+        remainder.state = State::kFree;
+        remainder.offset += search.rounded_bytes;
+        remainder.size_bytes -= search.rounded_bytes;
+        remainder.previous = found;
+        if (block.next != kNoBlock) {
+            blocks_[block.next].previous = rest;
+        }
+        block.next = rest;
+        block.size_bytes = search.rounded_bytes;
+        insert_free(rest);
+        if (!expandable && was_split) {
+            detail_.inactive_split_bytes.decrease(kind, search.rounded_bytes);
+        } else if (!expandable) {
+            detail_.inactive_split_bytes.increase(kind, blocks_[rest].size_bytes);
+            detail_.inactive_split.increase(kind, 1);
+        }
+    } else if (was_split && !expandable) {
+        detail_.inactive_split_bytes.decrease(kind, blocks_[found].size_bytes);
+        detail_.inactive_split.decrease(kind, 1);
+    }
+    Block& block = blocks_[found];
+    block.state = State::kLive;
+    block.requested_bytes = search.requested_bytes;
+    block.id = id;
+    table_.insert(id, found);
+
+    const std::uint64_t size_bytes = block.size_bytes;
+    detail_.allocation.increase(kind, 1);
+    detail_.allocated_bytes.increase(kind, size_bytes);
+    detail_.active.increase(kind, 1);
+    detail_.active_bytes.increase(kind, size_bytes);
+    detail_.requested_bytes.increase(kind, search.requested_bytes);
+    if (size_bytes >= config_.max_split_size_bytes) {
+        detail_.oversize_allocations.increase(1);
+    }
+    statistics_.requested.add(search.requested_bytes);
+    statistics_.allocated.add(size_bytes);
+    statistics_.active.add(size_bytes);
+    statistics_.rounding_bytes += search.rounded_bytes - search.requested_bytes;
+    statistics_.slack_bytes += size_bytes - search.rounded_bytes;
+    return {block.segment, block.offset, size_bytes};
+}
+
+bool PytorchPool::release(BlockId id, const std::vector<PendingOn>& pending) {
+    const BlockIndex index = table_.find(id);
+    if (index == kNoBlock || blocks_[index].state != State::kLive) {
+        return false;
+    }
+    Block& block = blocks_[index];
+    const std::size_t kind = size_class(block.pool);
+    detail_.allocation.decrease(kind, 1);
+    detail_.allocated_bytes.decrease(kind, block.size_bytes);
+    if (block.size_bytes >= config_.max_split_size_bytes) {
+        detail_.oversize_allocations.decrease(1);
+    }
+    const std::uint64_t rounded = rounded_bytes(block.requested_bytes);
+    statistics_.requested.subtract(block.requested_bytes);
+    statistics_.allocated.subtract(block.size_bytes);
+    statistics_.rounding_bytes -= rounded - block.requested_bytes;
+    statistics_.slack_bytes -= block.size_bytes - rounded;
+    if (pending.empty()) {
+        free_block(index);
+    } else {
+        block.state = State::kPending;
+        if (capturing_) {
+            parked_.push_back({id, pending});
+        } else {
+            wait_for(index, pending);
+        }
+    }
+    return true;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,35 @@
+// What differs between releases of PyTorch's caching allocator and changes which block a request
+// gets. The defaults are those of 2.13 and later.
+#pragma once
+
+#include <cstdint>
+
+namespace fragtrace::analyzer {
+
+struct PytorchRules {
+    // Among free blocks of one size: the segment obtained first, or the lowest address. Addresses
+    // are the driver's business, so a replay under kAddress is one of several possible.
+    enum class TieBreak : std::uint8_t { kRegistration, kAddress };
+    TieBreak tie_break = TieBreak::kRegistration;
+    // 2.10: '>' in roundup_power2_divisions starts after the last named slot, not at it.
+    bool open_interval_overwrites_last = false;
+    // 2.4: a single division means plain rounding, not rounding to a power of two.
+    bool one_division_rounds_up = false;
+    // 2.9: a memory fraction of 1 is no limit at all.
+    bool fraction_one_limits = false;
+    // 2.10: pools that may be used on an OOM are asked after the driver, not before.
+    bool fallback_before_driver = false;
+
+    static PytorchRules for_version(int major, int minor) {
+        const int version = major * 100 + minor;
+        PytorchRules rules;
+        rules.tie_break = version >= 213 ? TieBreak::kRegistration : TieBreak::kAddress;
+        rules.open_interval_overwrites_last = version < 210;
+        rules.one_division_rounds_up = version < 204;
+        rules.fraction_one_limits = version < 209;
+        rules.fallback_before_driver = version < 210;
+        return rules;
+    }
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,30 @@
+// Sizes as PyTorch's caching allocator rounds them. Pure functions.
+#pragma once
+
+#include "analyzer/pools/pytorch_config.h"
+
+#include <cstdint>
+
+namespace fragtrace::analyzer::pytorch {
+
+inline constexpr std::uint64_t kMinBlockBytes = 512;
+inline constexpr std::uint64_t kSmallSizeBytes = kMiB;         // up to this: small pool
+inline constexpr std::uint64_t kSmallSegmentBytes = 2 * kMiB;  // also the page of small segments
+inline constexpr std::uint64_t kMinLargeAllocBytes = 10 * kMiB;
+inline constexpr std::uint64_t kRoundLargeBytes = 2 * kMiB;
+inline constexpr std::uint64_t kAbsurdBytes = std::uint64_t{1} << 60;  // refused at once
+
+// The block size for a request.
+std::uint64_t round_request(const PytorchConfig& config,
+                            const PytorchRules& rules,
+                            std::uint64_t requested_bytes);
+
+// What the driver is asked for when no block serves.
+std::uint64_t segment_bytes(const PytorchConfig& config, std::uint64_t rounded_bytes);
+
+// Address space of one expandable segment, in whole pages.
+std::uint64_t reservation_bytes(const PytorchConfig& config,
+                                std::uint64_t total_bytes,
+                                std::uint64_t page_bytes);
+
+}  // namespace fragtrace::analyzer::pytorch

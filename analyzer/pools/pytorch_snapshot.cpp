@@ -1,0 +1,113 @@
+// What the simulated allocator shows of itself: placements, the address map, what is free.
+#include "analyzer/pools/pytorch_pool.h"
+#include "analyzer/pools/pytorch_sizes.h"
+
+#include <algorithm>
+
+namespace fragtrace::analyzer {
+
+std::optional<Placement> PytorchPool::find(BlockId id) const {
+    const BlockIndex index = table_.find(id);
+    if (index == kNoBlock) {
+        return std::nullopt;
+    }
+    const Block& block = blocks_[index];
+    return Placement{block.segment, block.offset, block.size_bytes};
+}
+
+// One entry for a segment of a single allocation, one per mapped range for an expandable one.
+void PytorchPool::append_segment(const Segment& segment, HeapSnapshot& heap) const {
+    bool open = false;
+    for (BlockIndex index = segment.first; index != kNoBlock; index = blocks_[index].next) {
+        const Block& block = blocks_[index];
+        if (block.state == State::kUnmapped) {
+            open = false;
+            continue;
+        }
+        if (!open) {
+            open = true;
+            const PoolPair& owner = pair(block.pool);
+            heap.segments.push_back(
+                {.address = segment.address + block.offset,
+                 .first_block = static_cast<std::uint32_t>(heap.blocks.size()),
+                 .private_pool = owner.private_pool,
+                 .stream = block.stream,
+                 .size_class = size_class(block.pool) == 0 ? SizeClass::kSmall : SizeClass::kLarge,
+                 .expandable = block.expandable,
+                 .may_release = owner.options.freeable,
+                 .page_bytes = segment.page_bytes});
+        }
+        HeapSegment& range = heap.segments.back();
+        range.size_bytes += block.size_bytes;
+        ++range.block_count;
+        const bool free = block.state == State::kFree;
+        heap.blocks.push_back({.address = segment.address + block.offset,
+                               .size_bytes = block.size_bytes,
+                               .requested_bytes = free ? 0 : block.requested_bytes,
+                               .allocated_by = free ? kNoEvent : block.id,
+                               .stream = block.stream,
+                               .state = free                          ? BlockState::kFree
+                                        : block.state == State::kLive ? BlockState::kLive
+                                                                      : BlockState::kPending});
+    }
+}
+
+HeapSnapshot PytorchPool::snapshot() const {
+    HeapSnapshot heap;
+    heap.device_free_bytes = device_->free_bytes();
+    heap.blocks.reserve(blocks_.size());
+    for (const AddressSpace::Range& range : addresses_.ranges()) {
+        append_segment(segments_[range.owner], heap);
+    }
+    return heap;
+}
+
+std::uint64_t PytorchPool::largest_free_bytes(const Request& request) const {
+    const auto slot = known_slot(request.stream);
+    auto pair_index = find_pair(request.private_pool);
+    if (!slot || !pair_index) {
+        return 0;
+    }
+    if (pairs_[*pair_index].merged) {
+        pair_index = 0;
+    }
+    const std::uint64_t rounded = rounded_bytes(request.requested_bytes);
+    const bool small = rounded <= pytorch::kSmallSizeBytes && !(one_pool_ && *pair_index == 0);
+    const std::vector<FreeSet>& sets = pools_[2 * *pair_index + (small ? 0 : 1)].free;
+    if (*slot >= sets.size() || sets[*slot].empty()) {
+        return 0;
+    }
+    // From the largest down to the first that the rules on splitting let the request have.
+    const FreeSet& set = sets[*slot];
+    for (auto at = set.previous(set.end());; at = set.previous(at)) {
+        const Block& block = blocks_[set.block(at)];
+        const bool usable =
+            (config_.expandable_segments || !block.expandable) &&
+            (rounded < config_.max_split_size_bytes
+                 ? block.size_bytes < config_.max_split_size_bytes
+                 : block.size_bytes < rounded + config_.max_non_split_rounding_bytes);
+        if (usable) {
+            return block.size_bytes;
+        }
+        if (set.at_begin(at)) {
+            return 0;
+        }
+    }
+}
+
+std::uint64_t PytorchPool::releasable_bytes() const {
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < pairs_.size(); ++i) {
+        if (pairs_[i].options.freeable) {
+            total += pools_[2 * i].releasable_bytes + pools_[2 * i + 1].releasable_bytes;
+        }
+    }
+    return total;
+}
+
+PytorchStatistic PytorchPool::reserved_by_private_pool(std::uint32_t private_pool) const {
+    const auto index = find_pair(private_pool);
+    return index ? pairs_[*index].reserved : PytorchStatistic{};
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,32 @@
+// The simulated pools by name: the one place that knows them all.
+#pragma once
+
+#include "analyzer/pools/pool.h"
+#include "analyzer/support/result.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+struct PoolDescription {
+    std::string_view name;
+    std::string_view description;  // one line
+};
+
+// In the order in which they are listed for people.
+const std::vector<PoolDescription>& known_pools();
+// "pytorch, none".
+std::string pool_names();
+
+// `config` in the pool's own language; empty = defaults. `stream_handles[i]` is the raw handle of
+// StreamId i. Errors are kUsage.
+Result<std::unique_ptr<Pool>> make_pool(std::string_view name,
+                                        std::string_view config,
+                                        std::unique_ptr<Device> device,
+                                        std::vector<std::uint64_t> stream_handles = {});
+
+}  // namespace fragtrace::analyzer

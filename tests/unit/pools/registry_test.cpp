@@ -1,0 +1,51 @@
+// Pools by name, and the pool that is none.
+#include "analyzer/pools/registry.h"
+
+#include "analyzer/support/units.h"
+
+#include <catch2/catch.hpp>
+
+namespace fragtrace::analyzer {
+namespace {
+
+std::unique_ptr<Device> card(std::uint64_t capacity_bytes) {
+    return std::make_unique<FixedDevice>(capacity_bytes, capacity_bytes, 512);
+}
+
+TEST_CASE("every known pool can be made") {
+    for (const PoolDescription& known : known_pools()) {
+        const auto pool = make_pool(known.name, "", card(kGiB));
+        REQUIRE(pool.ok());
+        CHECK((*pool)->name() == known.name);
+        CHECK((*pool)->config().empty());
+        CHECK((*pool)->allocate({1, 100, 0, 0}).outcome == Outcome::kGrow);
+        CHECK((*pool)->statistics().requested.current == 100);
+    }
+}
+
+TEST_CASE("a wrong name or setting is the user's mistake") {
+    const auto unknown = make_pool("jemalloc", "", card(kGiB));
+    REQUIRE_FALSE(unknown.ok());
+    CHECK(unknown.error().code == ErrorCode::kUsage);
+    CHECK(unknown.error().message == "unknown pool 'jemalloc'; known are: " + pool_names());
+    CHECK_FALSE(make_pool("pytorch", "foo:1", card(kGiB)).ok());
+    CHECK_FALSE(make_pool("none", "foo:1", card(kGiB)).ok());
+}
+
+TEST_CASE("without a pool every request goes to the driver") {
+    const auto pool = make_pool("none", "", card(10 * kMiB));
+    REQUIRE(pool.ok());
+    CHECK((*pool)->allocate({1, 6 * kMiB, 0, 0}).outcome == Outcome::kGrow);
+    CHECK((*pool)->allocate({2, 6 * kMiB, 0, 0}).outcome == Outcome::kOutOfMemory);
+    CHECK((*pool)->release(1, {{9, 1}}));
+    CHECK_FALSE((*pool)->release(1, {}));
+    CHECK((*pool)->allocate({3, 6 * kMiB + 1, 0, 0}).placement.block_bytes == 6 * kMiB + 512);
+    const HeapSnapshot heap = (*pool)->snapshot();
+    REQUIRE(heap.blocks.size() == 1);
+    CHECK(heap.blocks[0].allocated_by == 3);
+    CHECK((*pool)->take_driver_calls().size() == 4);
+    CHECK((*pool)->statistics().reserved.peak == 6 * kMiB + 512);
+}
+
+}  // namespace
+}  // namespace fragtrace::analyzer
