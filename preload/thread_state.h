@@ -24,9 +24,8 @@ struct PythonMemory {
     uint32_t count;
     uint32_t node[kRememberedFrames];
     const void* code[kRememberedFrames];
-    const void* name[kRememberedFrames];
+    uint64_t fingerprint[kRememberedFrames];  // of the code's contents: addresses are reused
     int32_t lasti[kRememberedFrames];
-    int32_t first_line[kRememberedFrames];
 };
 
 struct ThreadState {

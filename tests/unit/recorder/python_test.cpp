@@ -1,0 +1,85 @@
+// Python stacks as each interpreter at hand sees them itself.
+//
+// FT_PYTHONS is a colon-separated list of interpreters from the build; each that runs is compared
+// frame by frame with what sys._getframe says.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "trace_dump.h"
+
+#include <catch2/catch.hpp>
+
+using namespace fragtrace;
+using namespace fragtrace::test;
+
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+    std::vector<std::string> parts;
+    std::istringstream stream(text);
+    for (std::string part; std::getline(stream, part, separator);) {
+        parts.push_back(part);
+    }
+    return parts;
+}
+
+int run(const std::string& command) { return std::system(command.c_str()); }
+
+std::string row_of(const Dump& dump, const StackNode& node) {
+    const Code& code = dump.codes.at(python_code_id(node.frame));
+    return code.function + "|" + code.file + "|" + std::to_string(node.line);
+}
+
+void check_interpreter(const std::string& python) {
+    INFO(python);
+    const Folder folder;
+    const std::string expected_path = folder.path() + "/expected";
+    REQUIRE(run("FRAGTRACE_OUTPUT='" + folder.path() + "' LD_PRELOAD=" FT_CLIENT_LIBRARY " '" +
+                python + "' " FT_CLIENT_SCRIPT " '" + expected_path + "'") == 0);
+    REQUIRE(folder.traces().size() == 1);
+    CHECK(folder.traces()[0].find("/python_client.") != std::string::npos);
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.defects.empty());
+    REQUIRE(dump.facts.at("stacks.python") == "on");
+    std::map<uint64_t, EventRecord> by_number;
+    for (const EventRecord& event : dump.events) {
+        by_number[event.address] = event;
+    }
+    std::ifstream expected(expected_path);
+    size_t events = 0;
+    for (std::string line; std::getline(expected, line);) {
+        std::vector<std::string> rows = split(line, '\t');
+        const EventRecord& event = by_number.at(std::stoull(rows[0]));
+        uint32_t node = event.python_stack;
+        std::string found;
+        std::string wanted;
+        for (size_t i = 1; i < rows.size(); ++i) {
+            wanted += rows[i] + "\n";
+        }
+        for (; node != 0; node = dump.nodes.at(node).parent) {
+            REQUIRE(is_python_frame(dump.nodes[node].frame));
+            found += row_of(dump, dump.nodes[node]) + "\n";
+        }
+        REQUIRE(found == wanted);
+        ++events;
+    }
+    CHECK(events > 3800);
+    CHECK(events == dump.events.size());
+}
+
+}  // namespace
+
+TEST_CASE("Python stacks are what the interpreter says") {
+    size_t checked = 0;
+    for (const std::string& python : split(FT_PYTHONS, ':')) {
+        if (run("'" + python + "' -c 'import ctypes' 2>/dev/null") == 0) {
+            check_interpreter(python);
+            ++checked;
+        }
+    }
+    REQUIRE(checked > 0);
+}
