@@ -41,7 +41,7 @@ void uncount_live(const RecordedBlock& block, MemoryTotals* totals) {
 
 }  // namespace
 
-RecordedState::RecordedState(const Timeline& timeline) : timeline_(timeline) {
+RecordedState::RecordedState(const Timeline& timeline) : timeline_(&timeline) {
     std::array<bool, kMaxDevices + 1> used = {};
     for (const Event& event : timeline.events) {
         const bool block = event.kind >= EventKind::kBlockAlloc && event.kind < EventKind::kRangeBegin;
@@ -69,7 +69,7 @@ void RecordedState::advance_to(EventIndex end) {
 }
 
 void RecordedState::advance() {
-    const Event& event = timeline_.events[position_];
+    const Event& event = timeline_->events[position_];
     DeviceState* device = &devices_[event.device];
     switch (event.kind) {
         case EventKind::kBlockAlloc: block_alloc(device, event); break;

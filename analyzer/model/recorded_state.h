@@ -132,7 +132,7 @@ class RecordedState {
     template <typename Visit>
     void visit_ranges(const DeviceState& device, Visit visit) const;
 
-    const Timeline& timeline_;
+    const Timeline* timeline_;
     EventIndex position_ = 0;
     std::vector<DeviceId> devices_used_;
     std::array<DeviceState, kMaxDevices + 1> devices_;  // the last: not known

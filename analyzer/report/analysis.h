@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/metrics/memory_summary.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/replay/fidelity.h"
 #include "analyzer/replay/replayer.h"
@@ -16,19 +17,6 @@
 #include "analyzer/whatif/sweep.h"
 
 namespace fragtrace::analyzer {
-
-// Peaks and counts of a run, recorded or replayed: the same keys for both.
-struct MemorySummary {
-    std::uint64_t peak_requested = 0;
-    std::uint64_t peak_allocated = 0;
-    std::uint64_t peak_active = 0;
-    std::uint64_t peak_reserved = 0;
-    WasteSplit waste_at_peak;
-    std::uint64_t segments_allocated = 0;
-    std::uint64_t segments_freed = 0;
-    std::uint64_t retries = 0;
-    std::uint64_t ooms = 0;
-};
 
 MemorySummary summarize(const ReplayResult& result);
 

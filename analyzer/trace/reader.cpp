@@ -74,34 +74,32 @@ std::uint64_t parse_count(const std::string& text) {
     return count;
 }
 
-// Facts "lost.*" are counters of the recorder: lost events are summed, the others are noted.
+// The recorder's counters are facts: lost events are summed, other losses are noted.
 void report_losses(Timeline* timeline) {
+    TraceDamage& damage = timeline->damage;
     constexpr std::string_view kPrefix = "lost.";
     for (auto fact = timeline->facts.lower_bound(std::string(kPrefix));
          fact != timeline->facts.end() && fact->first.starts_with(kPrefix);
          ++fact) {
         const std::string_view name = std::string_view(fact->first).substr(kPrefix.size());
         const std::uint64_t count = parse_count(fact->second);
-        if (count == 0) {
-            continue;
-        }
-        TraceDamage& damage = timeline->damage;
-        if (name == "unfinished") {
+        if (name == "unfinished" || name == "unfinished_in_ring") {
             damage.events_unfinished += count;
-        } else if (name == "stacks_without_room") {
-            damage.notes.push_back(
-                fmt::format("{} events have no stack: the stack tree was full", count));
-        } else if (name == "native_unwind_failures" || name == "python_walk_failures") {
-            damage.notes.push_back(fmt::format("{} {} stacks could not be walked",
-                                               count,
-                                               name.substr(0, name.find('_'))));
-        } else if (name == "trace_write_errors") {
-            damage.notes.push_back(
-                fmt::format("{} writes to the trace file failed (disk full?)", count));
-        } else {
+        } else if (name != "facts") {
             damage.events_lost += count;
         }
     }
+    const auto note = [timeline, &damage](const char* key, const char* what) {
+        const std::uint64_t count = parse_count(timeline->fact(key));
+        if (count != 0) {
+            damage.notes.push_back(fmt::format("{} {}", count, what));
+        }
+    };
+    note("lost.facts", "facts about the process were lost");
+    note("stacks.without_room", "events have no stack: the stack tree was full");
+    note("stacks.native_failures", "native stacks could not be walked");
+    note("stacks.python_failures", "Python stacks could not be walked");
+    note("trace.write_errors", "writes to the trace file failed (disk full?)");
 }
 
 // Counters in the ring are newer than those in the file.

@@ -94,18 +94,18 @@ void read_tables(const InputFile& file, RingContents* ring) {
 
 void read_losses(RingContents* ring) {
     const RingHeader& header = ring->header;
-    const auto add = [ring](const char* name, std::uint64_t count) {
+    const auto add = [ring](const char* key, std::uint64_t count) {
         if (count != 0) {
-            ring->losses[std::string("lost.") + name] = std::to_string(count);
+            ring->losses[key] = std::to_string(count);
         }
     };
-    add("ring_full", header.lost_ring_full);
-    add("reentrant", header.lost_reentrant);
-    add("stacks_without_room", header.stacks_without_room);
-    add("native_unwind_failures", header.native_unwind_failures);
-    add("python_walk_failures", header.python_walk_failures);
-    add("trace_write_errors", header.trace_write_errors);
-    add("unfinished", ring->events_unfinished);
+    add("lost.ring_full", header.lost_ring_full);
+    add("lost.reentrant", header.lost_reentrant);
+    add("lost.unfinished_in_ring", ring->events_unfinished);
+    add("stacks.without_room", header.stacks_without_room);
+    add("stacks.native_failures", header.native_unwind_failures);
+    add("stacks.python_failures", header.python_walk_failures);
+    add("trace.write_errors", header.trace_write_errors);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ struct RingContents {
     std::uint64_t events_unfinished = 0;
     std::vector<StackNode> nodes;      // all nodes in use, the root included
     std::vector<std::uint8_t> codes;   // all code records in use
-    std::map<std::string, std::string> losses;  // as facts "lost.*"
+    std::map<std::string, std::string> losses;  // as the recorder's facts
 };
 
 // `process_runs`: the ring may change while it is read; only events that stayed are given.

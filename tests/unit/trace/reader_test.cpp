@@ -319,7 +319,7 @@ TEST_CASE("the recorder's own losses are reported", "[reader]") {
     TraceWriter trace = rich_trace();
     trace.fact("lost.ring_full", "12");
     trace.fact("lost.reentrant", "3");
-    trace.fact("lost.stacks_without_room", "7");
+    trace.fact("stacks.without_room", "7");
     const Timeline timeline = read(trace.bytes());
     CHECK(timeline.damage.events_lost == 15);
     REQUIRE(timeline.damage.notes.size() == 1);

@@ -1,0 +1,235 @@
+#include "analyzer/metrics/device_metrics.h"
+
+#include <algorithm>
+
+namespace fragtrace::analyzer {
+namespace {
+
+double ratio(std::uint64_t part, std::uint64_t whole, double otherwise) {
+    return whole == 0 ? otherwise : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+bool is_memory_call(EventKind kind) {
+    switch (kind) {
+        case EventKind::kDeviceAlloc:
+        case EventKind::kDeviceFree:
+        case EventKind::kAddressReserve:
+        case EventKind::kAddressFree:
+        case EventKind::kPhysicalCreate:
+        case EventKind::kPhysicalRelease:
+        case EventKind::kMap:
+        case EventKind::kUnmap:
+        case EventKind::kAllocRefused: return true;
+        default: return false;
+    }
+}
+
+class Measurement {
+  public:
+    Measurement(const Timeline& timeline, DeviceId device, std::size_t series_points)
+        : timeline_(timeline), device_(device), state_(timeline) {
+        metrics_.block_layer = state_.has_block_layer(device);
+        const std::size_t count = timeline.events.size();
+        step_ = series_points == 0 ? 0 : std::max<std::size_t>(1, (count + series_points - 1) / series_points);
+    }
+
+    DeviceMetrics run() {
+        const auto count = static_cast<EventIndex>(timeline_.events.size());
+        for (EventIndex i = 0; i < count; ++i) {
+            const Event& event = timeline_.events[i];
+            if (ends_request(event)) {
+                settle_peak();
+            }
+            const std::uint64_t reserved_before = totals().reserved;
+            const MemoryTotals before = totals();
+            state_.advance();
+            // A map names no device: that the device's memory changed tells.
+            const bool ours = event.device == device_ || changed(before, totals());
+            if (ours) {
+                count_call(event, totals().reserved != reserved_before);
+                count_trouble(event);
+            }
+            take_peaks(i);
+            if (event.kind == EventKind::kBlockAlloc && event.device == device_) {
+                settle_peak();
+            }
+            if (step_ != 0) {
+                add_to_series(i);
+            }
+        }
+        settle_peak();
+        finish();
+        return std::move(metrics_);
+    }
+
+  private:
+    [[nodiscard]] const MemoryTotals& totals() const { return state_.totals(device_); }
+
+    static bool changed(const MemoryTotals& a, const MemoryTotals& b) {
+        return a.reserved != b.reserved || a.own != b.own || a.other != b.other;
+    }
+
+    // What gives memory back, or an OOM, comes after the request that made the peak.
+    [[nodiscard]] bool ends_request(const Event& event) const {
+        return peak_open_ && event.device == device_ &&
+               (event.kind == EventKind::kBlockFree || event.kind == EventKind::kBlockOutOfMemory ||
+                event.kind == EventKind::kDeviceFree || event.kind == EventKind::kDeviceReset ||
+                event.kind == EventKind::kUnmap);
+    }
+
+    void take_peaks(EventIndex i) {
+        const MemoryTotals& now = totals();
+        MemorySummary& peaks = metrics_.summary;
+        peaks.peak_requested = std::max(peaks.peak_requested, now.requested);
+        peaks.peak_allocated = std::max(peaks.peak_allocated, now.allocated);
+        peaks.peak_active = std::max(peaks.peak_active, now.active());
+        metrics_.peak_other_holders_bytes = std::max(metrics_.peak_other_holders_bytes, now.other);
+        if (now.reserved > peaks.peak_reserved) {
+            peaks.peak_reserved = now.reserved;
+            metrics_.peak_event = i;
+            peak_open_ = true;
+        }
+    }
+
+    // The request that brought reserved to its maximum is served: this is the state to split.
+    void settle_peak() {
+        if (peak_open_) {
+            peak_open_ = false;
+            metrics_.summary.waste_at_peak = waste_split(state_, device_);
+            metrics_.frag_at_peak = 1 - ratio(totals().active(), totals().reserved, 1);
+        }
+    }
+
+    void count_call(const Event& event, bool reserved_changed) {
+        const bool of_pool = (event.flags & kFlagFromAllocator) != 0 || reserved_changed ||
+                             !metrics_.block_layer;
+        DriverCalls& calls = of_pool ? metrics_.pool_calls : metrics_.other_calls;
+        MemorySummary& summary = metrics_.summary;
+        switch (event.kind) {
+            case EventKind::kDeviceAlloc:
+                ++calls.allocs;
+                summary.segments_allocated += of_pool ? 1 : 0;
+                break;
+            case EventKind::kDeviceFree:
+                ++calls.frees;
+                summary.segments_freed += of_pool ? 1 : 0;
+                break;
+            case EventKind::kMap:
+                ++calls.maps;
+                summary.segments_allocated += of_pool && event.address != map_end_ ? 1 : 0;
+                map_end_ = event.address + event.size_bytes;
+                return;
+            case EventKind::kUnmap:
+                ++calls.unmaps;
+                summary.segments_freed += of_pool && event.address != unmap_end_ ? 1 : 0;
+                unmap_end_ = event.address + event.size_bytes;
+                return;
+            case EventKind::kBlockAlloc:
+            case EventKind::kBlockFree:
+                map_end_ = 0;  // the next map serves another request
+                unmap_end_ = 0;
+                break;
+            case EventKind::kAllocRefused: ++calls.refused; break;
+            default: break;
+        }
+    }
+
+    // retry_ok: the driver refused the allocator, which then got its memory before it handed out
+    // the next block. An OOM ends the request too.
+    void count_trouble(const Event& event) {
+        MemorySummary& summary = metrics_.summary;
+        switch (event.kind) {
+            case EventKind::kAllocRefused:
+                if (!metrics_.block_layer) {
+                    ++summary.ooms;
+                } else if ((event.flags & kFlagFromAllocator) != 0) {
+                    refused_ = true;
+                    obtained_after_ = false;
+                }
+                break;
+            case EventKind::kDeviceAlloc:
+            case EventKind::kMap:
+                obtained_after_ = obtained_after_ || (event.flags & kFlagFromAllocator) != 0;
+                break;
+            case EventKind::kBlockOutOfMemory:
+                ++summary.ooms;
+                refused_ = false;
+                break;
+            case EventKind::kBlockAlloc:
+                summary.retries += refused_ && obtained_after_ ? 1 : 0;
+                refused_ = false;
+                break;
+            default: break;
+        }
+    }
+
+    void add_to_series(EventIndex i) {
+        const MemoryTotals& now = totals();
+        if (i % step_ == 0) {
+            metrics_.series.emplace_back();
+        }
+        SeriesPoint& point = metrics_.series.back();
+        point.last_event = i;
+        point.time_ns = timeline_.events[i].time_ns;
+        point.last = now;
+        point.max_requested = std::max(point.max_requested, now.requested);
+        point.max_allocated = std::max(point.max_allocated, now.allocated);
+        point.max_active = std::max(point.max_active, now.active());
+        point.max_reserved = std::max(point.max_reserved, now.reserved);
+        point.max_other = std::max(point.max_other, now.other);
+    }
+
+    void finish() {
+        const MemorySummary& peaks = metrics_.summary;
+        metrics_.util_peak = ratio(peaks.peak_allocated, peaks.peak_reserved, 1);
+        metrics_.req_eff = ratio(peaks.peak_requested, peaks.peak_reserved, 1);
+        for (const auto& [index, duration_ns] : timeline_.durations) {
+            const Event& event = timeline_.events[index];
+            if (event.device == device_ && is_memory_call(event.kind)) {
+                metrics_.driver_time_ns += duration_ns;
+            }
+        }
+        const MemorySample& sample = state_.sample(device_);
+        if (sample.event != kNoEvent) {
+            metrics_.total_bytes = sample.total_bytes;
+            // What is free and what the pool has is the pool's to use; the rest is not.
+            metrics_.capacity_bytes =
+                std::min(sample.total_bytes, sample.free_bytes + sample.reserved_bytes);
+            metrics_.context_and_others_bytes = sample.total_bytes - metrics_.capacity_bytes;
+        }
+        metrics_.violations = state_.violations().count;
+        metrics_.first_violations = state_.violations().first;
+    }
+
+    const Timeline& timeline_;
+    DeviceId device_;
+    RecordedState state_;
+    DeviceMetrics metrics_;
+    std::size_t step_ = 0;
+    bool peak_open_ = false;
+    bool refused_ = false;
+    bool obtained_after_ = false;
+    DeviceAddress map_end_ = 0;
+    DeviceAddress unmap_end_ = 0;
+};
+
+}  // namespace
+
+DeviceMetrics measure_device(const Timeline& timeline, DeviceId device, std::size_t series_points) {
+    return Measurement(timeline, device, series_points).run();
+}
+
+WasteSplit waste_split(const RecordedState& state, DeviceId device) {
+    const MemoryTotals& totals = state.totals(device);
+    WasteSplit split;
+    split.reserved = totals.reserved;
+    split.requested = totals.requested;
+    split.rounding = totals.rounding;
+    split.slack = totals.slack;
+    split.pending = totals.pending;
+    split.releasable = state.releasable_bytes(device);
+    split.inactive_split = totals.free_pool() - split.releasable;
+    return split;
+}
+
+}  // namespace fragtrace::analyzer

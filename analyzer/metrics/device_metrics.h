@@ -1,0 +1,68 @@
+// What a recorded run did with the memory of one device: peaks, waste, driver calls, troubles and
+// curves. One pass over the events; docs/metrics.md has the definitions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analyzer/metrics/memory_summary.h"
+#include "analyzer/model/recorded_state.h"
+#include "analyzer/model/timeline.h"
+
+namespace fragtrace::analyzer {
+
+// One stretch of a curve. The state after its last event, and the maxima within it, so that no
+// peak disappears however few stretches are drawn.
+struct SeriesPoint {
+    EventIndex last_event = 0;
+    std::uint64_t time_ns = 0;  // of the last event
+    MemoryTotals last;
+    std::uint64_t max_requested = 0;
+    std::uint64_t max_allocated = 0;
+    std::uint64_t max_active = 0;
+    std::uint64_t max_reserved = 0;
+    std::uint64_t max_other = 0;
+};
+
+// Successful calls to the driver that hold or give back memory, by whom.
+struct DriverCalls {
+    std::uint64_t allocs = 0;
+    std::uint64_t frees = 0;
+    std::uint64_t maps = 0;  // pages; contiguous ones of one request are one segment in the summary
+    std::uint64_t unmaps = 0;
+    std::uint64_t refused = 0;
+};
+
+struct DeviceMetrics {
+    MemorySummary summary;
+    bool block_layer = false;  // false: the device's own allocations were counted as blocks
+
+    EventIndex peak_event = kNoEvent;  // brought reserved to its maximum
+    double util_peak = 1;     // peak allocated / peak reserved
+    double frag_at_peak = 0;  // 1 - active / reserved at the first maximum of reserved
+    double req_eff = 1;       // peak requested / peak reserved
+
+    DriverCalls pool_calls;
+    DriverCalls other_calls;
+    std::uint64_t driver_time_ns = 0;  // in allocating and freeing calls; 0 = not measured
+
+    // From the last report of the driver; all 0 when there was none.
+    std::uint64_t total_bytes = 0;
+    std::uint64_t capacity_bytes = 0;             // budget of the pool at that moment
+    std::uint64_t context_and_others_bytes = 0;   // total - capacity: context, libraries, others
+    std::uint64_t peak_other_holders_bytes = 0;   // of which allocations of this process, at most
+
+    std::uint64_t violations = 0;  // of the whole trace
+    std::vector<std::string> first_violations;
+    std::vector<SeriesPoint> series;
+};
+
+// `series_points` bounds the length of the series; 0 = none.
+DeviceMetrics measure_device(const Timeline& timeline,
+                             DeviceId device,
+                             std::size_t series_points = 0);
+
+// The split of what is reserved right now; adds up exactly.
+WasteSplit waste_split(const RecordedState& state, DeviceId device);
+
+}  // namespace fragtrace::analyzer

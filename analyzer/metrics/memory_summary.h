@@ -1,0 +1,24 @@
+// Peaks and counts of a run, recorded or replayed: the same keys for both.
+#pragma once
+
+#include <cstdint>
+
+#include "analyzer/replay/replayer.h"
+
+namespace fragtrace::analyzer {
+
+// docs/metrics.md has the definitions. Every peak is its quantity's own maximum.
+struct MemorySummary {
+    std::uint64_t peak_requested = 0;
+    std::uint64_t peak_allocated = 0;
+    std::uint64_t peak_active = 0;
+    std::uint64_t peak_reserved = 0;
+    // The split once the request completed that first brought reserved to its maximum.
+    WasteSplit waste_at_peak;
+    std::uint64_t segments_allocated = 0;
+    std::uint64_t segments_freed = 0;
+    std::uint64_t retries = 0;
+    std::uint64_t ooms = 0;
+};
+
+}  // namespace fragtrace::analyzer

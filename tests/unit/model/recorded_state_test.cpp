@@ -1,0 +1,305 @@
+// What the recorded events make of the memory.
+#include "analyzer/model/recorded_state.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/model/events.h"
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using fragtrace::testing::Events;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kBase = 0x7f0000000000;
+
+RecordedState at_end(const Events& events) {
+    RecordedState state(events.timeline);
+    state.advance_to(static_cast<EventIndex>(events.timeline.events.size()));
+    return state;
+}
+
+// Segments ascending, blocks cover them without gaps.
+void check_snapshot(const HeapSnapshot& heap) {
+    std::size_t next_block = 0;
+    for (const HeapSegment& segment : heap.segments) {
+        REQUIRE(segment.first_block == next_block);
+        DeviceAddress next = segment.address;
+        for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+            const HeapBlock& block = heap.blocks.at(next_block++);
+            REQUIRE(block.address == next);
+            REQUIRE(block.size_bytes > 0);
+            next += block.size_bytes;
+        }
+        REQUIRE(next == segment.address + segment.size_bytes);
+    }
+    REQUIRE(next_block == heap.blocks.size());
+}
+
+}  // namespace
+
+TEST_CASE("blocks in a segment add up", "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.block(kBase, 1000, 1024);
+    events.block(kBase + 1024, 1 * kMiB, 2 * kMiB, 1);
+    events.block(kBase + 4 * kMiB, kUnknown64, 512);
+    events.free(kBase);
+    const RecordedState state = at_end(events);
+    const MemoryTotals& totals = state.totals(0);
+    CHECK(state.violations().count == 0);
+    CHECK(state.has_block_layer(0));
+    CHECK(totals.reserved == 20 * kMiB);
+    CHECK(totals.own == 20 * kMiB);
+    CHECK(totals.other == 0);
+    CHECK(totals.allocated == 2 * kMiB + 512);
+    CHECK(totals.requested == 1 * kMiB + 512);
+    CHECK(totals.rounding == 0);
+    CHECK(totals.slack == 1 * kMiB);
+    CHECK(totals.blocks == 2);
+    CHECK(totals.requests_unknown == 1);
+    CHECK(state.releasable_bytes(0) == 0);
+    CHECK(state.largest_free_bytes(0) == 16 * kMiB - 512);
+    const HeapSnapshot heap = state.snapshot(0);
+    check_snapshot(heap);
+    REQUIRE(heap.segments.size() == 1);
+    CHECK(heap.segments[0].size_class == SizeClass::kLarge);
+    CHECK(heap.segments[0].stream == 0);
+    REQUIRE(heap.blocks.size() == 5);
+    CHECK(heap.blocks[0].state == BlockState::kFree);
+    CHECK(heap.blocks[0].size_bytes == 1024);
+    CHECK(heap.blocks[1].state == BlockState::kLive);
+    CHECK(heap.blocks[1].stream == 1);
+    CHECK(heap.blocks[1].allocated_by == 2);
+    CHECK(heap.blocks[3].requested_bytes == kUnknown64);
+}
+
+TEST_CASE("rounding and slack are told apart", "[state]") {
+    Events events;
+    events.segment(kBase, 2 * kMiB);
+    events.block(kBase, 100, 1024);
+    const RecordedState state = at_end(events);
+    CHECK(state.totals(0).requested == 100);
+    CHECK(state.totals(0).rounding == 412);
+    CHECK(state.totals(0).slack == 512);
+    CHECK(state.snapshot(0).segments.at(0).size_class == SizeClass::kSmall);
+}
+
+TEST_CASE("a pending block is active until its events have completed", "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.block(kBase, 1 * kMiB, 1 * kMiB);
+    events.free(kBase, true);
+    events.add(EventKind::kPendingEvent, kBase, 0, 0xe1);
+    events.add(EventKind::kPendingEvent, kBase, 0, 0xe2);
+    RecordedState state = at_end(events);
+    CHECK(state.totals(0).pending == 1 * kMiB);
+    CHECK(state.totals(0).allocated == 0);
+    CHECK(state.totals(0).requested == 0);
+    CHECK(state.releasable_bytes(0) == 0);
+    CHECK(state.snapshot(0).blocks.at(0).state == BlockState::kPending);
+    SECTION("by their events") {
+        events.add(EventKind::kEventComplete, 0, 0, 0xe2);
+        CHECK(at_end(events).totals(0).pending == 1 * kMiB);
+        events.add(EventKind::kEventComplete, 0, 0, 0xe1);
+        state = at_end(events);
+        CHECK(state.totals(0).pending == 0);
+        CHECK(state.releasable_bytes(0) == 20 * kMiB);
+    }
+    SECTION("at latest when the address is handed out again") {
+        events.block(kBase, 2 * kMiB, 2 * kMiB);
+        // A late completion must not touch the new block.
+        events.free(kBase, true);
+        events.add(EventKind::kPendingEvent, kBase, 0, 0xe3);
+        events.add(EventKind::kEventComplete, 0, 0, 0xe1);
+        events.add(EventKind::kEventComplete, 0, 0, 0xe2);
+        state = at_end(events);
+        CHECK(state.totals(0).pending == 2 * kMiB);
+    }
+    SECTION("at latest when its segment goes back") {
+        events.segment_free(kBase);
+        state = at_end(events);
+        CHECK(state.totals(0).pending == 0);
+        CHECK(state.totals(0).reserved == 0);
+    }
+    CHECK(state.violations().count == 0);
+}
+
+TEST_CASE("what others in the process hold is kept apart", "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.block(kBase, 512, 512);
+    events.add(EventKind::kDeviceAlloc, kBase + 64 * kMiB, 3 * kMiB);
+    events.add(EventKind::kPhysicalCreate, 0x11, 4 * kMiB);
+    events.add(EventKind::kMap, kBase + 128 * kMiB, 4 * kMiB, 0x11);
+    RecordedState state = at_end(events);
+    CHECK(state.totals(0).reserved == 20 * kMiB);
+    CHECK(state.totals(0).other == 7 * kMiB);
+    CHECK(state.totals(0).own == 27 * kMiB);
+    events.add(EventKind::kDeviceFree, kBase + 64 * kMiB);
+    events.add(EventKind::kUnmap, kBase + 128 * kMiB, 4 * kMiB);
+    events.add(EventKind::kPhysicalRelease, 0x11);
+    state = at_end(events);
+    CHECK(state.totals(0).other == 0);
+    CHECK(state.totals(0).own == 20 * kMiB);
+    CHECK(state.violations().count == 0);
+}
+
+TEST_CASE("an allocation that holds blocks is a pool's, whoever made it", "[state]") {
+    Events events;
+    events.add(EventKind::kDeviceAlloc, kBase, 3 * kMiB);
+    events.block(kBase + 512, 512, 512);
+    const RecordedState state = at_end(events);
+    CHECK(state.totals(0).reserved == 3 * kMiB);
+    CHECK(state.totals(0).other == 0);
+    CHECK(state.violations().count == 0);
+}
+
+TEST_CASE("a device without a pool holds its allocations as blocks", "[state]") {
+    Events events;
+    events.add(EventKind::kDeviceAlloc, kBase, 3 * kMiB);
+    events.add(EventKind::kDeviceAlloc, kBase + 16 * kMiB, 5 * kMiB);
+    events.add(EventKind::kDeviceFree, kBase);
+    const RecordedState state = at_end(events);
+    CHECK(!state.has_block_layer(0));
+    CHECK(state.totals(0).reserved == 5 * kMiB);
+    CHECK(state.totals(0).requested == 5 * kMiB);
+    const HeapSnapshot heap = state.snapshot(0);
+    check_snapshot(heap);
+    REQUIRE(heap.blocks.size() == 1);
+    CHECK(heap.blocks[0].allocated_by == 1);
+    CHECK(heap.segments[0].size_class == SizeClass::kNone);
+    CHECK(state.violations().count == 0);
+}
+
+TEST_CASE("mapped ranges of a reservation are its segments", "[state]") {
+    Events events;
+    events.add(EventKind::kAddressReserve, kBase, 100 * kMiB, 0, kFlagFromAllocator).device = 31;
+    events.add(EventKind::kAddressReserve, kBase + 100 * kMiB, 100 * kMiB).device = 31;
+    for (std::uint64_t i = 0; i < 4; ++i) {
+        events.page(kBase + i * 20 * kMiB, 20 * kMiB, 0x10 + i);
+    }
+    events.page(kBase + 80 * kMiB, 20 * kMiB, 0x20);
+    events.page(kBase + 100 * kMiB, 20 * kMiB, 0x21);  // the neighbour reservation
+    events.block(kBase + 5 * kMiB, 30 * kMiB, 30 * kMiB, 2);
+    RecordedState state = at_end(events);
+    CHECK(state.violations().count == 0);
+    CHECK(state.totals(0).reserved == 120 * kMiB);
+    CHECK(state.totals(0).own == 120 * kMiB);
+    HeapSnapshot heap = state.snapshot(0);
+    check_snapshot(heap);
+    REQUIRE(heap.segments.size() == 2);
+    CHECK(heap.segments[0].size_bytes == 100 * kMiB);
+    CHECK(heap.segments[0].expandable);
+    CHECK(heap.segments[0].page_bytes == 20 * kMiB);
+    CHECK(heap.segments[0].stream == 2);
+    CHECK(heap.segments[0].size_class == SizeClass::kLarge);
+    // Pages 0 and 1 are in use, of the other four all are free.
+    CHECK(state.releasable_bytes(0) == 80 * kMiB);
+    CHECK(state.largest_free_bytes(0) == 65 * kMiB);
+    SECTION("unmapping in the middle makes two") {
+        events.unmap(kBase + 60 * kMiB, 20 * kMiB, 0x13);
+        state = at_end(events);
+        CHECK(state.totals(0).reserved == 100 * kMiB);
+        CHECK(state.totals(0).own == 100 * kMiB);
+        heap = state.snapshot(0);
+        check_snapshot(heap);
+        REQUIRE(heap.segments.size() == 3);
+        CHECK(heap.segments[0].size_bytes == 60 * kMiB);
+        CHECK(heap.segments[1].address == kBase + 80 * kMiB);
+        SECTION("and mapping again joins them") {
+            events.page(kBase + 60 * kMiB, 20 * kMiB, 0x30);
+            CHECK(at_end(events).snapshot(0).segments.size() == 2);
+        }
+        CHECK(at_end(events).violations().count == 0);
+    }
+    SECTION("a live block whose pages are unmapped waits outside of all sums") {
+        events.unmap(kBase, 20 * kMiB, 0x10);
+        events.unmap(kBase + 20 * kMiB, 20 * kMiB, 0x11);
+        state = at_end(events);
+        CHECK(state.detached_blocks(0) == 1);
+        CHECK(state.totals(0).allocated == 0);
+        events.page(kBase, 20 * kMiB, 0x40);
+        CHECK(at_end(events).detached_blocks(0) == 1);
+        events.page(kBase + 20 * kMiB, 20 * kMiB, 0x41);
+        state = at_end(events);
+        CHECK(state.detached_blocks(0) == 0);
+        CHECK(state.totals(0).allocated == 30 * kMiB);
+        CHECK(state.violations().count == 0);
+        check_snapshot(state.snapshot(0));
+    }
+}
+
+TEST_CASE("violations are counted and described, and the sums stay sound", "[state]") {
+    Events events;
+    events.segment(kBase, 2 * kMiB);
+    events.block(kBase, 512, 512);
+    std::string expected;
+    SECTION("a block over a live block") {
+        events.block(kBase + 256, 512, 512);
+        expected = "overlaps";
+    }
+    SECTION("a block in no segment") {
+        events.block(kBase + 2 * kMiB - 512, 1024, 1024);
+        expected = "in no segment";
+    }
+    SECTION("a free of nothing") {
+        events.free(kBase + 512);
+        expected = "was not live";
+    }
+    SECTION("a free twice") {
+        events.free(kBase, true);
+        events.free(kBase, true);
+        expected = "was not live";
+    }
+    SECTION("a segment freed under a live block") {
+        events.segment_free(kBase);
+        expected = "went back to the driver";
+    }
+    SECTION("a segment over a segment") {
+        events.segment(kBase + 1 * kMiB, 2 * kMiB);
+        expected = "still holds";
+    }
+    SECTION("a block smaller than its request") {
+        events.block(kBase + 512, 1024, 512);
+        expected = "smaller than";
+    }
+    SECTION("more than the device has") {
+        events.add(EventKind::kMemoryInfo, 0, 0, 1 * kMiB);
+        events.block(kBase + 512, 512, 512);
+        expected = "than the device has";
+    }
+    const RecordedState state = at_end(events);
+    REQUIRE(state.violations().count >= 1);
+    CHECK(state.violations().first.at(0).find(expected) != std::string::npos);
+    const MemoryTotals& totals = state.totals(0);
+    CHECK(totals.requested + totals.rounding + totals.slack == totals.allocated);
+    CHECK(totals.active() <= totals.reserved);
+    check_snapshot(state.snapshot(0));
+}
+
+TEST_CASE("a device reset leaves nothing", "[state]") {
+    Events events;
+    events.segment(kBase, 2 * kMiB);
+    events.block(kBase, 512, 512);
+    events.add(EventKind::kDeviceReset);
+    events.segment(kBase, 2 * kMiB);
+    const RecordedState state = at_end(events);
+    CHECK(state.totals(0).reserved == 2 * kMiB);
+    CHECK(state.totals(0).allocated == 0);
+    CHECK(state.violations().count == 0);
+}
+
+TEST_CASE("what the driver could still give follows the last sample", "[state]") {
+    Events events;
+    CHECK(at_end(events).device_free_bytes(0) == 0);
+    events.segment(kBase, 20 * kMiB);
+    events.add(EventKind::kMemoryInfo, 0, 50 * kMiB, 80 * kMiB);
+    events.segment(kBase + 64 * kMiB, 20 * kMiB);
+    CHECK(at_end(events).device_free_bytes(0) == 30 * kMiB);
+    events.segment_free(kBase);
+    const RecordedState state = at_end(events);
+    CHECK(state.device_free_bytes(0) == 50 * kMiB);
+    CHECK(state.snapshot(0).device_free_bytes == 50 * kMiB);
+}

@@ -1,0 +1,216 @@
+// Metrics of recorded runs.
+#include "analyzer/metrics/device_metrics.h"
+
+#include <map>
+#include <random>
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/model/events.h"
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using fragtrace::testing::Events;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kBase = 0x7f0000000000;
+
+void check_identity(const WasteSplit& split) {
+    REQUIRE(split.reserved == split.requested + split.rounding + split.slack + split.pending +
+                                  split.releasable + split.inactive_split);
+    REQUIRE(split.inactive_split <= split.reserved);
+}
+
+// A random but legal life: native segments and one expandable reservation, blocks that come, go
+// and stay pending.
+Events random_life(unsigned seed) {
+    Events events;
+    std::mt19937 random(seed);
+    struct Live {
+        std::uint64_t size_bytes;
+    };
+    std::map<std::uint64_t, std::uint64_t> live;      // address, block bytes
+    std::map<std::uint64_t, std::uint64_t> segments;  // address, bytes; pages too
+    std::uint64_t next_handle = 1;
+    std::map<std::uint64_t, std::uint64_t> handles;  // page address -> handle
+    events.add(EventKind::kAddressReserve, kBase, 1024 * kMiB, 0, kFlagFromAllocator).device = 31;
+    for (int step = 0; step < 400; ++step) {
+        const auto choice = random() % 10;
+        if (choice == 0) {
+            const std::uint64_t page = kBase + random() % 16 * 20 * kMiB;
+            if (segments.emplace(page, 20 * kMiB).second) {
+                handles[page] = next_handle;
+                events.page(page, 20 * kMiB, next_handle++);
+            }
+        } else if (choice == 1) {
+            const std::uint64_t address = kBase + (2048 + random() % 16 * 64) * kMiB;
+            if (segments.emplace(address, 2 * kMiB).second) {
+                events.segment(address, 2 * kMiB);
+            }
+        } else if (choice == 2 && !segments.empty()) {
+            auto segment = std::next(segments.begin(),
+                                     static_cast<std::ptrdiff_t>(random() % segments.size()));
+            const auto block = live.lower_bound(segment->first);
+            if (block == live.end() || block->first >= segment->first + segment->second) {
+                const auto handle = handles.find(segment->first);
+                if (handle != handles.end()) {
+                    events.unmap(segment->first, segment->second, handle->second);
+                    handles.erase(handle);
+                } else {
+                    events.segment_free(segment->first);
+                }
+                segments.erase(segment);
+            }
+        } else if (choice < 7 && !segments.empty()) {
+            auto segment = std::next(segments.begin(),
+                                     static_cast<std::ptrdiff_t>(random() % segments.size()));
+            const std::uint64_t block_bytes = (1 + random() % 4000) * 512 / 2 / 512 * 512 + 512;
+            const std::uint64_t address = segment->first + random() % 1000 * 512;
+            const auto after = live.lower_bound(address);
+            const bool fits = address + block_bytes <= segment->first + segment->second &&
+                              (after == live.end() || after->first >= address + block_bytes) &&
+                              (after == live.begin() ||
+                               std::prev(after)->first + std::prev(after)->second <= address);
+            if (fits) {
+                events.block(address, 1 + random() % block_bytes, block_bytes);
+                live[address] = block_bytes;
+            }
+        } else if (!live.empty()) {
+            auto block =
+                std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
+            const bool pending = random() % 4 == 0;
+            events.free(block->first, pending);
+            if (pending) {
+                events.add(EventKind::kPendingEvent, block->first, 0, next_handle);
+                if (random() % 2 == 0) {
+                    events.add(EventKind::kEventComplete, 0, 0, next_handle);
+                }
+                ++next_handle;
+            }
+            live.erase(block);
+        }
+    }
+    return events;
+}
+
+}  // namespace
+
+TEST_CASE("the split adds up after every event of random lives", "[metrics]") {
+    for (unsigned seed = 0; seed < 40; ++seed) {
+        const Events events = random_life(seed);
+        RecordedState state(events.timeline);
+        std::uint64_t peak = 0;
+        while (state.position() < events.timeline.events.size()) {
+            state.advance();
+            check_identity(waste_split(state, 0));
+            peak = std::max(peak, state.totals(0).reserved);
+            const HeapSnapshot heap = state.snapshot(0);
+            std::uint64_t live = 0;
+            std::uint64_t all = 0;
+            for (const HeapBlock& block : heap.blocks) {
+                all += block.size_bytes;
+                live += block.state == BlockState::kLive ? block.size_bytes : 0;
+            }
+            REQUIRE(all == state.totals(0).reserved);
+            REQUIRE(live == state.totals(0).allocated);
+        }
+        CAPTURE(seed);
+        REQUIRE(state.violations().count == 0);
+        const DeviceMetrics metrics = measure_device(events.timeline, 0, 50);
+        check_identity(metrics.summary.waste_at_peak);
+        CHECK(metrics.summary.peak_reserved == peak);
+        CHECK(metrics.series.size() <= 50);
+        std::uint64_t series_peak = 0;
+        for (const SeriesPoint& point : metrics.series) {
+            series_peak = std::max(series_peak, point.max_reserved);
+        }
+        CHECK(series_peak == peak);
+        CHECK(metrics.series.back().last.reserved == state.totals(0).reserved);
+    }
+}
+
+TEST_CASE("peaks are each their own, the split is at the first peak of reserved", "[metrics]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.block(kBase, 10 * kMiB - 100, 10 * kMiB);
+    events.block(kBase + 10 * kMiB, 10 * kMiB, 10 * kMiB);
+    events.free(kBase);
+    events.segment(kBase + 64 * kMiB, 20 * kMiB);
+    events.block(kBase + 64 * kMiB, 5 * kMiB, 5 * kMiB);
+    events.free(kBase + 64 * kMiB);
+    const DeviceMetrics metrics = measure_device(events.timeline, 0);
+    const MemorySummary& summary = metrics.summary;
+    CHECK(summary.peak_allocated == 20 * kMiB);
+    CHECK(summary.peak_requested == 20 * kMiB - 100);
+    CHECK(summary.peak_reserved == 40 * kMiB);
+    CHECK(metrics.peak_event == 4);
+    CHECK(summary.waste_at_peak.requested == 15 * kMiB);
+    CHECK(summary.waste_at_peak.releasable == 0);
+    CHECK(summary.waste_at_peak.inactive_split == 25 * kMiB);
+    CHECK(metrics.util_peak == Approx(0.5));
+    CHECK(metrics.frag_at_peak == Approx(25.0 / 40));
+    CHECK(summary.segments_allocated == 2);
+    CHECK(summary.segments_freed == 0);
+}
+
+TEST_CASE("retries and OOMs are told from the record", "[metrics]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.block(kBase, 512, 512);
+    events.free(kBase);
+    // The driver refused, the cache went back, then it worked.
+    events.add(EventKind::kAllocRefused, 0, 40 * kMiB, 2, kFlagFromAllocator);
+    events.segment_free(kBase);
+    events.segment(kBase, 40 * kMiB);
+    events.block(kBase, 40 * kMiB, 40 * kMiB);
+    // It refused twice.
+    events.add(EventKind::kAllocRefused, 0, 80 * kMiB, 2, kFlagFromAllocator);
+    events.add(EventKind::kAllocRefused, 0, 80 * kMiB, 2, kFlagFromAllocator);
+    events.add(EventKind::kBlockOutOfMemory, 0, 80 * kMiB, 1 * kMiB);
+    // A later block from the cache is no retry; nor is a refusal of somebody else.
+    events.free(kBase);
+    events.block(kBase, 512, 512);
+    events.add(EventKind::kAllocRefused, 0, 80 * kMiB, 2);
+    events.segment(kBase + 64 * kMiB, 2 * kMiB);
+    events.block(kBase + 64 * kMiB, 512, 512);
+    const DeviceMetrics metrics = measure_device(events.timeline, 0);
+    CHECK(metrics.summary.retries == 1);
+    CHECK(metrics.summary.ooms == 1);
+    CHECK(metrics.pool_calls.allocs == 3);
+    CHECK(metrics.pool_calls.frees == 1);
+    CHECK(metrics.pool_calls.refused == 3);
+    CHECK(metrics.other_calls.refused == 1);
+}
+
+TEST_CASE("pages mapped for one request are one segment", "[metrics]") {
+    Events events;
+    events.add(EventKind::kAddressReserve, kBase, 1024 * kMiB, 0, kFlagFromAllocator).device = 31;
+    events.page(kBase, 20 * kMiB, 1);
+    events.page(kBase + 20 * kMiB, 20 * kMiB, 2);
+    events.block(kBase, 40 * kMiB, 40 * kMiB);
+    events.page(kBase + 40 * kMiB, 20 * kMiB, 3);
+    events.block(kBase + 40 * kMiB, 20 * kMiB, 20 * kMiB);
+    const DeviceMetrics metrics = measure_device(events.timeline, 0);
+    CHECK(metrics.pool_calls.maps == 3);
+    CHECK(metrics.summary.segments_allocated == 2);
+    CHECK(metrics.summary.peak_reserved == 60 * kMiB);
+    CHECK(metrics.violations == 0);
+}
+
+TEST_CASE("the pool's budget is what is free and what it has", "[metrics]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.block(kBase, 512, 512);
+    events.add(EventKind::kDeviceAlloc, kBase + 64 * kMiB, 6 * kMiB);
+    events.add(EventKind::kMemoryInfo, 0, 44 * kMiB, 80 * kMiB);
+    events.timeline.durations = {{0, 100}, {1, 7}, {2, 50}};
+    const DeviceMetrics metrics = measure_device(events.timeline, 0);
+    CHECK(metrics.total_bytes == 80 * kMiB);
+    CHECK(metrics.capacity_bytes == 64 * kMiB);
+    CHECK(metrics.context_and_others_bytes == 16 * kMiB);
+    CHECK(metrics.peak_other_holders_bytes == 6 * kMiB);
+    CHECK(metrics.other_calls.allocs == 1);
+    CHECK(metrics.driver_time_ns == 150);  // the block's time is not the driver's
+}
