@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,7 +18,7 @@ struct AnalyzeOptions {
     std::size_t max_diagnoses = 16;  // OOMs and retries looked into, per device
 };
 
-Result<Analysis> analyze(const std::string& path, const AnalyzeOptions& options);
+Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options);
 
 // The pool and device that stand for the recorded run: refusals are taken from the record.
 Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device);

@@ -36,7 +36,7 @@ Status replay_once(const ReplayOptions& options, std::optional<std::uint64_t> ca
     if (!analysis) {
         return analysis.error();
     }
-    const DeviceAnalysis* device = find_device(*analysis, options.device);
+    const DeviceAnalysis* device = find_device(**analysis, options.device);
     if (device == nullptr) {
         return Error{ErrorCode::kUsage,
                      fmt::format("{}: nothing was allocated on device {}; see 'fraganalyze {}'",
@@ -70,11 +70,11 @@ Status replay_once(const ReplayOptions& options, std::optional<std::uint64_t> ca
                                                       kMaxDiagnoses);
     if (!options.common.json.empty()) {
         return write_output(options.common.json,
-                            replay_json(*analysis, *device, candidate, result, diagnoses));
+                            replay_json(**analysis, *device, candidate, result, diagnoses));
     }
     return write_output(
         "-",
-        replay_text(*analysis, *device, candidate, result, diagnoses, options.common.terminal()));
+        replay_text(**analysis, *device, candidate, result, diagnoses, options.common.terminal()));
 }
 
 }  // namespace

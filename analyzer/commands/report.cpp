@@ -40,28 +40,29 @@ Status run_report(int argc, char** argv) {
     if (!capacity) {
         return capacity.error();
     }
-    auto analysis = analyze(common.trace,
-                            {.capacity_bytes = *capacity,
-                             .settings = !without_whatif,
-                             .capacities = !without_whatif && !summary});
-    if (!analysis) {
-        return analysis.error();
+    const auto analyzed = analyze(common.trace,
+                                  {.capacity_bytes = *capacity,
+                                   .settings = !without_whatif,
+                                   .capacities = !without_whatif && !summary});
+    if (!analyzed) {
+        return analyzed.error();
     }
+    const Analysis& analysis = **analyzed;
     if (!html.empty()) {
-        const Status written = write_page(page_content(*analysis), html);
+        const Status written = write_page(page_content(analysis), html);
         if (!written) {
             return written.error();
         }
     }
     if (!common.json.empty()) {
-        const Status written = write_output(common.json, report_json(*analysis));
+        const Status written = write_output(common.json, report_json(analysis));
         if (!written || common.json == "-") {
             return written;
         }
     }
     const Terminal terminal = common.terminal();
     const std::string text =
-        summary ? summary_text(*analysis, terminal) : report_text(*analysis, terminal);
+        summary ? summary_text(analysis, terminal) : report_text(analysis, terminal);
     const Status written = write_output("-", text);
     if (written && !html.empty()) {
         fmt::print("  page written to {}\n", html);

@@ -37,9 +37,9 @@ Status run_whatif(int argc, char** argv) {
         return analysis.error();
     }
     if (!common.json.empty()) {
-        return write_output(common.json, whatif_json(*analysis));
+        return write_output(common.json, whatif_json(**analysis));
     }
-    return write_output("-", whatif_text(*analysis, common.terminal()));
+    return write_output("-", whatif_text(**analysis, common.terminal()));
 }
 
 }  // namespace fragtrace::analyzer

@@ -1,0 +1,301 @@
+#include "analyzer/commands/analyze.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "analyzer/metrics/device_metrics.h"
+#include "analyzer/pools/registry.h"
+#include "analyzer/support/terminal.h"
+#include "analyzer/support/units.h"
+#include "analyzer/trace/reader.h"
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 2 * kMiB;
+// Where nothing in the trace says how large the card is, nothing may run out.
+constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
+
+// ---- the recorded run ---------------------------------------------------------------------------
+
+void add_recorded(const Timeline& timeline, DeviceAnalysis* device) {
+    const DeviceMetrics metrics = measure_device(timeline, device->device);
+    device->recorded = metrics.summary;
+    device->violations = metrics.violations;
+    device->driver_time_ns = metrics.driver_time_ns;
+    device->total_bytes = metrics.total_bytes;
+    device->others_bytes = metrics.context_and_others_bytes;
+    device->capacity_known = metrics.capacity_bytes != 0;
+    device->capacity_bytes = metrics.capacity_bytes;
+    if (!device->capacity_known) {
+        device->capacity_bytes = kUnlimitedBytes;
+        device->total_bytes = kUnlimitedBytes;
+    }
+}
+
+void name_device(const Timeline& timeline, DeviceAnalysis* device) {
+    const std::string prefix = fmt::format("device.{}.", device->device);
+    device->name = timeline.fact(prefix + "name", "unknown device");
+    device->virtual_gpu = timeline.fact("virtual") == "1";
+}
+
+// ---- replays of the recorded settings -------------------------------------------------------------
+
+Status add_replay(const Timeline& timeline, DeviceAnalysis* device, ReplayResult* result) {
+    auto setup = recorded_setup(*device);
+    if (!setup) {
+        return setup.error();
+    }
+    if (device->script.source == ScriptSource::kBlocks) {
+        device->fidelity =
+            measure_fidelity(timeline, device->script, *setup->pool, *setup->recorded, result);
+    } else {
+        *result = replay(device->script, *setup->pool, setup->recorded);
+    }
+    return Ok{};
+}
+
+// The address map right after the request at which reserved was first at its maximum.
+Result<Diagnosis> map_at_peak(const DeviceAnalysis& device, EventIndex peak_event) {
+    auto setup = recorded_setup(device);
+    if (!setup) {
+        return setup.error();
+    }
+    Diagnosis peak;
+    peak.trouble.event = peak_event;
+    bool done = false;
+    ReplayHooks hooks;
+    hooks.before_step = [&done](std::size_t, Pool&) { return !done; };
+    hooks.after_request = [&](std::size_t i, const AllocateResult&, Pool& pool) {
+        if (device.script.steps[i].event != peak_event) {
+            return;
+        }
+        done = true;
+        peak.heap = pool.snapshot();
+        peak.held_open = held_open_bytes(peak.heap);
+        peak.verdict.reserved_bytes = pool.statistics().reserved.current;
+        peak.verdict.active_bytes = pool.statistics().active.current;
+        peak.verdict.allocated_bytes = pool.statistics().allocated.current;
+        peak.verdict.free_bytes = peak.verdict.reserved_bytes - peak.verdict.active_bytes;
+        peak.verdict.device_free_bytes = pool.device().free_bytes();
+        for (const HeapBlock& block : peak.heap.blocks) {
+            if (block.state == BlockState::kFree) {
+                peak.verdict.largest_hole_bytes =
+                    std::max(peak.verdict.largest_hole_bytes, block.size_bytes);
+            }
+        }
+    };
+    replay(device.script, *setup->pool, setup->recorded, hooks);
+    return peak;
+}
+
+Status add_diagnoses(DeviceAnalysis* device, const ReplayResult& result, std::size_t limit) {
+    device->troubles = result.troubles.size();
+    if (!result.troubles.empty()) {
+        auto setup = recorded_setup(*device);
+        if (!setup) {
+            return setup.error();
+        }
+        device->diagnoses = diagnose(
+            device->script, result.troubles, std::move(setup).value(), device->others_bytes, limit);
+    }
+    if (result.peak_event != kNoEvent) {
+        auto peak = map_at_peak(*device, result.peak_event);
+        if (!peak) {
+            return peak.error();
+        }
+        device->peak = std::move(peak).value();
+    }
+    return Ok{};
+}
+
+// ---- what-if ----------------------------------------------------------------------------------
+
+Status add_whatif(const Analysis& analysis, const AnalyzeOptions& options, DeviceAnalysis* device) {
+    if (device->script.source != ScriptSource::kBlocks) {
+        return Ok{};
+    }
+    const SweepContext context = sweep_context(analysis, *device);
+    std::vector<Candidate> candidates;
+    if (options.settings) {
+        candidates = default_settings(context, device->total_bytes);
+    }
+    const std::size_t settings = candidates.size();
+    if (options.capacities && device->capacity_known) {
+        const auto more = default_capacities(context,
+                                             device->total_bytes,
+                                             device->recorded.peak_allocated / 2,
+                                             2 * device->total_bytes);
+        candidates.insert(candidates.end(), more.begin(), more.end());
+    }
+    if (candidates.empty()) {
+        return Ok{};
+    }
+    Progress progress("replaying");
+    auto rows = sweep(device->script, candidates, context, 0, [&](std::size_t done, std::size_t all) {
+        progress.show(done, all);
+    });
+    if (!rows) {
+        return rows.error();
+    }
+    const auto middle = rows->begin() + static_cast<std::ptrdiff_t>(settings);
+    device->settings.assign(rows->begin(), middle);
+    device->capacities.assign(middle, rows->end());
+    rank(&device->settings);
+    return Ok{};
+}
+
+// ---- what must be said with the result ----------------------------------------------------------
+
+bool reads_free_memory(const Timeline& timeline) {
+    return std::any_of(timeline.events.begin(), timeline.events.end(), [](const Event& event) {
+        return event.kind == EventKind::kMemoryInfo &&
+               (event.flags & (kFlagByPool | kFlagFromAllocator)) == 0;
+    });
+}
+
+void add_assumptions(const Timeline& timeline, Analysis* analysis) {
+    std::vector<std::string>& lines = analysis->assumptions;
+    for (const DeviceAnalysis& device : analysis->devices) {
+        const ReplayScript& script = device.script;
+        if (device.virtual_gpu) {
+            lines.push_back(fmt::format(
+                "device {} is virtual: device work ends at once and computes zeros; context and "
+                "others are taken as {}",
+                device.device,
+                format_bytes(device.others_bytes)));
+        }
+        if (script.requested_unknown != 0) {
+            lines.push_back(fmt::format("the requested size of {} blocks is not known: their block "
+                                        "size is taken",
+                                        format_count(script.requested_unknown)));
+        }
+        if (script.stream_unknown != 0) {
+            lines.push_back(fmt::format("the stream of {} blocks is not known: the default stream "
+                                        "is taken",
+                                        format_count(script.stream_unknown)));
+        }
+        if (script.source == ScriptSource::kBlocks && !script.records_empty_cache) {
+            lines.push_back("calls of empty_cache that free nothing cannot be seen with this "
+                            "PyTorch: none are assumed");
+        }
+        if (!script.pending.empty()) {
+            lines.push_back("cross-stream frees complete in a replay when they were seen complete "
+                            "in the recorded run");
+        }
+        if (!device.capacity_known) {
+            lines.push_back("the trace does not say how large the card is: no capacity is assumed; "
+                            "give --capacity");
+        }
+    }
+    if (reads_free_memory(timeline)) {
+        lines.push_back("the program asks how much memory is free and may adapt: rows for other "
+                        "capacities are estimates");
+    }
+}
+
+void add_warnings(const Timeline& timeline, Analysis* analysis) {
+    const TraceDamage& damage = timeline.damage;
+    std::vector<std::string>& lines = analysis->warnings;
+    lines.insert(lines.end(), damage.notes.begin(), damage.notes.end());
+    if (damage.events_lost != 0) {
+        lines.push_back(fmt::format("{} events were lost while recording; what follows them may be "
+                                    "off",
+                                    format_count(damage.events_lost)));
+    }
+    if (damage.events_unfinished != 0) {
+        lines.push_back(fmt::format("{} calls had not returned when the process died",
+                                    format_count(damage.events_unfinished)));
+    }
+    for (const DeviceAnalysis& device : analysis->devices) {
+        if (device.violations != 0) {
+            lines.push_back(fmt::format("device {}: {} recorded events contradict each other",
+                                        device.device,
+                                        format_count(device.violations)));
+        }
+        if (device.troubles > device.diagnoses.size()) {
+            lines.push_back(fmt::format("device {}: {} out-of-memories and retries, the first {} "
+                                        "diagnosed",
+                                        device.device,
+                                        format_count(device.troubles),
+                                        device.diagnoses.size()));
+        }
+    }
+}
+
+}  // namespace
+
+Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device) {
+    auto beneath = std::make_unique<RecordedDevice>(device.total_bytes, device.capacity_bytes);
+    RecordedDevice* recorded = beneath.get();
+    auto pool = make_pool(device.pool, device.config, std::move(beneath), device.script.streams);
+    if (!pool) {
+        return Error{ErrorCode::kInput,
+                     "the recorded settings cannot be replayed: " + pool.error().message};
+    }
+    return ReplaySetup{std::move(pool).value(), recorded};
+}
+
+Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidate& candidate) {
+    auto pool = make_pool(candidate.pool,
+                          candidate.config,
+                          std::make_unique<FixedDevice>(
+                              candidate.total_bytes, candidate.capacity_bytes, kPageBytes),
+                          device.script.streams);
+    if (!pool) {
+        return pool.error();
+    }
+    return ReplaySetup{std::move(pool).value(), nullptr};
+}
+
+SweepContext sweep_context(const Analysis& analysis, const DeviceAnalysis& device) {
+    return {.fidelity_exact = device.fidelity && device.fidelity->exact(),
+            .ended_in_oom = device.recorded.ooms != 0,
+            .reads_free_memory = reads_free_memory(analysis.timeline),
+            .recorded_config = device.config,
+            .recorded_capacity_bytes = device.capacity_bytes,
+            .assumed = device.script.requested_unknown != 0 || device.script.stream_unknown != 0};
+}
+
+Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options) {
+    auto timeline = read_trace(path, {});
+    if (!timeline) {
+        return timeline.error();
+    }
+    auto analysis = std::make_unique<Analysis>();
+    analysis->timeline = std::move(timeline).value();
+    analysis->symbols = std::make_unique<Symbolizer>(analysis->timeline);
+    for (const DeviceId id : replayable_devices(analysis->timeline)) {
+        DeviceAnalysis device;
+        device.device = id;
+        device.script = make_script(analysis->timeline, id);
+        const bool blocks = device.script.source == ScriptSource::kBlocks;
+        device.pool = blocks ? "pytorch" : "none";
+        device.config = blocks ? analysis->timeline.fact("allocator_conf") : "";
+        name_device(analysis->timeline, &device);
+        add_recorded(analysis->timeline, &device);
+        if (options.capacity_bytes) {
+            device.capacity_bytes = *options.capacity_bytes;
+            device.total_bytes = *options.capacity_bytes + device.others_bytes;
+            device.capacity_known = true;
+        }
+        ReplayResult result;
+        if (const Status replayed = add_replay(analysis->timeline, &device, &result); !replayed) {
+            return replayed.error();
+        }
+        if (const Status done = add_diagnoses(&device, result, options.max_diagnoses); !done) {
+            return done.error();
+        }
+        if (const Status done = add_whatif(*analysis, options, &device); !done) {
+            return done.error();
+        }
+        analysis->devices.push_back(std::move(device));
+    }
+    add_assumptions(analysis->timeline, analysis.get());
+    add_warnings(analysis->timeline, analysis.get());
+    return analysis;
+}
+
+}  // namespace fragtrace::analyzer
