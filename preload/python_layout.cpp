@@ -256,18 +256,23 @@ size_t copy_python_text(const PythonLayout& layout, const void* text, char* to, 
 
 uint64_t text_fingerprint(const PythonLayout& layout, const void* text) {
     constexpr size_t kTail_bytes = 16;
-    constexpr uint64_t kFactor = 0x9e3779b97f4a7c15u;
+    const auto known_hash = python_field<int64_t>(text, kTextHash);
+    const auto length = python_field<uint64_t>(text, kTextLength);
+    if (known_hash != -1) {
+        return static_cast<uint64_t>(known_hash) * 0x9e3779b97f4a7c15u + length;
+    }
+    // Independent products, summed: this runs for every frame of every stack. When the hash gets
+    // known later, the code is recorded a second time, which costs a few bytes once.
     const Characters characters = characters_of(layout, text);
     const size_t size = characters.count * characters.bytes_each;
-    const size_t tail = size < kTail_bytes ? size : kTail_bytes;
     uint64_t words[2] = {0, 0};
-    memcpy(words, characters.data + size - tail, tail);
-    uint64_t hash = size * kFactor + words[0];
-    hash = (hash ^ (hash >> 32)) * kFactor + words[1];
-    // Known or not, the hash of the same object may change from one to the other once: then its
-    // code is recorded a second time, which costs a few bytes.
-    hash = (hash ^ (hash >> 32)) * kFactor + python_field<uint64_t>(text, kTextHash);
-    return hash;
+    if (size >= kTail_bytes) {
+        memcpy(words, characters.data + size - kTail_bytes, kTail_bytes);
+    } else {
+        memcpy(words, characters.data, size);
+    }
+    return words[0] * 0x9e3779b97f4a7c15u + words[1] * 0xd6e8feb86659fd93u +
+           size * 0x94d049bb133111ebu;
 }
 
 uint32_t code_line(const PythonLayout& layout, const void* code, int lasti) {

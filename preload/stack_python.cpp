@@ -242,12 +242,10 @@ KnownCode key_of(const void* code) {
     const PythonLayout& layout = g_python.layout;
     const auto* name = python_field<const void*>(code, layout.code_name);
     const auto* file = python_field<const void*>(code, layout.code_file);
-    uint64_t hash = text_fingerprint(layout, name);
-    hash = (hash ^ (hash >> 29)) * 0x9e3779b97f4a7c15u + text_fingerprint(layout, file);
-    hash = (hash ^ (hash >> 32)) * 0xd6e8feb86659fd93u +
-           python_field<uint64_t>(code, layout.code_line_table);
-    hash = (hash ^ (hash >> 31)) * 0x94d049bb133111ebu + reinterpret_cast<uint64_t>(name);
-    return {code, hash + python_field<uint32_t>(code, layout.code_first_line), 0};
+    const uint64_t hash = text_fingerprint(layout, name) * 0xd6e8feb86659fd93u +
+                          text_fingerprint(layout, file) * 0x94d049bb133111ebu +
+                          python_field<uint64_t>(code, layout.code_line_table) * 0xff51afd7ed558ccdu;
+    return {code, hash + (uint64_t{python_field<uint32_t>(code, layout.code_first_line)} << 32), 0};
 }
 
 }  // namespace
