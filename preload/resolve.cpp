@@ -264,6 +264,7 @@ bool remember_real(Hook hook, void* function) {
 }
 
 void* resolve(Hook hook, const void* caller) {
+    caller = torch_canonical_caller(caller);
     const uint64_t key = cache_key(hook, caller);
     void* function = cached(key);
     if (function != nullptr) [[likely]] {

@@ -136,6 +136,10 @@ void torch_note_object(const link_map* object) {
 
 bool torch_owns(const void* address) { return g_objects.cuda_range.contains(address); }
 
+const void* torch_canonical_caller(const void* caller) {
+    return torch_owns(caller) ? reinterpret_cast<const void*>(g_objects.cuda_range.begin) : caller;
+}
+
 bool torch_is_allocating(const void* caller) {
     return torch_owns(caller) || current_request() != nullptr;
 }
@@ -148,9 +152,17 @@ Stacks torch_stacks() {
 void torch_note_free_memory(uint64_t free_bytes) { t_torch.driver_free_bytes = free_bytes; }
 
 void torch_prepare() {
-    if (__atomic_load_n(&g_objects.cuda, __ATOMIC_ACQUIRE) != nullptr) {
-        torch_patch_allocator();
+    static int prepared = 0;
+    if (__atomic_load_n(&g_objects.cuda, __ATOMIC_ACQUIRE) == nullptr) {
+        return;
     }
+    if (__atomic_exchange_n(&prepared, 1, __ATOMIC_RELAXED) == 0) {
+        const auto* caller = reinterpret_cast<const void*>(g_objects.cuda_range.begin);
+        for (int hook = 0; hook < static_cast<int>(Hook::kCount); ++hook) {
+            (void)resolve(static_cast<Hook>(hook), caller);
+        }
+    }
+    torch_patch_allocator();
 }
 
 }  // namespace fragtrace::preload

@@ -21,6 +21,11 @@ void torch_prepare();
 // True if `address` lies in libc10_cuda.
 bool torch_owns(const void* address);
 
+// One address for all of libc10_cuda's call sites, other addresses unchanged: what it calls is found
+// once, in torch_prepare(), and not under the pool's mutex (finding takes the loader's lock, which
+// a thread that runs constructors may hold while it waits for the pool).
+const void* torch_canonical_caller(const void* caller);
+
 // True if the device call that came from `caller` was made by the caching allocator: from its
 // library, or (through another interposer) inside a call of allocate on this thread.
 bool torch_is_allocating(const void* caller);

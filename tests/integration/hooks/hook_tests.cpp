@@ -137,6 +137,13 @@ TEST_CASE("a runtime program is recorded once per call", "[runtime]") {
     CHECK(std::stoi(trace.facts.at("cuda_runtime_version")) >= 12000);
 }
 
+TEST_CASE("a program with the runtime inside finds the driver's functions as before", "[static]") {
+    // NVIDIA's runtime refuses a driver that is not NVIDIA's; it must do so in the same words, after
+    // it has fetched some hundred functions through our cuGetProcAddress.
+    const Finished finished = same_with_and_without({built("static_client")}, {.card = kCard});
+    CHECK(finished.exit_code == 4);
+}
+
 TEST_CASE("nothing makes a program believe that CUDA is there", "[probe]") {
     const Finished finished = run({built("probe_client")}, {.preload = {shim()}});
     CAPTURE(finished.output);
