@@ -76,6 +76,13 @@ struct Stream {
     Stream* next;  // all streams, so that the end of a capture reaches those that joined it
 };
 
+extern Stream* g_streams;
+
+// Null for the default streams, an error for what is no stream.
+CUresult require_stream(CUstream handle, Stream** stream);
+
+void stop_capturing(Stream* stream);
+
 // The node a piece of captured work became, or null if the stream is not capturing.
 GraphNode* capture_node(CUstream stream, CUgraphNodeType type);
 

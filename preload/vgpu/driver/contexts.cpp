@@ -251,6 +251,7 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned* version) {
 }
 
 CUresult cuCtxSynchronize(void) {
+    wait_a_moment();
     FT_ENTER();
     Context* context = nullptr;
     return require_context(&context);

@@ -74,7 +74,7 @@ class SortedArray {
     // The lowest aligned address in [base, limit) with `size` free bytes behind it, or 0.
     uint64_t first_fit(uint64_t base, uint64_t limit, uint64_t size, uint64_t alignment) const {
         uint64_t candidate = (base + alignment - 1) / alignment * alignment;
-        int const before = upper_bound(candidate) - 1;
+        const int before = upper_bound(candidate) - 1;
         for (int i = before < 0 ? 0 : before; i < count_; ++i) {
             if (items_[i].start + items_[i].size <= candidate) continue;
             if (items_[i].start >= candidate && items_[i].start - candidate >= size) break;

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <time.h>
 
 namespace fragtrace::vgpu {
 
@@ -94,6 +95,11 @@ bool is_object(const void* handle, Kind kind) {
     if (g_arena == nullptr || at < g_arena || at >= g_arena + g_arena_used) return false;
     if (static_cast<size_t>(at - g_arena) % kSlotBytes != 0) return false;
     return static_cast<const Object*>(handle)->kind == kind;
+}
+
+void wait_a_moment() {
+    constexpr timespec kMoment{0, 1};  // in practice some 50 us, the timer's slack
+    nanosleep(&kMoment, nullptr);
 }
 
 uint64_t free_bytes(const Device& device) {

@@ -165,6 +165,11 @@ bool find_host_memory(uint64_t address, MemoryInfo* info);    // host_memory.cpp
 bool find_mapped_memory(uint64_t address, MemoryInfo* info);  // virtual_memory.cpp
 bool host_can_read(uint64_t address);  // not an address of the virtual device
 
+// Without the lock: what a synchronising call does. There is nothing to wait for, but a wait that
+// takes no time starves the program's other threads, and PyTorch's backward thread then is still at
+// work when the interpreter ends, which aborts.
+void wait_a_moment();
+
 // host_copies.cpp: what the host wrote to the device since the last kernel
 void note_kernel();
 void note_host_write(uint64_t address, const void* bytes, size_t size);

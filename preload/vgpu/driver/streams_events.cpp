@@ -10,7 +10,6 @@ constexpr uint64_t kKernelNs = 10000;
 constexpr uint64_t kEventNs = 1000;
 
 uint64_t g_clock_ns;
-Stream* g_streams;
 
 struct Event {
     static constexpr Kind kKind = Kind::kEvent;
@@ -21,21 +20,6 @@ struct Event {
     uint64_t capture_id;
     NodeSet capture_leaves;
 };
-
-bool is_default(CUstream stream) {
-    return reinterpret_cast<uintptr_t>(stream) <= 2;  // none, legacy, per-thread
-}
-
-CUresult require_stream(CUstream handle, Stream** stream) {
-    *stream = is_default(handle) ? nullptr : as<Stream>(handle);
-    if (*stream == nullptr && !is_default(handle)) return CUDA_ERROR_INVALID_HANDLE;
-    return CUDA_SUCCESS;
-}
-
-void stop_capturing(Stream* stream) {
-    clear(&stream->capture.leaves);
-    stream->capture = Capture{};
-}
 
 CUresult record(Event* event, CUstream handle) {
     Stream* stream = nullptr;
@@ -75,19 +59,24 @@ CUresult join_capture(Stream* stream, Event* event) {
                                                                 : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult begin_capture(CUstream handle, CUstreamCaptureMode mode, Graph* graph) {
-    Stream* stream = nullptr;
-    FT_TRY(require_stream(handle, &stream));
-    if (stream == nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (stream->capture.graph != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-    if (graph == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    stream->capture = {graph, g_next_id++, true, mode, {}};
+}  // namespace
+
+static bool is_default(CUstream stream) {
+    return reinterpret_cast<uintptr_t>(stream) <= 2;  // none, legacy, per-thread
+}
+
+Stream* g_streams;
+
+CUresult require_stream(CUstream handle, Stream** stream) {
+    *stream = is_default(handle) ? nullptr : as<Stream>(handle);
+    if (*stream == nullptr && !is_default(handle)) return CUDA_ERROR_INVALID_HANDLE;
     return CUDA_SUCCESS;
 }
 
-__thread CUstreamCaptureMode t_capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-
-}  // namespace
+void stop_capturing(Stream* stream) {
+    clear(&stream->capture.leaves);
+    stream->capture = Capture{};
+}
 
 GraphNode* capture_node(CUstream handle, CUgraphNodeType type) {
     Stream* stream = is_default(handle) ? nullptr : as<Stream>(handle);
@@ -153,6 +142,7 @@ CUresult cuStreamQuery(CUstream handle) {
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
+    wait_a_moment();
     return cuStreamQuery(handle);
 }
 
@@ -273,6 +263,7 @@ CUresult cuEventQuery(CUevent handle) {
 }
 
 CUresult cuEventSynchronize(CUevent handle) {
+    wait_a_moment();
     return cuEventQuery(handle);
 }
 
@@ -285,99 +276,5 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent first_handle, CUeven
         return CUDA_ERROR_INVALID_HANDLE;
     }
     *milliseconds = float(int64_t(last->time_ns - first->time_ns)) * 1e-6F;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
-    FT_ENTER();
-    return begin_capture(stream, mode, new_graph());
-}
-
-CUresult cuStreamBeginCaptureToGraph(CUstream stream,
-                                     CUgraph graph,
-                                     const CUgraphNode* dependencies,
-                                     const CUgraphEdgeData*,
-                                     size_t count,
-                                     CUstreamCaptureMode mode) {
-    FT_ENTER();
-    if (as<Graph>(graph) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    FT_TRY(begin_capture(stream, mode, as<Graph>(graph)));
-    for (size_t i = 0; i < count; ++i) {
-        add(&as<Stream>(stream)->capture.leaves, as<GraphNode>(dependencies[i]));
-    }
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
-    FT_ENTER();
-    Stream* stream = nullptr;
-    FT_TRY(require_stream(handle, &stream));
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (stream == nullptr || stream->capture.graph == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-    if (!stream->capture.origin) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-    *out = reinterpret_cast<CUgraph>(stream->capture.graph);
-    const uint64_t id = stream->capture.id;
-    for (Stream* at = g_streams; at != nullptr; at = at->next) {
-        if (at->capture.id == id) stop_capturing(at);
-    }
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
-    FT_ENTER();
-    Stream* stream = nullptr;
-    FT_TRY(require_stream(handle, &stream));
-    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *status = stream != nullptr && stream->capture.graph != nullptr
-                  ? CU_STREAM_CAPTURE_STATUS_ACTIVE
-                  : CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetCaptureInfo_v3(CUstream handle,
-                                   CUstreamCaptureStatus* status,
-                                   cuuint64_t* id,
-                                   CUgraph* graph,
-                                   const CUgraphNode** dependencies,
-                                   const CUgraphEdgeData** edges,
-                                   size_t* count) {
-    FT_TRY(cuStreamIsCapturing(handle, status));
-    FT_ENTER();
-    if (*status == CU_STREAM_CAPTURE_STATUS_NONE) return CUDA_SUCCESS;
-    Capture* capture = &as<Stream>(handle)->capture;
-    if (id != nullptr) *id = capture->id;
-    if (graph != nullptr) *graph = reinterpret_cast<CUgraph>(capture->graph);
-    if (edges != nullptr) *edges = nullptr;
-    if (count != nullptr) *count = size_t(capture->leaves.count);
-    if (dependencies != nullptr) {
-        *dependencies = reinterpret_cast<const CUgraphNode*>(capture->leaves.nodes);
-    }
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle,
-                                              CUgraphNode* dependencies,
-                                              const CUgraphEdgeData*,
-                                              size_t count,
-                                              unsigned flags) {
-    FT_ENTER();
-    Stream* stream = nullptr;
-    FT_TRY(require_stream(handle, &stream));
-    if (stream == nullptr || stream->capture.graph == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) clear(&stream->capture.leaves);
-    for (size_t i = 0; i < count; ++i) {
-        GraphNode* node = as<GraphNode>(dependencies[i]);
-        if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
-        if (!add(&stream->capture.leaves, node)) return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    return CUDA_SUCCESS;
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-    FT_ENTER();
-    if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUstreamCaptureMode before = t_capture_mode;
-    t_capture_mode = *mode;
-    *mode = before;
     return CUDA_SUCCESS;
 }

@@ -22,4 +22,5 @@ for _ in range(3):
     optimizer.step()
 output, _ = recurrent(torch.randn(5, 3, 10, device="cuda"))
 output.sum().backward()
+torch.cuda.synchronize()
 print("trained", loss.item())

@@ -51,6 +51,7 @@ for step in range(10):
     optimizer.step()
     optimizer.zero_grad()
     print("step", step, loss.item())
+torch.cuda.synchronize()
 stats = torch.cuda.memory_stats()
 print("peak", stats["allocated_bytes.all.peak"], stats["reserved_bytes.all.peak"])
 if torch.cuda.get_allocator_backend() == "native":

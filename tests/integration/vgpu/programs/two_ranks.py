@@ -16,5 +16,5 @@ for _ in range(3):
 total = torch.ones(4, device="cuda")
 dist.all_reduce(total)
 dist.barrier()
-print("rank", rank, "done", flush=True)
+print(f"{rank} done\n", end="", flush=True)
 dist.destroy_process_group()
