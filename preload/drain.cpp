@@ -27,31 +27,6 @@ constexpr uint64_t kFlushLockPatience_ns = 2 * kSecond_ns;
 constexpr uint32_t kNodesPerChunk = 65536;
 constexpr size_t kDrainStack_bytes = 256 * 1024;
 
-// SIGXFSZ would kill the host when a trace meets the file size limit. Blocked while we write, and
-// taken back before it can be delivered.
-class NoFileSizeSignal {
-  public:
-    NoFileSizeSignal() {
-        sigemptyset(&set_);
-        sigaddset(&set_, SIGXFSZ);
-        pthread_sigmask(SIG_BLOCK, &set_, &before_);
-    }
-    ~NoFileSizeSignal() {
-        if (sigismember(&before_, SIGXFSZ) == 0) {
-            const timespec none{};
-            while (sigtimedwait(&set_, nullptr, &none) == SIGXFSZ) {
-            }
-            pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-        }
-    }
-    NoFileSizeSignal(const NoFileSizeSignal&) = delete;
-    NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
-
-  private:
-    sigset_t set_;
-    sigset_t before_;
-};
-
 bool write_or_count(Session* session, bool written) {
     if (!written) {
         count_up(&session->ring.header->trace_write_errors);

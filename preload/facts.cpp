@@ -54,6 +54,18 @@ bool append_to_ring(Ring* ring, const char* key, const char* value) {
     return size != 0;
 }
 
+// With the lock: what the store has and the session has not.
+void copy_stored_facts(Session* session) {
+    RingHeader* header = session->ring.header;
+    const uint32_t begin = session->stored_facts_copied;
+    const uint32_t size = g_store_bytes - begin;
+    if (size != 0 && header->facts_capacity_bytes - header->facts_bytes >= size) {
+        memcpy(session->ring.facts + header->facts_bytes, g_store + begin, size);
+        store_release(&header->facts_bytes, header->facts_bytes + size);
+    }
+    session->stored_facts_copied = g_store_bytes;
+}
+
 class FactsLock {
   public:
     FactsLock() : held_(g_lock.lock_within(50 * kMillisecond_ns)) {
@@ -104,14 +116,18 @@ bool store_fact(const char* key, const char* value) {
     if (!lock.held()) {
         return false;
     }
+    Session* session = running_session();
+    if (session != nullptr) {
+        copy_stored_facts(session);
+    }
     const uint32_t size = append_line(g_store, g_store_bytes, kStore_bytes, key, value);
     if (size != 0) {
         g_store_bytes = size;
     }
     bool kept = size != 0;
-    Session* session = running_session();
     if (session != nullptr) {
         kept = append_to_ring(&session->ring, key, value);
+        session->stored_facts_copied = g_store_bytes;
     }
     if (!kept) {
         count_up(&g_lost);
@@ -130,12 +146,9 @@ bool add_session_fact(Session* session, const char* key, const char* value) {
 
 void add_stored_facts(Session* session) {
     const FactsLock lock;
-    RingHeader* header = session->ring.header;
-    if (!lock.held() || header->facts_capacity_bytes - header->facts_bytes < g_store_bytes) {
-        return;
+    if (lock.held()) {
+        copy_stored_facts(session);
     }
-    memcpy(session->ring.facts + header->facts_bytes, g_store, g_store_bytes);
-    store_release(&header->facts_bytes, header->facts_bytes + g_store_bytes);
 }
 
 void add_start_facts(Session* session) {

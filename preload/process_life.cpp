@@ -19,8 +19,6 @@ namespace {
 
 constexpr uint64_t kForkPatience_ns = 100 * kMillisecond_ns;
 
-bool g_fork_holds_flush;
-
 // A child made in the middle of a write would not hurt the file, but one made in the middle of a
 // start would inherit half a session.
 void before_fork() {
@@ -28,24 +26,25 @@ void before_fork() {
     if (load_acquire(&g_session.state) == kStarting && !t_thread.inside_recorder) {
         futex_wait(&g_session.state, kStarting, kForkPatience_ns);
     }
-    const bool held = load_acquire(&g_session.state) == kRunning &&
-                      g_session.flush_lock.lock_within(kForkPatience_ns);
-    if (held) {
-        g_fork_holds_flush = true;
-    }
+    t_thread.holds_flush_lock = load_acquire(&g_session.state) == kRunning &&
+                                g_session.flush_lock.lock_within(kForkPatience_ns);
 }
 
 void after_fork_in_parent() {
-    if (g_fork_holds_flush) {
-        g_fork_holds_flush = false;
+    if (t_thread.holds_flush_lock) {
+        t_thread.holds_flush_lock = false;
         g_session.flush_lock.unlock();
     }
 }
 
 void after_fork_in_child() {
     const KeepErrno keep_errno;
-    g_fork_holds_flush = false;
-    forget_session_of_parent();
+    t_thread.holds_flush_lock = false;
+    // A signal handler that forked out of the recorder may return into it: then the next event
+    // finds the parent's token gone and forgets.
+    if (!t_thread.inside_recorder) {
+        forget_session_of_parent();
+    }
 }
 
 __attribute__((constructor)) void on_load() {

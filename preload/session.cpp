@@ -163,10 +163,17 @@ Session* start_or_wait() {
         const bool inside_hook = t_thread.inside_hook;
         t_thread.inside_hook = true;
         ++session->generation;
-        const bool started = start(session);
+        bool started = false;
+        {
+            const NoFileSizeSignal no_signal;
+            started = start(session);
+        }
         t_thread.inside_hook = inside_hook;
         store_release(&session->state, static_cast<uint32_t>(started ? kRunning : kOff));
         futex_wake_all(&session->state);
+        if (started) {
+            add_stored_facts(session);  // those that came during the start
+        }
         return started ? session : nullptr;
     }
     const uint64_t begin = clock_ns(CLOCK_MONOTONIC);

@@ -51,6 +51,7 @@ struct Session {
     uint32_t room_waiters;
     uint32_t stalled;  // a wait for room ran out and none was made since: do not wait again
     ModuleVersion modules_written;
+    uint32_t stored_facts_copied;  // bytes; with the lock of the facts
 
     uint64_t lost_unfinished;
     uint64_t lost_write_failed;

@@ -42,6 +42,21 @@ void unmap(void* memory, size_t size_bytes) {
     }
 }
 
+NoFileSizeSignal::NoFileSizeSignal() {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+}
+
+NoFileSizeSignal::~NoFileSizeSignal() {
+    if (sigismember(&before_, SIGXFSZ) == 0) {
+        const timespec none{};
+        while (sigtimedwait(&set_, nullptr, &none) == SIGXFSZ) {
+        }
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+}
+
 bool Lock::try_lock() {
     uint32_t expected = 0;
     return __atomic_compare_exchange_n(&state_, &expected, 1, false, __ATOMIC_ACQUIRE,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -55,6 +56,20 @@ uint64_t clock_ns(int clock);
 // Zeroed private memory from the kernel, nullptr on failure. Pages cost nothing until touched.
 void* map_private(size_t size_bytes);
 void unmap(void* memory, size_t size_bytes);
+
+// SIGXFSZ would kill the host when one of our files meets the file size limit. Blocked while we make
+// files or write, and taken back before it can be delivered.
+class NoFileSizeSignal {
+  public:
+    NoFileSizeSignal();
+    ~NoFileSizeSignal();
+    NoFileSizeSignal(const NoFileSizeSignal&) = delete;
+    NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+
+  private:
+    sigset_t set_;
+    sigset_t before_;
+};
 
 // A lock for slow paths. All-zero is unlocked; needs no construction or destruction.
 class Lock {

@@ -31,6 +31,7 @@ struct PythonMemory {
 struct ThreadState {
     bool inside_hook;
     bool inside_recorder;
+    bool holds_flush_lock;  // from before_fork() to the handler in the parent
     uint32_t thread_id;
     uint32_t session_generation;  // whose nodes the memories hold
     NativeMemory native;

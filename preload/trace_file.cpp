@@ -13,6 +13,16 @@ namespace fragtrace::preload {
 namespace {
 
 constexpr uint32_t kMaxSuffix = 9999;
+constexpr int kHighDescriptor = 512;
+
+// Hosts expect low numbers for their own files, and some close them by the number.
+void move_out_of_the_way(int* fd) {
+    const int high = fcntl(*fd, F_DUPFD_CLOEXEC, kHighDescriptor);
+    if (high >= 0) {
+        close(*fd);
+        *fd = high;
+    }
+}
 
 // mkdir -p; false only if the directory is not there afterwards.
 bool make_directory(const char* path) {
@@ -60,6 +70,10 @@ bool TraceFile::map_buffers() {
 bool TraceFile::open_new(const char* directory, const char* program) {
     for (uint32_t suffix = 1; suffix <= kMaxSuffix; ++suffix) {
         Text path(path_, sizeof path_);
+        if (directory[0] != '/') {  // the host may change its directory
+            char current[sizeof path_];
+            path.add(getcwd(current, sizeof current) != nullptr ? current : ".").add("/");
+        }
         if (directory[0] != '\0') {
             path.add(directory).add("/");
         }
@@ -73,9 +87,17 @@ bool TraceFile::open_new(const char* directory, const char* program) {
             return false;
         }
         fd_ = open(path_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd_ >= 0 || errno != EEXIST) {
-            return fd_ >= 0;
+        if (fd_ < 0 && errno == EEXIST) {
+            continue;
         }
+        struct stat file {};
+        if (fd_ < 0 || fstat(fd_, &file) != 0) {
+            return false;
+        }
+        device_ = file.st_dev;
+        inode_ = file.st_ino;
+        move_out_of_the_way(&fd_);
+        return true;
     }
     return false;
 }
@@ -108,7 +130,7 @@ void TraceFile::open_compressor(int level) {
 }
 
 void TraceFile::abandon(bool remove) {
-    if (fd_ >= 0) {
+    if (fd_ >= 0 && is_open()) {
         close(fd_);
         if (remove) {
             unlink(path_);
@@ -164,6 +186,9 @@ bool TraceFile::write_chunk(ChunkType type, uint32_t count, uint64_t first, uint
     while (total % 8 != 0) {
         out_[total++] = 0;
     }
+    if (!is_open()) {
+        return false;
+    }
     // What ends a trace may use the reserve; everything else has to leave it.
     const bool last = type == ChunkType::kFacts || type == ChunkType::kEnd;
     if (!has_space(end_, last ? total : total + reserve_bytes()) || !write_at(end_, out_, total)) {
@@ -177,7 +202,7 @@ bool TraceFile::write_chunk(ChunkType type, uint32_t count, uint64_t first, uint
 }
 
 bool TraceFile::write_index() {
-    if (entry_count_ == kMaxEntries) {
+    if (entry_count_ == kMaxEntries || !is_open()) {
         return false;  // an index that lacks chunks would hide them: readers scan instead
     }
     ChunkHeader header{};
@@ -213,6 +238,27 @@ bool TraceFile::has_space(uint64_t offset, uint64_t size_bytes) {
         return false;
     }
     return true;
+}
+
+// A host may close every descriptor it finds and open its own files under the same numbers: writing
+// to one of those would be the worst thing a recorder can do.
+bool TraceFile::is_open() {
+    struct stat file {};
+    const auto same = [&] { return file.st_dev == device_ && file.st_ino == inode_; };
+    if (fd_ >= 0 && fstat(fd_, &file) == 0 && same()) {
+        return true;
+    }
+    fd_ = open(path_, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd_ >= 0 && fstat(fd_, &file) == 0 && same()) {
+        move_out_of_the_way(&fd_);
+        return true;
+    }
+    if (fd_ >= 0) {
+        close(fd_);
+        fd_ = -1;
+    }
+    last_error_ = ENOENT;
+    return false;
 }
 
 bool TraceFile::write_at(uint64_t offset, const uint8_t* data, size_t size_bytes) {

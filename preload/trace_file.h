@@ -41,6 +41,7 @@ class TraceFile {
     void open_compressor(int level);
     bool map_buffers();
     bool has_space(uint64_t offset, uint64_t size_bytes);
+    bool is_open();
     bool write_at(uint64_t offset, const uint8_t* data, size_t size_bytes);
     [[nodiscard]] uint64_t reserve_bytes() const { return 65536 + entry_count_ * sizeof(IndexEntry); }
 
@@ -48,6 +49,8 @@ class TraceFile {
     static constexpr size_t kOut_bytes = kScratch_bytes + (1u << 20);
 
     int fd_;
+    uint64_t device_;  // of the file, to tell whether fd_ still is it
+    uint64_t inode_;
     int last_error_;
     uint64_t end_;  // where the next chunk goes
     uint8_t* scratch_;

@@ -60,7 +60,7 @@ TEST_CASE("a file size limit ends the writing, not the host") {
         for (uint64_t i = 0; i < 300000; ++i) {
             preload::record(make_event(uint64_t(rand()) << 20, rand()));
         }
-    }, {{"FRAGTRACE_RING_DIRECTORY", "/nonexistent"}});  // posix_fallocate would meet the limit too
+    });
     CHECK(child.status == 0);
     CHECK(child.errors.find("events were lost; writing failed: file size limit") !=
           std::string::npos);
@@ -90,4 +90,54 @@ TEST_CASE("settings that make no sense are named") {
     in_child(folder.path(), [] { preload::record(make_event(1, 1)); },
              {{"FRAGTRACE_STACK_DEPTH", "a lot"}});
     CHECK(read_trace(folder.traces()[0]).facts.at("options.rejected") == "FRAGTRACE_STACK_DEPTH");
+}
+
+TEST_CASE("no file at all may be written: the host goes on") {
+    const Folder folder;
+    const Child child = in_child(folder.path(), [] {
+        const rlimit limit{0, 0};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        preload::record(make_event(1, 1));
+    });
+    CHECK(child.status == 0);
+}
+
+TEST_CASE("a host that closes our descriptor keeps its own file, and we ours") {
+    const Folder folder;
+    const std::string own = folder.path() + "/own";
+    in_child(folder.path(), [&] {
+        preload::record(make_event(1, 1));
+        for (int fd = 3; fd < 1024; ++fd) {
+            close(fd);
+        }
+        for (int fd = 3; fd < 600; ++fd) {
+            open(own.c_str(), O_CREAT | O_RDWR, 0600);
+        }
+        preload::record(make_event(2, 2));
+    });
+    struct stat file {};
+    REQUIRE(stat(own.c_str(), &file) == 0);
+    CHECK(file.st_size == 0);
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.events.size() == 2);
+    CHECK(dump.end == EndReason::kNormal);
+}
+
+TEST_CASE("a host that changes its directory does not lose the trace") {
+    const Folder folder;
+    in_child("", [&] {
+        if (chdir(folder.path().c_str()) != 0) {
+            _exit(1);
+        }
+        preload::record(make_event(1, 1));
+        if (chdir("/") != 0) {
+            _exit(1);
+        }
+        for (int fd = 3; fd < 1024; ++fd) {
+            close(fd);
+        }
+        preload::record(make_event(2, 2));
+    });
+    REQUIRE(folder.traces().size() == 1);
+    CHECK(read_trace(folder.traces()[0]).events.size() == 2);
 }
