@@ -1,0 +1,85 @@
+#include "analyzer/report/page_bins.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fragtrace::analyzer {
+
+BinFiller::BinFiller(const PageSeries& series, std::uint64_t end_ns)
+    : series_(series), end_ns_(end_ns), bins_(kPageBins) {
+    for (PageBin& bin : bins_) bin.allocated_min = kPageUnknown;
+}
+
+void BinFiller::advance(std::uint64_t time_ns, const MemoryState& state) {
+    time_ns = std::min(time_ns, end_ns_);
+    // The series may change between two events of the sweep.
+    while (next_sample_ < series_.time_ns.size() && series_.time_ns[next_sample_] <= time_ns) {
+        hold(series_.time_ns[next_sample_], state);
+        ++next_sample_;
+    }
+    hold(time_ns, state);
+}
+
+void BinFiller::hold(std::uint64_t until_ns, const MemoryState& state) {
+    if (until_ns <= now_ns_) return;
+    const double scale = static_cast<double>(kPageBins) / static_cast<double>(end_ns_);
+    fill(static_cast<double>(now_ns_) * scale, static_cast<double>(until_ns) * scale, sample(state));
+    now_ns_ = until_ns;
+}
+
+BinFiller::Sample BinFiller::sample(const MemoryState& state) const {
+    Sample now{static_cast<double>(state.requested),
+               static_cast<double>(state.active - state.pending),
+               static_cast<double>(state.pending),
+               static_cast<double>(state.reserved),
+               static_cast<double>(state.releasable),
+               0};
+    if (next_sample_ > 0) {
+        const std::size_t i = next_sample_ - 1;
+        const auto at = [i](const std::vector<std::uint64_t>& values, double otherwise) {
+            return i < values.size() ? static_cast<double>(values[i]) : otherwise;
+        };
+        now.requested = at(series_.requested_bytes, now.requested);
+        now.allocated = at(series_.allocated_bytes, now.allocated);
+        now.pending = at(series_.pending_bytes, now.pending);
+        now.reserved = at(series_.reserved_bytes, now.reserved);
+        now.releasable = at(series_.releasable_bytes, now.releasable);
+        now.other = at(series_.other_bytes, 0);
+    }
+    const double free_bytes = std::max(0.0, now.reserved - now.allocated - now.pending);
+    now.releasable = std::min(now.releasable, free_bytes);
+    now.requested = std::min(now.requested, now.allocated);
+    return now;
+}
+
+void BinFiller::fill(double begin, double end, const Sample& now) {
+    const auto last = static_cast<std::size_t>(std::min(end, static_cast<double>(kPageBins) - 1e-9));
+    for (auto i = static_cast<std::size_t>(begin); i <= last && i < bins_.size(); ++i) {
+        const double left = std::max(begin, static_cast<double>(i));
+        const double right = std::min(end, static_cast<double>(i + 1));
+        if (right <= left) continue;
+        const double weight = right - left;
+        PageBin& bin = bins_[i];
+        bin.requested += weight * now.requested;
+        bin.internal += weight * (now.allocated - now.requested);
+        bin.pending += weight * now.pending;
+        bin.held += weight * std::max(
+                                 0.0,
+                                 now.reserved - now.allocated - now.pending - now.releasable);
+        bin.releasable += weight * now.releasable;
+        bin.other += weight * now.other;
+        const auto allocated = static_cast<std::uint64_t>(now.allocated);
+        bin.allocated_max = std::max(bin.allocated_max, allocated);
+        bin.allocated_min = std::min(bin.allocated_min, allocated);
+        bin.reserved_max = std::max(bin.reserved_max, static_cast<std::uint64_t>(now.reserved));
+    }
+}
+
+std::vector<PageBin> BinFiller::take() {
+    for (PageBin& bin : bins_) {
+        if (bin.allocated_min == kPageUnknown) bin.allocated_min = 0;
+    }
+    return std::move(bins_);
+}
+
+}  // namespace fragtrace::analyzer

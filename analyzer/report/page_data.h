@@ -1,0 +1,162 @@
+// What the page shows, as plain data: filled by whoever has an analysis, written by page.h.
+//
+// Sizes are bytes, times are nanoseconds since the start of the trace, addresses are those of the
+// traced process. Everything here is shown as it is: the page computes pictures, never a verdict.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+inline constexpr std::uint64_t kPageUnknown = 0xffffffffffffffffu;  // a quantity that is not known
+inline constexpr std::uint64_t kPageNever = 0xffffffffffffffffu;    // an end that never came
+
+struct PageFrame {
+    std::string function;
+    std::string file;  // the module where the source file is not known
+    std::uint32_t line = 0;
+    bool python = false;
+};
+
+// A stack is a node of one call tree: the node's frame is the innermost, its parents call it.
+// Node 0 is the root and stands for "no stack"; a parent always comes before its children.
+struct PageStackNode {
+    std::uint32_t parent = 0;
+    std::uint32_t frame = 0;
+};
+
+// Columns of equal length, ascending start_ns (of equal times, in the order they happened).
+struct PageBlocks {
+    std::vector<std::uint64_t> start_ns;
+    std::vector<std::uint64_t> freed_ns;  // the program's free; kPageNever = still held
+    std::vector<std::uint64_t> end_ns;    // reusable from here on; > freed_ns while pending
+    std::vector<std::uint64_t> address;
+    std::vector<std::uint64_t> size_bytes;
+    std::vector<std::uint64_t> requested_bytes;  // kPageUnknown = not known
+    std::vector<std::uint32_t> stack;            // index into PageData::stacks
+    std::vector<std::uint16_t> stream;           // index into PageDevice::streams
+
+    [[nodiscard]] std::size_t size() const { return start_ns.size(); }
+};
+
+// Memory held from the driver: one cudaMalloc, or one map call of an expandable segment.
+struct PageSegment {
+    std::uint64_t start_ns = 0;
+    std::uint64_t end_ns = kPageNever;
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+    std::uint64_t page_bytes = 0;  // expandable: what is returned at a time; 0 = only as a whole
+    std::uint32_t private_pool = 0;  // 0 = the default pool
+    std::uint16_t stream = 0;
+    bool small = false;        // the pool's class for small blocks
+    bool may_release = true;   // false: a live private pool keeps it whatever happens
+};
+
+// Columns of equal length, ascending time; a value holds until the next. `releasable_bytes` may be
+// empty: it is then derived from blocks and segments. All empty: everything is derived from them.
+struct PageSeries {
+    std::vector<std::uint64_t> time_ns;
+    std::vector<std::uint64_t> requested_bytes;
+    std::vector<std::uint64_t> allocated_bytes;
+    std::vector<std::uint64_t> pending_bytes;
+    std::vector<std::uint64_t> reserved_bytes;
+    std::vector<std::uint64_t> releasable_bytes;
+    std::vector<std::uint64_t> other_bytes;  // the device's memory in other hands; may be empty
+};
+
+enum class PageMarkerKind : std::uint8_t { kOom, kRetry, kDriverBurst, kEmptyCache, kOther };
+
+struct PageMarker {
+    std::uint64_t time_ns = 0;
+    PageMarkerKind kind = PageMarkerKind::kOther;
+    std::string text;
+};
+
+struct PagePhase {
+    std::string name;
+    std::uint64_t start_ns = 0;
+    std::uint64_t end_ns = kPageNever;
+};
+
+// One row of "who pins the holes".
+struct PageCulprit {
+    std::uint32_t stack = 0;
+    std::string label;  // usually the innermost Python frame
+    std::uint64_t held_open_bytes = 0;
+    std::uint64_t live_bytes = 0;
+    std::uint64_t block_count = 0;
+    std::string age;                    // "since 12 s, 40 steps"
+    std::vector<std::uint32_t> blocks;  // indices into PageDevice::blocks
+};
+
+enum class PageCardKind : std::uint8_t { kOom, kRetry, kWaste };
+
+// A verdict on one moment. Sizes that do not apply are kPageUnknown and leave no bar.
+struct PageCard {
+    PageCardKind kind = PageCardKind::kOom;
+    std::uint64_t time_ns = 0;  // of the state shown: after the retry's releases
+    std::string heading;        // "Fragmentation: the memory was there, but in pieces"
+    std::string sentence;
+    std::string verdict;  // id of the verdict table
+    std::uint64_t requested_bytes = kPageUnknown;
+    std::uint64_t free_bytes = kPageUnknown;  // in holes of the pool
+    std::uint64_t largest_free_bytes = kPageUnknown;
+    std::uint64_t device_free_bytes = kPageUnknown;
+    std::vector<std::string> details;
+    std::vector<std::string> assumptions;
+    std::uint32_t stack = 0;  // who asked
+    std::vector<PageCulprit> culprits;
+};
+
+struct PageWhatIf {
+    std::string name;  // the setting as it is typed
+    std::string row_class;  // exact, bound, estimate
+    std::uint64_t ooms = 0;
+    std::uint64_t peak_reserved_bytes = 0;
+    std::uint64_t waste_bytes = kPageUnknown;
+    std::uint64_t segments_allocated = 0;
+    std::uint64_t retries = 0;
+    bool usable = true;
+    std::string note;
+    bool as_run = false;  // the recorded run itself, shown first and set apart
+};
+
+// A number of the report, repeated on the page to the byte.
+struct PageTotal {
+    std::string label;
+    std::uint64_t value = 0;
+    bool bytes = true;  // false: a count
+};
+
+struct PageDevice {
+    std::string name;
+    std::uint32_t index = 0;
+    bool virtual_gpu = false;
+    std::uint64_t capacity_bytes = kPageUnknown;
+    std::uint64_t end_ns = 0;  // of the trace; 0 = the last event's time
+    std::vector<std::string> streams;
+    PageBlocks blocks;
+    std::vector<PageSegment> segments;
+    PageSeries series;
+    std::vector<PageMarker> markers;
+    std::vector<PagePhase> phases;
+    std::vector<PageCard> cards;  // ascending time
+    std::vector<PageWhatIf> whatif;
+    std::vector<PageTotal> totals;
+};
+
+struct PageData {
+    std::string title;    // "train.py"
+    std::string process;  // "pid 4711, rank 0"
+    std::string command;  // the command line; shown as text
+    std::vector<std::string> notes;  // damage, loss, assumptions: printed on the page
+    std::vector<PageFrame> frames;
+    std::vector<PageStackNode> stacks;
+    std::vector<PageDevice> devices;
+    // Of more blocks than this per device the shortest-lived stay out of the file; the page says so.
+    std::size_t block_budget = 4'000'000;
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,190 @@
+#include "analyzer/report/page_header.h"
+
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+using nlohmann::json;
+
+// JavaScript reads numbers as doubles: exact up to 2^53, which no size or time here exceeds.
+json known(std::uint64_t value) { return value == kPageUnknown ? json(nullptr) : json(value); }
+
+const char* marker_name(PageMarkerKind kind) {
+    switch (kind) {
+        case PageMarkerKind::kOom: return "oom";
+        case PageMarkerKind::kRetry: return "retry";
+        case PageMarkerKind::kDriverBurst: return "burst";
+        case PageMarkerKind::kEmptyCache: return "empty_cache";
+        case PageMarkerKind::kOther: break;
+    }
+    return "other";
+}
+
+const char* card_name(PageCardKind kind) {
+    switch (kind) {
+        case PageCardKind::kOom: return "oom";
+        case PageCardKind::kRetry: return "retry";
+        case PageCardKind::kWaste: break;
+    }
+    return "waste";
+}
+
+json culprit_json(const PageCulprit& culprit) {
+    return {{"stack", culprit.stack},
+            {"label", culprit.label},
+            {"held_open", culprit.held_open_bytes},
+            {"live", culprit.live_bytes},
+            {"count", culprit.block_count},
+            {"age", culprit.age},
+            {"blocks", culprit.blocks}};
+}
+
+json card_json(const PageCard& card) {
+    json culprits = json::array();
+    for (const PageCulprit& culprit : card.culprits) culprits.push_back(culprit_json(culprit));
+    return {{"kind", card_name(card.kind)},
+            {"time_ns", card.time_ns},
+            {"heading", card.heading},
+            {"sentence", card.sentence},
+            {"verdict", card.verdict},
+            {"requested", known(card.requested_bytes)},
+            {"free", known(card.free_bytes)},
+            {"largest", known(card.largest_free_bytes)},
+            {"device_free", known(card.device_free_bytes)},
+            {"details", card.details},
+            {"assumptions", card.assumptions},
+            {"stack", card.stack},
+            {"culprits", std::move(culprits)}};
+}
+
+json whatif_json(const PageWhatIf& row) {
+    return {{"name", row.name},
+            {"class", row.row_class},
+            {"ooms", row.ooms},
+            {"peak_reserved", row.peak_reserved_bytes},
+            {"waste", known(row.waste_bytes)},
+            {"segments", row.segments_allocated},
+            {"retries", row.retries},
+            {"usable", row.usable},
+            {"note", row.note},
+            {"as_run", row.as_run}};
+}
+
+class StringTable {
+  public:
+    std::size_t id(const std::string& text) {
+        const auto [found, added] = ids_.try_emplace(text, texts_.size());
+        if (added) texts_.push_back(text);
+        return found->second;
+    }
+    json take() { return std::move(texts_); }
+
+  private:
+    std::unordered_map<std::string, std::size_t> ids_;
+    std::vector<std::string> texts_;
+};
+
+}  // namespace
+
+json page_header(const PageData& data) {
+    StringTable strings;
+    json functions = json::array();
+    json files = json::array();
+    json lines = json::array();
+    json python = json::array();
+    for (const PageFrame& frame : data.frames) {
+        functions.push_back(strings.id(frame.function));
+        files.push_back(strings.id(frame.file));
+        lines.push_back(frame.line);
+        python.push_back(frame.python ? 1 : 0);
+    }
+    json parents = json::array();
+    json frames = json::array();
+    for (const PageStackNode& node : data.stacks) {
+        parents.push_back(node.parent);
+        frames.push_back(node.frame);
+    }
+    return {{"format", "fragtrace-page"},
+            {"version", kPageFormatVersion},
+            {"title", data.title},
+            {"process", data.process},
+            {"command", data.command},
+            {"notes", data.notes},
+            {"strings", strings.take()},
+            {"frames",
+             {{"function", functions}, {"file", files}, {"line", lines}, {"python", python}}},
+            {"stacks", {{"parent", parents}, {"frame", frames}}},
+            {"devices", json::array()}};
+}
+
+json device_header(const PageDevice& device, const AddressAxis& axis) {
+    json ranges = json::array();
+    for (const AxisRange& range : axis.ranges()) {
+        // Addresses may exceed what a JavaScript number holds: they travel as text.
+        ranges.push_back({fmt::format("{:#x}", range.address), range.size_bytes, range.offset_bytes});
+    }
+    json markers = json::array();
+    for (const PageMarker& marker : device.markers) {
+        markers.push_back(
+            {{"time_ns", marker.time_ns}, {"kind", marker_name(marker.kind)}, {"text", marker.text}});
+    }
+    json phases = json::array();
+    for (const PagePhase& phase : device.phases) {
+        phases.push_back(
+            {{"name", phase.name}, {"start_ns", phase.start_ns}, {"end_ns", known(phase.end_ns)}});
+    }
+    json cards = json::array();
+    for (const PageCard& card : device.cards) cards.push_back(card_json(card));
+    json whatif = json::array();
+    for (const PageWhatIf& row : device.whatif) whatif.push_back(whatif_json(row));
+    json totals = json::array();
+    for (const PageTotal& total : device.totals) {
+        totals.push_back({{"label", total.label}, {"value", total.value}, {"bytes", total.bytes}});
+    }
+    return {{"name", device.name},
+            {"index", device.index},
+            {"virtual", device.virtual_gpu},
+            {"capacity", known(device.capacity_bytes)},
+            {"streams", device.streams},
+            {"axis", ranges},
+            {"axis_bytes", axis.size_bytes()},
+            {"markers", markers},
+            {"phases", phases},
+            {"cards", cards},
+            {"whatif", whatif},
+            {"totals", totals}};
+}
+
+std::string script_safe(const json& value) {
+    const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+    std::string safe;
+    safe.reserve(text.size());
+    for (const char c : text) {
+        if (c == '<') {
+            safe += "\\u003c";
+        } else {
+            safe += c;
+        }
+    }
+    return safe;
+}
+
+std::string html_escaped(const std::string& text) {
+    std::string safe;
+    for (const char c : text) {
+        switch (c) {
+            case '&': safe += "&amp;"; break;
+            case '<': safe += "&lt;"; break;
+            case '>': safe += "&gt;"; break;
+            case '"': safe += "&quot;"; break;
+            case '\'': safe += "&#39;"; break;
+            default: safe += c;
+        }
+    }
+    return safe;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,358 @@
+#include "synthetic.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "analyzer/support/units.h"
+
+namespace fragtrace::page_test {
+namespace {
+
+using namespace analyzer;
+
+constexpr std::uint64_t kCapacity = 44 * kGiB;
+constexpr std::uint64_t kOthers = 600 * kMiB;
+
+class Pool {
+  public:
+    explicit Pool(PageDevice* device) : device_(device) {}
+
+    std::uint64_t now_ns = 1'000'000;
+
+    // The block's row, or -1 when even after releasing the cache nothing serves it.
+    std::int64_t allocate(std::uint64_t requested_bytes, std::uint32_t stack) {
+        now_ns += 3000;
+        const std::uint64_t size_bytes = (requested_bytes + 511) / 512 * 512;
+        auto hole = free_by_size_.lower_bound({size_bytes, 0});
+        if (hole == free_by_size_.end()) {
+            if (!grow(size_bytes)) {
+                release_cache();
+                ++retries;
+                now_ns += 2'000'000;
+                if (!grow(size_bytes)) return -1;
+                device_->markers.push_back({now_ns, PageMarkerKind::kRetry, "cache released, then served"});
+            }
+            hole = free_by_size_.lower_bound({size_bytes, 0});
+        }
+        const auto [have, address] = *hole;
+        free_by_size_.erase(hole);
+        free_.erase(address);
+        const bool small = size_bytes < kMiB;
+        if (have - size_bytes >= (small ? 512 : kMiB)) add_free(address + size_bytes, have - size_bytes);
+        const std::uint64_t given = have - size_bytes >= (small ? 512 : kMiB) ? size_bytes : have;
+        PageBlocks& blocks = device_->blocks;
+        blocks.start_ns.push_back(now_ns);
+        blocks.freed_ns.push_back(kPageNever);
+        blocks.end_ns.push_back(kPageNever);
+        blocks.address.push_back(address);
+        blocks.size_bytes.push_back(given);
+        blocks.requested_bytes.push_back(requested_bytes);
+        blocks.stack.push_back(stack);
+        blocks.stream.push_back(0);
+        ++live_in_[segment_of(address)];
+        return static_cast<std::int64_t>(blocks.size()) - 1;
+    }
+
+    void free(std::int64_t row) {
+        now_ns += 1500;
+        PageBlocks& blocks = device_->blocks;
+        const auto i = static_cast<std::size_t>(row);
+        blocks.freed_ns[i] = blocks.end_ns[i] = now_ns;
+        const std::uint64_t address = blocks.address[i];
+        --live_in_[segment_of(address)];
+        std::uint64_t begin = address;
+        std::uint64_t end = address + blocks.size_bytes[i];
+        const std::uint64_t segment_begin = segment_of(address);
+        const std::uint64_t segment_end = segment_begin + segments_[segment_begin].size_bytes;
+        if (auto next = free_.find(end); next != free_.end() && end < segment_end) {
+            end += next->second;
+            erase_free(next->first);
+        }
+        if (auto before = free_.lower_bound(begin); before != free_.begin() && begin > segment_begin) {
+            --before;
+            if (before->first + before->second == begin) {
+                begin = before->first;
+                erase_free(begin);
+            }
+        }
+        add_free(begin, end - begin);
+    }
+
+    void release_cache() {
+        for (auto at = segments_.begin(); at != segments_.end();) {
+            if (live_in_[at->first] > 0) {
+                ++at;
+                continue;
+            }
+            erase_free(at->first);
+            reserved_ -= at->second.size_bytes;
+            at->second.end_ns = ++now_ns;
+            device_->segments.push_back(at->second);
+            gaps_.insert({at->first, at->second.size_bytes});
+            at = segments_.erase(at);
+        }
+    }
+
+    void finish() {
+        for (const auto& [address, segment] : segments_) device_->segments.push_back(segment);
+        device_->end_ns = now_ns + 1'000'000;
+    }
+
+    std::uint64_t free_bytes() const {
+        std::uint64_t sum = 0;
+        for (const auto& [address, size] : free_) sum += size;
+        return sum;
+    }
+    std::uint64_t largest() const { return free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first; }
+    std::uint64_t device_free() const { return kCapacity - kOthers - reserved_; }
+    std::uint64_t segment_of(std::uint64_t address) const {
+        return std::prev(segments_.upper_bound(address))->first;
+    }
+    std::uint64_t free_in(std::uint64_t segment) const {
+        std::uint64_t sum = 0;
+        const std::uint64_t end = segment + segments_.at(segment).size_bytes;
+        for (auto at = free_.lower_bound(segment); at != free_.end() && at->first < end; ++at) {
+            sum += at->second;
+        }
+        return sum;
+    }
+    std::uint64_t segment_size(std::uint64_t segment) const { return segments_.at(segment).size_bytes; }
+
+    std::uint64_t retries = 0;
+
+  private:
+    bool grow(std::uint64_t size_bytes) {
+        const std::uint64_t want = size_bytes < kMiB         ? 2 * kMiB
+                                   : size_bytes < 10 * kMiB ? 20 * kMiB
+                                                            : (size_bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+        if (want > device_free()) return false;
+        std::uint64_t address = next_address_;
+        for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
+            if (gap->second < want) continue;
+            address = gap->first;
+            const std::uint64_t rest = gap->second - want;
+            gaps_.erase(gap);
+            if (rest > 0) gaps_.insert({address + want, rest});
+            break;
+        }
+        if (address == next_address_) next_address_ += want;
+        now_ns += 200'000;
+        segments_[address] = {.start_ns = now_ns, .address = address, .size_bytes = want, .small = want == 2 * kMiB};
+        live_in_[address] = 0;
+        reserved_ += want;
+        add_free(address, want);
+        return true;
+    }
+    void add_free(std::uint64_t address, std::uint64_t size_bytes) {
+        free_[address] = size_bytes;
+        free_by_size_.insert({size_bytes, address});
+    }
+    void erase_free(std::uint64_t address) {
+        const auto found = free_.find(address);
+        free_by_size_.erase({found->second, address});
+        free_.erase(found);
+    }
+
+    PageDevice* device_;
+    std::map<std::uint64_t, std::uint64_t> free_;  // address -> size
+    std::set<std::pair<std::uint64_t, std::uint64_t>> free_by_size_;
+    std::map<std::uint64_t, PageSegment> segments_;
+    std::map<std::uint64_t, std::uint64_t> live_in_;
+    std::map<std::uint64_t, std::uint64_t> gaps_;
+    std::uint64_t next_address_ = 0x7f1200000000;
+    std::uint64_t reserved_ = 0;
+};
+
+// train.py main > step > ... with a few native frames below each.
+struct Tree {
+    PageData* data;
+
+    std::uint32_t frame(const std::string& function, const std::string& file, std::uint32_t line, bool python) {
+        data->frames.push_back({function, file, line, python});
+        return static_cast<std::uint32_t>(data->frames.size() - 1);
+    }
+    std::uint32_t node(std::uint32_t parent, std::uint32_t of) {
+        data->stacks.push_back({parent, of});
+        return static_cast<std::uint32_t>(data->stacks.size() - 1);
+    }
+    std::uint32_t python(std::uint32_t parent, const std::string& function, const std::string& file, std::uint32_t line) {
+        return node(parent, frame(function, file, line, true));
+    }
+    std::uint32_t native(std::uint32_t parent, const std::string& function) {
+        return node(parent, frame(function, "libtorch_cuda.so", 0, false));
+    }
+};
+
+void add_verdict(PageDevice& device,
+                 const Pool& pool,
+                 std::uint64_t requested_bytes,
+                 std::uint32_t asking,
+                 const std::vector<std::pair<std::uint32_t, std::string>>& pinning) {
+    PageCard card;
+    card.kind = PageCardKind::kOom;
+    card.time_ns = pool.now_ns;
+    card.heading = "Out of memory despite free memory";
+    card.requested_bytes = requested_bytes;
+    card.free_bytes = pool.free_bytes();
+    card.largest_free_bytes = pool.largest();
+    card.device_free_bytes = pool.device_free();
+    card.verdict = "compaction_only";
+    card.stack = asking;
+    std::uint64_t held_sum = 0;
+    std::uint64_t live_sum = 0;
+    const PageBlocks& blocks = device.blocks;
+    for (const auto& [stack, label] : pinning) {
+        PageCulprit row{.stack = stack, .label = label, .age = "since the first step", .blocks = {}};
+        std::set<std::uint64_t> segments;
+        for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+            if (blocks.stack[i] != stack || blocks.end_ns[i] != kPageNever) continue;
+            const std::uint64_t segment = pool.segment_of(blocks.address[i]);
+            if (pool.free_in(segment) * 2 < pool.segment_size(segment)) continue;
+            row.blocks.push_back(i);
+            row.live_bytes += blocks.size_bytes[i];
+            if (segments.insert(segment).second) row.held_open_bytes += pool.free_in(segment);
+        }
+        row.block_count = row.blocks.size();
+        held_sum += row.held_open_bytes;
+        live_sum += row.live_bytes;
+        if (row.block_count > 0) card.culprits.push_back(std::move(row));
+    }
+    card.sentence = fmt::format("{} was asked for. {} is free inside reserved segments, but the largest hole is {}. "
+                                "{} of live blocks hold {} of it open.",
+                                format_bytes(requested_bytes),
+                                format_bytes(card.free_bytes),
+                                format_bytes(card.largest_free_bytes),
+                                format_bytes(live_sum),
+                                format_bytes(held_sum));
+    card.details = {"Moving live blocks together would have made room; no release of whole segments would.",
+                    "The cache had been released before: what is left has a live block in every segment."};
+    card.assumptions = {"made-up data"};
+    device.markers.push_back({pool.now_ns, PageMarkerKind::kOom, card.sentence});
+    device.cards.push_back(std::move(card));
+    device.whatif = {{"as run", "exact", 1, 41 * kGiB, 9 * kGiB, 1108, 2, true, "", true},
+                     {"expandable_segments:True", "estimate", 0, 33 * kGiB, kGiB, 214, 0, true, "replayed", false},
+                     {"max_split_size_mb:64", "estimate", 1, 40 * kGiB, 8 * kGiB, 1204, 3, true, "", false},
+                     {"compact (bound)", "bound", 0, 32 * kGiB, 0, 0, 0, false, "no allocator does this", false}};
+    device.totals = {{"free in holes", device.cards[0].free_bytes}, {"retries", pool.retries, false}};
+}
+
+}  // namespace
+
+PageData synthetic_page(std::size_t blocks) {
+    PageData data;
+    data.title = "train.py";
+    data.process = "pid 4711, rank 0";
+    data.command = "python train.py --config </script><script>alert(1)</script>";
+    data.notes = {"made-up data for tests of the page"};
+    Tree tree{&data};
+    data.frames.push_back({"", "", 0, false});
+    data.stacks.push_back({});
+    const std::uint32_t main = tree.python(0, "main", "/home/user/project/train.py", 318);
+    const std::uint32_t step = tree.python(main, "step", "/home/user/project/train.py", 201);
+    std::vector<std::uint32_t> layers;
+    for (std::uint32_t i = 0; i < 24; ++i) {
+        const std::uint32_t at = tree.python(step, fmt::format("Layer{}.forward", i), "/home/user/project/model.py", 37 + i);
+        layers.push_back(tree.native(tree.native(at, "at::native::empty_cuda"), "CUDACachingAllocator::malloc"));
+    }
+    const std::uint32_t log = tree.python(main, "log_samples", "/home/user/project/train.py", 240);
+    const std::uint32_t samples = tree.native(tree.python(log, "SampleCache.add", "/home/user/project/samples.py", 33), "at::native::clone");
+    const std::uint32_t metric = tree.python(main, "keep<img src=x onerror=alert(1)>", "/home/user/project/metrics.py", 61);
+    const std::uint32_t weights = tree.python(main, "Linear.__init__", "/home/user/project/model.py", 12);
+
+    PageDevice device;
+    device.name = "NVIDIA H100 <b>80GB</b>";
+    device.virtual_gpu = true;
+    device.capacity_bytes = kCapacity;
+    device.streams = {"default"};
+    Pool pool(&device);
+    std::mt19937_64 random(7);
+    const auto uniform = [&random](std::uint64_t low, std::uint64_t high) {
+        return low + random() % (high - low + 1);
+    };
+    for (int i = 0; i < 96; ++i) pool.allocate(uniform(120, 200) * kMiB, weights);
+    const std::size_t per_step = 24 * 4;
+    const std::size_t steps = std::max<std::size_t>(4, (blocks - 96) / (per_step + 2));
+    // However long the run is, it keeps about as many samples: 8 GiB of them fill the device.
+    const double keep_chance = std::min(1.0, 700.0 / static_cast<double>(steps));
+    double keep_sum = 0;
+    for (std::size_t s = 0; s < steps; ++s) {
+        const std::uint64_t began = pool.now_ns;
+        std::vector<std::int64_t> live;
+        const std::uint64_t length = uniform(2, 9);
+        bool failed = false;
+        for (std::size_t k = 0; k < per_step && !failed; ++k) {
+            const std::uint64_t size = k % 4 == 3 ? uniform(1, 400) * kKiB : uniform(8, 16) * length * kMiB / 4 + uniform(1, 511);
+            const std::int64_t row = pool.allocate(size, layers[k / 4]);
+            failed = row < 0;
+            if (!failed) live.push_back(row);
+            keep_sum += keep_chance / static_cast<double>(per_step);
+            if (keep_sum >= 1) {
+                keep_sum -= 1;
+                failed = failed || pool.allocate(uniform(1200, 3000) * kKiB, samples) < 0;
+            }
+        }
+        device.phases.push_back({"forward", began, pool.now_ns});
+        const std::uint64_t middle = pool.now_ns;
+        while (!live.empty()) {
+            pool.free(live.back());
+            live.pop_back();
+        }
+        if (s % 3 == 0) pool.allocate(uniform(500, 900), metric);
+        device.phases.push_back({"backward", middle, pool.now_ns});
+        if (failed) break;
+    }
+    pool.now_ns += 5'000'000;
+    pool.release_cache();
+    ++pool.retries;
+    const std::uint64_t requested = std::max(pool.device_free(), pool.largest()) + 700 * kMiB;
+    add_verdict(device, pool, requested, layers[3],
+                {{samples, "samples.py:33 SampleCache.add"}, {metric, "metrics.py:61 keep"}, {weights, "model.py:12 Linear.__init__"}});
+    pool.now_ns += 30'000'000;
+    pool.finish();
+    device.series.time_ns = {0};
+    device.series.other_bytes = {kOthers};
+    data.devices.push_back(std::move(device));
+    return data;
+}
+
+PageData checkerboard_page() {
+    PageData data;
+    data.title = "fragment.py";
+    data.process = "pid 12";
+    Tree tree{&data};
+    data.frames.push_back({"", "", 0, false});
+    data.stacks.push_back({});
+    const std::uint32_t main = tree.python(0, "main", "/demo/fragment.py", 20);
+    const std::uint32_t keep = tree.native(tree.python(main, "keep", "/demo/fragment.py", 11), "at::native::empty_cuda");
+    const std::uint32_t drop = tree.native(tree.python(main, "scratch", "/demo/fragment.py", 14), "at::native::empty_cuda");
+    const std::uint32_t big = tree.native(tree.python(main, "final", "/demo/fragment.py", 30), "at::native::empty_cuda");
+    PageDevice device;
+    device.name = "virtual GPU";
+    device.virtual_gpu = true;
+    device.capacity_bytes = kCapacity;
+    device.streams = {"default"};
+    Pool pool(&device);
+    std::vector<std::int64_t> scratch;
+    for (int i = 0; i < 94; ++i) {
+        scratch.push_back(pool.allocate(390 * kMiB, drop));
+        pool.allocate(10 * kMiB, keep);
+        pool.now_ns += 400'000;
+    }
+    (void)scratch;
+    for (const std::int64_t row : scratch) {
+        if (row >= 0) pool.free(row);
+    }
+    pool.now_ns += 3'000'000;
+    pool.release_cache();
+    add_verdict(device, pool, pool.device_free() + 2 * kGiB, big, {{keep, "fragment.py:11 keep"}});
+    pool.now_ns += 2'000'000;
+    pool.finish();
+    data.devices.push_back(std::move(device));
+    return data;
+}
+
+}  // namespace fragtrace::page_test

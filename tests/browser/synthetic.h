@@ -1,0 +1,16 @@
+// A made-up training run on a small caching allocator (best fit, split, coalesce, release and
+// retry), as the data of a page. Deterministic; for tests, pictures and measurements of the page.
+#pragma once
+
+#include <cstddef>
+
+#include "analyzer/report/page_data.h"
+
+namespace fragtrace::page_test {
+
+// About `blocks` blocks; the run ends with a request that fails although enough is free.
+analyzer::PageData synthetic_page(std::size_t blocks);
+// 188 blocks of 10 MiB in segments of 20 MiB, every other one freed, then 1 GiB is asked for.
+analyzer::PageData checkerboard_page();
+
+}  // namespace fragtrace::page_test

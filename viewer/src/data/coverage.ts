@@ -1,0 +1,58 @@
+// Shares of covered area per pixel, at constant cost per rectangle: only the differences at its
+// corners are stored, and summed up once at the end. Averages by area, so nothing small is hidden
+// and nothing thin is exaggerated. The writer's CoverageGrid does the same.
+
+export class CoverageGrid {
+    private readonly stride: number;
+    private readonly differences: Float64Array;
+
+    constructor(readonly columns: number, readonly rows: number) {
+        this.stride = columns + 2;
+        this.differences = new Float64Array(this.stride * (rows + 2));
+    }
+
+    add(left: number, right: number, bottom: number, top: number): void {
+        left = Math.max(0, Math.min(left, this.columns));
+        right = Math.max(0, Math.min(right, this.columns));
+        bottom = Math.max(0, Math.min(bottom, this.rows));
+        top = Math.max(0, Math.min(top, this.rows));
+        if (!(left < right) || !(bottom < top)) return;
+        this.corner(left, bottom, 1);
+        this.corner(right, bottom, -1);
+        this.corner(left, top, -1);
+        this.corner(right, top, 1);
+    }
+
+    private corner(x: number, y: number, sign: number): void {
+        const column = Math.floor(x);
+        const row = Math.floor(y);
+        const acrossSecond = x - column;
+        const upSecond = y - row;
+        const at = row * this.stride + column;
+        const { differences, stride } = this;
+        const first = sign * (1 - upSecond);
+        const second = sign * upSecond;
+        differences[at] += first * (1 - acrossSecond);
+        differences[at + 1] += first * acrossSecond;
+        differences[at + stride] += second * (1 - acrossSecond);
+        differences[at + stride + 1] += second * acrossSecond;
+    }
+
+    /** Shares 0..1 (a little beyond for rounding), row by row. */
+    shares(): Float32Array {
+        const { columns, rows, stride, differences } = this;
+        const result = new Float32Array(columns * rows);
+        const above = new Float64Array(columns);
+        for (let row = 0; row < rows; ++row) {
+            let sum = 0;
+            const from = row * stride;
+            const to = row * columns;
+            for (let column = 0; column < columns; ++column) {
+                sum += differences[from + column];
+                above[column] += sum;
+                result[to + column] = above[column];
+            }
+        }
+        return result;
+    }
+}

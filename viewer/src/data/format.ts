@@ -1,0 +1,60 @@
+// Sizes and times as people read them; the same rules as the program's own output.
+
+function trimmed(value: number): string {
+    if (value >= 99.95) return value.toFixed(0);
+    return String(Number(value >= 9.995 ? value.toFixed(1) : value.toFixed(2)));
+}
+
+export function formatBytes(bytes: number): string {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let unit = 0;
+    while (bytes >= 1023.5 && unit + 1 < units.length) {
+        bytes /= 1024;
+        ++unit;
+    }
+    return `${trimmed(bytes)} ${units[unit]}`;
+}
+
+export function formatCount(count: number): string {
+    return count.toLocaleString("en-US");
+}
+
+export function formatTime(ns: number): string {
+    if (ns < 1e3) return `${Math.round(ns)} ns`;
+    if (ns < 1e6) return `${trimmed(ns / 1e3)} us`;
+    if (ns < 1e9) return `${trimmed(ns / 1e6)} ms`;
+    if (ns < 120e9) return `${trimmed(ns / 1e9)} s`;
+    const minutes = Math.floor(ns / 60e9);
+    const pad = (value: number): string => String(Math.floor(value)).padStart(2, "0");
+    if (minutes < 60) return `${minutes} min ${pad((ns / 1e9) % 60)} s`;
+    return `${Math.floor(minutes / 60)} h ${pad(minutes % 60)} min`;
+}
+
+/** A moment, with enough digits to tell it from its neighbours `step` away. */
+export function formatMoment(ns: number, stepNs: number): string {
+    const scale = stepNs >= 1e8 || ns >= 1e9 ? 1e9 : stepNs >= 1e5 || ns >= 1e6 ? 1e6 : 1e3;
+    const unit = scale === 1e9 ? "s" : scale === 1e6 ? "ms" : "us";
+    const digits = Math.max(0, Math.min(9, Math.ceil(Math.log10(scale / Math.max(1, stepNs)))));
+    return `${(ns / scale).toFixed(digits)} ${unit}`;
+}
+
+/** About `count` round steps in [from, to]; `powers` are the round numbers within a decade. */
+export function ticks(from: number, to: number, count: number, binary = false): number[] {
+    const rough = (to - from) / Math.max(1, count);
+    if (!(rough > 0)) return [from];
+    const base = binary ? 2 : 10;
+    let step = base ** Math.floor(Math.log(rough) / Math.log(base));
+    if (binary) {
+        if (step < rough) step *= 2;
+    } else {
+        for (const factor of [1, 2, 5, 10]) {
+            if (step * factor >= rough) {
+                step *= factor;
+                break;
+            }
+        }
+    }
+    const result: number[] = [];
+    for (let at = Math.ceil(from / step) * step; at <= to; at += step) result.push(at);
+    return result;
+}

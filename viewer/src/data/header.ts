@@ -1,0 +1,121 @@
+// The small part of the page: what analyzer/report/page_header.cpp writes. Times are nanoseconds,
+// sizes bytes, null = not known.
+
+export type ColumnDescription = [name: string, width: number, difference: 0 | 1];
+
+export interface PackDescription {
+    id: string;
+    rows: number;
+    bytes: number;
+    columns: ColumnDescription[];
+}
+
+export type MarkerKind = "oom" | "retry" | "burst" | "empty_cache" | "other";
+
+export interface Marker {
+    time_ns: number;
+    kind: MarkerKind;
+    text: string;
+}
+
+export interface Phase {
+    name: string;
+    start_ns: number;
+    end_ns: number | null;
+}
+
+export interface Culprit {
+    stack: number;
+    label: string;
+    held_open: number;
+    live: number;
+    count: number;
+    age: string;
+    blocks: number[];
+}
+
+export interface Card {
+    kind: "oom" | "retry" | "waste";
+    time_ns: number;
+    heading: string;
+    sentence: string;
+    verdict: string;
+    requested: number | null;
+    free: number | null;
+    largest: number | null;
+    device_free: number | null;
+    details: string[];
+    assumptions: string[];
+    stack: number;
+    culprits: Culprit[];
+}
+
+export interface WhatIf {
+    name: string;
+    class: string;
+    ooms: number;
+    peak_reserved: number;
+    waste: number | null;
+    segments: number;
+    retries: number;
+    usable: boolean;
+    note: string;
+    as_run: boolean;
+}
+
+export interface Total {
+    label: string;
+    value: number;
+    bytes: boolean;
+}
+
+export interface DeviceHeader {
+    name: string;
+    index: number;
+    virtual: boolean;
+    capacity: number | null;
+    tick_ns: number;
+    end_ns: number;
+    blocks: number;
+    blocks_left_out: number;
+    longest_left_out_ns: number;
+    map: [columns: number, rows: number];
+    streams: string[];
+    axis: [address: string, size: number, offset: number][];
+    axis_bytes: number;
+    markers: Marker[];
+    phases: Phase[];
+    cards: Card[];
+    whatif: WhatIf[];
+    totals: Total[];
+    packs: PackDescription[];
+}
+
+export interface Header {
+    format: string;
+    version: number;
+    title: string;
+    process: string;
+    command: string;
+    notes: string[];
+    strings: string[];
+    frames: { function: number[]; file: number[]; line: number[]; python: number[] };
+    stacks: { parent: number[]; frame: number[] };
+    devices: DeviceHeader[];
+}
+
+export const formatVersion = 1;
+
+/** Throws with a plain sentence when the text is not a whole header of this version. */
+export function parseHeader(text: string): Header {
+    let header: Header;
+    try {
+        header = JSON.parse(text) as Header;
+    } catch {
+        throw new Error("the file is cut off or damaged: its header cannot be read");
+    }
+    if (header.format !== "fragtrace-page" || header.version !== formatVersion) {
+        throw new Error(`the data has format ${header.format} ${header.version}, not fragtrace-page ${formatVersion}`);
+    }
+    return header;
+}

@@ -1,0 +1,101 @@
+// The heap at one time: what every release unit holds, the holes in it and the sums. A hole is held
+// open when its unit cannot be released, because a block is live in it or its pool forbids it.
+import { type DeviceModel, forUnits, unitMayRelease } from "./model";
+
+export interface UnitState {
+    unit: number;
+    blocks: number[];  // ascending offset
+    used: number;
+    free: number;
+    kept: boolean;
+}
+
+export interface HeapState {
+    tick: number;
+    live: Uint32Array;
+    units: UnitState[];
+    requested: number;
+    allocated: number;
+    pending: number;
+    reserved: number;
+    held: number;
+    releasable: number;
+}
+
+export function heapAt(model: DeviceModel, tick: number): HeapState {
+    const { blocks, units } = model;
+    const live = model.live.at(tick);
+    const states = new Map<number, UnitState>();
+    const heap: HeapState = {
+        tick, live, units: [], requested: 0, allocated: 0, pending: 0, reserved: 0, held: 0, releasable: 0,
+    };
+    for (let unit = 0; unit < units.count; ++unit) {
+        if (units.start[unit] <= tick && tick < units.end[unit]) {
+            const state = { unit, blocks: [], used: 0, free: units.size[unit], kept: (units.flags[unit] & unitMayRelease) === 0 };
+            states.set(unit, state);
+            heap.units.push(state);
+            heap.reserved += units.size[unit];
+        }
+    }
+    for (const block of live) {
+        const size = blocks.size[block];
+        if (blocks.freed[block] <= tick) {
+            heap.pending += size;
+        } else {
+            heap.allocated += size;
+            heap.requested += size - Math.max(0, blocks.excess[block]);
+        }
+        forUnits(model, block, (unit) => {
+            const state = states.get(unit);
+            if (!state) return;
+            const from = Math.max(blocks.offset[block], units.offset[unit]);
+            const to = Math.min(blocks.offset[block] + size, units.offset[unit] + units.size[unit]);
+            state.blocks.push(block);
+            state.used += Math.max(0, to - from);
+            state.kept = true;
+        });
+    }
+    for (const state of heap.units) {
+        state.blocks.sort((a, b) => blocks.offset[a] - blocks.offset[b]);
+        state.free = units.size[state.unit] - state.used;
+        if (state.kept) heap.held += state.free;
+        else heap.releasable += state.free;
+    }
+    return heap;
+}
+
+/** Free ranges of a unit as [offset, size] on the axis, ascending. */
+export function holesOf(model: DeviceModel, state: UnitState): [offset: number, size: number][] {
+    const { blocks, units } = model;
+    const holes: [number, number][] = [];
+    let at = units.offset[state.unit];
+    for (const block of state.blocks) {
+        if (blocks.offset[block] > at) holes.push([at, blocks.offset[block] - at]);
+        at = Math.max(at, blocks.offset[block] + blocks.size[block]);
+    }
+    const end = units.offset[state.unit] + units.size[state.unit];
+    if (at < end) holes.push([at, end - at]);
+    return holes;
+}
+
+/**
+ * Bytes per stack at a time: of live blocks, or of the holes they hold open. A unit's holes are
+ * shared equally by the blocks in it, so the sum is the heap's `held` (units that only their pool
+ * keeps have no block and belong to stack 0).
+ */
+export function bytesByStack(model: DeviceModel, heap: HeapState, what: "holes" | "live"): Map<number, number> {
+    const sums = new Map<number, number>();
+    const add = (stack: number, bytes: number): void => {
+        if (bytes > 0) sums.set(stack, (sums.get(stack) ?? 0) + bytes);
+    };
+    if (what === "live") {
+        for (const block of heap.live) add(model.blocks.stack[block], model.blocks.size[block]);
+        return sums;
+    }
+    for (const state of heap.units) {
+        if (!state.kept || state.free === 0) continue;
+        if (state.blocks.length === 0) add(0, state.free);
+        for (const block of state.blocks) add(model.blocks.stack[block], state.free / state.blocks.length);
+    }
+    return sums;
+}

@@ -1,0 +1,173 @@
+// Everything that happens between two times, exactly: memory over time in bins, and while which
+// units could not be released. The same rules as the writer's sweep over the whole trace.
+import { type Bins, type DeviceModel, forUnits, unitMayRelease, upperBound } from "./model";
+import { heapAt } from "./heap";
+
+export interface WindowSweep {
+    from: number;
+    to: number;
+    blocks: Uint32Array;  // live at some time of the window
+    bins: Bins;
+    keptUnit: number[];  // intervals in which a unit was not releasable
+    keptFrom: number[];
+    keptTo: number[];
+}
+
+const eventBits = 21;
+export const mostSweepEvents = 2 ** eventBits - 1;
+
+export function emptyBins(count: number): Bins {
+    const column = (): Float64Array => new Float64Array(count);
+    return {
+        count, requested: column(), internal: column(), pending: column(), held: column(), releasable: column(),
+        other: column(), allocated_max: column(), allocated_min: column().fill(Infinity), reserved_max: column(),
+    };
+}
+
+// Of events at one tick, what gives memory back comes before what takes it.
+const enum Step { blockEnd, unitEnd, unitStart, blockStart, blockFreed }
+
+export function sweepWindow(model: DeviceModel, from: number, to: number, binCount: number, limit: number): WindowSweep | null {
+    const { blocks, units } = model;
+    if (model.live.startsIn(from, to) > limit) return null;
+    const rows = model.live.between(from, to);
+    if (rows.length * 2 + units.count * 2 > mostSweepEvents) return null;
+    const steps: Step[] = [];
+    const ids: number[] = [];
+    const times: number[] = [];
+    const inside = (time: number): boolean => time > from && time <= to;
+    const add = (step: Step, id: number, time: number): void => {
+        steps.push(step);
+        ids.push(id);
+        times.push(time);
+    };
+    for (const row of rows) if (inside(blocks.end[row])) add(Step.blockEnd, row, blocks.end[row]);
+    for (let unit = 0; unit < units.count; ++unit) if (inside(units.end[unit])) add(Step.unitEnd, unit, units.end[unit]);
+    for (let unit = 0; unit < units.count; ++unit) if (inside(units.start[unit])) add(Step.unitStart, unit, units.start[unit]);
+    for (const row of rows) if (inside(blocks.start[row])) add(Step.blockStart, row, blocks.start[row]);
+    for (const row of rows) {
+        if (blocks.freed[row] < blocks.end[row] && inside(blocks.freed[row])) add(Step.blockFreed, row, blocks.freed[row]);
+    }
+    // Sorted by time, then by number; the numbers already follow the order of steps.
+    const order = new Float64Array(times.length);
+    const base = Math.floor(from);
+    for (let i = 0; i < order.length; ++i) order[i] = (times[i] - base) * 2 ** eventBits + i;
+    order.sort();
+
+    const start = heapAt(model, from);
+    const liveIn = new Int32Array(units.count);
+    const keptSince = new Float64Array(units.count).fill(-1);
+    for (const state of start.units) {
+        liveIn[state.unit] = state.blocks.length;
+        if (state.kept) keptSince[state.unit] = from;
+    }
+    let { requested, allocated, pending, reserved, releasable } = start;
+    const bins = emptyBins(binCount);
+    const sweep: WindowSweep = { from, to, blocks: rows, bins, keptUnit: [], keptFrom: [], keptTo: [] };
+    const scale = binCount / Math.max(1e-9, to - from);
+    let now = from;
+    const hold = (until: number): void => {
+        if (until <= now) return;
+        const left = (now - from) * scale;
+        const right = (until - from) * scale;
+        const last = Math.min(binCount - 1, Math.ceil(right) - 1);
+        for (let i = Math.floor(left); i <= last; ++i) {
+            const weight = Math.min(right, i + 1) - Math.max(left, i);
+            bins.requested[i] += weight * requested;
+            bins.internal[i] += weight * (allocated - requested);
+            bins.pending[i] += weight * pending;
+            bins.held[i] += weight * Math.max(0, reserved - allocated - pending - releasable);
+            bins.releasable[i] += weight * releasable;
+            if (allocated > bins.allocated_max[i]) bins.allocated_max[i] = allocated;
+            if (allocated < bins.allocated_min[i]) bins.allocated_min[i] = allocated;
+            if (reserved > bins.reserved_max[i]) bins.reserved_max[i] = reserved;
+        }
+        now = until;
+    };
+    const close = (unit: number, time: number): void => {
+        if (keptSince[unit] < 0) return;
+        sweep.keptUnit.push(unit);
+        sweep.keptFrom.push(keptSince[unit]);
+        sweep.keptTo.push(time);
+        keptSince[unit] = -1;
+    };
+    const releasableUnit = (unit: number): boolean => (units.flags[unit] & unitMayRelease) !== 0;
+    for (const key of order) {
+        const event = key % 2 ** eventBits;
+        const time = base + Math.floor(key / 2 ** eventBits);
+        hold(time);
+        const id = ids[event];
+        const size = blocks.size[id];
+        const asked = size - Math.max(0, blocks.excess[id]);
+        switch (steps[event]) {
+            case Step.unitStart:
+                reserved += units.size[id];
+                if (releasableUnit(id)) releasable += units.size[id];
+                else keptSince[id] = time;
+                break;
+            case Step.unitEnd:
+                reserved -= units.size[id];
+                if (keptSince[id] < 0) releasable -= units.size[id];
+                close(id, time);
+                break;
+            case Step.blockStart:
+                allocated += size;
+                requested += asked;
+                forUnits(model, id, (unit) => {
+                    if (liveIn[unit]++ === 0 && keptSince[unit] < 0) {
+                        keptSince[unit] = time;
+                        releasable -= units.size[unit];
+                    }
+                });
+                break;
+            case Step.blockFreed:
+                pending += size;
+                allocated -= size;
+                requested -= asked;
+                break;
+            case Step.blockEnd:
+                if (blocks.freed[id] < time) {
+                    pending -= size;
+                } else {
+                    allocated -= size;
+                    requested -= asked;
+                }
+                forUnits(model, id, (unit) => {
+                    if (--liveIn[unit] === 0 && releasableUnit(unit)) {
+                        close(unit, time);
+                        releasable += units.size[unit];
+                    }
+                });
+                break;
+        }
+    }
+    hold(to);
+    for (let unit = 0; unit < units.count; ++unit) close(unit, to);
+    for (let i = 0; i < binCount; ++i) if (bins.allocated_min[i] === Infinity) bins.allocated_min[i] = 0;
+    addOthers(model, sweep);
+    return sweep;
+}
+
+// What others use on the device is known in the bins of the whole trace only.
+function addOthers(model: DeviceModel, sweep: WindowSweep): void {
+    const { bins, lastTick } = model;
+    for (let i = 0; i < sweep.bins.count; ++i) {
+        const tick = sweep.from + ((i + 0.5) / sweep.bins.count) * (sweep.to - sweep.from);
+        const bin = Math.min(bins.count - 1, Math.floor((tick / lastTick) * bins.count));
+        sweep.bins.other[i] = bins.other[bin] ?? 0;
+    }
+}
+
+/** The first bin of the whole trace with the most reserved, as the tick in its middle. */
+export function peakTick(model: DeviceModel): number {
+    const { reserved_max, count } = model.bins;
+    let best = 0;
+    for (let i = 1; i < count; ++i) if (reserved_max[i] > reserved_max[best]) best = i;
+    return Math.floor(((best + 0.5) / count) * model.lastTick);
+}
+
+/** Position of the first start after `tick`, for stepping through events. */
+export function eventAfter(model: DeviceModel, tick: number): number {
+    const row = upperBound(model.blocks.start, tick);
+    return row < model.blocks.count ? model.blocks.start[row] : model.lastTick;
+}

@@ -1,0 +1,162 @@
+// Segments at the cursor in three bands, each at its own scale so that the worst are the easiest to
+// see: mostly empty but kept by a live block, cached, and in use.
+import { formatBytes, formatCount } from "../data/format";
+import { type HeapState, holesOf, type UnitState } from "../data/heap";
+import type { DeviceModel } from "../data/model";
+import { type Colours, hatched } from "./colours";
+import { type Layer, fitText, font } from "./surface";
+
+export interface Band {
+    name: string;
+    states: UnitState[];
+    bytes: number;
+    free: number;
+}
+
+export interface Placed { state: UnitState; x: number; y: number; width: number; height: number }
+
+export function bandsOf(model: DeviceModel, heap: HeapState, order: "worst" | "address"): Band[] {
+    const bands: Band[] = [
+        { name: "kept by live blocks, mostly empty", states: [], bytes: 0, free: 0 },
+        { name: "cached: empty, could be released", states: [], bytes: 0, free: 0 },
+        { name: "in use: at least half full", states: [], bytes: 0, free: 0 },
+    ];
+    for (const state of heap.units) {
+        const size = model.units.size[state.unit];
+        const band = !state.kept ? bands[1] : state.free > size / 2 ? bands[0] : bands[2];
+        band.states.push(state);
+        band.bytes += size;
+        band.free += state.free;
+    }
+    for (const band of bands) {
+        if (order === "worst") band.states.sort((a, b) => b.free - a.free || a.unit - b.unit);
+        else band.states.sort((a, b) => model.units.offset[a.unit] - model.units.offset[b.unit]);
+    }
+    return bands;
+}
+
+const titleHeight = 16;
+
+/** Where each segment of a band goes: rows of one height, the largest scale that fits. */
+export function placeBand(model: DeviceModel, band: Band, width: number, top: number, height: number): Placed[] {
+    if (band.states.length === 0 || height < 4) return [];
+    const sizes = band.states.map((state) => model.units.size[state.unit]);
+    const largest = sizes.reduce((a, b) => Math.max(a, b), 1);
+    let best: Placed[] = [];
+    for (const rowHeight of [26, 20, 16, 12, 9, 7, 5, 4, 3, 2]) {
+        const gap = rowHeight > 6 ? 3 : 1;
+        const rows = Math.floor((height + gap) / (rowHeight + gap));
+        if (rows < 1) continue;
+        let scale = Math.min((rows * width) / band.bytes, width / largest);
+        for (let attempt = 0; attempt < 12; ++attempt, scale *= 0.93) {
+            const placed = wrap(band.states, sizes, scale, width, top, rowHeight, gap, rows);
+            if (placed) {
+                best = placed;
+                break;
+            }
+        }
+        const typical = best.length > 0 ? best[best.length >> 1].width : 0;
+        if (best.length > 0 && typical >= Math.min(30, rowHeight * 3)) break;
+    }
+    return best;
+}
+
+function wrap(
+    states: UnitState[], sizes: number[], scale: number, width: number, top: number, height: number, gap: number, rows: number,
+): Placed[] | null {
+    const placed: Placed[] = [];
+    let x = 0;
+    let row = 0;
+    for (let i = 0; i < states.length; ++i) {
+        const size = Math.max(1, sizes[i] * scale);
+        if (x > 0 && x + size > width + 0.5) {
+            x = 0;
+            if (++row >= rows) return null;
+        }
+        placed.push({ state: states[i], x, y: top + row * (height + gap), width: size, height });
+        x += size + Math.min(gap, 2);
+    }
+    return placed;
+}
+
+export function drawSegments(
+    layer: Layer, model: DeviceModel, heap: HeapState, order: "worst" | "address", isPin: (block: number) => boolean, colours: Colours,
+): Placed[] {
+    const { context, width, height } = layer;
+    context.fillStyle = colours.paper;
+    context.fillRect(0, 0, width, height);
+    const bands = bandsOf(model, heap, order);
+    const room = height - bands.length * titleHeight;
+    const weights: number[] = bands.map((band, i) => (band.states.length === 0 ? 0 : i === 0 ? 3 : i === 1 ? 1 : 2));
+    const sum = weights.reduce((a, b) => a + b, 0) || 1;
+    const all: Placed[] = [];
+    let top = 0;
+    bands.forEach((band, i) => {
+        context.font = font(11, i === 0 && band.states.length > 0 ? "bold" : "");
+        context.fillStyle = i === 0 && band.states.length > 0 ? colours.ink : colours.faint;
+        context.textAlign = "left";
+        const text = `${formatCount(band.states.length)} ${band.name}` +
+            (band.states.length > 0 ? ` · ${formatBytes(band.bytes)}, of it ${formatBytes(band.free)} free` : "");
+        context.fillText(fitText(context, text, width), 0, top + 11);
+        const space = Math.floor((room * weights[i]) / sum);
+        const placed = placeBand(model, band, width, top + titleHeight, space - 4);
+        for (const place of placed) drawOne(context, model, place, isPin, colours);
+        all.push(...placed);
+        const used = placed.length > 0 ? placed[placed.length - 1].y + placed[0].height - top - titleHeight + 6 : 0;
+        top += titleHeight + Math.min(space, Math.max(used, 0));
+    });
+    if (heap.units.length === 0) {
+        context.font = font(12);
+        context.fillStyle = colours.faint;
+        context.fillText("Nothing is reserved at this time.", 0, top + 20);
+    }
+    return all;
+}
+
+function drawOne(context: CanvasRenderingContext2D, model: DeviceModel, place: Placed, isPin: (block: number) => boolean, colours: Colours): void {
+    const { blocks, units } = model;
+    const { state, x, y, width, height } = place;
+    const offset = units.offset[state.unit];
+    const scale = width / units.size[state.unit];
+    context.fillStyle = state.kept ? hatched(context, colours) : colours.cached;
+    context.fillRect(x, y, width, height);
+    const pins: number[] = [];
+    const bar = (block: number, least: number): void => {
+        const from = Math.max(offset, blocks.offset[block]);
+        const to = Math.min(offset + units.size[state.unit], blocks.offset[block] + blocks.size[block]);
+        const size = (to - from) * scale;
+        context.fillRect(x + (from - offset) * scale, y, Math.max(least, size - (size > 4 ? 0.7 : 0)), height);
+    };
+    for (const block of state.blocks) {
+        if (isPin(block)) {
+            pins.push(block);
+            continue;
+        }
+        context.fillStyle = blocks.freed[block] < blocks.end[block] && height > 2 ? colours.pending : colours.use;
+        bar(block, 0.3);
+    }
+    context.fillStyle = colours.pin;
+    for (const block of pins) bar(block, Math.min(3, width));
+    if (height >= 7) {
+        context.strokeStyle = colours.line;
+        context.strokeRect(x + 0.5, y + 0.5, Math.max(1, width - 1), height - 1);
+    }
+}
+
+export interface Hit { unit: number; block: number; hole: [offset: number, size: number] | null }
+
+export function hitSegment(model: DeviceModel, placed: Placed[], x: number, y: number): Hit | null {
+    for (const place of placed) {
+        if (x < place.x || x > place.x + place.width || y < place.y || y > place.y + place.height) continue;
+        const { state } = place;
+        const offset = model.units.offset[state.unit] + ((x - place.x) / place.width) * model.units.size[state.unit];
+        for (const block of state.blocks) {
+            if (model.blocks.offset[block] <= offset && offset < model.blocks.offset[block] + model.blocks.size[block]) {
+                return { unit: state.unit, block, hole: null };
+            }
+        }
+        const hole = holesOf(model, state).find(([from, size]) => from <= offset && offset < from + size);
+        return { unit: state.unit, block: -1, hole: hole ?? null };
+    }
+    return null;
+}

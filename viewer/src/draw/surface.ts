@@ -1,0 +1,74 @@
+// A canvas that has the size of its box in device pixels, with a second one above it for what moves
+// with the cursor. Drawing is in CSS pixels.
+
+export interface Layer {
+    canvas: HTMLCanvasElement;
+    context: CanvasRenderingContext2D;
+    width: number;   // CSS pixels
+    height: number;
+    ratio: number;
+}
+
+function makeLayer(canvas: HTMLCanvasElement, opaque: boolean): Layer {
+    const context = canvas.getContext("2d", { alpha: !opaque })!;
+    return { canvas, context, width: 0, height: 0, ratio: 1 };
+}
+
+function resize(layer: Layer, width: number, height: number): void {
+    const ratio = window.devicePixelRatio || 1;
+    const across = Math.max(1, Math.round(width * ratio));
+    const down = Math.max(1, Math.round(height * ratio));
+    if (layer.canvas.width !== across || layer.canvas.height !== down) {
+        layer.canvas.width = across;
+        layer.canvas.height = down;
+    }
+    layer.width = width;
+    layer.height = height;
+    layer.ratio = ratio;
+    layer.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+}
+
+export class Surface {
+    readonly base: Layer;
+    readonly over: Layer;
+
+    /** `box` holds one canvas with a name; the second one is added and hidden from readers. */
+    constructor(readonly box: HTMLElement) {
+        const canvas = box.querySelector("canvas")!;
+        const above = document.createElement("canvas");
+        above.className = "over";
+        above.setAttribute("aria-hidden", "true");
+        box.append(above);
+        this.base = makeLayer(canvas, true);
+        this.over = makeLayer(above, false);
+    }
+
+    /** Takes the box's size; true when there is something to draw on. */
+    fit(): boolean {
+        const { clientWidth, clientHeight } = this.box;
+        resize(this.base, clientWidth, clientHeight);
+        resize(this.over, clientWidth, clientHeight);
+        return clientWidth > 0 && clientHeight > 0;
+    }
+
+    clearOver(): CanvasRenderingContext2D {
+        this.over.context.clearRect(0, 0, this.over.width, this.over.height);
+        return this.over.context;
+    }
+}
+
+export const font = (size: number, weight = ""): string => `${weight} ${size}px system-ui, "DejaVu Sans", sans-serif`.trim();
+export const mono = (size: number): string => `${size}px ui-monospace, "DejaVu Sans Mono", monospace`;
+
+/** `text` cut with an ellipsis so that it fits. */
+export function fitText(context: CanvasRenderingContext2D, text: string, width: number): string {
+    if (context.measureText(text).width <= width) return text;
+    let low = 0;
+    let high = text.length;
+    while (low < high) {
+        const middle = (low + high + 1) >> 1;
+        if (context.measureText(text.slice(0, middle) + "…").width <= width) low = middle;
+        else high = middle - 1;
+    }
+    return low > 1 ? text.slice(0, low) + "…" : "";
+}

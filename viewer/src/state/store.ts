@@ -1,0 +1,65 @@
+// The page's state: one plain object, changed in one place, listeners called once per frame.
+
+export type Theme = "auto" | "light" | "dark";
+
+export interface View {
+    device: number;
+    t0: number;  // ticks
+    t1: number;
+    a0: number;  // bytes on the axis
+    a1: number;
+    cursor: number;  // tick
+    card: number;
+    culprit: number;   // row of the card whose blocks are marked; -1 = all rows
+    selected: number;  // block; -1 = none
+    stack: number;     // stack whose blocks are marked; -1 = none
+    query: string;
+    theme: Theme;
+    stacks: "holes" | "live";
+    order: "worst" | "address";
+}
+
+export type Listener = (view: View, changed: ReadonlySet<keyof View>) => void;
+
+export class Store {
+    private listeners: Listener[] = [];
+    private changed = new Set<keyof View>();
+    private scheduled = false;
+
+    constructor(public view: View) {}
+
+    subscribe(listener: Listener): void {
+        this.listeners.push(listener);
+    }
+
+    set(change: Partial<View>): void {
+        for (const key of Object.keys(change) as (keyof View)[]) {
+            if (this.view[key] !== change[key]) this.changed.add(key);
+        }
+        this.view = { ...this.view, ...change };
+        if (this.changed.size === 0 || this.scheduled) return;
+        this.scheduled = true;
+        requestAnimationFrame(() => this.flush());
+    }
+
+    /** Calls the listeners now; `keys` count as changed whether they are or not. */
+    flush(keys: (keyof View)[] = []): void {
+        this.scheduled = false;
+        const changed = new Set([...this.changed, ...keys]);
+        this.changed = new Set();
+        if (changed.size > 0) for (const listener of this.listeners) listener(this.view, changed);
+    }
+}
+
+/** `view` with its window inside the data: zooms stop at a few ticks and at the whole. */
+export function clampView(view: View, lastTick: number, axisBytes: number): View {
+    const fit = (low: number, high: number, most: number, least: number): [number, number] => {
+        const width = Math.min(most, Math.max(least, high - low));
+        const from = Math.max(0, Math.min(low, most - width));
+        return [from, from + width];
+    };
+    const [t0, t1] = fit(view.t0, view.t1, lastTick, Math.min(lastTick, 8));
+    const [a0, a1] = fit(view.a0, view.a1, Math.max(1, axisBytes), Math.min(Math.max(1, axisBytes), 4096));
+    const cursor = Math.max(0, Math.min(Math.floor(view.cursor), lastTick));
+    return { ...view, t0, t1, a0, a1, cursor };
+}

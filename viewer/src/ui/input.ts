@@ -1,0 +1,157 @@
+// Mouse, wheel, keyboard and the controls of the header.
+import { addressText, mapFrame } from "../draw/map";
+import { chartLeft } from "../draw/chart";
+import { boxLabel, hitIcicle } from "../draw/icicle";
+import { hitSegment } from "../draw/segments";
+import { formatBytes, formatTime } from "../data/format";
+import { byId, el, showTip } from "./dom";
+import { connectKeys } from "./keyboard";
+import type { Page } from "./page";
+
+function blockText(page: Page, block: number): string {
+    const { blocks, head } = page.model;
+    return `${formatBytes(blocks.size[block])}, born ${formatTime(blocks.start[block] * head.tick_ns)}\n` +
+        page.stacks.label(page.stacks.telling(blocks.stack[block]));
+}
+
+/** The block at a point of the map; of several the smallest. */
+function blockAt(page: Page, tick: number, offset: number, slackBytes: number): number {
+    const { blocks } = page.model;
+    let best = -1;
+    for (const row of page.model.live.at(tick)) {
+        const slack = page.isPin(row) ? slackBytes : 0;
+        if (blocks.offset[row] - slack > offset || blocks.offset[row] + blocks.size[row] + slack <= offset) continue;
+        if (best < 0 || blocks.size[row] < blocks.size[best]) best = row;
+    }
+    return best;
+}
+
+interface Mapping { tick: (x: number) => number; offset: ((y: number) => number) | null }
+
+function chartMapping(page: Page): Mapping {
+    const { t0, t1 } = page.view;
+    const width = page.chart.base.width - chartLeft;
+    return { tick: (x) => t0 + ((x - chartLeft) / width) * (t1 - t0), offset: null };
+}
+
+function mapMapping(page: Page): Mapping {
+    const { t0, t1, a0, a1 } = page.view;
+    const frame = mapFrame(page.map.base, page.view);
+    return {
+        tick: (x) => t0 + ((x - frame.left) / (frame.right - frame.left)) * (t1 - t0),
+        offset: (y) => a0 + ((y - frame.top) / (frame.bottom - frame.top)) * (a1 - a0),
+    };
+}
+
+export function zoomTime(page: Page, centre: number, factor: number): void {
+    const { t0, t1 } = page.view;
+    page.change({ t0: centre - (centre - t0) * factor, t1: centre + (t1 - centre) * factor });
+}
+
+export function zoomAddress(page: Page, centre: number, factor: number): void {
+    const { a0, a1 } = page.view;
+    page.change({ a0: centre - (centre - a0) * factor, a1: centre + (a1 - centre) * factor });
+}
+
+function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping): void {
+    let drag: { x: number; y: number; moved: boolean; view: { t0: number; t1: number; a0: number; a1: number }; map: Mapping } | null = null;
+    const point = (event: MouseEvent): [number, number] => {
+        const box = canvas.getBoundingClientRect();
+        return [event.clientX - box.left, event.clientY - box.top];
+    };
+    canvas.addEventListener("wheel", (event) => {
+        event.preventDefault();
+        const [x, y] = point(event);
+        const map = mapping();
+        const factor = Math.exp(Math.sign(event.deltaY || event.deltaX) * 0.25);
+        if (event.shiftKey && map.offset) zoomAddress(page, map.offset(y), factor);
+        else zoomTime(page, map.tick(x), factor);
+    }, { passive: false });
+    canvas.addEventListener("pointerdown", (event) => {
+        const [x, y] = point(event);
+        drag = { x, y, moved: false, view: { ...page.view }, map: mapping() };
+        canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointermove", (event) => {
+        const [x, y] = point(event);
+        if (!drag) {
+            const map = mapping();
+            if (!map.offset || x < 64) return;
+            const offset = map.offset(y);
+            const block = blockAt(page, map.tick(x), offset, pinSlack(page));
+            showTip(block >= 0 ? blockText(page, block) : addressText(page.model, offset), event.clientX, event.clientY);
+            return;
+        }
+        if (Math.abs(x - drag.x) + Math.abs(y - drag.y) > 4) drag.moved = true;
+        if (!drag.moved) return;
+        const shift = drag.map.tick(drag.x) - drag.map.tick(x);
+        const lift = drag.map.offset ? drag.map.offset(drag.y) - drag.map.offset(y) : 0;
+        const { t0, t1, a0, a1 } = drag.view;
+        page.change({ t0: t0 + shift, t1: t1 + shift, a0: a0 + lift, a1: a1 + lift });
+    });
+    canvas.addEventListener("pointerup", (event) => {
+        const [x, y] = point(event);
+        const map = mapping();
+        if (drag && !drag.moved && x >= 60) {
+            const cursor = Math.floor(map.tick(x));
+            if (!map.offset) page.change({ cursor });
+            else page.change({ cursor, selected: blockAt(page, cursor, map.offset(y), pinSlack(page)) });
+        }
+        drag = null;
+    });
+    canvas.addEventListener("pointercancel", () => (drag = null));
+    canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
+}
+
+// Marked blocks are drawn at least 3 px high and can be hit there.
+function pinSlack(page: Page): number {
+    return (1.5 / Math.max(1, page.map.base.height)) * (page.view.a1 - page.view.a0);
+}
+
+export function connectInput(page: Page): void {
+    connectPicture(page, byId("chart"), () => chartMapping(page));
+    connectPicture(page, byId("map"), () => mapMapping(page));
+    const segments = byId("segments");
+    const local = (event: MouseEvent, canvas: HTMLElement): [number, number] => {
+        const box = canvas.getBoundingClientRect();
+        return [event.clientX - box.left, event.clientY - box.top];
+    };
+    segments.addEventListener("pointermove", (event) => {
+        const hit = hitSegment(page.model, page.placed, ...local(event, segments));
+        showTip(!hit ? "" : hit.block >= 0 ? blockText(page, hit.block) : hit.hole ? `hole of ${formatBytes(hit.hole[1])} at ${addressText(page.model, hit.hole[0])}` : "", event.clientX, event.clientY);
+    });
+    segments.addEventListener("pointerleave", () => showTip("", 0, 0));
+    segments.addEventListener("click", (event) => {
+        const hit = hitSegment(page.model, page.placed, ...local(event, segments));
+        if (hit) page.change({ selected: hit.block });
+    });
+    const icicle = byId("icicle");
+    const boxAt = (event: MouseEvent) => hitIcicle(page.boxes, page.boxTotal, page.icicle.base.width, ...local(event, icicle));
+    icicle.addEventListener("pointermove", (event) => {
+        const box = boxAt(event);
+        showTip(box ? boxLabel(page.stacks, box, page.boxTotal, "all").split(" ‹ ").slice(0, 12).join("\n‹ ") : "", event.clientX, event.clientY);
+    });
+    icicle.addEventListener("pointerleave", () => showTip("", 0, 0));
+    icicle.addEventListener("click", (event) => {
+        const box = boxAt(event);
+        page.change({ stack: !box || box.node === 0 || box.node === page.view.stack ? -1 : box.node, culprit: -1 });
+    });
+    connectControls(page);
+    connectKeys(page);
+}
+
+function connectControls(page: Page): void {
+    const device = byId<HTMLSelectElement>("device");
+    page.header.devices.forEach((head, index) => device.append(el("option", { value: String(index) }, `GPU ${head.index} ${head.name}`)));
+    byId("device-label").hidden = page.header.devices.length < 2;
+    device.value = String(page.view.device);
+    device.addEventListener("change", () => void page.showDevice(Number(device.value)).then(() => page.store.flush(["device"])));
+    const search = byId<HTMLInputElement>("search");
+    search.value = page.view.query;
+    search.addEventListener("input", () => page.change({ query: search.value }));
+    const order = byId<HTMLSelectElement>("order");
+    order.addEventListener("change", () => page.change({ order: order.value as "worst" | "address" }));
+    const stacks = byId<HTMLSelectElement>("stacks");
+    stacks.value = page.view.stacks;
+    stacks.addEventListener("change", () => page.change({ stacks: stacks.value as "holes" | "live" }));
+}

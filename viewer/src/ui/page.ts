@@ -1,0 +1,292 @@
+// The page as a whole: holds the store, knows which picture depends on what, and draws once per
+// frame. While a large window moves, the overview stands in; the exact picture follows at rest.
+import { mostSweepEvents, peakTick, sweepWindow, type WindowSweep } from "../data/sweep";
+import type { DeviceHeader, Header } from "../data/header";
+import { formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
+import { bytesByStack, heapAt, type HeapState } from "../data/heap";
+import type { DeviceModel } from "../data/model";
+import { type StackBox, Stacks } from "../data/stacks";
+import { clampView, Store, type View } from "../state/store";
+import { readHash, writeHash } from "../state/hash";
+import { type Colours, dark, light } from "../draw/colours";
+import { drawChart, drawCursor, timeX } from "../draw/chart";
+import { drawIcicle, rowHeight } from "../draw/icicle";
+import { drawMap, mapFrame } from "../draw/map";
+import { drawAtCursor, drawBlocks, outlineBlock } from "../draw/marks";
+import { drawSegments, type Placed } from "../draw/segments";
+import { Surface } from "../draw/surface";
+import { byId, el } from "./dom";
+import { showCard, showCulprits } from "./cards";
+import { connectInput } from "./input";
+import { fillLegends } from "./legends";
+import { showDetails, showTotals, showWhatIf } from "./side";
+import { connectTables } from "./tables";
+
+const immediateEvents = 20_000;  // swept in the frame itself
+const exactEvents = 600_000;     // swept once the window rests
+const searchLimit = 20_000;      // blocks marked by a search or a stack
+
+export class Page {
+    readonly stacks: Stacks;
+    readonly store: Store;
+    model!: DeviceModel;
+    heap!: HeapState;
+    placed: Placed[] = [];
+    boxes: StackBox[] = [];
+    boxTotal = 0;
+    readonly chart = new Surface(byId("chart").parentElement!);
+    readonly map = new Surface(byId("map").parentElement!);
+    readonly segments = new Surface(byId("segments").parentElement!);
+    readonly icicle = new Surface(byId("icicle").parentElement!);
+    private sweep: WindowSweep | null = null;
+    private settle = 0;
+    private hashTimer = 0;
+    private pins = new Set<number>();
+    private matches: Uint8Array | null = null;
+
+    constructor(readonly header: Header, private readonly load: (device: number) => Promise<DeviceModel>) {
+        this.stacks = new Stacks(header);
+        this.store = new Store({
+            device: 0, t0: 0, t1: 1, a0: 0, a1: 1, cursor: 0, card: -1, culprit: -1, selected: -1, stack: -1,
+            query: "", theme: "auto", stacks: "holes", order: "worst",
+        });
+    }
+
+    get view(): View {
+        return this.store.view;
+    }
+
+    get colours(): Colours {
+        return document.documentElement.dataset.theme === "dark" ? dark : light;
+    }
+
+    async open(): Promise<void> {
+        const wanted = readHash(location.hash);
+        const device = Math.min(this.header.devices.length - 1, Math.max(0, wanted.device ?? 0));
+        await this.showDevice(device, wanted);
+        byId("plain").hidden = true;
+        byId("main").hidden = false;
+        this.store.subscribe((_, changed) => this.update(changed));
+        connectInput(this);
+        connectTables(this);
+        const observer = new ResizeObserver(() => this.store.flush(["t0"]));
+        for (const surface of [this.chart, this.map, this.segments]) observer.observe(surface.box);
+        matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.store.flush(["theme"]));
+        this.store.flush(["device", "theme"]);
+    }
+
+    async showDevice(index: number, wanted: Partial<View> = {}): Promise<void> {
+        this.model = await this.load(index);
+        this.sweep = null;
+        const { head, lastTick } = this.model;
+        const firstOom = head.cards.findIndex((card) => card.kind === "oom");
+        const card = Math.min(head.cards.length - 1, wanted.card ?? (firstOom >= 0 ? firstOom : 0));
+        const cursor = card >= 0 ? Math.floor(head.cards[card].time_ns / head.tick_ns) : peakTick(this.model);
+        const whole: View = {
+            ...this.view, t0: 0, t1: lastTick, a0: 0, a1: Math.max(1, head.axis_bytes), card, cursor,
+            culprit: -1, selected: -1, stack: -1, ...wanted, device: index,
+        };
+        whole.card = card;
+        if (whole.selected >= this.model.blocks.count) whole.selected = -1;
+        this.store.set(clampView(whole, lastTick, head.axis_bytes));
+        this.describe(head);
+    }
+
+    /** Changes the view within its bounds. */
+    change(change: Partial<View>): void {
+        this.store.set(clampView({ ...this.view, ...change }, this.model.lastTick, this.model.head.axis_bytes));
+    }
+
+    stepCard(by: number): void {
+        const { cards, tick_ns } = this.model.head;
+        if (cards.length === 0) return;
+        const card = (this.view.card + by + cards.length) % cards.length;
+        const cursor = Math.floor(cards[card].time_ns / tick_ns);
+        const { t0, t1 } = this.view;
+        const outside = cursor < t0 || cursor > t1;
+        const shift = outside ? cursor - (t0 + t1) / 2 : 0;
+        this.change({ card, cursor, culprit: -1, t0: t0 + shift, t1: t1 + shift });
+    }
+
+    isPin = (block: number): boolean => this.pins.has(block);
+
+    private update(changed: ReadonlySet<keyof View>): void {
+        const has = (...keys: (keyof View)[]): boolean => keys.some((key) => changed.has(key));
+        const { view, model, stacks } = this;
+        if (has("theme")) {
+            const darkWanted = view.theme === "dark" || (view.theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
+            document.documentElement.dataset.theme = darkWanted ? "dark" : "light";
+        }
+        if (has("device", "theme")) fillLegends(this);
+        if (has("device")) {
+            showWhatIf(model);
+            showTotals(model);
+        }
+        if (has("device", "card", "culprit")) {
+            const { cards } = model.head;
+            const rows = cards[view.card]?.culprits ?? [];
+            const shown = view.culprit >= 0 && view.culprit < rows.length ? [rows[view.culprit]] : rows;
+            this.pins = new Set(shown.flatMap((row) => row.blocks));
+            showCard(cards, view.card, (by) => this.stepCard(by));
+            showCulprits(cards[view.card], stacks, this.store, (row) =>
+                this.change({ culprit: view.culprit === row ? -1 : row, stack: view.culprit === row ? -1 : rows[row].stack }));
+        }
+        if (has("device", "query")) this.matches = stacks.search(view.query);
+        if (has("device", "cursor") || !this.heap) this.heap = heapAt(model, view.cursor);
+        if (has("device", "t0", "t1", "a0", "a1", "theme")) this.drawWindow(has("device"));
+        if (has("device", "t0", "t1", "a0", "a1", "theme", "cursor", "card", "culprit", "selected", "query", "stack")) this.drawOver();
+        if (has("device", "cursor", "order", "theme", "card", "culprit", "t0", "selected")) this.drawHeap();
+        if (has("device", "cursor", "stacks", "theme", "query", "stack", "t0")) this.drawStacks();
+        if (has("device", "selected")) showDetails(model, stacks, view.selected, () => this.change({ selected: -1 }));
+        this.showStatus();
+        clearTimeout(this.hashTimer);
+        this.hashTimer = window.setTimeout(() => this.saveHash(), 250);
+    }
+
+    private saveHash(): void {
+        try {
+            history.replaceState(null, "", writeHash(this.view));
+        } catch {
+            // Some browsers refuse this for local files; the page works without it.
+        }
+    }
+
+    // The exact events of the window, at once when they are few and at rest when they are many.
+    private drawWindow(now: boolean): void {
+        const { view, model } = this;
+        const bins = 2048;
+        if (this.sweep && (this.sweep.from !== view.t0 || this.sweep.to !== view.t1)) this.sweep = null;
+        if (!this.sweep) this.sweep = sweepWindow(model, view.t0, view.t1, bins, now ? immediateEvents * 2 : immediateEvents);
+        this.drawTime();
+        this.drawAddresses(this.sweep);
+        clearTimeout(this.settle);
+        if (this.sweep) return;
+        this.settle = window.setTimeout(() => {
+            this.sweep = sweepWindow(model, view.t0, view.t1, bins, Math.min(exactEvents, mostSweepEvents));
+            if (!this.sweep) return;
+            this.drawTime();
+            this.drawAddresses(this.sweep);
+        }, 160);
+    }
+
+    private drawTime(): void {
+        const { model, view, sweep } = this;
+        if (!this.chart.fit()) return;
+        const data = sweep ? { bins: sweep.bins, from: sweep.from, to: sweep.to } : { bins: model.bins, from: 0, to: model.lastTick };
+        drawChart(this.chart.base, model, data, view, this.colours);
+        this.drawChartCursor();
+    }
+
+    private drawAddresses(sweep: WindowSweep | null): void {
+        if (!this.map.fit()) return;
+        const began = performance.now();
+        const mode = drawMap(this.map.base, this.model, this.view, sweep, this.colours);
+        document.documentElement.dataset.mapMs = (performance.now() - began).toFixed(1);
+        byId("map-mode").textContent = mode === "overview" ? "shares of area (overview)" : mode === "exact shares" ? "shares of area per pixel" : "every block";
+        this.drawMapMarks();
+    }
+
+    private drawOver(): void {
+        this.drawChartCursor();
+        this.drawMapMarks();
+    }
+
+    private drawChartCursor(): void {
+        const layer = this.chart.over;
+        const context = this.chart.clearOver();
+        const x = timeX(layer, this.view, this.view.cursor);
+        if (x >= 60 && x <= layer.width) drawCursor(context, x, 4, layer.height - 16, this.colours);
+    }
+
+    private drawMapMarks(): void {
+        const { model, view, colours } = this;
+        const context = this.map.clearOver();
+        const frame = mapFrame(this.map.over, view);
+        drawBlocks(context, frame, model, this.pins, colours.pin, colours.halo, 3);
+        drawBlocks(context, frame, model, this.markedBlocks(), colours.mark, colours.halo, 2);
+        if (view.selected >= 0) outlineBlock(context, frame, model, view.selected, colours);
+        drawAtCursor(context, frame, model, this.heap, this.isPin, colours);
+    }
+
+    /** Blocks of the search and of the chosen stack inside the window, at most `searchLimit`. */
+    private markedBlocks(): number[] {
+        const { model, view, matches } = this;
+        const stack = view.culprit >= 0 ? -1 : view.stack;
+        if (!matches && stack < 0) return [];
+        const inStack = stack > 0 ? this.stackAndBelow(stack) : null;
+        const rows: number[] = [];
+        for (const row of model.live.between(view.t0, view.t1)) {
+            const of = model.blocks.stack[row];
+            if (matches?.[of] || inStack?.[of]) rows.push(row);
+            if (rows.length >= searchLimit) break;
+        }
+        return rows;
+    }
+
+    private stackAndBelow(stack: number): Uint8Array {
+        const { parent } = this.header.stacks;
+        const below = new Uint8Array(this.stacks.count);
+        below[stack] = 1;
+        for (let node = stack + 1; node < below.length; ++node) below[node] = below[parent[node]];
+        return below;
+    }
+
+    private drawHeap(): void {
+        if (!this.segments.fit()) return;
+        this.placed = drawSegments(this.segments.base, this.model, this.heap, this.view.order, this.isPin, this.colours);
+    }
+
+    private drawStacks(): void {
+        const { model, view, stacks } = this;
+        const sums = bytesByStack(model, this.heap, view.stacks);
+        const { boxes, total, depth } = stacks.layout(sums, 0.001);
+        this.boxes = boxes;
+        this.boxTotal = total;
+        const scroll = this.icicle.box.parentElement!;
+        this.icicle.box.style.height = `${Math.max(scroll.clientHeight, depth * rowHeight)}px`;
+        if (!this.icicle.fit()) return;
+        const what = total === 0 ? (view.stacks === "holes" ? "no hole is held open at the cursor" : "nothing is live at the cursor") :
+            view.stacks === "holes" ? "holes held open, shared by the blocks of a segment" : "live bytes";
+        drawIcicle(this.icicle.base, stacks, boxes, total, what, view.stack, this.matches, view.stacks === "holes", this.colours);
+    }
+
+    private showStatus(): void {
+        const { heap, view, model } = this;
+        const { tick_ns } = model.head;
+        let text = `cursor ${formatMoment(view.cursor * tick_ns, (view.t1 - view.t0) * tick_ns / 1000)}: ` +
+            `${formatBytes(heap.requested)} requested, ${formatBytes(heap.allocated)} allocated, ` +
+            (heap.pending > 0 ? `${formatBytes(heap.pending)} waiting, ` : "") +
+            `${formatBytes(heap.reserved)} reserved; holes held open ${formatBytes(heap.held)}, releasable ${formatBytes(heap.releasable)}; ` +
+            `${formatCount(heap.live.length)} blocks in ${formatCount(heap.units.length)} segments`;
+        if (this.matches) {
+            let bytes = 0;
+            let count = 0;
+            for (const block of heap.live) {
+                if (!this.matches[model.blocks.stack[block]]) continue;
+                ++count;
+                bytes += model.blocks.size[block];
+            }
+            text = `search "${view.query}": ${formatCount(count)} blocks, ${formatBytes(bytes)} live at the cursor. ` + text;
+        }
+        byId("status").textContent = text;
+    }
+
+    private describe(head: DeviceHeader): void {
+        const { header } = this;
+        const run = byId("run");
+        run.replaceChildren(header.title, header.process ? ` · ${header.process}` : "", ` · ${head.name || "device"} (GPU ${head.index})`,
+            ...(head.virtual ? [" ", el("span", { class: "badge" }, "virtual GPU")] : []));
+        run.title = header.command;
+        const left = head.blocks_left_out;
+        byId("count").textContent = `${formatCount(head.blocks)} blocks` + (left > 0 ? ` (${formatCount(left)} more left out)` : "");
+        const notes = [...header.notes];
+        if (left > 0) {
+            notes.unshift(`${formatCount(left)} blocks that lived no longer than ${formatTime(head.longest_left_out_ns)} are not in this file one by one. ` +
+                "They are part of the overview and of every total, but not of the cursor's state, search and close-up pictures.");
+        }
+        const panel = byId("notes");
+        panel.hidden = notes.length === 0;
+        panel.replaceChildren(el("details", left > 0 ? { open: "" } : {}, el("summary", {}, notes.length === 1 ? "1 note on this trace" : `${notes.length} notes on this trace`),
+            el("ul", {}, ...notes.map((note) => el("li", {}, note)))));
+    }
+}
