@@ -24,11 +24,13 @@ struct MemoryLocation {
     int type;  // kLocationDevice
     int id;
 };
+
 struct MemoryProperties {
     int type;
     int handle_types;
     MemoryLocation location;
 };
+
 inline constexpr int kLocationDevice = 1;  // CU_MEM_LOCATION_TYPE_DEVICE
 
 // What CUmemAllocationProp may take at most, for calls of ours that fill one in.
@@ -38,11 +40,11 @@ struct MemoryPropertiesBuffer {
 };
 
 inline constexpr int kSuccess = 0;
-inline constexpr CUresult kDriverNotInitialized = 3;        // CUDA_ERROR_NOT_INITIALIZED
-inline constexpr cudaError_t kRuntimeNotInitialized = 3;    // cudaErrorInitializationError
-inline constexpr int kPointerAttributeDeviceOrdinal = 9;    // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-inline constexpr uint64_t kPerThreadStreamFlag = 2;         // CU_GET_PROC_ADDRESS_PER_THREAD_...
-inline constexpr int kFirstFiveArgumentVersion = 12000;     // of cuGetProcAddress
+inline constexpr CUresult kDriverNotInitialized = 3;      // CUDA_ERROR_NOT_INITIALIZED
+inline constexpr cudaError_t kRuntimeNotInitialized = 3;  // cudaErrorInitializationError
+inline constexpr int kPointerAttributeDeviceOrdinal = 9;  // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+inline constexpr uint64_t kPerThreadStreamFlag = 2;       // CU_GET_PROC_ADDRESS_PER_THREAD_...
+inline constexpr int kFirstFiveArgumentVersion = 12000;   // of cuGetProcAddress
 
 // The newest CUDA whose entry points were compared with hooks.def. A version asked for beyond it
 // may have another signature, so its answer is replaced only if the address is a known one.

@@ -2,11 +2,11 @@
 // jump.S), cuGetProcAddress, cudaGetDriverEntryPoint. Each asks the real one with the caller's own
 // arguments and replaces its answer by our wrapper, if it is a function of the table. Results,
 // status and missing functions stay as they are.
+#include "resolve.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
-
-#include "resolve.h"
 
 using namespace fragtrace;
 using namespace fragtrace::preload;
@@ -151,7 +151,9 @@ __attribute__((visibility("hidden"), used)) LoaderAnswer fragtrace_dlsym(void* h
     return answer;
 }
 
-FT_PUBLIC CUresult cuGetProcAddress(const char* symbol, void** function, int version,
+FT_PUBLIC CUresult cuGetProcAddress(const char* symbol,
+                                    void** function,
+                                    int version,
                                     uint64_t flags) {
     auto* call = real<Hook::k_cuGetProcAddress>(__builtin_return_address(0));
     if (call == nullptr) {
@@ -164,8 +166,8 @@ FT_PUBLIC CUresult cuGetProcAddress(const char* symbol, void** function, int ver
     return result;
 }
 
-FT_PUBLIC CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version,
-                                       uint64_t flags, int* status) {
+FT_PUBLIC CUresult
+cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64_t flags, int* status) {
     auto* call = real<Hook::k_cuGetProcAddress_v2>(__builtin_return_address(0));
     if (call == nullptr) {
         return kDriverNotInitialized;
@@ -179,41 +181,41 @@ FT_PUBLIC CUresult cuGetProcAddress_v2(const char* symbol, void** function, int 
 
 // Without a version the runtime asks for its own; `status` does not exist before CUDA 12 and is
 // then only passed through.
-#define FT_ENTRY_POINT(name)                                                                  \
-    FT_PUBLIC cudaError_t name(                                                               \
-        const char* symbol, void** function, unsigned long long flags, int* status) {         \
-        const void* caller = __builtin_return_address(0);                                     \
-        auto* call = real<Hook::k_##name>(caller);                                            \
-        if (call == nullptr) {                                                                \
-            return kRuntimeNotInitialized;                                                    \
-        }                                                                                     \
-        const cudaError_t result = call(symbol, function, flags, status);                     \
-        int version = 0;                                                                      \
-        auto* runtime_version = real<Hook::k_cudaRuntimeGetVersion>(caller);                  \
-        if (result == kSuccess && runtime_version != nullptr &&                               \
-            runtime_version(&version) == kSuccess) {                                          \
-            replace_answer(symbol, function, version, flags);                                 \
-        }                                                                                     \
-        return result;                                                                        \
+#define FT_ENTRY_POINT(name)                                                          \
+    FT_PUBLIC cudaError_t name(                                                       \
+        const char* symbol, void** function, unsigned long long flags, int* status) { \
+        const void* caller = __builtin_return_address(0);                             \
+        auto* call = real<Hook::k_##name>(caller);                                    \
+        if (call == nullptr) {                                                        \
+            return kRuntimeNotInitialized;                                            \
+        }                                                                             \
+        const cudaError_t result = call(symbol, function, flags, status);             \
+        int version = 0;                                                              \
+        auto* runtime_version = real<Hook::k_cudaRuntimeGetVersion>(caller);          \
+        if (result == kSuccess && runtime_version != nullptr &&                       \
+            runtime_version(&version) == kSuccess) {                                  \
+            replace_answer(symbol, function, version, flags);                         \
+        }                                                                             \
+        return result;                                                                \
     }
 FT_ENTRY_POINT(cudaGetDriverEntryPoint)
 FT_ENTRY_POINT(cudaGetDriverEntryPoint_ptsz)
 
-#define FT_ENTRY_POINT_BY_VERSION(name)                                                        \
-    FT_PUBLIC cudaError_t name(const char* symbol,                                             \
-                               void** function,                                                \
-                               unsigned int version,                                           \
-                               unsigned long long flags,                                       \
-                               int* status) {                                                  \
-        auto* call = real<Hook::k_##name>(__builtin_return_address(0));                        \
-        if (call == nullptr) {                                                                 \
-            return kRuntimeNotInitialized;                                                     \
-        }                                                                                      \
-        const cudaError_t result = call(symbol, function, version, flags, status);             \
-        if (result == kSuccess) {                                                              \
-            replace_answer(symbol, function, static_cast<int>(version), flags);                \
-        }                                                                                      \
-        return result;                                                                         \
+#define FT_ENTRY_POINT_BY_VERSION(name)                                            \
+    FT_PUBLIC cudaError_t name(const char* symbol,                                 \
+                               void** function,                                    \
+                               unsigned int version,                               \
+                               unsigned long long flags,                           \
+                               int* status) {                                      \
+        auto* call = real<Hook::k_##name>(__builtin_return_address(0));            \
+        if (call == nullptr) {                                                     \
+            return kRuntimeNotInitialized;                                         \
+        }                                                                          \
+        const cudaError_t result = call(symbol, function, version, flags, status); \
+        if (result == kSuccess) {                                                  \
+            replace_answer(symbol, function, static_cast<int>(version), flags);    \
+        }                                                                          \
+        return result;                                                             \
     }
 FT_ENTRY_POINT_BY_VERSION(cudaGetDriverEntryPointByVersion)
 FT_ENTRY_POINT_BY_VERSION(cudaGetDriverEntryPointByVersion_ptsz)

@@ -1,11 +1,11 @@
 // See facts_cuda.h.
 #include "facts_cuda.h"
 
+#include "hooks.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "hooks.h"
 
 namespace fragtrace::preload {
 namespace {

@@ -1,11 +1,11 @@
 // What the hook bodies share: see hooks.h, class Call.
 #include "hooks.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "facts_cuda.h"
 #include "frameworks/torch.h"
+
+#include <errno.h>
+#include <string.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -25,7 +25,9 @@ uint32_t saturated(uint64_t duration_ns) {
 class ErrnoKeeper {
   public:
     ErrnoKeeper() : saved_(errno) {}
+
     ~ErrnoKeeper() { errno = saved_; }
+
     ErrnoKeeper(const ErrnoKeeper&) = delete;
     ErrnoKeeper& operator=(const ErrnoKeeper&) = delete;
 
@@ -41,7 +43,9 @@ Call::Call(Layer layer, const void* caller)
       records_(scope_.outermost() && recording_enabled()),
       sane_(++t_depth <= kMaxDepth) {}
 
-Call::~Call() { --t_depth; }
+Call::~Call() {
+    --t_depth;
+}
 
 uint16_t Call::current_device() const {
     int device = -1;
@@ -98,8 +102,7 @@ void Call::allocated(EventKind kind, uint64_t address, uint64_t bytes, uint16_t 
 
 void Call::record_first_use(uint16_t device) const {
     record_cuda_facts(caller_);
-    if (device < kMaxDevices &&
-        __atomic_exchange_n(&g_sampled[device], 1, __ATOMIC_RELAXED) == 0) {
+    if (device < kMaxDevices && __atomic_exchange_n(&g_sampled[device], 1, __ATOMIC_RELAXED) == 0) {
         sample_memory(device);
     }
 }

@@ -6,13 +6,14 @@
 // success; change neither arguments, results, errno nor order.
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "cuda_abi.h"
 #include "recorder.h"
 
-// Exported, and bound inside this library: an earlier interposer must not capture our own references.
+#include <stddef.h>
+#include <stdint.h>
+
+// Exported, and bound inside this library: an earlier interposer must not capture our own
+// references.
 #define FT_PUBLIC __attribute__((visibility("protected"), used))
 
 namespace fragtrace::preload {
@@ -20,12 +21,12 @@ namespace fragtrace::preload {
 // One id per function of hooks.def, interposed ones first.
 enum class Hook : uint16_t {
 #define FT_DRIVER(symbol, base, since, stream, family, parameters) k_##symbol,
-#define FT_RUNTIME(symbol, since, family, parameters) k_##symbol,
-#define FT_FRAMEWORK(symbol, object, family, result, parameters) k_##symbol,
+#define FT_RUNTIME(symbol, since, family, parameters)              k_##symbol,
+#define FT_FRAMEWORK(symbol, object, family, result, parameters)   k_##symbol,
 #include "hooks.def"
     kInterposedCount,
     kLastInterposed = kInterposedCount - 1,
-#define FT_CALLED_DRIVER(symbol, parameters) k_##symbol,
+#define FT_CALLED_DRIVER(symbol, parameters)  k_##symbol,
 #define FT_CALLED_RUNTIME(symbol, parameters) k_##symbol,
 #include "hooks.def"
     kCount,
@@ -49,7 +50,7 @@ struct Signature;
     struct Signature<Hook::k_##symbol> {                         \
         using Function = result parameters;                      \
     };
-#define FT_CALLED_DRIVER(symbol, parameters) FT_DRIVER(symbol, "", 0, , , parameters)
+#define FT_CALLED_DRIVER(symbol, parameters)  FT_DRIVER(symbol, "", 0, , , parameters)
 #define FT_CALLED_RUNTIME(symbol, parameters) FT_RUNTIME(symbol, 0, , parameters)
 #include "hooks.def"
 
@@ -74,10 +75,12 @@ class Call {
 
     // True for the call that is to be recorded.
     [[nodiscard]] bool records() const { return records_; }
+
     // False when hooks call each other without end (a loop between interposers).
     [[nodiscard]] bool sane() const { return sane_; }
 
     void start() { start_ns_ = records_ ? now_ns() : 0; }
+
     void stop() { duration_ns_ = records_ ? now_ns() - start_ns_ : 0; }
 
     // The results of recorded calls. They keep errno.

@@ -16,6 +16,7 @@ struct Retained {
     uint64_t handle;  // 0 = free
     int64_t extra;
 };
+
 constexpr int kMaxRetained = 1024;
 Retained g_retained[kMaxRetained];
 int g_retained_used;  // slots that were ever taken
@@ -141,10 +142,8 @@ FT_PUBLIC CUresult cuMemRelease(CUmemHandle handle) {
         return kDriverNotInitialized;
     }
     if (hooked.records() && !drop_reference(handle)) {
-        hooked.freeing(EventKind::kPhysicalRelease,
-                       handle,
-                       0,
-                       device_of_handle(hooked, handle, caller));
+        hooked.freeing(
+            EventKind::kPhysicalRelease, handle, 0, device_of_handle(hooked, handle, caller));
     }
     return call(handle);
 }

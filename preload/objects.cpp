@@ -11,7 +11,7 @@ namespace {
 // The dynamic section's tables. glibc relocates these pointers in place on x86-64 and aarch64,
 // except in the vdso: values below the load address are offsets.
 struct SymbolTables {
-    const ElfW(Sym)* symbols = nullptr;
+    const ElfW(Sym) * symbols = nullptr;
     const char* strings = nullptr;
     const uint32_t* gnu_hash = nullptr;
     const uint32_t* hash = nullptr;
@@ -32,12 +32,17 @@ SymbolTables symbol_tables(const link_map* map) {
             case DT_SYMTAB:
                 tables.symbols = table_pointer<ElfW(Sym)>(map, entry->d_un.d_ptr);
                 break;
-            case DT_STRTAB: tables.strings = table_pointer<char>(map, entry->d_un.d_ptr); break;
+            case DT_STRTAB:
+                tables.strings = table_pointer<char>(map, entry->d_un.d_ptr);
+                break;
             case DT_GNU_HASH:
                 tables.gnu_hash = table_pointer<uint32_t>(map, entry->d_un.d_ptr);
                 break;
-            case DT_HASH: tables.hash = table_pointer<uint32_t>(map, entry->d_un.d_ptr); break;
-            default: break;
+            case DT_HASH:
+                tables.hash = table_pointer<uint32_t>(map, entry->d_un.d_ptr);
+                break;
+            default:
+                break;
         }
     }
     return tables;
@@ -48,7 +53,7 @@ bool is_match(const SymbolTables& tables, uint32_t index, const char* name) {
     return symbol.st_shndx != SHN_UNDEF && strcmp(tables.strings + symbol.st_name, name) == 0;
 }
 
-const ElfW(Sym)* lookup_gnu_hash(const SymbolTables& tables, const char* name) {
+const ElfW(Sym) * lookup_gnu_hash(const SymbolTables& tables, const char* name) {
     uint32_t hash = 5381;
     for (const char* at = name; *at != '\0'; ++at) {
         hash = hash * 33 + static_cast<unsigned char>(*at);
@@ -78,7 +83,7 @@ const ElfW(Sym)* lookup_gnu_hash(const SymbolTables& tables, const char* name) {
     }
 }
 
-const ElfW(Sym)* lookup_symbol(const link_map* map, const char* name) {
+const ElfW(Sym) * lookup_symbol(const link_map* map, const char* name) {
     const SymbolTables tables = symbol_tables(map);
     if (tables.symbols == nullptr || tables.strings == nullptr) {
         return nullptr;
@@ -162,9 +167,13 @@ const link_map* object_at(const void* address) {
     return map;
 }
 
-AddressRange object_range(const link_map* map) { return search_object(map, nullptr).range; }
+AddressRange object_range(const link_map* map) {
+    return search_object(map, nullptr).range;
+}
 
-bool is_ours(const void* address) { return address >= __ehdr_start && address < _end; }
+bool is_ours(const void* address) {
+    return address >= __ehdr_start && address < _end;
+}
 
 const link_map* our_object() {
     static const link_map* ours = nullptr;
@@ -272,6 +281,8 @@ const void* function_start(const void* address) {
     return low == 0 ? nullptr : header + entries[static_cast<size_t>(low - 1) * 2];
 }
 
-bool is_code(const void* address) { return search_object(object_at(address), address).code; }
+bool is_code(const void* address) {
+    return search_object(object_at(address), address).code;
+}
 
 }  // namespace fragtrace::preload

@@ -1,12 +1,12 @@
 // See resolve.h.
 #include "resolve.h"
 
+#include "frameworks/torch.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "frameworks/torch.h"
 
 // Filled by fragtrace_find_loader; read by jump.S.
 extern "C" {
@@ -15,10 +15,10 @@ __attribute__((visibility("hidden"))) void fragtrace_find_loader();
 }
 
 // The wrappers by name; hooks.h gives the types of the real functions, these are our own symbols.
-#define FT_WRAPPER_OF(symbol) extern "C" __attribute__((visibility("protected"))) void symbol();
+#define FT_WRAPPER_OF(symbol)                                      extern "C" __attribute__((visibility("protected"))) void symbol();
 #define FT_DRIVER(symbol, base, since, stream, family, parameters) FT_WRAPPER_OF(symbol)
-#define FT_RUNTIME(symbol, since, family, parameters) FT_WRAPPER_OF(symbol)
-#define FT_FRAMEWORK(symbol, object, family, result, parameters) FT_WRAPPER_OF(symbol)
+#define FT_RUNTIME(symbol, since, family, parameters)              FT_WRAPPER_OF(symbol)
+#define FT_FRAMEWORK(symbol, object, family, result, parameters)   FT_WRAPPER_OF(symbol)
 #include "hooks.def"
 
 namespace fragtrace::preload {
@@ -55,6 +55,7 @@ struct CacheEntry {
     uint64_t key;  // hook << 48 | return address, 0 = free; never changes once set
     void* function;
 };
+
 constexpr size_t kCacheEntries = 4096;
 constexpr size_t kCacheProbes = 16;
 CacheEntry g_cache[kCacheEntries];
@@ -205,7 +206,9 @@ void* resolve_slowly(Hook hook, const void* caller) {
 
 }  // namespace
 
-const HookInfo& hook_info(Hook hook) { return kHooks[static_cast<size_t>(hook)]; }
+const HookInfo& hook_info(Hook hook) {
+    return kHooks[static_cast<size_t>(hook)];
+}
 
 Hook find_hook(const char* name) {
     for (size_t i = 0; i < kInterposedCount; ++i) {
@@ -231,8 +234,7 @@ void* resolve_in_scope(Hook hook, const link_map* caller) {
     const link_map* ours = our_object();
     const link_map* interposer =
         caller != nullptr && is_interposer(caller, info) ? caller : nullptr;
-    const link_map* after =
-        interposer != nullptr && precedes(ours, interposer) ? interposer : ours;
+    const link_map* after = interposer != nullptr && precedes(ours, interposer) ? interposer : ours;
     void* symbol = after == nullptr ? nullptr : preload_definition(after, info.name);
     if (symbol != nullptr) {
         return symbol;

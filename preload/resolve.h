@@ -23,6 +23,7 @@ struct HookInfo {
 };
 
 enum Library : uint8_t { kDriverLibrary, kRuntimeLibrary, kFrameworkLibrary };
+
 enum StreamKind : uint8_t { kAnyStream, kLegacyStream, kPerThreadStream };
 
 const HookInfo& hook_info(Hook hook);

@@ -4,10 +4,10 @@
 // the request to free) and every failure, under the pool's mutex. Reports of other devices pass.
 #include "frameworks/torch.h"
 
-#include <string.h>
-
 #include "frameworks/torch_state.h"
 #include "hooks.h"
+
+#include <string.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -20,7 +20,9 @@ constinit thread_local TorchThread t_torch __attribute__((tls_model("initial-exe
 // c10::Device is two bytes: type, index. An index of -1 means "the current one".
 constexpr uint8_t kDeviceTypeCuda = 1;
 
-bool is_cuda(uint16_t device) { return (device & 0xff) == kDeviceTypeCuda; }
+bool is_cuda(uint16_t device) {
+    return (device & 0xff) == kDeviceTypeCuda;
+}
 
 uint16_t device_index(uint16_t device) {
     const auto index = static_cast<int8_t>(device >> 8);
@@ -112,8 +114,13 @@ void report_out_of_memory(int64_t bytes, uint16_t device) {
 
 }  // namespace
 
-TorchThread& torch_thread() { return t_torch; }
-const TorchObjects& torch_objects() { return g_objects; }
+TorchThread& torch_thread() {
+    return t_torch;
+}
+
+const TorchObjects& torch_objects() {
+    return g_objects;
+}
 
 TorchRequest* current_request() {
     TorchRequest& request = t_torch.request;
@@ -134,7 +141,9 @@ void torch_note_object(const link_map* object) {
     __atomic_store_n(&g_objects.cuda, object, __ATOMIC_RELEASE);
 }
 
-bool torch_owns(const void* address) { return g_objects.cuda_range.contains(address); }
+bool torch_owns(const void* address) {
+    return g_objects.cuda_range.contains(address);
+}
 
 const void* torch_canonical_caller(const void* caller) {
     return torch_owns(caller) ? reinterpret_cast<const void*>(g_objects.cuda_range.begin) : caller;
@@ -149,7 +158,9 @@ Stacks torch_stacks() {
     return request != nullptr ? request->stacks : capture_stacks();
 }
 
-void torch_note_free_memory(uint64_t free_bytes) { t_torch.driver_free_bytes = free_bytes; }
+void torch_note_free_memory(uint64_t free_bytes) {
+    t_torch.driver_free_bytes = free_bytes;
+}
 
 void torch_prepare() {
     static int prepared = 0;
@@ -172,25 +183,25 @@ using namespace fragtrace::preload;
 
 extern "C" {
 
-#define FT_REPORT_USAGE(name, Count)                                                          \
-    FT_PUBLIC void name(                                                                      \
-        void* address, int64_t bytes, Count allocated, Count reserved, uint16_t device) {     \
-        auto* call = real<Hook::k_##name>(__builtin_return_address(0));                       \
-        report_usage(address, bytes, device);                                                 \
-        if (call != nullptr) {                                                                \
-            call(address, bytes, allocated, reserved, device);                                \
-        }                                                                                     \
+#define FT_REPORT_USAGE(name, Count)                                                      \
+    FT_PUBLIC void name(                                                                  \
+        void* address, int64_t bytes, Count allocated, Count reserved, uint16_t device) { \
+        auto* call = real<Hook::k_##name>(__builtin_return_address(0));                   \
+        report_usage(address, bytes, device);                                             \
+        if (call != nullptr) {                                                            \
+            call(address, bytes, allocated, reserved, device);                            \
+        }                                                                                 \
     }
 FT_REPORT_USAGE(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE, uint64_t)
 FT_REPORT_USAGE(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE, int64_t)
 
-#define FT_REPORT_OUT_OF_MEMORY(name, Count)                                                  \
-    FT_PUBLIC void name(int64_t bytes, Count allocated, Count reserved, uint16_t device) {    \
-        auto* call = real<Hook::k_##name>(__builtin_return_address(0));                       \
-        report_out_of_memory(bytes, device);                                                  \
-        if (call != nullptr) {                                                                \
-            call(bytes, allocated, reserved, device);                                         \
-        }                                                                                     \
+#define FT_REPORT_OUT_OF_MEMORY(name, Count)                                               \
+    FT_PUBLIC void name(int64_t bytes, Count allocated, Count reserved, uint16_t device) { \
+        auto* call = real<Hook::k_##name>(__builtin_return_address(0));                    \
+        report_out_of_memory(bytes, device);                                               \
+        if (call != nullptr) {                                                             \
+            call(bytes, allocated, reserved, device);                                      \
+        }                                                                                  \
     }
 FT_REPORT_OUT_OF_MEMORY(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE, uint64_t)
 FT_REPORT_OUT_OF_MEMORY(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE, int64_t)

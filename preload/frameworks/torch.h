@@ -5,10 +5,10 @@
 // its table with a few slots replaced), and the CUDA events that libc10_cuda records and queries.
 #pragma once
 
+#include "recorder.h"
+
 #include <link.h>
 #include <stdint.h>
-
-#include "recorder.h"
 
 namespace fragtrace::preload {
 
@@ -21,9 +21,9 @@ void torch_prepare();
 // True if `address` lies in libc10_cuda.
 bool torch_owns(const void* address);
 
-// One address for all of libc10_cuda's call sites, other addresses unchanged: what it calls is found
-// once, in torch_prepare(), and not under the pool's mutex (finding takes the loader's lock, which
-// a thread that runs constructors may hold while it waits for the pool).
+// One address for all of libc10_cuda's call sites, other addresses unchanged: what it calls is
+// found once, in torch_prepare(), and not under the pool's mutex (finding takes the loader's lock,
+// which a thread that runs constructors may hold while it waits for the pool).
 const void* torch_canonical_caller(const void* caller);
 
 // True if the device call that came from `caller` was made by the caching allocator: from its

@@ -8,12 +8,11 @@
 // The wrappers run outside the pool's mutex, so stacks are taken there.
 #include "frameworks/torch.h"
 #include "frameworks/torch_state.h"
+#include "resolve.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
-
-#include "resolve.h"
 
 namespace fragtrace::preload {
 namespace {
@@ -34,6 +33,7 @@ struct OpaqueString {
     char rest[16];
     OpaqueString(const OpaqueString&) = delete;
     OpaqueString& operator=(const OpaqueString&) = delete;
+
     ~OpaqueString() {}  // the text of a short name lies inside
 };
 
@@ -67,6 +67,7 @@ struct SlotLayout {
     int set_memory_fraction;
     int name;
 };
+
 constexpr SlotLayout kLayouts[] = {
     {"2.15.0", 6, 13, 57, 3, 7, 13, 14, 18, 56},
 };
@@ -83,10 +84,12 @@ struct Originals {
     OpaqueStream (*current_stream)(int8_t device);
     void* (*stream_handle)(const OpaqueStream*);
 };
+
 Originals g_original;
 void* g_table[kTableHead + kMaxSlots];
 
 enum PatchState : int { kUntried, kPatching, kNative, kNotNative };
+
 int g_state = kUntried;
 
 // ---- wrappers -----------------------------------------------------------------------------------
@@ -112,10 +115,12 @@ class RequestScope {
         cookie_ = cookie_value(&cookie_);
         request.cookie = &cookie_;
     }
+
     ~RequestScope() {
         cookie_ = 0;
         torch_thread().request = outer_;
     }
+
     RequestScope(const RequestScope&) = delete;
     RequestScope& operator=(const RequestScope&) = delete;
 
@@ -277,9 +282,8 @@ PatchState patch(void* allocator) {
         defined(cuda, "_ZN3c104cuda20getCurrentCUDAStreamEa"));
     g_original.stream_handle = reinterpret_cast<void* (*)(const OpaqueStream*)>(
         defined(cuda, "_ZNK3c104cuda10CUDAStream6streamEv"));
-    memcpy(g_table,
-           slots - kTableHead,
-           sizeof(void*) * static_cast<size_t>(kTableHead + slot_count));
+    memcpy(
+        g_table, slots - kTableHead, sizeof(void*) * static_cast<size_t>(kTableHead + slot_count));
     replace(kAllocateSlot, &g_original.allocate, &allocate);
     const SlotLayout* layout = layout_of_release(torch_release());
     const bool verified = layout != nullptr && matches(*layout, allocator, slots, slot_count);
@@ -289,9 +293,7 @@ PatchState patch(void* allocator) {
         replace(layout->raw_alloc_with_stream,
                 &g_original.raw_alloc_with_stream,
                 &raw_alloc_with_stream);
-        replace(layout->set_memory_fraction,
-                &g_original.set_memory_fraction,
-                &set_memory_fraction);
+        replace(layout->set_memory_fraction, &g_original.set_memory_fraction, &set_memory_fraction);
     }
     record_fact("torch.vtable", verified ? "verified" : "unverified");
     __atomic_store_n(table_pointer, g_table + kTableHead, __ATOMIC_RELEASE);
@@ -300,7 +302,9 @@ PatchState patch(void* allocator) {
 
 }  // namespace
 
-bool torch_is_native() { return __atomic_load_n(&g_state, __ATOMIC_ACQUIRE) == kNative; }
+bool torch_is_native() {
+    return __atomic_load_n(&g_state, __ATOMIC_ACQUIRE) == kNative;
+}
 
 void torch_patch_allocator() {
     int state = __atomic_load_n(&g_state, __ATOMIC_ACQUIRE);

@@ -1,10 +1,10 @@
 // PyTorch's version and the settings of its pool, as they are when it is first used.
+#include "frameworks/torch_state.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "frameworks/torch_state.h"
 
 namespace fragtrace::preload {
 namespace {
@@ -78,7 +78,9 @@ const char* settings() {
 
 }  // namespace
 
-const char* torch_release() { return g_release; }
+const char* torch_release() {
+    return g_release;
+}
 
 void record_torch_facts() {
     if (g_version[0] == '\0') {

@@ -15,6 +15,7 @@ struct PendingSlot {
     uint64_t event;  // 0 = free
     uint16_t device;
 };
+
 constexpr uint32_t kPendingSlots = 8192;
 constexpr uint32_t kPendingProbes = 64;
 PendingSlot g_pending[kPendingSlots];
@@ -69,6 +70,7 @@ struct CallSite {
     const void* address;  // return address, nullptr = free
     bool of_guard;
 };
+
 CallSite g_call_sites[kMaxCallSites];
 
 // True if the function that contains `address` is a virtual function of c10's CUDA device guard.
@@ -77,10 +79,10 @@ bool lies_in_guard(const void* address) {
     const void* function = function_start(address);
     const link_map* core = find_object("libc10.so");
     bool indirect = false;
-    const auto* registry =
-        core == nullptr ? nullptr
-                        : static_cast<void**>(defined_symbol(
-                              core, "_ZN3c104impl26device_guard_impl_registryE", &indirect));
+    const auto* registry = core == nullptr
+                               ? nullptr
+                               : static_cast<void**>(defined_symbol(
+                                     core, "_ZN3c104impl26device_guard_impl_registryE", &indirect));
     if (function == nullptr || registry == nullptr || registry[kCuda] == nullptr) {
         return false;
     }
@@ -120,7 +122,9 @@ bool is_guard_call(const void* caller) {
 
 }  // namespace
 
-void forget_pending_events() { torch_thread().pending_count = 0; }
+void forget_pending_events() {
+    torch_thread().pending_count = 0;
+}
 
 uint32_t take_pending_events(uint64_t block, uint16_t device) {
     TorchThread& thread = torch_thread();

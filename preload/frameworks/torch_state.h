@@ -1,11 +1,11 @@
 // Shared by the files of the PyTorch adaptor: the state of the calling thread and of the process.
 #pragma once
 
-#include <link.h>
-#include <stdint.h>
-
 #include "objects.h"
 #include "recorder.h"
+
+#include <link.h>
+#include <stdint.h>
 
 namespace fragtrace::preload {
 
@@ -23,6 +23,7 @@ struct TorchThread {
     TorchRequest request;
     uint64_t driver_free_bytes = kUnknown64;
     uint32_t pending_count = 0;
+
     struct {
         uint64_t event;
         uint64_t stream;
@@ -44,6 +45,7 @@ struct TorchObjects {
     const link_map* cuda;  // libc10_cuda
     AddressRange cuda_range;
 };
+
 const TorchObjects& torch_objects();
 
 // True where blocks come from PyTorch's own pool (backend "native").

@@ -1,10 +1,10 @@
 // Real processes under the shim: what they see stays the same, and what they did is in the trace.
 #define CATCH_CONFIG_MAIN
+#include "process.h"
+
 #include <catch2/catch.hpp>
 
 #include <sstream>
-
-#include "process.h"
 
 using namespace fragtrace;
 using namespace fragtrace::tests;
@@ -36,11 +36,12 @@ std::vector<std::pair<uint64_t, uint64_t>> ranges(const TraceContents& trace, Ev
     return result;
 }
 
-size_t count(const TraceContents& trace, EventKind kind) { return trace.of_kind(kind).size(); }
+size_t count(const TraceContents& trace, EventKind kind) {
+    return trace.of_kind(kind).size();
+}
 
 void check_driver_client(const std::string& way) {
-    const Finished finished =
-        same_with_and_without({built("driver_client"), way}, {.card = kCard});
+    const Finished finished = same_with_and_without({built("driver_client"), way}, {.card = kCard});
     CHECK(finished.exit_code == 7);
     const TraceContents& trace = finished.trace();
     CHECK(trace.ended);
@@ -109,7 +110,9 @@ void check_driver_client(const std::string& way) {
 
 }  // namespace
 
-TEST_CASE("a driver program that uses dlsym is recorded", "[dlsym]") { check_driver_client("dlsym"); }
+TEST_CASE("a driver program that uses dlsym is recorded", "[dlsym]") {
+    check_driver_client("dlsym");
+}
 
 TEST_CASE("a driver program that uses cuGetProcAddress is recorded", "[entry]") {
     check_driver_client("entry");
@@ -138,8 +141,8 @@ TEST_CASE("a runtime program is recorded once per call", "[runtime]") {
 }
 
 TEST_CASE("a program with the runtime inside finds the driver's functions as before", "[static]") {
-    // NVIDIA's runtime refuses a driver that is not NVIDIA's; it must do so in the same words, after
-    // it has fetched some hundred functions through our cuGetProcAddress.
+    // NVIDIA's runtime refuses a driver that is not NVIDIA's; it must do so in the same words,
+    // after it has fetched some hundred functions through our cuGetProcAddress.
     const Finished finished = same_with_and_without({built("static_client")}, {.card = kCard});
     CHECK(finished.exit_code == 4);
 }
@@ -153,16 +156,17 @@ TEST_CASE("nothing makes a program believe that CUDA is there", "[probe]") {
 
 TEST_CASE("RTLD_NEXT sees its true caller", "[next]") {
     // mid lies behind the shim and before the asker, last behind it.
-    const Finished finished = run({built("order_client")}, {.preload = {shim(), built("libmid.so")}});
+    const Finished finished =
+        run({built("order_client")}, {.preload = {shim(), built("libmid.so")}});
     CHECK(finished.output == "3 3\n");
     const Finished bare = run({built("order_client")}, {.preload = {built("libmid.so")}});
     CHECK(bare.output == "3 3\n");
 }
 
 TEST_CASE("each version of a driver function keeps its signature", "[versions]") {
-    const Finished finished = run({built("versions_client")},
-                                  {.preload = {shim()},
-                                   .environment = {"LD_LIBRARY_PATH=" + built("toy_driver")}});
+    const Finished finished =
+        run({built("versions_client")},
+            {.preload = {shim()}, .environment = {"LD_LIBRARY_PATH=" + built("toy_driver")}});
     CAPTURE(finished.output);
     CHECK(finished.exit_code == 0);
     const std::vector<std::pair<uint64_t, uint64_t>> expected = {{0x500000000, 4096},

@@ -1,12 +1,11 @@
 #include "process.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace fragtrace::tests {
 namespace {
@@ -54,8 +53,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 const TraceContents& Finished::trace() const {
     if (traces.size() != 1) {
-        throw std::runtime_error(std::to_string(traces.size()) + " traces, one expected; output:\n" +
-                                 output);
+        throw std::runtime_error(std::to_string(traces.size()) +
+                                 " traces, one expected; output:\n" + output);
     }
     return traces.front();
 }
@@ -100,7 +99,12 @@ Finished run(const std::vector<std::string>& command, const Setup& setup) {
     return finished;
 }
 
-std::string shim() { return FT_SHIM; }
-std::string built(const std::string& name) { return std::string(FT_BUILT) + "/" + name; }
+std::string shim() {
+    return FT_SHIM;
+}
+
+std::string built(const std::string& name) {
+    return std::string(FT_BUILT) + "/" + name;
+}
 
 }  // namespace fragtrace::tests

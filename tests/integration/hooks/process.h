@@ -1,10 +1,10 @@
 // Runs a client program with chosen preloads, in a folder of its own for its trace.
 #pragma once
 
+#include "trace_file.h"
+
 #include <string>
 #include <vector>
-
-#include "trace_file.h"
 
 namespace fragtrace::tests {
 
@@ -19,7 +19,7 @@ struct Finished {
 
 struct Setup {
     std::vector<std::string> preload{};  // paths, in order
-    std::string card{};                // FRAGTRACE_VIRTUAL_GPU with its libraries, "" = none
+    std::string card{};                  // FRAGTRACE_VIRTUAL_GPU with its libraries, "" = none
     std::vector<std::string> environment{};
 };
 

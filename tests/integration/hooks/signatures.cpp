@@ -18,19 +18,22 @@ using CUmemHandle = unsigned long long;
 using cudaError_t = int;
 using cudaEvent_t = void*;
 using cudaStream_t = void*;
+
 struct MemoryProperties {
     int type;
     int handle_types;
+
     struct {
         int type;
         int id;
     } location;
 };
+
 #define FT_DRIVER(symbol, base, since, stream, family, parameters) \
     using symbol##_type = CUresult parameters;
 #define FT_RUNTIME(symbol, since, family, parameters) using symbol##_type = cudaError_t parameters;
-#define FT_CALLED_DRIVER(symbol, parameters) using symbol##_type = CUresult parameters;
-#define FT_CALLED_RUNTIME(symbol, parameters) using symbol##_type = cudaError_t parameters;
+#define FT_CALLED_DRIVER(symbol, parameters)          using symbol##_type = CUresult parameters;
+#define FT_CALLED_RUNTIME(symbol, parameters)         using symbol##_type = cudaError_t parameters;
 #include "hooks.def"
 }  // namespace ours
 
@@ -42,15 +45,16 @@ template <typename Theirs, typename Ours>
 struct SameAbi : std::false_type {};
 
 template <typename R1, typename R2, typename... A1, typename... A2>
-    requires(sizeof...(A1) == sizeof...(A2))
-struct SameAbi<R1(A1...), R2(A2...)>
-    : std::bool_constant<sizeof(R1) == sizeof(R2) && (kSameParameter<A1, A2> && ...)> {};
+
+requires(sizeof...(A1) == sizeof...(A2)) struct SameAbi<R1(A1...), R2(A2...)>
+    : std::bool_constant<sizeof(R1) == sizeof(R2) && (kSameParameter<A1, A2> && ...)> {
+};
 
 #define FT_SAME(symbol) \
     static_assert(SameAbi<decltype(::symbol), ours::symbol##_type>::value, #symbol);
 #define FT_DRIVER(symbol, base, since, stream, family, parameters) FT_SAME(symbol)
-#define FT_CALLED_DRIVER(symbol, parameters) FT_SAME(symbol)
-#define FT_CALLED_RUNTIME(symbol, parameters) FT_SAME(symbol)
+#define FT_CALLED_DRIVER(symbol, parameters)                       FT_SAME(symbol)
+#define FT_CALLED_RUNTIME(symbol, parameters)                      FT_SAME(symbol)
 #include "hooks.def"
 
 static_assert(sizeof(CUmemAllocationProp) <= sizeof(ours::MemoryProperties) + 128);

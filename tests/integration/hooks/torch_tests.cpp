@@ -1,13 +1,13 @@
 // The block layer of the real PyTorch: what tests/frameworks/torch_layers.py says it did, what
 // PyTorch counted itself, and the trace must be one story.
+#include "process.h"
+
 #include <catch2/catch.hpp>
 
 #include <cstring>
 #include <map>
 #include <set>
 #include <sstream>
-
-#include "process.h"
 
 using namespace fragtrace;
 using namespace fragtrace::tests;
@@ -19,8 +19,9 @@ struct Story {
     struct Tensor {
         uint64_t address, bytes, stream;
     };
-    std::vector<Tensor> tensors;  // by torch.empty
-    std::vector<Tensor> raw;      // by the raw interface
+
+    std::vector<Tensor> tensors;                         // by torch.empty
+    std::vector<Tensor> raw;                             // by the raw interface
     std::vector<std::pair<uint64_t, uint64_t>> pending;  // address, stream
     uint64_t refused_bytes = 0;
     std::map<std::string, uint64_t> stats;
@@ -92,7 +93,9 @@ void check_two_layers(const TraceContents& trace) {
                 device[event.address] = event.address + event.size;
                 break;
             case EventKind::kDeviceFree:
-            case EventKind::kUnmap: wrong += device.erase(event.address) == 1 ? 0 : 1; break;
+            case EventKind::kUnmap:
+                wrong += device.erase(event.address) == 1 ? 0 : 1;
+                break;
             case EventKind::kBlockAlloc: {
                 const uint64_t end = event.address + event.extra;
                 wrong += covered(device, event.address, end) ? 0 : 1;
@@ -125,7 +128,8 @@ void check_two_layers(const TraceContents& trace) {
                     }
                 }
                 break;
-            default: break;
+            default:
+                break;
         }
     }
     CHECK(wrong == 0);
@@ -181,8 +185,8 @@ void check_pending(const TraceContents& trace, const Story& story) {
         recorded.emplace(event.address, event.stream);
         events.insert(event.extra);
     }
-    CHECK(recorded == std::multiset<std::pair<uint64_t, uint64_t>>(story.pending.begin(),
-                                                                   story.pending.end()));
+    CHECK(recorded ==
+          std::multiset<std::pair<uint64_t, uint64_t>>(story.pending.begin(), story.pending.end()));
     size_t pending_frees = 0;
     for (const EventRecord& event : trace.of_kind(EventKind::kBlockFree)) {
         pending_frees += (event.flags & kFlagPending) != 0 ? 1 : 0;
@@ -235,10 +239,9 @@ void check_script(const Finished& finished, const std::string& settings) {
     check_tensors(trace, story.raw);
     check_pending(trace, story);
     check_settings(trace, story);
-    WARN(trace.events.size() << " events, "
-                             << trace.of_kind(EventKind::kBlockAlloc).size() << " blocks, "
-                             << trace.of_kind(EventKind::kDeviceAlloc).size() << " segments, "
-                             << trace.of_kind(EventKind::kMap).size() << " maps");
+    WARN(trace.events.size() << " events, " << trace.of_kind(EventKind::kBlockAlloc).size()
+                             << " blocks, " << trace.of_kind(EventKind::kDeviceAlloc).size()
+                             << " segments, " << trace.of_kind(EventKind::kMap).size() << " maps");
 }
 
 }  // namespace
@@ -297,14 +300,16 @@ TEST_CASE("PyTorch's expandable segments are recorded as virtual memory", "[torc
 }
 
 TEST_CASE("without PyTorch's own pool the device layer is the truth", "[torch-async]") {
-    const Finished finished = run({FT_PYTHON, "-c",
-                                   "import torch\n"
-                                   "kept = [torch.empty(5000, device='cuda') for _ in range(9)]\n"
-                                   "print(torch.cuda.get_allocator_backend())\n"},
-                                  {.preload = {shim()},
-                                   .card = "8GiB",
-                                   .environment = {"PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync",
-                                                   "PYTORCH_NO_CUDA_MEMORY_CACHING=0"}});
+    const Finished finished =
+        run({FT_PYTHON,
+             "-c",
+             "import torch\n"
+             "kept = [torch.empty(5000, device='cuda') for _ in range(9)]\n"
+             "print(torch.cuda.get_allocator_backend())\n"},
+            {.preload = {shim()},
+             .card = "8GiB",
+             .environment = {"PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync",
+                             "PYTORCH_NO_CUDA_MEMORY_CACHING=0"}});
     CAPTURE(finished.output);
     CHECK(finished.exit_code == 0);
     CHECK(finished.output == "cudaMallocAsync\n");
@@ -313,12 +318,12 @@ TEST_CASE("without PyTorch's own pool the device layer is the truth", "[torch-as
         CHECK(trace.facts.at("allocator_backend") == "cudaMallocAsync");
     }
 
-    const Finished uncached = run({FT_PYTHON, "-c",
-                                   "import torch\n"
-                                   "kept = [torch.empty(5000, device='cuda') for _ in range(9)]\n"},
-                                  {.preload = {shim()},
-                                   .card = "8GiB",
-                                   .environment = {"PYTORCH_NO_CUDA_MEMORY_CACHING=1"}});
+    const Finished uncached = run(
+        {FT_PYTHON,
+         "-c",
+         "import torch\n"
+         "kept = [torch.empty(5000, device='cuda') for _ in range(9)]\n"},
+        {.preload = {shim()}, .card = "8GiB", .environment = {"PYTORCH_NO_CUDA_MEMORY_CACHING=1"}});
     CAPTURE(uncached.output);
     CHECK(uncached.exit_code == 0);
     const auto allocations = uncached.trace().of_kind(EventKind::kDeviceAlloc);

@@ -1,12 +1,11 @@
 #include "trace_file.h"
 
-#include <zstd.h>
+#include <fragtrace/codec.h>
 
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
-
-#include <fragtrace/codec.h>
+#include <zstd.h>
 
 namespace fragtrace::tests {
 namespace {
@@ -47,8 +46,7 @@ std::string raw_payload(const ChunkHeader& header, const char* stored) {
         return {stored, header.stored_bytes};
     }
     std::string raw(header.raw_bytes, '\0');
-    const size_t size =
-        ZSTD_decompress(raw.data(), raw.size(), stored, header.stored_bytes);
+    const size_t size = ZSTD_decompress(raw.data(), raw.size(), stored, header.stored_bytes);
     require(ZSTD_isError(size) == 0 && size == raw.size(), "a chunk does not decompress");
     return raw;
 }

@@ -2,11 +2,11 @@
 // nothing but the published format. Throws std::runtime_error on anything unexpected.
 #pragma once
 
+#include <fragtrace/format.h>
+
 #include <map>
 #include <string>
 #include <vector>
-
-#include <fragtrace/format.h>
 
 namespace fragtrace::tests {
 
