@@ -148,6 +148,16 @@ class Launcher(real_process.RealProcessTest):
         self.assertEqual((done.stdout, done.stderr), ("50 allocations, then return\n", ""))
         self.assertEqual(traces(self.folder), [])
 
+    def test_an_installed_tree_works_wherever_it_is(self):
+        prefix = self.folder / "prefix"
+        self.run_well(["cmake", "--install", real_process.BUILD, "--prefix", prefix])
+        moved = self.folder / "moved"
+        prefix.rename(moved)
+        done = self.run_well([moved / "bin" / "fragtrace", "run", "--virtual-gpu", CARD, "--",
+                              *self.client()], cwd=self.folder)
+        self.assertEqual(done.stdout, "50 allocations, then return\n")
+        self.run_well([moved / "bin" / "fraganalyze", self.only_trace(), "--summary"])
+
     # ---- what is said afterwards ----------------------------------------------------------------
 
     def test_the_verdict_is_printed_to_the_standard_error_in_25_lines_at_most(self):
