@@ -19,8 +19,10 @@ bool is_memory_call(EventKind kind) {
         case EventKind::kPhysicalRelease:
         case EventKind::kMap:
         case EventKind::kUnmap:
-        case EventKind::kAllocRefused: return true;
-        default: return false;
+        case EventKind::kAllocRefused:
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -30,7 +32,9 @@ class Measurement {
         : timeline_(timeline), device_(device), state_(timeline) {
         metrics_.block_layer = state_.has_block_layer(device);
         const std::size_t count = timeline.events.size();
-        step_ = series_points == 0 ? 0 : std::max<std::size_t>(1, (count + series_points - 1) / series_points);
+        step_ = series_points == 0
+                    ? 0
+                    : std::max<std::size_t>(1, (count + series_points - 1) / series_points);
     }
 
     DeviceMetrics run() {
@@ -101,8 +105,8 @@ class Measurement {
     }
 
     void count_call(const Event& event, bool reserved_changed) {
-        const bool of_pool = (event.flags & kFlagFromAllocator) != 0 || reserved_changed ||
-                             !metrics_.block_layer;
+        const bool of_pool =
+            (event.flags & kFlagFromAllocator) != 0 || reserved_changed || !metrics_.block_layer;
         DriverCalls& calls = of_pool ? metrics_.pool_calls : metrics_.other_calls;
         MemorySummary& summary = metrics_.summary;
         switch (event.kind) {
@@ -129,8 +133,11 @@ class Measurement {
                 map_end_ = 0;  // the next map serves another request
                 unmap_end_ = 0;
                 break;
-            case EventKind::kAllocRefused: ++calls.refused; break;
-            default: break;
+            case EventKind::kAllocRefused:
+                ++calls.refused;
+                break;
+            default:
+                break;
         }
     }
 
@@ -159,7 +166,8 @@ class Measurement {
                 summary.retries += refused_ && obtained_after_ ? 1 : 0;
                 refused_ = false;
                 break;
-            default: break;
+            default:
+                break;
         }
     }
 

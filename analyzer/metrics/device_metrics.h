@@ -2,12 +2,12 @@
 // curves. One pass over the events; docs/metrics.md has the definitions.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "analyzer/metrics/memory_summary.h"
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/model/timeline.h"
+
+#include <cstdint>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -38,9 +38,9 @@ struct DeviceMetrics {
     bool block_layer = false;  // false: the device's own allocations were counted as blocks
 
     EventIndex peak_event = kNoEvent;  // brought reserved to its maximum
-    double util_peak = 1;     // peak allocated / peak reserved
-    double frag_at_peak = 0;  // 1 - active / reserved at the first maximum of reserved
-    double req_eff = 1;       // peak requested / peak reserved
+    double util_peak = 1;              // peak allocated / peak reserved
+    double frag_at_peak = 0;           // 1 - active / reserved at the first maximum of reserved
+    double req_eff = 1;                // peak requested / peak reserved
 
     DriverCalls pool_calls;
     DriverCalls other_calls;
@@ -48,9 +48,9 @@ struct DeviceMetrics {
 
     // From the last report of the driver; all 0 when there was none.
     std::uint64_t total_bytes = 0;
-    std::uint64_t capacity_bytes = 0;             // budget of the pool at that moment
-    std::uint64_t context_and_others_bytes = 0;   // total - capacity: context, libraries, others
-    std::uint64_t peak_other_holders_bytes = 0;   // of which allocations of this process, at most
+    std::uint64_t capacity_bytes = 0;            // budget of the pool at that moment
+    std::uint64_t context_and_others_bytes = 0;  // total - capacity: context, libraries, others
+    std::uint64_t peak_other_holders_bytes = 0;  // of which allocations of this process, at most
 
     std::uint64_t violations = 0;  // of the whole trace
     std::vector<std::string> first_violations;

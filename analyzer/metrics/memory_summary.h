@@ -1,9 +1,9 @@
 // Peaks and counts of a run, recorded or replayed: the same keys for both.
 #pragma once
 
-#include <cstdint>
-
 #include "analyzer/replay/replayer.h"
+
+#include <cstdint>
 
 namespace fragtrace::analyzer {
 

@@ -4,14 +4,14 @@
 // Pointers and positions are valid until the next insertion or removal. Not thread-safe.
 #pragma once
 
+#include "analyzer/model/event.h"
+#include "analyzer/model/heap_snapshot.h"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
-
-#include "analyzer/model/event.h"
-#include "analyzer/model/heap_snapshot.h"
 
 namespace fragtrace::analyzer {
 
@@ -25,6 +25,7 @@ struct RecordedBlock {
     std::uint32_t pending_events = 0;  // still to complete
 
     [[nodiscard]] DeviceAddress end() const { return address + size_bytes; }
+
     // What the sums count: an unknown request is taken to be the whole block.
     [[nodiscard]] std::uint64_t counted_request() const {
         return std::min(requested_bytes, size_bytes);
@@ -54,16 +55,19 @@ class BlockMap {
     // The block at a position; nullptr at the end.
     [[nodiscard]] const RecordedBlock* at(Position position) const {
         return position.leaf < order_.size() ? &leaf_at(position.leaf).blocks[position.slot]
-                                              : nullptr;
+                                             : nullptr;
     }
+
     [[nodiscard]] RecordedBlock* at(Position position) {
         return position.leaf < order_.size() ? &leaf_at(position.leaf).blocks[position.slot]
-                                              : nullptr;
+                                             : nullptr;
     }
+
     [[nodiscard]] Position next(Position position) const {
         return ++position.slot < leaf_at(position.leaf).count ? position
                                                               : Position{position.leaf + 1, 0};
     }
+
     // The block before a position; nullptr at the begin.
     [[nodiscard]] const RecordedBlock* before(Position position) const {
         if (position.slot > 0) {
@@ -136,6 +140,7 @@ class BlockMap {
     };
 
     [[nodiscard]] Leaf& leaf_at(std::size_t leaf) { return leaves_[order_[leaf]]; }
+
     [[nodiscard]] const Leaf& leaf_at(std::size_t leaf) const { return leaves_[order_[leaf]]; }
 
     // The last leaf that begins at or before `address`, or the first one.

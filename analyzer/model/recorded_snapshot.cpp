@@ -1,8 +1,8 @@
 // What RecordedState computes on demand: the address map and what follows from it.
-#include <algorithm>
-
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/support/units.h"
+
+#include <algorithm>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -50,9 +50,9 @@ HeapSnapshot RecordedState::snapshot(DeviceId device) const {
     HeapSnapshot result;
     visit_ranges(state,
                  [&result, &state](const RecordedSegment& segment,
-                           DeviceAddress begin,
-                           DeviceAddress end,
-                           const RecordedBlock* block) {
+                                   DeviceAddress begin,
+                                   DeviceAddress end,
+                                   const RecordedBlock* block) {
                      if (begin == segment.address) {
                          HeapSegment& heap = result.segments.emplace_back();
                          heap.address = segment.address;
@@ -63,7 +63,7 @@ HeapSnapshot RecordedState::snapshot(DeviceId device) const {
                          heap.page_bytes = segment.page_bytes;
                          const std::uint64_t unit =
                              heap.expandable ? segment.page_bytes : segment.size_bytes;
-                         heap.size_class = state.direct               ? SizeClass::kNone
+                         heap.size_class = state.direct                 ? SizeClass::kNone
                                            : unit == kSmallSegmentBytes ? SizeClass::kSmall
                                                                         : SizeClass::kLarge;
                      }
@@ -122,11 +122,17 @@ std::uint64_t RecordedState::device_free_bytes(DeviceId device) const {
     return state.sample.event == kNoEvent || then < state.totals.own ? 0 : then - state.totals.own;
 }
 
-bool RecordedState::has_block_layer(DeviceId device) const { return !devices_[device].direct; }
+bool RecordedState::has_block_layer(DeviceId device) const {
+    return !devices_[device].direct;
+}
 
-const MemoryTotals& RecordedState::totals(DeviceId device) const { return devices_[device].totals; }
+const MemoryTotals& RecordedState::totals(DeviceId device) const {
+    return devices_[device].totals;
+}
 
-const MemorySample& RecordedState::sample(DeviceId device) const { return devices_[device].sample; }
+const MemorySample& RecordedState::sample(DeviceId device) const {
+    return devices_[device].sample;
+}
 
 std::uint64_t RecordedState::detached_blocks(DeviceId device) const {
     return devices_[device].detached.size();

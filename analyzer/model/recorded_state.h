@@ -8,17 +8,17 @@
 // Copyable (checkpoints); not thread-safe.
 #pragma once
 
+#include "analyzer/model/block_map.h"
+#include "analyzer/model/heap_snapshot.h"
+#include "analyzer/model/segment_map.h"
+#include "analyzer/model/timeline.h"
+
 #include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
-
-#include "analyzer/model/block_map.h"
-#include "analyzer/model/heap_snapshot.h"
-#include "analyzer/model/segment_map.h"
-#include "analyzer/model/timeline.h"
 
 namespace fragtrace::analyzer {
 
@@ -29,13 +29,14 @@ struct MemoryTotals {
     std::uint64_t slack = 0;
     std::uint64_t allocated = 0;
     std::uint64_t pending = 0;
-    std::uint64_t reserved = 0;  // the pool's segments; of expandable ones what is mapped
-    std::uint64_t other = 0;     // other allocations and mappings of this process
-    std::uint64_t own = 0;       // all that this process has from the driver, pool or not
-    std::uint64_t blocks = 0;    // live
+    std::uint64_t reserved = 0;          // the pool's segments; of expandable ones what is mapped
+    std::uint64_t other = 0;             // other allocations and mappings of this process
+    std::uint64_t own = 0;               // all that this process has from the driver, pool or not
+    std::uint64_t blocks = 0;            // live
     std::uint64_t requests_unknown = 0;  // live blocks whose requested size is not known
 
     [[nodiscard]] std::uint64_t active() const { return allocated + pending; }
+
     [[nodiscard]] std::uint64_t free_pool() const { return reserved - active(); }
 };
 
@@ -44,7 +45,7 @@ struct MemorySample {
     EventIndex event = kNoEvent;  // kNoEvent = none yet
     std::uint64_t total_bytes = 0;
     std::uint64_t free_bytes = 0;
-    std::uint64_t own_bytes = 0;       // MemoryTotals at that moment
+    std::uint64_t own_bytes = 0;  // MemoryTotals at that moment
     std::uint64_t reserved_bytes = 0;
 };
 
@@ -62,17 +63,21 @@ class RecordedState {
     void advance();
     // Applies all events before `end`.
     void advance_to(EventIndex end);
+
     // The event that advance() would apply.
     [[nodiscard]] EventIndex position() const { return position_; }
 
     // Devices with any memory event in the whole trace, ascending.
     [[nodiscard]] const std::vector<DeviceId>& devices() const { return devices_used_; }
+
     // False: the device is "direct", its allocations are taken as blocks.
     [[nodiscard]] bool has_block_layer(DeviceId device) const;
 
     [[nodiscard]] const MemoryTotals& totals(DeviceId device) const;
     [[nodiscard]] const MemorySample& sample(DeviceId device) const;
+
     [[nodiscard]] const Violations& violations() const { return violations_; }
+
     // Blocks whose memory is not mapped or not known: no part of any sum.
     [[nodiscard]] std::uint64_t detached_blocks(DeviceId device) const;
 
@@ -93,15 +98,18 @@ class RecordedState {
         std::map<DeviceAddress, RecordedBlock> detached;
         std::map<DeviceAddress, std::uint64_t> others;  // cudaMallocs outside the pool
     };
+
     struct Handle {
         std::uint64_t size_bytes;
         DeviceId device;
     };
+
     struct Mapping {
         std::uint64_t size_bytes;
         DeviceId device;
         bool of_pool;
     };
+
     struct Waiting {
         DeviceAddress address;
         EventIndex allocated_by;

@@ -29,8 +29,8 @@ RecordedSegment* SegmentMap::find(DeviceAddress address) {
 
 bool SegmentMap::overlaps(DeviceAddress address, std::uint64_t size_bytes) const {
     const std::size_t index = first_ending_after(address);
-    return index < segments_.size() && (segments_[index].address <= address ||
-                                        segments_[index].address - address < size_bytes);
+    return index < segments_.size() &&
+           (segments_[index].address <= address || segments_[index].address - address < size_bytes);
 }
 
 RecordedSegment* SegmentMap::add(const RecordedSegment& segment) {
@@ -56,7 +56,9 @@ RecordedSegment* SegmentMap::add(const RecordedSegment& segment) {
     return &*segments_.insert(segments_.begin() + static_cast<std::ptrdiff_t>(index), segment);
 }
 
-void SegmentMap::clear() { segments_.clear(); }
+void SegmentMap::clear() {
+    segments_.clear();
+}
 
 std::size_t SegmentMap::first_ending_after(DeviceAddress address) const {
     const auto found = std::partition_point(

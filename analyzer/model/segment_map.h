@@ -5,10 +5,10 @@
 // last hit. Not thread-safe.
 #pragma once
 
+#include "analyzer/model/event.h"
+
 #include <cstdint>
 #include <vector>
-
-#include "analyzer/model/event.h"
 
 namespace fragtrace::analyzer {
 
@@ -21,6 +21,7 @@ struct RecordedSegment {
     StreamId stream = kNoStream;     // of the first block in it
 
     [[nodiscard]] DeviceAddress end() const { return address + size_bytes; }
+
     [[nodiscard]] bool expandable() const { return page_bytes != 0; }
 };
 

@@ -1,22 +1,20 @@
 // Moving a ring's surplus into the trace file, and telling whether the process still runs.
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "analyzer/trace/chunk_writer.h"
+#include "analyzer/trace/input_file.h"
+#include "analyzer/trace/ring.h"
 
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <string>
 #include <string_view>
-
-#include <fmt/format.h>
-
-#include "analyzer/trace/chunk_writer.h"
-#include "analyzer/trace/input_file.h"
-#include "analyzer/trace/ring.h"
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -39,11 +37,13 @@ bool write_all(int descriptor, std::string_view data) {
 class Descriptor {
   public:
     explicit Descriptor(int value) : value_(value) {}
+
     ~Descriptor() {
         if (value_ >= 0) {
             close(value_);
         }
     }
+
     Descriptor(const Descriptor&) = delete;
     Descriptor& operator=(const Descriptor&) = delete;
 

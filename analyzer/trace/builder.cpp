@@ -1,15 +1,14 @@
 #include "analyzer/trace/builder.h"
 
-#include <algorithm>
-#include <cstring>
-#include <numeric>
-#include <utility>
-
 #include <fragtrace/codec.h>
 
-#include <fmt/format.h>
-
 #include "analyzer/trace/pairing.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <numeric>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -206,8 +205,7 @@ bool TimelineBuilder::add_end(const Chunk& chunk) {
     }
     EndRecord end = {};
     std::memcpy(&end, chunk.payload, sizeof end);
-    timeline_.ending =
-        end.reason == EndReason::kQuickExit ? Ending::kQuickExit : Ending::kNormal;
+    timeline_.ending = end.reason == EndReason::kQuickExit ? Ending::kQuickExit : Ending::kNormal;
     ended_ = true;
     return true;
 }
@@ -317,10 +315,8 @@ void TimelineBuilder::count_missing() {
     // Sequence numbers start at 1 and have no gaps of their own.
     const std::uint64_t missing = sequences_.back() - sequences_.size();
     if (missing != 0 && sequences_.back() >= sequences_.size()) {
-        timeline_.damage.notes.push_back(
-            fmt::format("{} of {} sequence numbers have no event in the trace",
-                        missing,
-                        sequences_.back()));
+        timeline_.damage.notes.push_back(fmt::format(
+            "{} of {} sequence numbers have no event in the trace", missing, sequences_.back()));
     }
 }
 

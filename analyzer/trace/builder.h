@@ -4,16 +4,16 @@
 // the file itself holds. Not thread-safe.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <fragtrace/format.h>
 
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/pair_map.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -38,7 +38,9 @@ class TimelineBuilder {
     // The number of leading stack nodes without a gap, the root included.
     [[nodiscard]] std::uint32_t whole_nodes() const;
     [[nodiscard]] bool has_code(std::uint32_t id) const;
+
     [[nodiscard]] bool ended() const { return ended_; }
+
     [[nodiscard]] const std::map<std::string, std::string>& facts() const {
         return timeline_.facts;
     }
@@ -57,8 +59,8 @@ class TimelineBuilder {
 
     Timeline timeline_;
     std::uint64_t file_bytes_;
-    std::vector<std::uint64_t> sequences_;   // parallel to timeline_.events
-    std::vector<std::uint32_t> durations_;   // likewise
+    std::vector<std::uint64_t> sequences_;  // parallel to timeline_.events
+    std::vector<std::uint32_t> durations_;  // likewise
     bool in_order_ = true;
     bool ended_ = false;
     std::vector<std::uint8_t> node_known_;

@@ -1,10 +1,9 @@
 #include "analyzer/trace/chunk_scanner.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include <fragtrace/codec.h>
 
+#include <algorithm>
+#include <cstring>
 #include <zstd.h>
 
 namespace fragtrace::analyzer {
@@ -28,7 +27,9 @@ std::uint64_t aligned(std::uint64_t offset) {
 ChunkScanner::ChunkScanner(const InputFile& file, std::uint64_t begin, bool still_written)
     : file_(file), offset_(begin), still_written_(still_written), zstd_(ZSTD_createDCtx()) {}
 
-ChunkScanner::~ChunkScanner() { ZSTD_freeDCtx(static_cast<ZSTD_DCtx*>(zstd_)); }
+ChunkScanner::~ChunkScanner() {
+    ZSTD_freeDCtx(static_cast<ZSTD_DCtx*>(zstd_));
+}
 
 bool ChunkScanner::next(Chunk* chunk) {
     while (offset_ < file_.size()) {

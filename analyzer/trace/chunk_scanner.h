@@ -5,12 +5,12 @@
 // of the file. Not thread-safe.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include <fragtrace/format.h>
 
 #include "analyzer/trace/input_file.h"
+
+#include <cstdint>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -32,7 +32,9 @@ class ChunkScanner {
     bool next(Chunk* chunk);
 
     [[nodiscard]] std::uint64_t bytes_unreadable() const { return bytes_unreadable_; }
+
     [[nodiscard]] std::uint64_t chunks_unreadable() const { return chunks_unreadable_; }
+
     [[nodiscard]] bool gave_up() const { return gave_up_; }
 
   private:

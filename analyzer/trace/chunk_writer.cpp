@@ -1,9 +1,8 @@
 #include "analyzer/trace/chunk_writer.h"
 
-#include <algorithm>
-
 #include <fragtrace/codec.h>
 
+#include <algorithm>
 #include <zstd.h>
 
 namespace fragtrace::analyzer {
@@ -16,10 +15,17 @@ constexpr std::uint32_t kNodesPerChunk = 1u << 20;
 void append_escaped(std::string* out, std::string_view text) {
     for (const char character : text) {
         switch (character) {
-            case '\\': *out += "\\\\"; break;
-            case '\t': *out += "\\t"; break;
-            case '\n': *out += "\\n"; break;
-            default: *out += character;
+            case '\\':
+                *out += "\\\\";
+                break;
+            case '\t':
+                *out += "\\t";
+                break;
+            case '\n':
+                *out += "\\n";
+                break;
+            default:
+                *out += character;
         }
     }
 }
@@ -105,8 +111,7 @@ void append_facts(std::string* out, const std::map<std::string, std::string>& fa
         append_escaped(&payload, value);
         payload += '\n';
     }
-    append_chunk(
-        out, ChunkType::kFacts, payload, static_cast<std::uint32_t>(facts.size()), 0);
+    append_chunk(out, ChunkType::kFacts, payload, static_cast<std::uint32_t>(facts.size()), 0);
 }
 
 }  // namespace fragtrace::analyzer

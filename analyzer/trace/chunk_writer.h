@@ -1,13 +1,13 @@
 // Builds chunks as the recorder writes them: used to absorb a ring into its trace, and by tests.
 #pragma once
 
+#include <fragtrace/format.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <fragtrace/format.h>
 
 namespace fragtrace::analyzer {
 

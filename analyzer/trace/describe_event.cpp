@@ -1,9 +1,8 @@
 #include "analyzer/trace/describe_event.h"
 
 #include <bit>
-#include <iterator>
-
 #include <fmt/format.h>
+#include <iterator>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -69,9 +68,8 @@ void add_columns(Out out, const Timeline& timeline, const Event& event) {
         case EventKind::kRangeBegin:
         case EventKind::kRangeEnd:
         case EventKind::kMark:
-            fmt::format_to(out,
-                           " text={:?}",
-                           timeline.fact(fmt::format("text.{}", event.size_bytes)));
+            fmt::format_to(
+                out, " text={:?}", timeline.fact(fmt::format("text.{}", event.size_bytes)));
             return;
         default:
             fmt::format_to(out,
@@ -99,38 +97,58 @@ void add_flags(Out out, const Event& event) {
 
 std::string kind_name(EventKind kind) {
     switch (kind) {
-        case EventKind::kNone: return "none";
-        case EventKind::kDeviceAlloc: return "device_alloc";
-        case EventKind::kDeviceFree: return "device_free";
-        case EventKind::kAddressReserve: return "address_reserve";
-        case EventKind::kAddressFree: return "address_free";
-        case EventKind::kPhysicalCreate: return "physical_create";
-        case EventKind::kPhysicalRelease: return "physical_release";
-        case EventKind::kMap: return "map";
-        case EventKind::kUnmap: return "unmap";
-        case EventKind::kDeviceReset: return "device_reset";
-        case EventKind::kMemoryInfo: return "memory_info";
-        case EventKind::kAllocRefused: return "alloc_refused";
-        case EventKind::kBlockAlloc: return "block_alloc";
-        case EventKind::kBlockFree: return "block_free";
-        case EventKind::kBlockOutOfMemory: return "block_out_of_memory";
-        case EventKind::kPendingEvent: return "pending_event";
-        case EventKind::kEventComplete: return "event_complete";
-        case EventKind::kEmptyCache: return "empty_cache";
-        case EventKind::kMemoryFraction: return "memory_fraction";
-        case EventKind::kRangeBegin: return "range_begin";
-        case EventKind::kRangeEnd: return "range_end";
-        case EventKind::kMark: return "mark";
+        case EventKind::kNone:
+            return "none";
+        case EventKind::kDeviceAlloc:
+            return "device_alloc";
+        case EventKind::kDeviceFree:
+            return "device_free";
+        case EventKind::kAddressReserve:
+            return "address_reserve";
+        case EventKind::kAddressFree:
+            return "address_free";
+        case EventKind::kPhysicalCreate:
+            return "physical_create";
+        case EventKind::kPhysicalRelease:
+            return "physical_release";
+        case EventKind::kMap:
+            return "map";
+        case EventKind::kUnmap:
+            return "unmap";
+        case EventKind::kDeviceReset:
+            return "device_reset";
+        case EventKind::kMemoryInfo:
+            return "memory_info";
+        case EventKind::kAllocRefused:
+            return "alloc_refused";
+        case EventKind::kBlockAlloc:
+            return "block_alloc";
+        case EventKind::kBlockFree:
+            return "block_free";
+        case EventKind::kBlockOutOfMemory:
+            return "block_out_of_memory";
+        case EventKind::kPendingEvent:
+            return "pending_event";
+        case EventKind::kEventComplete:
+            return "event_complete";
+        case EventKind::kEmptyCache:
+            return "empty_cache";
+        case EventKind::kMemoryFraction:
+            return "memory_fraction";
+        case EventKind::kRangeBegin:
+            return "range_begin";
+        case EventKind::kRangeEnd:
+            return "range_end";
+        case EventKind::kMark:
+            return "mark";
     }
     return fmt::format("kind_{}", static_cast<unsigned>(kind));
 }
 
 std::string describe_event(const Timeline& timeline, EventIndex index, Symbolizer* symbols) {
     const Event& event = timeline.events[index];
-    std::string line = fmt::format("{} {}.{:09} ",
-                                   index,
-                                   event.time_ns / 1'000'000'000,
-                                   event.time_ns % 1'000'000'000);
+    std::string line = fmt::format(
+        "{} {}.{:09} ", index, event.time_ns / 1'000'000'000, event.time_ns % 1'000'000'000);
     if (event.device < kMaxDevices) {
         line += fmt::format("gpu{} ", static_cast<unsigned>(event.device));
     } else {

@@ -1,11 +1,11 @@
 // One line of text per event, for `fraganalyze dump`: stable, and easy to search.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/symbols.h"
+
+#include <string>
+#include <string_view>
 
 namespace fragtrace::analyzer {
 

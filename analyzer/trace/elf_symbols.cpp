@@ -1,18 +1,16 @@
 #include "analyzer/trace/elf_symbols.h"
 
-#include <cxxabi.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
-
+#include <cxxabi.h>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gelf.h>
+#include <unistd.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -259,7 +257,9 @@ bool ElfSymbols::readable() const {
     return state_->elf != nullptr && elf_kind(state_->elf) == ELF_K_ELF;
 }
 
-const std::string& ElfSymbols::build_id() const { return state_->build_id; }
+const std::string& ElfSymbols::build_id() const {
+    return state_->build_id;
+}
 
 std::vector<Frame> ElfSymbols::frames(std::uint64_t address) {
     if (!readable()) {

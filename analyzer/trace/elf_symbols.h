@@ -5,12 +5,12 @@
 // thread-safe.
 #pragma once
 
+#include "analyzer/model/timeline.h"
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "analyzer/model/timeline.h"
 
 namespace fragtrace::analyzer {
 

@@ -1,17 +1,15 @@
 #include "analyzer/trace/input_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <fragtrace/format.h>
 
 #include <cerrno>
 #include <cstring>
-#include <system_error>
-#include <utility>
-
-#include <fragtrace/format.h>
-
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -45,9 +43,9 @@ Result<InputFile> InputFile::open(const std::string& path) {
     }
     InputFile file(descriptor, static_cast<std::uint64_t>(status.st_size), status.st_ino);
     if (S_ISDIR(status.st_mode)) {
-        return Error{ErrorCode::kInput,
-                     fmt::format("{}: is a directory, not a trace. Name one .ftrace file in it.",
-                                 path)};
+        return Error{
+            ErrorCode::kInput,
+            fmt::format("{}: is a directory, not a trace. Name one .ftrace file in it.", path)};
     }
     if (!S_ISREG(status.st_mode)) {
         return Error{ErrorCode::kInput,
@@ -113,7 +111,8 @@ std::string foreign_file_hint(std::string_view first_bytes) {
     if (begins("PK\x03\x04")) {
         return "a zip archive";
     }
-    if (begins("\x7f" "ELF")) {
+    if (begins("\x7f"
+               "ELF")) {
         return "a program or shared library";
     }
     if (begins("SQLite format 3")) {

@@ -3,12 +3,12 @@
 // Nothing is mapped: a file that shrinks while it is read gives short reads, not a signal.
 #pragma once
 
+#include "analyzer/support/result.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "analyzer/support/result.h"
 
 namespace fragtrace::analyzer {
 
@@ -25,7 +25,9 @@ class InputFile {
     ~InputFile();
 
     [[nodiscard]] std::uint64_t size() const { return size_; }
+
     [[nodiscard]] std::uint64_t inode() const { return inode_; }
+
     // Bytes read at `offset`: fewer than asked at the end of the file or after an error.
     std::size_t read_at(std::uint64_t offset, void* data, std::size_t size_bytes) const;
 

@@ -73,6 +73,7 @@ class PairMap {
         std::uint32_t minor = 0;
         std::uint32_t value = kAbsent;
     };
+
     static constexpr std::size_t kSmallest = 64;
 
     static std::size_t hash(std::uint64_t major, std::uint32_t minor) {

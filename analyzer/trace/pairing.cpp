@@ -1,11 +1,10 @@
 #include "analyzer/trace/pairing.h"
 
-#include <map>
-#include <utility>
+#include "analyzer/trace/pair_map.h"
 
 #include <fmt/format.h>
-
-#include "analyzer/trace/pair_map.h"
+#include <map>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -181,6 +180,8 @@ class Pairing {
 
 }  // namespace
 
-void pair_events(Timeline* timeline) { Pairing(timeline).run(); }
+void pair_events(Timeline* timeline) {
+    Pairing(timeline).run();
+}
 
 }  // namespace fragtrace::analyzer

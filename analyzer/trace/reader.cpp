@@ -1,18 +1,17 @@
 #include "analyzer/trace/reader.h"
 
-#include <algorithm>
-#include <charconv>
-#include <cstring>
-#include <string_view>
-
 #include <fragtrace/codec.h>
-
-#include <fmt/format.h>
 
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/input_file.h"
 #include "analyzer/trace/ring.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <fmt/format.h>
+#include <string_view>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -28,13 +27,11 @@ Result<TraceHeader> read_header(const std::string& path, const InputFile& file) 
     TraceHeader header = {};
     const std::size_t size = file.read_at(0, &header, sizeof header);
     if (size == 0) {
-        return input_error(path,
-                           "is empty. The traced process wrote nothing to it; record again.");
+        return input_error(path, "is empty. The traced process wrote nothing to it; record again.");
     }
     if (size < sizeof header.magic ||
         std::memcmp(header.magic, kTraceMagic, sizeof kTraceMagic) != 0) {
-        const std::string hint =
-            foreign_file_hint({reinterpret_cast<const char*>(&header), size});
+        const std::string hint = foreign_file_hint({reinterpret_cast<const char*>(&header), size});
         return input_error(path,
                            hint.empty() ? "is not a trace (its first bytes are not a trace's). "
                                           "Name a .ftrace file."
@@ -47,8 +44,10 @@ Result<TraceHeader> read_header(const std::string& path, const InputFile& file) 
                                        size,
                                        sizeof header));
     }
-    if (header.byte_order != kByteOrderMark && __builtin_bswap32(header.byte_order) == kByteOrderMark) {
-        return input_error(path, "was recorded on a machine of the other byte order; read it there.");
+    if (header.byte_order != kByteOrderMark &&
+        __builtin_bswap32(header.byte_order) == kByteOrderMark) {
+        return input_error(path,
+                           "was recorded on a machine of the other byte order; read it there.");
     }
     if (header.version > kFormatVersion && header.version < kPlausibleVersion) {
         return input_error(path,

@@ -5,10 +5,10 @@
 // Fails (kInput) only if the file is missing, foreign, of a newer version or its header is damaged.
 #pragma once
 
-#include <string>
-
 #include "analyzer/model/timeline.h"
 #include "analyzer/support/result.h"
+
+#include <string>
 
 namespace fragtrace::analyzer {
 

@@ -1,15 +1,14 @@
 #include "analyzer/trace/ring.h"
 
+#include <fragtrace/codec.h>
+
+#include "analyzer/trace/input_file.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <optional>
-
-#include <fragtrace/codec.h>
-
 #include <fmt/format.h>
-
-#include "analyzer/trace/input_file.h"
+#include <optional>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -35,9 +34,8 @@ std::string check_ring(const RingHeader& ring, const TraceHeader& trace, std::ui
         !fits(ring.slots_offset, std::uint64_t{ring.slot_count} * sizeof(EventRecord)) ||
         ring.node_capacity > kMaxRingNodes ||
         !fits(ring.nodes_offset, std::uint64_t{ring.node_capacity} * sizeof(StackNode)) ||
-        !fits(ring.code_offset, ring.code_capacity_bytes) ||
-        ring.node_count > ring.node_capacity || ring.code_bytes > ring.code_capacity_bytes ||
-        ring.tail > ring.head) {
+        !fits(ring.code_offset, ring.code_capacity_bytes) || ring.node_count > ring.node_capacity ||
+        ring.code_bytes > ring.code_capacity_bytes || ring.tail > ring.head) {
         return "it is damaged";
     }
     return {};
@@ -85,8 +83,8 @@ void keep_unchanged(const InputFile& file, RingContents* ring) {
 void read_tables(const InputFile& file, RingContents* ring) {
     const RingHeader& header = ring->header;
     ring->nodes.resize(header.node_count);
-    const std::size_t node_bytes =
-        file.read_at(header.nodes_offset, ring->nodes.data(), ring->nodes.size() * sizeof(StackNode));
+    const std::size_t node_bytes = file.read_at(
+        header.nodes_offset, ring->nodes.data(), ring->nodes.size() * sizeof(StackNode));
     ring->nodes.resize(node_bytes / sizeof(StackNode));
     ring->codes.resize(header.code_bytes);
     ring->codes.resize(file.read_at(header.code_offset, ring->codes.data(), ring->codes.size()));
@@ -165,8 +163,8 @@ RingSurplus add_ring(const RingContents& ring, TimelineBuilder* builder) {
             break;
         }
         if (!builder->has_code(code.id)) {
-            const auto size = static_cast<std::size_t>(
-                ring.codes.data() + (ring.codes.size() - reader.left()) - begin);
+            const auto size = static_cast<std::size_t>(ring.codes.data() +
+                                                       (ring.codes.size() - reader.left()) - begin);
             surplus.codes.insert(surplus.codes.end(), begin, begin + size);
             ++surplus.code_count;
         }

@@ -4,14 +4,14 @@
 // A ring is untrusted like a trace: every offset and count is checked before use.
 #pragma once
 
+#include <fragtrace/format.h>
+
+#include "analyzer/trace/builder.h"
+
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
-
-#include <fragtrace/format.h>
-
-#include "analyzer/trace/builder.h"
 
 namespace fragtrace::analyzer {
 
@@ -23,8 +23,8 @@ struct RingContents {
     RingHeader header = {};
     std::vector<EventRecord> events;  // whole ones of (tail, head], ascending
     std::uint64_t events_unfinished = 0;
-    std::vector<StackNode> nodes;      // all nodes in use, the root included
-    std::vector<std::uint8_t> codes;   // all code records in use
+    std::vector<StackNode> nodes;               // all nodes in use, the root included
+    std::vector<std::uint8_t> codes;            // all code records in use
     std::map<std::string, std::string> losses;  // as the recorder's facts
 };
 

@@ -1,10 +1,9 @@
 #include "analyzer/trace/symbols.h"
 
-#include <string_view>
+#include "analyzer/trace/elf_symbols.h"
 
 #include <fmt/format.h>
-
-#include "analyzer/trace/elf_symbols.h"
+#include <string_view>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -172,17 +171,19 @@ ElfSymbols* Symbolizer::elf_of(const Module& module) {
     };
     if (!elf->readable()) {
         if (module.path.starts_with('/')) {
-            note(fmt::format("{}: not found here; its functions are shown as offsets", module.path));
+            note(
+                fmt::format("{}: not found here; its functions are shown as offsets", module.path));
         }
         return nullptr;
     }
     if (!module.build_id.empty() && !elf->build_id().empty() &&
         module.build_id != elf->build_id()) {
-        note(fmt::format("{}: another build than the recorded one (build id {}, recorded {}); its "
-                         "functions are shown as offsets",
-                         module.path,
-                         elf->build_id(),
-                         module.build_id));
+        note(
+            fmt::format("{}: another build than the recorded one (build id {}, recorded {}); its "
+                        "functions are shown as offsets",
+                        module.path,
+                        elf->build_id(),
+                        module.build_id));
         return nullptr;
     }
     entry->second = std::move(elf);

@@ -4,6 +4,8 @@
 // on this machine, or is another build, gives "module+0xoffset". Not thread-safe.
 #pragma once
 
+#include "analyzer/model/timeline.h"
+
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -12,8 +14,6 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
-
-#include "analyzer/model/timeline.h"
 
 namespace fragtrace::analyzer {
 

@@ -1,11 +1,10 @@
 // Which frame of a stack tells the user where they are in their own program, and how it is named.
+#include "analyzer/trace/symbols.h"
+
 #include <algorithm>
 #include <array>
-#include <string_view>
-
 #include <fmt/format.h>
-
-#include "analyzer/trace/symbols.h"
+#include <string_view>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -14,7 +13,9 @@ bool contains(std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
 }
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view base_name(std::string_view path) {
+    return path.substr(path.rfind('/') + 1);
+}
 
 // Python files that belong to a library: installed packages, the standard library, PyTorch itself
 // where it is used from a source tree.
@@ -37,15 +38,35 @@ bool is_library_file(std::string_view file) {
            });
 }
 
+bool is_interpreter_module(const Frame& frame) {
+    const std::string_view name = base_name(frame.module);
+    return name.starts_with("python") || name.starts_with("libpython");
+}
+
+// Without Python frames the framework's outermost function names the operation best.
+const Frame* outermost_operation(const std::vector<Frame>& frames) {
+    const Frame* found = nullptr;
+    for (const Frame& frame : frames) {
+        if (is_interpreter_module(frame)) {
+            break;
+        }
+        if (base_name(frame.module).starts_with("libtorch")) {
+            found = &frame;
+        }
+    }
+    return found;
+}
+
 // Modules whose functions only pass on what somebody else asked for.
 bool is_plumbing(const Frame& frame) {
     constexpr std::array<std::string_view, 20> kNames = {
-        "libfragtrace", "libcuda.",  "libcudart",   "libcublas",  "libcudnn",
+        "libfragtrace", "libcuda.",  "libcudart",   "libcublas",   "libcudnn",
         "libcufft",     "libcurand", "libcusolver", "libcusparse", "libnccl",
-        "libnv",        "libc10",    "libtorch",    "libc.so",    "libc-",
-        "libpthread",   "libstdc++", "libgcc_s",    "ld-linux",   "libdl"};
+        "libnv",        "libc10",    "libtorch",    "libc.so",     "libc-",
+        "libpthread",   "libstdc++", "libgcc_s",    "ld-linux",    "libdl"};
     const std::string_view name = base_name(frame.module);
-    return name.empty() || std::any_of(kNames.begin(), kNames.end(), [name](std::string_view part) {
+    return name.empty() || is_interpreter_module(frame) ||
+           std::any_of(kNames.begin(), kNames.end(), [name](std::string_view part) {
                return name.starts_with(part);
            });
 }
@@ -108,6 +129,9 @@ const Frame* pick_user_frame(const std::vector<Frame>& frames) {
     }
     if (frame == nullptr) {
         frame = first(frames, [](const Frame& candidate) { return !is_plumbing(candidate); });
+    }
+    if (frame == nullptr) {
+        frame = outermost_operation(frames);
     }
     return frame == nullptr && !frames.empty() ? &frames.front() : frame;
 }

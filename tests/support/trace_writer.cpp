@@ -1,5 +1,9 @@
 #include "tests/support/trace_writer.h"
 
+#include <fragtrace/codec.h>
+
+#include "analyzer/trace/chunk_writer.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -8,10 +12,6 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
-
-#include <fragtrace/codec.h>
-
-#include "analyzer/trace/chunk_writer.h"
 
 namespace fragtrace::testing {
 namespace {
@@ -211,9 +211,8 @@ void TraceWriter::flush() {
     std::vector<EventRecord> fresh(events_.begin() + static_cast<std::ptrdiff_t>(events_written_),
                                    events_.end());
     events_written_ = events_.size();
-    std::erase_if(fresh, [this](const EventRecord& record) {
-        return record.sequence > last_in_file_;
-    });
+    std::erase_if(fresh,
+                  [this](const EventRecord& record) { return record.sequence > last_in_file_; });
     if (!fresh.empty()) {
         analyzer::append_events(&body_, fresh);
         chunk_done();
@@ -225,11 +224,8 @@ void TraceWriter::end(EndReason reason) {
     EndRecord record = {};
     record.time_ns = events_.empty() ? 0 : events_.back().time_ns;
     record.reason = reason;
-    analyzer::append_chunk(&body_,
-                           ChunkType::kEnd,
-                           {reinterpret_cast<const char*>(&record), sizeof record},
-                           1,
-                           0);
+    analyzer::append_chunk(
+        &body_, ChunkType::kEnd, {reinterpret_cast<const char*>(&record), sizeof record}, 1, 0);
     chunk_done();
 }
 
@@ -300,8 +296,7 @@ std::string TraceWriter::ring(std::uint64_t tail,
         const std::uint64_t place = (record.sequence - 1) % slot_count;
         std::memcpy(file.data() + ring.slots_offset + place * sizeof slot, &slot, sizeof slot);
     }
-    std::memcpy(
-        file.data() + ring.nodes_offset, nodes_.data(), nodes_.size() * sizeof(StackNode));
+    std::memcpy(file.data() + ring.nodes_offset, nodes_.data(), nodes_.size() * sizeof(StackNode));
     std::memcpy(file.data() + ring.code_offset, codes_.data(), codes_.size());
     return file;
 }

@@ -3,13 +3,13 @@
 // For tests only: keeps everything in memory, writes on demand. Not thread-safe.
 #pragma once
 
+#include <fragtrace/format.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <fragtrace/format.h>
 
 namespace fragtrace::testing {
 
@@ -41,22 +41,30 @@ class TraceWriter {
     // Gives the sequence number. Fields of `event` that matter are kept, also the sequence number
     // if it is not 0.
     std::uint64_t event(EventRecord event);
-    std::uint64_t device_alloc(std::uint64_t address, std::uint64_t size_bytes, bool from_allocator);
+    std::uint64_t device_alloc(std::uint64_t address,
+                               std::uint64_t size_bytes,
+                               bool from_allocator);
     std::uint64_t device_free(std::uint64_t address, bool from_allocator);
     std::uint64_t block_alloc(std::uint64_t address,
                               std::uint64_t requested_bytes,
                               std::uint64_t block_bytes,
                               std::uint64_t stream = 0);
-    std::uint64_t block_free(std::uint64_t address, std::uint64_t block_bytes, bool pending = false);
+    std::uint64_t block_free(std::uint64_t address,
+                             std::uint64_t block_bytes,
+                             bool pending = false);
     std::uint64_t simple(EventKind kind,
                          std::uint64_t address,
                          std::uint64_t size_bytes,
                          std::uint64_t extra,
                          bool from_allocator = false);
+
     // Stack, thread and device of the events that follow.
     void set_native_stack(std::uint32_t node) { next_.native_stack = node; }
+
     void set_python_stack(std::uint32_t node) { next_.python_stack = node; }
+
     void set_thread(std::uint32_t thread) { next_.thread = thread; }
+
     void set_device(std::uint16_t device) { next_.device = device; }
 
     // ---- tables ---------------------------------------------------------------------------------
@@ -69,6 +77,7 @@ class TraceWriter {
                 std::uint64_t bias,
                 std::string_view path,
                 std::string_view build_id = {});
+
     void fact(const std::string& key, const std::string& value) { facts_[key] = value; }
 
     // ---- the file -------------------------------------------------------------------------------
@@ -80,8 +89,10 @@ class TraceWriter {
     void footer();
     // The whole file so far, flushed.
     std::string bytes();
+
     // Where each chunk begins, and the end of the file.
     [[nodiscard]] const std::vector<std::uint64_t>& boundaries() const { return boundaries_; }
+
     void save(const std::string& path) { write_file(path, bytes()); }
 
     // ---- the ring -------------------------------------------------------------------------------
@@ -92,6 +103,7 @@ class TraceWriter {
                                    const std::vector<std::uint64_t>& unfinished = {}) const;
 
     [[nodiscard]] const std::vector<EventRecord>& events() const { return events_; }
+
     // Events that are added but shall only be in the ring: flush() skips those after this number.
     void keep_out_of_file_after(std::uint64_t sequence) { last_in_file_ = sequence; }
 

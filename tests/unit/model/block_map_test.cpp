@@ -1,10 +1,10 @@
 // The ordered list of blocks against std::map.
 #include "analyzer/model/block_map.h"
 
+#include <catch2/catch.hpp>
+
 #include <map>
 #include <random>
-
-#include <catch2/catch.hpp>
 
 using fragtrace::analyzer::BlockMap;
 using fragtrace::analyzer::RecordedBlock;

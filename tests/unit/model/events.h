@@ -25,26 +25,32 @@ struct Events {
         timeline.partner.push_back(analyzer::kNoEvent);
         return timeline.events.back();
     }
+
     void segment(std::uint64_t address, std::uint64_t size_bytes) {
         add(EventKind::kDeviceAlloc, address, size_bytes, 0, kFlagFromAllocator);
     }
+
     void segment_free(std::uint64_t address) {
         add(EventKind::kDeviceFree, address, 0, 0, kFlagFromAllocator);
     }
+
     void block(std::uint64_t address,
                std::uint64_t requested_bytes,
                std::uint64_t block_bytes,
                analyzer::StreamId stream = 0) {
         add(EventKind::kBlockAlloc, address, requested_bytes, block_bytes).stream = stream;
     }
+
     void free(std::uint64_t address, bool pending = false) {
         add(EventKind::kBlockFree, address, 0, 0, pending ? kFlagPending : 0);
     }
+
     // Creates physical memory and maps it, as the allocator does.
     void page(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t handle) {
         add(EventKind::kPhysicalCreate, handle, size_bytes, 0, kFlagFromAllocator);
         add(EventKind::kMap, address, size_bytes, handle, kFlagFromAllocator).device = 31;
     }
+
     void unmap(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t handle) {
         add(EventKind::kUnmap, address, size_bytes, 0, kFlagFromAllocator).device = 31;
         add(EventKind::kPhysicalRelease, handle, 0, 0, kFlagFromAllocator);

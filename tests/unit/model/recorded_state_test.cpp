@@ -1,9 +1,9 @@
 // What the recorded events make of the memory.
 #include "analyzer/model/recorded_state.h"
 
-#include <catch2/catch.hpp>
-
 #include "tests/unit/model/events.h"
+
+#include <catch2/catch.hpp>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;

@@ -1,12 +1,11 @@
 // Metrics of recorded runs.
 #include "analyzer/metrics/device_metrics.h"
-
-#include <map>
-#include <random>
+#include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>
 
-#include "tests/unit/model/events.h"
+#include <map>
+#include <random>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
@@ -28,9 +27,11 @@ void check_identity(const WasteSplit& split) {
 Events random_life(unsigned seed) {
     Events events;
     std::mt19937 random(seed);
+
     struct Live {
         std::uint64_t size_bytes;
     };
+
     std::map<std::uint64_t, std::uint64_t> live;      // address, block bytes
     std::map<std::uint64_t, std::uint64_t> segments;  // address, bytes; pages too
     std::uint64_t next_handle = 1;

@@ -1,11 +1,12 @@
 // Allocations find their releases.
-#include "analyzer/trace/pair_map.h"
 #include "analyzer/trace/pairing.h"
+
+#include "analyzer/trace/pair_map.h"
+
+#include <catch2/catch.hpp>
 
 #include <map>
 #include <random>
-
-#include <catch2/catch.hpp>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;

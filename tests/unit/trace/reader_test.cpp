@@ -1,17 +1,17 @@
 // Reading whole, cut, damaged and foreign traces.
-#include <cstring>
-#include <filesystem>
-#include <random>
-
-#include <unistd.h>
+#include "analyzer/trace/reader.h"
 
 #include <fragtrace/codec.h>
 
 #include "analyzer/trace/chunk_writer.h"
-#include "analyzer/trace/reader.h"
 #include "tests/support/trace_writer.h"
 
 #include <catch2/catch.hpp>
+
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <unistd.h>
 
 using fragtrace::EndReason;
 using fragtrace::EventKind;
@@ -254,9 +254,8 @@ TEST_CASE("one flipped bit costs one chunk", "[reader]") {
     std::mt19937 random(1);
     for (int round = 0; round < 300; ++round) {
         std::string damaged = whole;
-        const std::size_t at =
-            std::uniform_int_distribution<std::size_t>(sizeof(fragtrace::TraceHeader),
-                                                       whole.size() - 1)(random);
+        const std::size_t at = std::uniform_int_distribution<std::size_t>(
+            sizeof(fragtrace::TraceHeader), whole.size() - 1)(random);
         damaged[at] = static_cast<char>(damaged[at] ^ (1 << (random() % 8)));
         const auto after = std::upper_bound(boundaries.begin(), boundaries.end(), at);
         const std::uint64_t begin = *(after - 1);

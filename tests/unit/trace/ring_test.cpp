@@ -1,15 +1,13 @@
 // What a killed process left in its ring.
-#include <sys/stat.h>
-
-#include <cstring>
-#include <filesystem>
-
-#include <unistd.h>
-
 #include "analyzer/trace/reader.h"
 #include "tests/support/trace_writer.h"
 
 #include <catch2/catch.hpp>
+
+#include <cstring>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
@@ -153,14 +151,29 @@ TEST_CASE("a ring that is not ours or not sound is ignored and kept", "[ring]") 
     const int what = GENERATE(range(0, 8));
     CAPTURE(what);
     switch (what) {
-        case 0: header.session[1] ^= 1; break;
-        case 1: header.slot_count = 63; break;
-        case 2: header.slots_offset = ~std::uint64_t{0} - 10; break;
-        case 3: header.node_count = header.node_capacity + 1; break;
-        case 4: header.code_capacity_bytes = 0x7fffffff; break;
-        case 5: header.tail = header.head + 1; break;
-        case 6: header.magic[0] = 'X'; break;
-        default: break;
+        case 0:
+            header.session[1] ^= 1;
+            break;
+        case 1:
+            header.slot_count = 63;
+            break;
+        case 2:
+            header.slots_offset = ~std::uint64_t{0} - 10;
+            break;
+        case 3:
+            header.node_count = header.node_capacity + 1;
+            break;
+        case 4:
+            header.code_capacity_bytes = 0x7fffffff;
+            break;
+        case 5:
+            header.tail = header.head + 1;
+            break;
+        case 6:
+            header.magic[0] = 'X';
+            break;
+        default:
+            break;
     }
     std::memcpy(ring.data(), &header, sizeof header);
     if (what == 7) {

@@ -1,11 +1,12 @@
 // Names for addresses of this very program, and which line is shown to the user.
-#include <dlfcn.h>
-#include <link.h>
-
-#include "analyzer/trace/describe_event.h"
 #include "analyzer/trace/symbols.h"
 
+#include "analyzer/trace/describe_event.h"
+
 #include <catch2/catch.hpp>
+
+#include <dlfcn.h>
+#include <link.h>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
@@ -13,8 +14,8 @@ using namespace fragtrace::analyzer;
 namespace symbols_test {
 
 [[gnu::noinline]] std::uint64_t here() {
-    return reinterpret_cast<std::uint64_t>(__builtin_extract_return_addr(
-        __builtin_return_address(0)));
+    return reinterpret_cast<std::uint64_t>(
+        __builtin_extract_return_addr(__builtin_return_address(0)));
 }
 
 [[gnu::noinline]] std::uint64_t somewhere_known(int) {
@@ -54,10 +55,12 @@ struct Stacks {
         timeline.nodes.push_back({});
         timeline.origins.push_back({});
     }
+
     std::uint32_t native(std::uint32_t parent, std::uint64_t address) {
         timeline.nodes.push_back({parent, 0, address});
         return static_cast<std::uint32_t>(timeline.nodes.size() - 1);
     }
+
     std::uint32_t python(std::uint32_t parent,
                          const std::string& function,
                          const std::string& file,
@@ -67,6 +70,7 @@ struct Stacks {
         timeline.nodes.push_back({parent, line, kPythonFrame | code << 32});
         return static_cast<std::uint32_t>(timeline.nodes.size() - 1);
     }
+
     OriginId origin(std::uint32_t native_node, std::uint32_t python_node) {
         timeline.origins.push_back({1, native_node, python_node});
         return static_cast<OriginId>(timeline.origins.size() - 1);
@@ -168,11 +172,9 @@ TEST_CASE("Python frames take the place of the interpreter", "[symbols]") {
     for (const Frame& frame : symbols.frames(origin)) {
         names.push_back(frame.function);
     }
-    CHECK(names == std::vector<std::string>{"libc10_cuda.so+0x100",
-                                            "libtorch_python.so+0x100",
-                                            "forward",
-                                            "forward",
-                                            "main"});
+    CHECK(names ==
+          std::vector<std::string>{
+              "libc10_cuda.so+0x100", "libtorch_python.so+0x100", "forward", "forward", "main"});
     CHECK(symbols.describe(origin) == "model/net.py:42 forward");
     CHECK(symbols.user_frame(origin)->line == 42);
 }
@@ -193,6 +195,12 @@ TEST_CASE("the user's line is chosen by what the stack has", "[symbols]") {
         {Frame::Kind::kPython, "step", "/v/site-packages/torch/optim/adam.py", 10, {}},
         {Frame::Kind::kPython, "fit", "/v/site-packages/fastai/learner.py", 20, {}}};
     CHECK(describe_frame(*pick_user_frame(library)) == "optim/adam.py:10 step");
+    const std::vector<Frame> no_python_stack = {
+        native_frame("at::empty(c10::ArrayRef<long>)", "/x/libtorch_cpu.so"),
+        native_frame("torch::autograd::THPVariable_linear(_object*)", "/x/libtorch_python.so"),
+        native_frame("cfunction_call", "/usr/bin/python3.11")};
+    CHECK(describe_frame(*pick_user_frame(no_python_stack)) ==
+          "torch::autograd::THPVariable_linear in libtorch_python.so");
     CHECK(pick_user_frame({}) == nullptr);
 }
 

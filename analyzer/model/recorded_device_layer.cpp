@@ -1,0 +1,178 @@
+// The device layer of RecordedState: what was obtained from the driver and given back.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "analyzer/model/recorded_state.h"
+
+namespace fragtrace::analyzer {
+
+void RecordedState::device_alloc(DeviceState* device, const Event& event) {
+    if (event.size_bytes == 0 || event.address + event.size_bytes < event.address) {
+        return violation(fmt::format("{:#x} has no sensible size", event.address));
+    }
+    if (device->segments.overlaps(event.address, event.size_bytes)) {
+        violation(
+            fmt::format("the driver handed out {:#x}, which the pool still holds", event.address));
+        remove_range(device, event.address, event.address + event.size_bytes, false);
+    }
+    device->totals.own += event.size_bytes;
+    if (device->direct || (event.flags & kFlagFromAllocator) != 0) {
+        add_segment(device, {.address = event.address, .size_bytes = event.size_bytes});
+        return;
+    }
+    const auto [entry, is_new] = device->others.try_emplace(event.address, event.size_bytes);
+    if (!is_new) {
+        violation(fmt::format("the driver handed out {:#x} twice", event.address));
+        device->totals.other -= entry->second;
+        device->totals.own -= entry->second;
+        entry->second = event.size_bytes;
+    }
+    device->totals.other += event.size_bytes;
+}
+
+void RecordedState::device_free(DeviceState* device, const Event& event) {
+    const auto other = device->others.find(event.address);
+    if (other != device->others.end()) {
+        device->totals.other -= other->second;
+        device->totals.own -= other->second;
+        device->others.erase(other);
+        return;
+    }
+    const RecordedSegment* segment = device->segments.find(event.address);
+    if (segment != nullptr && segment->address == event.address && !segment->expandable()) {
+        device->totals.own -= std::min(device->totals.own, segment->size_bytes);
+        remove_range(device, segment->address, segment->end(), false);
+    }
+}
+
+void RecordedState::device_reset(DeviceId device) {
+    DeviceState& state = devices_[device];
+    state.segments.clear();
+    state.blocks = {};
+    state.detached.clear();
+    state.others.clear();
+    state.totals = {};
+    std::erase_if(handles_, [device](const auto& entry) { return entry.second.device == device; });
+    std::erase_if(mappings_, [device](const auto& entry) { return entry.second.device == device; });
+    std::erase_if(waiting_, [device](const auto& entry) { return entry.second.device == device; });
+}
+
+void RecordedState::physical_create(const Event& event) {
+    const auto [entry, is_new] =
+        handles_.try_emplace(event.address, Handle{event.size_bytes, event.device});
+    if (!is_new) {
+        MemoryTotals& former = devices_[entry->second.device].totals;
+        former.own -= std::min(former.own, entry->second.size_bytes);
+        entry->second = {event.size_bytes, event.device};
+    }
+    devices_[event.device].totals.own += event.size_bytes;
+}
+
+void RecordedState::physical_release(const Event& event) {
+    const auto entry = handles_.find(event.address);
+    if (entry != handles_.end()) {
+        MemoryTotals& totals = devices_[entry->second.device].totals;
+        totals.own -= std::min(totals.own, entry->second.size_bytes);
+        handles_.erase(entry);
+    }
+}
+
+void RecordedState::map(const Event& event) {
+    if (event.size_bytes == 0 || event.address + event.size_bytes < event.address) {
+        return violation(fmt::format("{:#x} is mapped with no sensible size", event.address));
+    }
+    // The call that maps names no device: the physical memory does.
+    const auto handle = handles_.find(event.extra);
+    const DeviceId id = handle != handles_.end() ? handle->second.device : event.device;
+    DeviceState* device = &devices_[id];
+    const bool of_pool = device->direct || (event.flags & kFlagFromAllocator) != 0;
+    if (device->segments.overlaps(event.address, event.size_bytes)) {
+        violation(fmt::format("{:#x} is mapped twice", event.address));
+        remove_range(device, event.address, event.address + event.size_bytes, true);
+    }
+    mappings_[event.address] = {event.size_bytes, id, of_pool};
+    if (!of_pool) {
+        device->totals.other += event.size_bytes;
+        return;
+    }
+    RecordedSegment segment = {.address = event.address, .size_bytes = event.size_bytes};
+    segment.page_bytes = handle != handles_.end() ? handle->second.size_bytes : event.size_bytes;
+    auto reservation = reservations_.upper_bound(event.address);
+    if (reservation != reservations_.begin()) {
+        segment.reservation = std::prev(reservation)->first;
+    }
+    add_segment(device, segment);
+}
+
+void RecordedState::unmap(const Event& event) {
+    const DeviceAddress end = event.address + event.size_bytes;
+    for (auto entry = mappings_.lower_bound(event.address);
+         entry != mappings_.end() && entry->first < end;
+         entry = mappings_.erase(entry)) {
+        DeviceState* device = &devices_[entry->second.device];
+        const std::uint64_t size = std::min(entry->second.size_bytes, end - entry->first);
+        if (entry->second.of_pool) {
+            remove_range(device, entry->first, entry->first + size, true);
+        } else {
+            device->totals.other -= std::min(device->totals.other, entry->second.size_bytes);
+        }
+    }
+}
+
+void RecordedState::add_segment(DeviceState* device, const RecordedSegment& segment) {
+    device->totals.reserved += segment.size_bytes;
+    device->segments.add(segment);
+    if (device->direct) {
+        RecordedBlock block = {};
+        block.address = segment.address;
+        block.size_bytes = segment.size_bytes;
+        block.requested_bytes = segment.size_bytes;
+        block.allocated_by = position_;
+        attach(device, device->segments.find(segment.address), block);
+        return;
+    }
+    reattach(device, segment.address, segment.end());
+    check_sums(*device);
+}
+
+// Memory goes away. Pending blocks in it are done with. Live ones are a defect of the record,
+// unless the range was only unmapped (its contents may come back): set aside either way.
+void RecordedState::remove_range(DeviceState* device,
+                                 DeviceAddress begin,
+                                 DeviceAddress end,
+                                 bool unmapped) {
+    DeviceAddress first_block = begin;
+    const RecordedBlock* before = device->blocks.before(device->blocks.lower_bound(begin));
+    if (before != nullptr && before->end() > begin) {
+        first_block = before->address;
+    }
+    for (;;) {
+        const auto position = device->blocks.lower_bound(first_block);
+        const RecordedBlock* block = device->blocks.at(position);
+        if (block == nullptr || block->address >= end) {
+            break;
+        }
+        if (block->state == BlockState::kLive && !device->direct) {
+            if (!unmapped) {
+                violation(fmt::format("the segment of live block {:#x} went back to the driver",
+                                      block->address));
+            }
+            device->detached[block->address] = *block;
+        }
+        drop(device, position);
+    }
+    const auto active_bytes = [device](DeviceAddress part_begin, DeviceAddress part_end) {
+        std::uint64_t sum = 0;
+        for (auto at = device->blocks.lower_bound(part_begin);; at = device->blocks.next(at)) {
+            const RecordedBlock* block = device->blocks.at(at);
+            if (block == nullptr || block->address >= part_end) {
+                return sum;
+            }
+            sum += block->size_bytes;
+        }
+    };
+    device->totals.reserved -= device->segments.cut(begin, end, active_bytes);
+}
+
+}  // namespace fragtrace::analyzer
