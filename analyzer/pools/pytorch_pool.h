@@ -68,6 +68,8 @@ class PytorchPool final : public Pool {
     bool relax(Relaxation relaxation) override;
 
     void set_private_pool(std::uint32_t private_pool, const PrivatePoolOptions& options);
+    // empty_cache() for one private pool; PyTorch calls it when a MemPool object dies.
+    void empty_private_pool(std::uint32_t private_pool);
     // A stream capture: events are not looked at, cross-stream frees wait, nothing is released.
     void set_capturing(bool capturing);
 
@@ -210,6 +212,7 @@ class PytorchPool final : public Pool {
     bool release_available(const Search& search);
     void release_cached_after_events();
     void release_cached();
+    void release_pair(std::uint32_t pair_index);
     void release_pool(PoolIndex pool);
     void release_segment(BlockIndex block);
     [[nodiscard]] std::vector<BlockIndex> free_blocks(PoolIndex pool) const;

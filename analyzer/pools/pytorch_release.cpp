@@ -167,21 +167,35 @@ void PytorchPool::release_cached_after_events() {
     release_cached();
 }
 
+void PytorchPool::empty_private_pool(std::uint32_t private_pool) {
+    const auto found = find_pair(private_pool);
+    if (private_pool != 0 && found && !capturing_) {
+        synchronize();
+        release_pair(*found);
+    }
+}
+
 void PytorchPool::release_cached() {
     constexpr PoolIndex kSmall = 0;
     constexpr PoolIndex kLarge = 1;
     release_pool(kLarge);
     release_pool(kSmall);
     for (std::uint32_t i = 1; i < pairs_.size(); ++i) {
-        if (!pairs_[i].exists || !pairs_[i].options.freeable) {
-            continue;
-        }
-        release_pool(2 * i + kSmall);
-        release_pool(2 * i + kLarge);
-        if (pairs_[i].reserved.current == 0) {
-            pairs_[i].exists = false;
-            pairs_[i].options = {};
-        }
+        release_pair(i);
+    }
+}
+
+// A private pool that nobody uses gives its cached memory back, and is gone when it has none left.
+void PytorchPool::release_pair(std::uint32_t pair_index) {
+    PoolPair& pair = pairs_[pair_index];
+    if (!pair.exists || !pair.options.freeable) {
+        return;
+    }
+    release_pool(2 * pair_index);
+    release_pool(2 * pair_index + 1);
+    if (pair.reserved.current == 0) {
+        pair.exists = false;
+        pair.options = {};
     }
 }
 
