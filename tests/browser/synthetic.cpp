@@ -14,12 +14,13 @@ namespace {
 
 using namespace analyzer;
 
-constexpr std::uint64_t kCapacity = 44 * kGiB;
+constexpr std::uint64_t kCapacity = 32 * kGiB;
 constexpr std::uint64_t kOthers = 600 * kMiB;
+constexpr std::uint64_t kBoardCapacity = 1900 * kMiB;
 
 class Pool {
   public:
-    explicit Pool(PageDevice* device) : device_(device) {}
+    Pool(PageDevice* device, std::uint64_t budget_bytes) : device_(device), budget_bytes_(budget_bytes) {}
 
     std::uint64_t now_ns = 1'000'000;
 
@@ -108,7 +109,7 @@ class Pool {
         return sum;
     }
     std::uint64_t largest() const { return free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first; }
-    std::uint64_t device_free() const { return kCapacity - kOthers - reserved_; }
+    std::uint64_t device_free() const { return budget_bytes_ - reserved_; }
     std::uint64_t segment_of(std::uint64_t address) const {
         return std::prev(segments_.upper_bound(address))->first;
     }
@@ -158,6 +159,7 @@ class Pool {
     }
 
     PageDevice* device_;
+    std::uint64_t budget_bytes_;
     std::map<std::uint64_t, std::uint64_t> free_;  // address -> size
     std::set<std::pair<std::uint64_t, std::uint64_t>> free_by_size_;
     std::map<std::uint64_t, PageSegment> segments_;
@@ -211,7 +213,7 @@ void add_verdict(PageDevice& device,
         for (std::uint32_t i = 0; i < blocks.size(); ++i) {
             if (blocks.stack[i] != stack || blocks.end_ns[i] != kPageNever) continue;
             const std::uint64_t segment = pool.segment_of(blocks.address[i]);
-            if (pool.free_in(segment) * 2 < pool.segment_size(segment)) continue;
+            if (pool.free_in(segment) * 4 < pool.segment_size(segment)) continue;
             row.blocks.push_back(i);
             row.live_bytes += blocks.size_bytes[i];
             if (segments.insert(segment).second) row.held_open_bytes += pool.free_in(segment);
@@ -233,10 +235,10 @@ void add_verdict(PageDevice& device,
     card.assumptions = {"made-up data"};
     device.markers.push_back({pool.now_ns, PageMarkerKind::kOom, card.sentence});
     device.cards.push_back(std::move(card));
-    device.whatif = {{"as run", "exact", 1, 41 * kGiB, 9 * kGiB, 1108, 2, true, "", true},
-                     {"expandable_segments:True", "estimate", 0, 33 * kGiB, kGiB, 214, 0, true, "replayed", false},
-                     {"max_split_size_mb:64", "estimate", 1, 40 * kGiB, 8 * kGiB, 1204, 3, true, "", false},
-                     {"compact (bound)", "bound", 0, 32 * kGiB, 0, 0, 0, false, "no allocator does this", false}};
+    device.whatif = {{"as run", "exact", 1, 31 * kGiB, 7 * kGiB, 1108, 2, true, "", true},
+                     {"expandable_segments:True", "estimate", 0, 26 * kGiB, kGiB, 214, 0, true, "replayed", false},
+                     {"max_split_size_mb:64", "estimate", 1, 30 * kGiB, 6 * kGiB, 1204, 3, true, "", false},
+                     {"compact (bound)", "bound", 0, 25 * kGiB, 0, 0, 0, false, "no allocator does this", false}};
     device.totals = {{"free in holes", device.cards[0].free_bytes}, {"retries", pool.retries, false}};
 }
 
@@ -268,7 +270,7 @@ PageData synthetic_page(std::size_t blocks) {
     device.virtual_gpu = true;
     device.capacity_bytes = kCapacity;
     device.streams = {"default"};
-    Pool pool(&device);
+    Pool pool(&device, kCapacity - kOthers);
     std::mt19937_64 random(7);
     const auto uniform = [&random](std::uint64_t low, std::uint64_t high) {
         return low + random() % (high - low + 1);
@@ -276,8 +278,8 @@ PageData synthetic_page(std::size_t blocks) {
     for (int i = 0; i < 96; ++i) pool.allocate(uniform(120, 200) * kMiB, weights);
     const std::size_t per_step = 24 * 4;
     const std::size_t steps = std::max<std::size_t>(4, (blocks - 96) / (per_step + 2));
-    // However long the run is, it keeps about as many samples: 8 GiB of them fill the device.
-    const double keep_chance = std::min(1.0, 700.0 / static_cast<double>(steps));
+    // However long the run is, it keeps about as many samples: what they hold open fills the device.
+    const double keep_chance = std::min(1.0, 400.0 / static_cast<double>(steps));
     double keep_sum = 0;
     for (std::size_t s = 0; s < steps; ++s) {
         const std::uint64_t began = pool.now_ns;
@@ -285,14 +287,14 @@ PageData synthetic_page(std::size_t blocks) {
         const std::uint64_t length = uniform(2, 9);
         bool failed = false;
         for (std::size_t k = 0; k < per_step && !failed; ++k) {
-            const std::uint64_t size = k % 4 == 3 ? uniform(1, 400) * kKiB : uniform(8, 16) * length * kMiB / 4 + uniform(1, 511);
+            const std::uint64_t size = k % 4 == 3 ? uniform(1, 400) * kKiB : uniform(8, 16) * length * kMiB + kMiB + uniform(1, 511);
             const std::int64_t row = pool.allocate(size, layers[k / 4]);
             failed = row < 0;
             if (!failed) live.push_back(row);
             keep_sum += keep_chance / static_cast<double>(per_step);
             if (keep_sum >= 1) {
                 keep_sum -= 1;
-                failed = failed || pool.allocate(uniform(1200, 3000) * kKiB, samples) < 0;
+                failed = failed || pool.allocate(uniform(1200, 6000) * kKiB, samples) < 0;
             }
         }
         device.phases.push_back({"forward", began, pool.now_ns});
@@ -308,7 +310,8 @@ PageData synthetic_page(std::size_t blocks) {
     pool.now_ns += 5'000'000;
     pool.release_cache();
     ++pool.retries;
-    const std::uint64_t requested = std::max(pool.device_free(), pool.largest()) + 700 * kMiB;
+    while (pool.device_free() > 2 * kGiB) pool.allocate(kGiB, weights);
+    const std::uint64_t requested = std::max(pool.device_free() + 200 * kMiB, pool.free_bytes() * 3 / 5);
     add_verdict(device, pool, requested, layers[3],
                 {{samples, "samples.py:33 SampleCache.add"}, {metric, "metrics.py:61 keep"}, {weights, "model.py:12 Linear.__init__"}});
     pool.now_ns += 30'000'000;
@@ -333,22 +336,19 @@ PageData checkerboard_page() {
     PageDevice device;
     device.name = "virtual GPU";
     device.virtual_gpu = true;
-    device.capacity_bytes = kCapacity;
+    device.capacity_bytes = kBoardCapacity;
     device.streams = {"default"};
-    Pool pool(&device);
+    Pool pool(&device, kBoardCapacity);
     std::vector<std::int64_t> scratch;
     for (int i = 0; i < 94; ++i) {
-        scratch.push_back(pool.allocate(390 * kMiB, drop));
-        pool.allocate(10 * kMiB, keep);
+        scratch.push_back(pool.allocate(10 * kMiB - 512, drop));
+        pool.allocate(10 * kMiB - 512, keep);
         pool.now_ns += 400'000;
     }
-    (void)scratch;
-    for (const std::int64_t row : scratch) {
-        if (row >= 0) pool.free(row);
-    }
+    for (const std::int64_t row : scratch) pool.free(row);
     pool.now_ns += 3'000'000;
     pool.release_cache();
-    add_verdict(device, pool, pool.device_free() + 2 * kGiB, big, {{keep, "fragment.py:11 keep"}});
+    add_verdict(device, pool, 512 * kMiB, big, {{keep, "fragment.py:11 keep"}});
     pool.now_ns += 2'000'000;
     pool.finish();
     data.devices.push_back(std::move(device));

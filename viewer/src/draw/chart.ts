@@ -105,7 +105,7 @@ function drawAreas(layer: Layer, data: ChartData, window: Window, y: (bytes: num
     }
     // The highest allocated of each bin: what a mean alone would hide.
     context.strokeStyle = colours.ink;
-    context.globalAlpha = 0.55;
+    context.globalAlpha = 0.4;
     context.lineWidth = 1;
     context.beginPath();
     for (let i = first; i <= last; ++i) {
@@ -154,10 +154,12 @@ export function markerColour(colours: Colours, marker: Marker): string {
 function drawMarkers(layer: Layer, model: DeviceModel, window: Window, bottom: number, colours: Colours): void {
     const { context, width } = layer;
     context.font = font(11, "bold");
-    let textTo = -Infinity;
+    const labels: [from: number, to: number][] = [];
     let lastKind = "";
     let lastX = -Infinity;
-    for (const marker of model.head.markers) {
+    // OOM first: where labels would overlap, they win.
+    const markers = [...model.head.markers].sort((a, b) => Number(b.kind === "oom") - Number(a.kind === "oom"));
+    for (const marker of markers) {
         const x = timeX(layer, window, marker.time_ns / model.head.tick_ns);
         if (x < chartLeft - 1 || x > width + 1) continue;
         if (marker.kind === lastKind && x - lastX < 1) continue;
@@ -185,10 +187,10 @@ function drawMarkers(layer: Layer, model: DeviceModel, window: Window, bottom: n
         const size = context.measureText(text).width;
         const left = x + 9 + size > width;
         const begin = left ? x - 9 - size : x + 9;
-        if (begin < textTo + 4) continue;
+        if (labels.some(([from, to]) => begin < to + 4 && begin + size > from - 4)) continue;
         context.textAlign = "left";
         context.fillText(text, begin, top - 4);
-        textTo = begin + size;
+        labels.push([begin, begin + size]);
     }
 }
 

@@ -9,8 +9,11 @@ export const rowHeight = 19;
 export function boxLabel(stacks: Stacks, box: StackBox, total: number, what: string): string {
     const bytes = formatBytes(Math.round(box.to - box.from));
     if (box.node === 0) return total > 0 ? `${what}  ${bytes}` : what;
-    // The innermost frames say most: they come first, their callers after.
-    return `${box.chain.map((node) => stacks.label(node)).join(" ‹ ")}  ${bytes}`;
+    // The innermost Python frames say most: they come first, their callers after, native ones last.
+    const python = box.chain.filter((node) => stacks.isPython(node));
+    const native = box.chain.filter((node) => !stacks.isPython(node)).map((node) => stacks.label(node)).join(" ‹ ");
+    const names = python.map((node) => stacks.label(node)).join(" ‹ ");
+    return `${names && native ? `${names} [${native}]` : names || native}  ${bytes}`;
 }
 
 export function drawIcicle(

@@ -42,12 +42,28 @@ export function drawMap(layer: Layer, model: DeviceModel, window: MapWindow, swe
     context.fillRect(0, 0, width, height);
     const frame = mapFrame(layer, window);
     let mode: MapMode = "overview";
-    if (sweep) mode = sweep.blocks.length <= rectangleLimit ? "rectangles" : "exact shares";
+    if (sweep) mode = edgesVisible(frame, model, sweep) ? "rectangles" : "exact shares";
     if (mode === "rectangles") drawRectangles(layer, frame, model, window, sweep!, colours);
     else if (mode === "exact shares") drawShares(layer, frame, exactShares(layer, frame, model, window, sweep!), colours);
     else drawShares(layer, frame, overviewShares(layer, frame, model, window), colours);
     drawOffsets(layer, frame, model, window, colours);
     return mode;
+}
+
+// Edges help where blocks are pixels high. Thinner ones would only mix with what lies below them.
+function edgesVisible(frame: MapFrame, model: DeviceModel, sweep: WindowSweep): boolean {
+    if (sweep.blocks.length > rectangleLimit) return false;
+    const { blocks } = model;
+    let visible = 0;
+    let thin = 0;
+    for (const row of sweep.blocks) {
+        const top = frame.y(blocks.offset[row]);
+        const bottom = frame.y(blocks.offset[row] + blocks.size[row]);
+        if (bottom < frame.top || top > frame.bottom) continue;
+        ++visible;
+        if (bottom - top < 3) ++thin;
+    }
+    return thin * 4 <= visible;
 }
 
 interface Shares { columns: number; rows: number; in_use: Float32Array; kept: Float32Array; reserved: Float32Array }

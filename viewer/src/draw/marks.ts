@@ -7,6 +7,17 @@ import type { Colours } from "./colours";
 import { hatched } from "./colours";
 import { type MapFrame, stripWidth } from "./map";
 
+// The height that the shapes are spread over.
+function extent(shapes: [number, number, number, number][]): number {
+    let top = Infinity;
+    let bottom = -Infinity;
+    for (const [, y, , height] of shapes) {
+        top = Math.min(top, y);
+        bottom = Math.max(bottom, y + height);
+    }
+    return bottom - top;
+}
+
 export function drawBlocks(
     context: CanvasRenderingContext2D, frame: MapFrame, model: DeviceModel, rows: Iterable<number>,
     colour: string, halo: string, least: number,
@@ -23,14 +34,23 @@ export function drawBlocks(
         const top = frame.y(blocks.offset[row]);
         const bottom = frame.y(blocks.offset[row] + blocks.size[row]);
         if (right < frame.left || left > frame.right || bottom < frame.top || top > frame.bottom) continue;
-        // At least a visible line, centred on the block.
-        const height = Math.max(least, bottom - top - (bottom - top > 6 ? 0.7 : 0));
-        shapes.push([left, (top + bottom - height) / 2, Math.max(least, right - left), height]);
+        shapes.push([left, top, Math.max(least, right - left), bottom - top - (bottom - top > 6 ? 0.7 : 0)]);
     }
-    context.fillStyle = halo;
-    context.globalAlpha = 0.7;
-    for (const [x, y, w, h] of shapes) context.fillRect(x - 1, y - 1, w + 2, h + 2);
-    context.globalAlpha = 1;
+    // At least a visible line, centred on the block. Many lines in little room would cover the very
+    // holes that they keep open: there they shrink towards their true height.
+    const room = shapes.length > 0 ? extent(shapes) : 1;
+    const smallest = Math.min(least, Math.max(0.2, (0.12 * room) / Math.max(1, shapes.length)));
+    for (const shape of shapes) {
+        const height = Math.max(smallest, shape[3]);
+        shape[1] += (shape[3] - height) / 2;
+        shape[3] = height;
+    }
+    if (smallest >= 2) {
+        context.fillStyle = halo;
+        context.globalAlpha = 0.7;
+        for (const [x, y, w, h] of shapes) context.fillRect(x - 1, y - 1, w + 2, h + 2);
+        context.globalAlpha = 1;
+    }
     context.fillStyle = colour;
     for (const [x, y, w, h] of shapes) context.fillRect(x, y, w, h);
     context.restore();
@@ -84,5 +104,6 @@ export function drawAtCursor(
         else bar(blocks.offset[block], blocks.size[block], 0.2);
     }
     context.fillStyle = colours.pin;
-    for (const block of pins) bar(blocks.offset[block], blocks.size[block], 2);
+    const least = Math.min(2, Math.max(0.2, (0.12 * (frame.bottom - frame.top)) / Math.max(1, pins.length)));
+    for (const block of pins) bar(blocks.offset[block], blocks.size[block], least);
 }

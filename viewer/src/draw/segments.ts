@@ -1,5 +1,5 @@
 // Segments at the cursor in three bands, each at its own scale so that the worst are the easiest to
-// see: mostly empty but kept by a live block, cached, and in use.
+// see: a quarter or more free but kept by a live block, cached, and in use.
 import { formatBytes, formatCount } from "../data/format";
 import { type HeapState, holesOf, type UnitState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
@@ -17,13 +17,13 @@ export interface Placed { state: UnitState; x: number; y: number; width: number;
 
 export function bandsOf(model: DeviceModel, heap: HeapState, order: "worst" | "address"): Band[] {
     const bands: Band[] = [
-        { name: "kept by live blocks, mostly empty", states: [], bytes: 0, free: 0 },
+        { name: "kept by live blocks, a quarter or more free", states: [], bytes: 0, free: 0 },
         { name: "cached: empty, could be released", states: [], bytes: 0, free: 0 },
-        { name: "in use: at least half full", states: [], bytes: 0, free: 0 },
+        { name: "in use: over three quarters full", states: [], bytes: 0, free: 0 },
     ];
     for (const state of heap.units) {
         const size = model.units.size[state.unit];
-        const band = !state.kept ? bands[1] : state.free > size / 2 ? bands[0] : bands[2];
+        const band = !state.kept ? bands[1] : state.free >= size / 4 ? bands[0] : bands[2];
         band.states.push(state);
         band.bytes += size;
         band.free += state.free;

@@ -20,7 +20,7 @@ export function showWhatIf(model: DeviceModel): void {
             el("td", {}, formatCount(row.segments)), el("td", {}, formatCount(row.retries)), el("td", {}, row.class)));
     }
     panel.replaceChildren(el("h2", {}, "What if"), el("table", {},
-        el("thead", {}, el("tr", {}, ...["replayed with", "result", "peak reserved", "waste at peak", "cudaMallocs", "retries", "class"].map((name) => el("th", { scope: "col" }, name)))), body));
+        el("thead", {}, el("tr", {}, ...["replayed with", "result", "reserved", "waste", "cudaMallocs", "retries", "class"].map((name) => el("th", { scope: "col" }, name)))), body));
 }
 
 export function showTotals(model: DeviceModel): void {
