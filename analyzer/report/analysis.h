@@ -51,18 +51,19 @@ struct Analysis {
     std::vector<std::string> warnings;
 };
 
-// The stack of live blocks that came from the same place: one row of "who pins the holes".
+// The live blocks that came from the same line: one row of "who pins the holes".
 struct CulpritGroup {
-    OriginId origin = 0;
-    std::string label;
+    OriginId origin = 0;  // of one of them
+    std::string label;    // the line, as Symbolizer::describe has it
     std::uint64_t held_open_bytes = 0;
     std::uint64_t live_bytes = 0;
     std::uint64_t blocks = 0;
     std::uint64_t oldest_ns = 0;  // birth of the oldest block
-    std::vector<EventIndex> members;  // allocating events
+    // Allocating events of the blocks that keep a mostly empty segment.
+    std::vector<EventIndex> pinning;
 };
 
-// Live blocks in segments with free memory, grouped by stack; most bytes held open first.
+// Live blocks in segments with free memory, grouped by line; most bytes held open first.
 // With `only_cheapest` just the blocks of the diagnosis's cheapest set.
 std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
                                          const Diagnosis& diagnosis,

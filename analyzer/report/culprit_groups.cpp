@@ -28,8 +28,8 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
             wanted[block] = true;
         }
     }
-    // Threads differ, places do not: group by the two stacks.
-    std::map<std::pair<std::uint32_t, std::uint32_t>, CulpritGroup> groups;
+    // Threads and native details differ, the place in the user's code does not.
+    std::map<std::string, CulpritGroup> groups;
     for (std::size_t i = 0; i < diagnosis.heap.blocks.size(); ++i) {
         const HeapBlock& block = diagnosis.heap.blocks[i];
         const bool counts = wanted[i] && block.state != BlockState::kFree &&
@@ -39,11 +39,11 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
             continue;
         }
         const Event& born = timeline.events[block.allocated_by];
-        const Origin& origin = timeline.origins[born.origin];
-        auto [found, fresh] =
-            groups.try_emplace({origin.native_stack, origin.python_stack}, CulpritGroup{});
+        const std::string label = analysis.symbols->describe(born.origin);
+        auto [found, fresh] = groups.try_emplace(label, CulpritGroup{});
         CulpritGroup& group = found->second;
         if (fresh) {
+            group.label = label;
             group.origin = born.origin;
             group.oldest_ns = born.time_ns;
         }
@@ -51,11 +51,13 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
         group.live_bytes += block.size_bytes;
         group.blocks += 1;
         group.oldest_ns = std::min(group.oldest_ns, born.time_ns);
-        group.members.push_back(block.allocated_by);
+        // Holds open at least as much as it uses: its segment is at least half empty.
+        if (only_cheapest || diagnosis.held_open[i] >= block.size_bytes) {
+            group.pinning.push_back(block.allocated_by);
+        }
     }
     std::vector<CulpritGroup> rows;
-    for (auto& [key, group] : groups) {
-        group.label = analysis.symbols->describe(group.origin);
+    for (auto& [label, group] : groups) {
         rows.push_back(std::move(group));
     }
     std::stable_sort(rows.begin(), rows.end(), [](const CulpritGroup& a, const CulpritGroup& b) {

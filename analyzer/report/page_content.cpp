@@ -81,8 +81,8 @@ class DevicePage {
                         .block_count = group.blocks,
                         .age = "oldest " + format_duration(now_ns - group.oldest_ns),
                         .blocks = {}};
-        for (const EventIndex member : group.members) {
-            if (const auto found = blocks_.find(member); found != blocks_.end()) {
+        for (const EventIndex born : group.pinning) {
+            if (const auto found = blocks_.find(born); found != blocks_.end()) {
                 row.blocks.push_back(found->second);
             }
         }

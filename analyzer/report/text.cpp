@@ -13,12 +13,11 @@ namespace {
 
 constexpr std::size_t kCulpritRows = 4;
 constexpr std::size_t kSettingRows = 6;
-constexpr std::size_t kCapacityRows = 3;
 
 struct Limits {
     std::size_t culprits = kCulpritRows;
     std::size_t settings = kSettingRows;
-    std::size_t capacities = kCapacityRows;
+    bool capacities = true;
     std::size_t assumptions = 4;
 };
 
@@ -39,11 +38,27 @@ const char* ending_text(Ending ending) {
     return "died";
 }
 
+// The command line as one would have typed it: programs and scripts without their folders.
+std::string command_text(const Timeline& timeline) {
+    const std::string line = timeline.fact("command_line", timeline.path);
+    std::string text;
+    std::size_t begin = 0;
+    for (int word = 0; begin < line.size(); ++word) {
+        const std::size_t end = std::min(line.find(' ', begin), line.size());
+        std::string part = line.substr(begin, end - begin);
+        if (word < 2 && part.find('/') != std::string::npos) {
+            part = part.substr(part.find_last_of('/') + 1);
+        }
+        text += (text.empty() ? "" : " ") + part;
+        begin = end + 1;
+    }
+    return shorten(text, 60);
+}
+
 std::string first_line(const Analysis& analysis, const Terminal& terminal) {
     const Timeline& timeline = analysis.timeline;
     const std::uint64_t end_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
-    std::string text = terminal.styled(
-        Style::kBold, shorten(timeline.fact("command_line", timeline.path), 60));
+    std::string text = terminal.styled(Style::kBold, command_text(timeline));
     text += fmt::format("  pid {}, {}, {} events, {}",
                         timeline.pid,
                         format_duration(end_ns),
@@ -254,16 +269,19 @@ std::string culprit_lines(const Analysis& analysis,
                           const DeviceAnalysis& device,
                           const Limits& limits,
                           const Terminal& terminal) {
-    if (device.diagnoses.empty() || limits.culprits == 0) {
+    const Diagnosis* oom = first_oom(device);
+    const Diagnosis* shown = oom != nullptr ? oom : device.peak ? &*device.peak : nullptr;
+    if (shown == nullptr || limits.culprits == 0) {
         return "";
     }
-    const Diagnosis* oom = first_oom(device);
-    const Diagnosis& diagnosis = oom != nullptr ? *oom : device.diagnoses.front();
-    const std::vector<CulpritGroup> groups = group_culprits(analysis, diagnosis, false);
+    const std::vector<CulpritGroup> groups = group_culprits(analysis, *shown, false);
     if (groups.empty()) {
         return "";
     }
-    std::string text = terminal.styled(Style::kBold, "Who pins the holes") + "\n";
+    std::string text = terminal.styled(Style::kBold,
+                                       oom != nullptr ? "Who pins the holes"
+                                                      : "Who pins the holes at peak reserved") +
+                       "\n";
     for (std::size_t i = 0; i < std::min(limits.culprits, groups.size()); ++i) {
         text += fmt::format("  {:>9} held open by {:>9} in {:>6} blocks  {}\n",
                             format_bytes(groups[i].held_open_bytes),
@@ -274,7 +292,32 @@ std::string culprit_lines(const Analysis& analysis,
     if (groups.size() > limits.culprits) {
         text += fmt::format("  and {} more places\n", groups.size() - limits.culprits);
     }
-    return text + cheapest_line(diagnosis);
+    return text + cheapest_line(*shown);
+}
+
+// Where the recorded settings stop to fit. Feasibility is not monotone: both ends are named.
+std::string capacity_line(const DeviceAnalysis& device) {
+    const WhatIfRow* least_fitting = nullptr;
+    const WhatIfRow* largest_failing = nullptr;
+    for (const WhatIfRow& row : device.capacities) {
+        if (row.ooms() != 0) {
+            largest_failing = &row;
+        } else if (least_fitting == nullptr) {
+            least_fitting = &row;
+        }
+    }
+    std::string text;
+    if (least_fitting != nullptr) {
+        text += fmt::format("fits {} ({})",
+                            least_fitting->candidate.name,
+                            row_class_name(least_fitting->row_class));
+    }
+    if (largest_failing != nullptr) {
+        text += fmt::format("{}runs out of memory on {}",
+                            text.empty() ? "" : ", ",
+                            largest_failing->candidate.name);
+    }
+    return text.empty() ? "" : "  other cards, same settings: " + text + "\n";
 }
 
 std::string whatif_lines(const DeviceAnalysis& device,
@@ -286,19 +329,7 @@ std::string whatif_lines(const DeviceAnalysis& device,
     std::string text =
         terminal.styled(Style::kBold, "What if (the same requests, replayed)") + "\n" +
         whatif_table(device.settings, limits.settings, terminal);
-    std::size_t shown = 0;
-    for (const WhatIfRow& row : device.capacities) {
-        if (shown++ < limits.capacities) {
-            text += fmt::format("  {:<52} {:<14} {:>12} {:>11} {:>11}  {}\n",
-                                row.candidate.name,
-                                row.ooms() == 0 ? "fits" : "OOM",
-                                format_bytes(row.result.statistics.reserved.peak),
-                                "",
-                                format_count(row.result.statistics.segments_allocated),
-                                row_class_name(row.row_class));
-        }
-    }
-    return text;
+    return text + (limits.capacities ? capacity_line(device) : "");
 }
 
 std::string list_lines(const char* title,
@@ -361,7 +392,7 @@ std::string report_text(const Analysis& analysis, const Terminal& terminal) {
 
 std::string summary_text(const Analysis& analysis, const Terminal& terminal) {
     constexpr std::size_t kMaxLines = 25;
-    const Limits limits{.culprits = 2, .settings = 2, .capacities = 0, .assumptions = 1};
+    const Limits limits{.culprits = 2, .settings = 2, .capacities = false, .assumptions = 1};
     std::string text = assemble(analysis, limits, terminal);
     if (static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) <= kMaxLines) {
         return text;

@@ -17,7 +17,9 @@ const WhatIfRow* recorded_row(const std::vector<WhatIfRow>& rows) {
 
 std::string outcome_text(const WhatIfRow& row) {
     if (row.ooms() == 0) {
-        return row.retries() == 0 ? "fits" : fmt::format("fits, {} retries", row.retries());
+        return row.retries() == 0   ? "fits"
+               : row.retries() == 1 ? "fits, 1 retry"
+                                    : fmt::format("fits, {} retries", row.retries());
     }
     return row.ooms() == 1 ? "OOM" : fmt::format("{} OOMs", row.ooms());
 }

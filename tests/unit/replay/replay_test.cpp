@@ -6,6 +6,8 @@
 
 using namespace fragtrace::analyzer;
 using fragtrace::EventKind;
+using fragtrace::kFlagFromAllocator;
+using fragtrace::kUnknown64;
 
 namespace {
 
