@@ -1,4 +1,5 @@
-// make_page KIND OUTPUT: writes a page of made-up data. KIND is "checkerboard" or a number of blocks.
+// make_page KIND OUTPUT: writes a page of made-up data. KIND is "checkerboard", "two" (devices) or a
+// number of blocks.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -10,13 +11,13 @@
 int main(int argc, char** argv) {
     using namespace fragtrace;
     if (argc < 3) {
-        std::fprintf(stderr, "usage: make_page checkerboard|BLOCKS OUTPUT [BUDGET]\n");
+        std::fprintf(stderr, "usage: make_page checkerboard|two|BLOCKS OUTPUT [BUDGET]\n");
         return 2;
     }
     const std::string kind = argv[1];
-    analyzer::PageData data = kind == "checkerboard"
-                                  ? page_test::checkerboard_page()
-                                  : page_test::synthetic_page(std::strtoull(argv[1], nullptr, 10));
+    analyzer::PageData data = kind == "checkerboard" ? page_test::checkerboard_page()
+                              : kind == "two"        ? page_test::two_device_page()
+                                                     : page_test::synthetic_page(std::strtoull(argv[1], nullptr, 10));
     if (argc > 3) data.block_budget = std::strtoull(argv[3], nullptr, 10);
     const auto began = std::chrono::steady_clock::now();
     const analyzer::Status status = analyzer::write_page(data, argv[2]);

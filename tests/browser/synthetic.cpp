@@ -355,4 +355,32 @@ PageData checkerboard_page() {
     return data;
 }
 
+PageData two_device_page() {
+    PageData data = checkerboard_page();
+    PageDevice device;
+    device.name = "second";
+    device.index = 1;
+    device.capacity_bytes = 8 * kGiB;
+    device.end_ns = 10'000'000'000;
+    device.streams = {"default", "0x55"};
+    constexpr std::uint64_t kBase = 0x7f4400000000;
+    device.segments = {{.start_ns = 1000, .address = kBase, .size_bytes = 80 * kMiB, .page_bytes = 20 * kMiB},
+                       {.start_ns = 2000, .address = kBase + kGiB, .size_bytes = 20 * kMiB, .private_pool = 3, .may_release = false}};
+    PageBlocks& blocks = device.blocks;
+    const auto add = [&](std::uint64_t start, std::uint64_t freed, std::uint64_t end, std::uint64_t offset, std::uint64_t size, std::uint16_t stream) {
+        blocks.start_ns.push_back(start);
+        blocks.freed_ns.push_back(freed);
+        blocks.end_ns.push_back(end);
+        blocks.address.push_back(kBase + offset);
+        blocks.size_bytes.push_back(size);
+        blocks.requested_bytes.push_back(size - 100);
+        blocks.stack.push_back(1);
+        blocks.stream.push_back(stream);
+    };
+    add(5'000, kPageNever, kPageNever, 10 * kMiB, 30 * kMiB, 0);                      // pages 0 and 1
+    add(1'000'000'000, 2'000'000'000, 6'000'000'000, 45 * kMiB, 5 * kMiB, 1);         // page 2, pending
+    data.devices.push_back(std::move(device));
+    return data;
+}
+
 }  // namespace fragtrace::page_test

@@ -12,5 +12,8 @@ namespace fragtrace::page_test {
 analyzer::PageData synthetic_page(std::size_t blocks);
 // 188 blocks of 10 MiB in segments of 20 MiB, every other one freed, then 1 GiB is asked for.
 analyzer::PageData checkerboard_page();
+// Two devices: the checkerboard, and one with an expandable segment, a block over several of its
+// pages, a private pool, a pending block, and neither a failure nor a card.
+analyzer::PageData two_device_page();
 
 }  // namespace fragtrace::page_test

@@ -39,6 +39,7 @@ async function start(): Promise<void> {
     const root = document.documentElement;
     root.dataset.blocks = String(header.devices.reduce((sum, device) => sum + device.blocks, 0));
     root.dataset.loadMs = (performance.now() - began).toFixed(0);
+    root.dataset.interactiveMs = performance.now().toFixed(0);  // since navigation
     root.dataset.ready = "true";
 }
 

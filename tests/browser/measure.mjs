@@ -1,0 +1,58 @@
+// node measure.mjs PAGE.html: how long a page takes to open and to follow the hand. Medians of 5
+// loads; a frame is the time from one animation frame to the next while the window moves.
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
+import { launch, open } from "./browser.mjs";
+
+const path = resolve(process.argv[2]);
+const middle = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+const most = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.95)];
+
+const browser = await launch();
+const interactive = [];
+const inScript = [];
+for (let i = 0; i < 5; ++i) {
+    const { page, context } = await open(browser, path);
+    const times = await page.evaluate(() => ({
+        interactive: Number(document.documentElement.dataset.interactiveMs),
+        load: Number(document.documentElement.dataset.loadMs),
+    }));
+    interactive.push(times.interactive);
+    inScript.push(times.load);
+    await context.close();
+}
+const { page } = await open(browser, path);
+await page.waitForTimeout(1000);
+// Presses `key` once per frame and collects the frame times.
+const frames = (key, count) => page.evaluate(([key, count]) => new Promise((done) => {
+    const times = [];
+    let last = performance.now();
+    const next = () => {
+        const now = performance.now();
+        times.push(now - last);
+        last = now;
+        if (times.length > count) return done(times.slice(1));
+        const back = { a: "d", ArrowLeft: "ArrowRight" }[key];
+        document.body.dispatchEvent(new KeyboardEvent("keydown", { key: times.length % 20 < 10 ? key : back, bubbles: true }));
+        requestAnimationFrame(next);
+    };
+    requestAnimationFrame(next);
+}), [key, count]);
+const report = async (name, key) => {
+    const times = await frames(key, 60);
+    console.log(`  ${name}: frame median ${middle(times).toFixed(1)} ms, 95th ${most(times).toFixed(1)} ms`);
+};
+const blocks = await page.evaluate(() => document.documentElement.dataset.blocks);
+console.log(`${blocks} blocks, ${(statSync(path).size / 1e6).toFixed(2)} MB`);
+console.log(`  navigation to interactive: median ${middle(interactive).toFixed(0)} ms (${Math.min(...interactive).toFixed(0)}-${Math.max(...interactive).toFixed(0)}), of it decoding and first drawing ${middle(inScript)} ms`);
+await report("scrubbing the cursor", "ArrowLeft");
+await page.keyboard.press("w");
+await page.waitForTimeout(600);
+await report("panning, 3/5 of the time", "a");
+for (let i = 0; i < 4; ++i) await page.keyboard.press("w");
+await page.waitForTimeout(600);
+await report("panning, 1/13 of the time", "a");
+for (let i = 0; i < 8; ++i) await page.keyboard.press("w");
+await page.waitForTimeout(600);
+await report("panning, 1/800 of the time", "a");
+await browser.close();

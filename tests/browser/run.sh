@@ -1,0 +1,60 @@
+#!/bin/sh
+# run.sh types|data|page|measure BUILD: one kind of test of the page. Where its tools are missing it
+# says how to get them, and fails if CI is set: a check that did not run must not look like one that
+# did.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+kind=$1
+build=$2
+
+absent() {
+    echo "page tests ($kind): $1"
+    if [ -n "${CI:-}" ]; then exit 1; fi
+    exit 77
+}
+
+command -v node >/dev/null || absent "node is missing: apt-get install nodejs npm"
+pages=$build/tests/browser/pages
+mkdir -p "$pages"
+make_pages() {
+    "$build/bin/make_page" checkerboard "$pages/checkerboard.html" >/dev/null
+    "$build/bin/make_page" 8000 "$pages/run.html" >/dev/null
+    "$build/bin/make_page" 8000 "$pages/cut-down.html" 1000 >/dev/null
+    "$build/bin/make_page" two "$pages/two.html" >/dev/null
+}
+
+case $kind in
+types)
+    tsc=$here/node_modules/.bin/tsc
+    [ -x "$tsc" ] || absent "typescript is missing: run npm ci in tests/browser"
+    exec "$tsc" -p "$here/../../viewer/tsconfig.json"
+    ;;
+data)
+    esbuild=${FRAGTRACE_ESBUILD:-esbuild}
+    command -v "$esbuild" >/dev/null || absent "esbuild is missing: apt-get install esbuild"
+    make_pages
+    for name in data roundtrip; do
+        "$esbuild" "$here/../../viewer/test/$name.test.ts" --bundle --platform=node --format=esm \
+            --log-level=warning --outfile="$pages/$name.test.mjs"
+    done
+    FRAGTRACE_PAGES=$pages exec node --test "$pages/data.test.mjs" "$pages/roundtrip.test.mjs"
+    ;;
+page)
+    reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")
+    [ -z "$reason" ] || absent "$reason"
+    make_pages
+    FRAGTRACE_PAGES=$pages exec node --test "$here/page.test.mjs"
+    ;;
+measure)
+    reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")
+    [ -z "$reason" ] || absent "$reason"
+    for blocks in 100000 1000000; do
+        "$build/bin/make_page" $((blocks + blocks / 50)) "$pages/$blocks.html"
+        node "$here/measure.mjs" "$pages/$blocks.html"
+    done
+    ;;
+*)
+    echo "usage: run.sh types|data|page|measure BUILD"
+    exit 2
+    ;;
+esac

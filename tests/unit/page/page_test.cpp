@@ -1,0 +1,161 @@
+#include "analyzer/report/page.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "analyzer/report/page_columns.h"
+#include "sample.h"
+
+using namespace fragtrace::analyzer;
+using namespace fragtrace::page_test;
+
+namespace {
+
+nlohmann::json header_of(const std::string& html) {
+    const std::string mark = "id=\"ft-header\">";
+    const std::size_t begin = html.find(mark) + mark.size();
+    return nlohmann::json::parse(html.substr(begin, html.find("</script>", begin) - begin));
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+}
+
+PageCard card_naming(std::vector<std::uint32_t> blocks) {
+    PageCulprit culprit;
+    culprit.blocks = std::move(blocks);
+    PageCard card;
+    card.culprits = {culprit};
+    return card;
+}
+
+}  // namespace
+
+TEST_CASE("base64 of every remainder") {
+    const auto encode = [](const std::string& raw) {
+        std::string text;
+        append_base64({reinterpret_cast<const std::uint8_t*>(raw.data()), raw.size()}, text);
+        return text;
+    };
+    CHECK(encode("").empty());
+    CHECK(encode("f") == "Zg==");
+    CHECK(encode("fo") == "Zm8=");
+    CHECK(encode("foo") == "Zm9v");
+    CHECK(encode("\xff\xfe\xfd\xfc") == "//79/A==");
+}
+
+TEST_CASE("text from a trace cannot end an element or add one") {
+    PageData data = small_page();
+    const std::string evil = "</script><script>alert(1)</script><!--";
+    data.title = data.process = data.command = evil;
+    data.notes = {evil};
+    data.frames[0] = {evil, evil, 1, true};
+    data.devices[0].name = evil;
+    data.devices[0].markers = {{10, PageMarkerKind::kOom, evil}};
+    PageCard card;
+    card.sentence = evil;
+    card.details = {evil};
+    data.devices[0].cards = {card};
+    const Result<std::string> html = render_page(data);
+    REQUIRE(html);
+    CHECK(html->find("<script>alert") == std::string::npos);
+    CHECK(html->find("<!--") == std::string::npos);
+    CHECK(count(*html, "<script") == count(*html, "</script>"));
+    CHECK(header_of(*html)["title"] == evil);
+    CHECK(header_of(*html)["devices"][0]["markers"][0]["text"] == evil);
+}
+
+TEST_CASE("invalid UTF-8 and control characters do not break the page") {
+    PageData data = small_page();
+    data.command = std::string("a\xff\xfe\0b\x01", 6);
+    const Result<std::string> html = render_page(data);
+    REQUIRE(html);
+    CHECK(header_of(*html)["command"].get<std::string>().front() == 'a');
+}
+
+TEST_CASE("the page names no address but itself") {
+    const Result<std::string> html = render_page(small_page());
+    REQUIRE(html);
+    CHECK(html->find("http://") == std::string::npos);
+    CHECK(html->find("https://") == std::string::npos);
+    CHECK(html->find("default-src 'none'; script-src 'sha256-") != std::string::npos);
+}
+
+TEST_CASE("the same data gives the same file") {
+    CHECK(*render_page(small_page()) == *render_page(small_page()));
+}
+
+TEST_CASE("data that contradicts itself is refused") {
+    PageData data = small_page();
+    SECTION("columns of unequal length") { data.devices[0].blocks.stack.clear(); }
+    SECTION("a stack that is not there") { data.devices[0].blocks.stack[0] = 9; }
+    SECTION("blocks out of order") { add_block(data.devices[0], 5, 6, 6, 0x7000'0000'0000, kMiB); }
+    SECTION("a card with a block that is not there") {
+        data.devices[0].cards = {card_naming({7})};
+    }
+    SECTION("a stack before its parent") { data.stacks = {{}, {2, 0}, {0, 0}}; }
+    const Result<std::string> html = render_page(data);
+    REQUIRE_FALSE(html);
+    CHECK(html.error().code == ErrorCode::kOutput);
+}
+
+TEST_CASE("times of hours fit the page's ticks") {
+    PageData data = small_page();
+    data.devices[0].end_ns = 40ull * 3600 * 1'000'000'000;
+    const nlohmann::json device = header_of(*render_page(data))["devices"][0];
+    const auto tick_ns = device["tick_ns"].get<std::uint64_t>();
+    CHECK(tick_ns == 100'000);
+    CHECK(device["end_ns"].get<std::uint64_t>() / tick_ns < 0xffffffffu);
+}
+
+TEST_CASE("past the budget the long-lived and the named blocks stay") {
+    PageData data = small_page();
+    PageDevice& device = data.devices[0];
+    device.blocks = {};
+    add_block(device, 10, 20, 20, 0x7000'0000'0000, kMiB);           // named
+    add_block(device, 30, 90, 90, 0x7000'0000'0000, kMiB);           // left out
+    add_block(device, 100, kPageNever, kPageNever, 0x7000'0000'0000, kMiB);
+    device.cards = {card_naming({0, 2})};
+    data.block_budget = 2;
+    const nlohmann::json header = header_of(*render_page(data))["devices"][0];
+    CHECK(header["blocks"] == 2);
+    CHECK(header["blocks_left_out"] == 1);
+    CHECK(header["longest_left_out_ns"] == 60);
+    CHECK(header["cards"][0]["culprits"][0]["blocks"] == std::vector<int>{0, 1});
+}
+
+TEST_CASE("nothing at all is a page too") {
+    PageData data;
+    data.devices.resize(1);
+    CHECK(render_page(data));
+}
+
+TEST_CASE("a page appears whole or not at all") {
+    const std::filesystem::path folder = std::filesystem::temp_directory_path() / "fragtrace-page-test";
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    const std::string path = folder / "page.html";
+    REQUIRE(write_page(small_page(), path));
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    CHECK(text.str() == *render_page(small_page()));
+
+    const Status missing = write_page(small_page(), folder / "no" / "page.html");
+    REQUIRE_FALSE(missing);
+    CHECK(missing.error().message.find("cannot be created") != std::string::npos);
+    // Over a folder the last step fails: the temporary file must not stay.
+    std::filesystem::create_directories(folder / "taken" / "inside");
+    CHECK_FALSE(write_page(small_page(), folder / "taken"));
+    std::size_t entries = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++entries;
+    CHECK(entries == 2);
+    std::filesystem::remove_all(folder);
+}

@@ -1,0 +1,164 @@
+// The pure parts, each against the simplest thing that can be said to be right.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { fromBase64, readPack, unpack } from "../src/data/columns";
+import { CoverageGrid } from "../src/data/coverage";
+import { formatBytes, formatMoment, formatTime, ticks } from "../src/data/format";
+import { type Header, parseHeader } from "../src/data/header";
+import { LiveIndex } from "../src/data/liveindex";
+import { Stacks } from "../src/data/stacks";
+import { readHash, writeHash } from "../src/state/hash";
+import { clampView, type View } from "../src/state/store";
+
+// A small generator with a fixed start, so that a failure can be repeated.
+function randomNumbers(seed: number): (below: number) => number {
+    let state = seed;
+    return (below) => {
+        state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+        return Math.floor((state / 2 ** 32) * below);
+    };
+}
+
+test("columns: planes, widths and differences", () => {
+    // Rows 1, 258, 70000 as two columns: differences of 3 bytes, plain values of 6.
+    const raw = new Uint8Array([1, 1, 110, 0, 1, 16, 0, 0, 1, 1, 2, 112, 0, 1, 17, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0]);
+    const columns = unpack(raw, { id: "x", rows: 3, bytes: 27, columns: [["d", 3, 1], ["v", 6, 0]] });
+    assert.deepEqual([...columns.d], [1, 258, 70000]);
+    assert.deepEqual([...columns.v], [1 + 7 * 2 ** 32, 258, 70000]);
+    assert.throws(() => unpack(raw.subarray(1), { id: "x", rows: 3, bytes: 26, columns: [["d", 3, 1], ["v", 6, 0]] }));
+});
+
+test("columns: negative differences wrap back in every width", () => {
+    const rows = [5, 3];
+    for (const width of [1, 4, 6]) {
+        const raw = new Uint8Array(2 * width);
+        for (let plane = 0; plane < width; ++plane) {
+            raw[plane * 2] = plane === 0 ? 5 : 0;
+            raw[plane * 2 + 1] = plane === 0 ? 254 : 255;
+        }
+        assert.deepEqual([...unpack(raw, { id: "x", rows: 2, bytes: raw.length, columns: [["c", width, 1]] }).c], rows);
+    }
+});
+
+test("a damaged or cut pack is one plain sentence", async () => {
+    const text = gzipSync(Buffer.from([1, 2, 3, 4])).toString("base64");
+    const description = { id: "ft-0-x", rows: 4, bytes: 4, columns: [["c", 1, 0]] as [string, number, 0][] };
+    assert.deepEqual([...(await readPack(text, description)).c], [1, 2, 3, 4]);
+    const flipped = text.slice(0, 14) + (text[14] === "A" ? "B" : "A") + text.slice(15);
+    for (const broken of [text.slice(0, 20), flipped, "", null, "%%%%"]) {
+        await assert.rejects(readPack(broken, description), /the file is cut off/);
+    }
+    await assert.rejects(readPack(text, { ...description, rows: 5, bytes: 5 }), /cut off or damaged/);
+    assert.deepEqual([...fromBase64("AQID")], [1, 2, 3]);
+});
+
+test("headers of other formats and broken ones are refused", () => {
+    assert.throws(() => parseHeader('{"format":"fragtrace-page"'), /cut off/);
+    assert.throws(() => parseHeader('{"format":"fragtrace-page","version":99}'), /99/);
+});
+
+test("live index agrees with brute force", () => {
+    const random = randomNumbers(11);
+    for (const [count, span] of [[0, 10], [1, 10], [500, 40], [3000, 5000], [2000, 2000000]]) {
+        const start = Uint32Array.from({ length: count }, () => random(span)).sort();
+        const end = start.map((from) => (random(10) === 0 ? 0xffffffff : from + 1 + random(random(20) === 0 ? span : 30)));
+        const index = new LiveIndex(start, end, 16);
+        for (let trial = 0; trial < 150; ++trial) {
+            const from = random(span + 20);
+            const to = from + (trial % 3 === 0 ? 0 : random(200));
+            const expected: number[] = [];
+            for (let row = 0; row < count; ++row) if (start[row] <= to && end[row] > from) expected.push(row);
+            assert.deepEqual([...index.between(from, to)].sort((a, b) => a - b), expected, `${count} rows, ${from}..${to}`);
+        }
+    }
+});
+
+test("coverage adds up areas, cut at the edges", () => {
+    const random = randomNumbers(5);
+    const grid = new CoverageGrid(8, 6);
+    const expected = new Float64Array(48);
+    for (let i = 0; i < 200; ++i) {
+        const [left, bottom] = [random(1000) / 100 - 1, random(1000) / 100 - 2];
+        const [right, top] = [left + random(500) / 100, bottom + random(300) / 100];
+        grid.add(left, right, bottom, top);
+        for (let row = 0; row < 6; ++row) {
+            for (let column = 0; column < 8; ++column) {
+                const across = Math.max(0, Math.min(right, column + 1) - Math.max(left, column));
+                const up = Math.max(0, Math.min(top, row + 1) - Math.max(bottom, row));
+                expected[row * 8 + column] += across * up;
+            }
+        }
+    }
+    grid.shares().forEach((share, i) => assert.ok(Math.abs(share - expected[i]) < 1e-4, `cell ${i}`));
+});
+
+test("sizes and times read like the program's", () => {
+    assert.equal(formatBytes(0), "0 B");
+    assert.equal(formatBytes(1023), "1023 B");
+    assert.equal(formatBytes(1024), "1 KiB");
+    assert.equal(formatBytes(1.85 * 2 ** 30), "1.85 GiB");
+    assert.equal(formatBytes(11.04 * 2 ** 20), "11 MiB");
+    assert.equal(formatTime(350e6), "350 ms");
+    assert.equal(formatTime(130e9), "2 min 10 s");
+    assert.equal(formatMoment(1234567890, 1000), "1.234568 s");
+    assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
+    assert.deepEqual(ticks(0, 2 ** 32, 4, true), [0, 1, 2, 3, 4].map((i) => i * 2 ** 30));
+});
+
+function header(): Header {
+    return parseHeader(JSON.stringify({
+        format: "fragtrace-page", version: 1, title: "", process: "", command: "", notes: [], devices: [],
+        strings: ["main", "a/train.py", "keep", "samples.py", "malloc", "lib.so", "other"],
+        frames: { function: [0, 2, 4, 6], file: [1, 3, 5, 1], line: [10, 20, 0, 30], python: [1, 1, 0, 1] },
+        // root > main > keep > malloc, main > other
+        stacks: { parent: [0, 0, 1, 2, 1], frame: [0, 0, 1, 2, 3] },
+    }));
+}
+
+test("stacks: labels, search, and boxes that add up", () => {
+    const stacks = new Stacks(header());
+    assert.equal(stacks.label(2), "samples.py:20 keep");
+    assert.equal(stacks.label(3), "malloc (lib.so)");
+    assert.equal(stacks.label(0), "no stack recorded");
+    assert.equal(stacks.telling(3), 2);
+    assert.deepEqual(stacks.frames(3), [3, 2, 1]);
+    assert.deepEqual([...stacks.search("KEEP")!], [0, 0, 1, 1, 0]);
+    assert.equal(stacks.search("  "), null);
+    const { boxes, total } = stacks.layout(new Map([[3, 70], [4, 30]]), 0);
+    assert.equal(total, 100);
+    const chain = boxes.find((box) => box.node === 3)!;
+    assert.deepEqual(chain.chain, [3, 2]);
+    for (let depth = 0; depth < 3; ++depth) {
+        const sum = boxes.filter((box) => box.depth === depth).reduce((bytes, box) => bytes + box.to - box.from, 0);
+        assert.equal(sum, 100);
+    }
+});
+
+test("a deep stack neither recurses nor stalls", () => {
+    const deep = header();
+    deep.stacks = { parent: [0], frame: [0] };
+    for (let node = 1; node < 50000; ++node) {
+        deep.stacks.parent.push(node - 1);
+        deep.stacks.frame.push(1);
+    }
+    const { boxes } = new Stacks(deep).layout(new Map([[49999, 5]]), 0);
+    assert.equal(boxes.length, 2);
+});
+
+const view: View = {
+    device: 0, t0: 0, t1: 1000, a0: 0, a1: 1 << 20, cursor: 77, card: 1, culprit: -1, selected: 5, stack: -1,
+    query: "a b&c=d", theme: "dark", stacks: "live", order: "worst",
+};
+
+test("the address part keeps a view and ignores nonsense", () => {
+    const back = readHash(writeHash(view));
+    for (const key of ["t0", "t1", "cursor", "card", "selected", "query", "theme", "stacks"] as const) assert.equal(back[key], view[key]);
+    assert.deepEqual(readHash("#t0=NaN&t1=&cursor=1e999&theme=pink&q=%E0%A4%A&=&x"), {});
+});
+
+test("windows stay inside the data", () => {
+    const clamped = clampView({ ...view, t0: -50, t1: 1e9, a0: 500, a1: 400, cursor: 1e12 }, 1000, 1 << 20);
+    assert.deepEqual([clamped.t0, clamped.t1, clamped.cursor], [0, 1000, 1000]);
+    assert.ok(clamped.a1 > clamped.a0);
+});

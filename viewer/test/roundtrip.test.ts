@@ -1,0 +1,130 @@
+// What the C++ writer wrote, read back: FRAGTRACE_PAGES holds checkerboard.html and run.html.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { type Columns, readPack } from "../src/data/columns";
+import { CoverageGrid } from "../src/data/coverage";
+import { parseHeader } from "../src/data/header";
+import { bytesByStack, heapAt, holesOf } from "../src/data/heap";
+import { type DeviceModel, forUnits, makeModel, unitMayRelease } from "../src/data/model";
+import { sweepWindow } from "../src/data/sweep";
+
+const folder = process.env.FRAGTRACE_PAGES;
+if (!folder) throw new Error("FRAGTRACE_PAGES is not set");
+
+async function read(name: string): Promise<DeviceModel> {
+    const html = readFileSync(join(folder!, name), "utf8");
+    const textOf = (id: string): string | undefined => html.split(`id="${id}">`)[1]?.split("</script>")[0];
+    const head = parseHeader(textOf("ft-header")!).devices[0];
+    const packs = new Map<string, Columns>();
+    for (const description of head.packs) packs.set(description.id, await readPack(textOf(description.id), description));
+    return makeModel(head, packs);
+}
+
+// The heap from nothing but the columns.
+function bruteForce(model: DeviceModel, tick: number) {
+    const { blocks, units } = model;
+    const sums = { requested: 0, allocated: 0, pending: 0, reserved: 0, held: 0, releasable: 0 };
+    const used = new Map<number, number>();
+    for (let row = 0; row < blocks.count; ++row) {
+        if (blocks.start[row] > tick || blocks.end[row] <= tick) continue;
+        if (blocks.freed[row] <= tick) sums.pending += blocks.size[row];
+        else {
+            sums.allocated += blocks.size[row];
+            sums.requested += blocks.size[row] - blocks.excess[row];
+        }
+        forUnits(model, row, (unit) => {
+            const from = Math.max(blocks.offset[row], units.offset[unit]);
+            const to = Math.min(blocks.offset[row] + blocks.size[row], units.offset[unit] + units.size[unit]);
+            used.set(unit, (used.get(unit) ?? 0) + to - from);
+        });
+    }
+    for (let unit = 0; unit < units.count; ++unit) {
+        if (units.start[unit] > tick || units.end[unit] <= tick) continue;
+        sums.reserved += units.size[unit];
+        const free = units.size[unit] - (used.get(unit) ?? 0);
+        if (used.has(unit) || !(units.flags[unit] & unitMayRelease)) sums.held += free;
+        else sums.releasable += free;
+    }
+    return sums;
+}
+
+test("the checkerboard arrives as it was made", async () => {
+    const model = await read("checkerboard.html");
+    assert.equal(model.blocks.count, 188);
+    const card = model.head.cards[0];
+    const heap = heapAt(model, Math.floor(card.time_ns / model.head.tick_ns));
+    assert.equal(heap.live.length, 94);
+    assert.equal(heap.units.length, 94);
+    assert.equal(heap.reserved, 94 * 20 * 2 ** 20);
+    assert.equal(heap.requested, 94 * (10 * 2 ** 20 - 512));
+    assert.equal(heap.held, card.free);
+    assert.equal(Math.max(...heap.units.flatMap((state) => holesOf(model, state).map(([, size]) => size))), card.largest);
+    assert.deepEqual(new Set(card.culprits[0].blocks), new Set(heap.live));
+    const stacks = bytesByStack(model, heap, "holes");
+    assert.equal([...stacks.values()].reduce((sum, bytes) => sum + bytes, 0), heap.held);
+});
+
+test("cursor states and the identity of reserved, against brute force", async () => {
+    const model = await read("run.html");
+    assert.ok(model.blocks.count > 5000);
+    for (let i = 0; i <= 40; ++i) {
+        const tick = Math.floor((model.lastTick * i) / 40);
+        const heap = heapAt(model, tick);
+        const { requested, allocated, pending, reserved, held, releasable } = heap;
+        assert.deepEqual({ requested, allocated, pending, reserved, held, releasable }, bruteForce(model, tick));
+        assert.equal(reserved, allocated + pending + held + releasable);
+    }
+});
+
+test("the writer's bins and the page's own sweep agree", async () => {
+    for (const name of ["checkerboard.html", "run.html"]) {
+        const model = await read(name);
+        const sweep = sweepWindow(model, 0, model.lastTick, model.bins.count, Infinity)!;
+        for (const part of ["requested", "internal", "pending", "held", "releasable", "allocated_max", "allocated_min", "reserved_max"] as const) {
+            for (let i = 0; i < model.bins.count; ++i) {
+                const difference = Math.abs(sweep.bins[part][i] - model.bins[part][i]);
+                // Means are cut to whole bytes; the last bin ends at a whole tick in one of them.
+                assert.ok(difference <= 2 + model.bins[part][i] * 1e-6, `${name} ${part} bin ${i}: ${sweep.bins[part][i]} and ${model.bins[part][i]}`);
+            }
+        }
+    }
+});
+
+test("a part of the time has the same states as the whole", async () => {
+    const model = await read("run.html");
+    const from = Math.floor(model.lastTick * 0.4);
+    const to = Math.floor(model.lastTick * 0.43);
+    const sweep = sweepWindow(model, from, to, 64, Infinity)!;
+    for (const tick of [from, to]) {
+        const heap = heapAt(model, tick);
+        const keptNow = sweep.keptUnit.filter((_, i) => sweep.keptFrom[i] <= tick && (tick < sweep.keptTo[i] || sweep.keptTo[i] === to));
+        for (const state of heap.units) if (state.kept && tick === from) assert.ok(keptNow.includes(state.unit));
+    }
+    let most = 0;
+    for (let tick = from; tick <= to; tick += 499) most = Math.max(most, heapAt(model, tick).allocated);
+    assert.ok(Math.max(...sweep.bins.allocated_max) >= most);
+    assert.equal(sweepWindow(model, 0, model.lastTick, 64, 10), null);
+});
+
+test("the map's planes are the shares of area", async () => {
+    const model = await read("run.html");
+    const { map, blocks, units, lastTick, head } = model;
+    const check = (plane: Uint8Array, fill: (grid: CoverageGrid, across: number, up: number) => void): void => {
+        const grid = new CoverageGrid(map.columns, map.rows);
+        fill(grid, map.columns / (head.end_ns / head.tick_ns), map.rows / head.axis_bytes);
+        const shares = grid.shares();
+        for (let i = 0; i < plane.length; i += 7) assert.ok(Math.abs(Math.max(0, shares[i]) * 255 - plane[i]) <= 1, `cell ${i}`);
+    };
+    check(map.in_use, (grid, across, up) => {
+        for (let row = 0; row < blocks.count; ++row) {
+            grid.add(blocks.start[row] * across, Math.min(blocks.end[row], lastTick) * across, blocks.offset[row] * up, (blocks.offset[row] + blocks.size[row]) * up);
+        }
+    });
+    check(map.reserved, (grid, across, up) => {
+        for (let unit = 0; unit < units.count; ++unit) {
+            grid.add(units.start[unit] * across, Math.min(units.end[unit], lastTick) * across, units.offset[unit] * up, (units.offset[unit] + units.size[unit]) * up);
+        }
+    });
+});
