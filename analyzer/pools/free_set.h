@@ -53,7 +53,7 @@ class FreeSet {
     // The key must be in the set.
     void erase(const FreeKey& key);
 
-    [[nodiscard]] Position begin() const { return {0, 0}; }
+    [[nodiscard]] static Position begin() { return {}; }
 
     [[nodiscard]] Position end() const { return {static_cast<std::uint32_t>(order_.size()), 0}; }
 
@@ -61,7 +61,7 @@ class FreeSet {
 
     [[nodiscard]] bool at_end(Position position) const { return position.chunk >= order_.size(); }
 
-    [[nodiscard]] bool at_begin(Position position) const {
+    [[nodiscard]] static bool at_begin(Position position) {
         return position.chunk == 0 && position.slot == 0;
     }
 

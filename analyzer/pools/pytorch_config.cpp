@@ -1,53 +1,15 @@
 #include "analyzer/pools/pytorch_config.h"
 
+#include "analyzer/pools/config_words.h"
+
 #include <bit>
-#include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <fmt/format.h>
+#include <string>
 #include <vector>
 
 namespace fragtrace::analyzer {
 namespace {
-
-constexpr std::string_view kSeparators = ",:[]";
-
-// White space counts for nothing; separators are tokens of their own.
-std::vector<std::string> tokenize(std::string_view text) {
-    std::vector<std::string> tokens;
-    std::string word;
-    const auto flush = [&] {
-        if (!word.empty()) {
-            tokens.push_back(std::move(word));
-            word.clear();
-        }
-    };
-    for (const char c : text) {
-        if (kSeparators.find(c) != std::string_view::npos) {
-            flush();
-            tokens.emplace_back(1, c);
-        } else if (c != ' ' && (c < '\t' || c > '\r')) {
-            word += c;
-        }
-    }
-    flush();
-    return tokens;
-}
-
-// As strtoull reads: leading digits are enough and a minus sign wraps around.
-bool read_unsigned(const std::string& text, std::uint64_t& value) {
-    char* end = nullptr;
-    errno = 0;
-    value = std::strtoull(text.c_str(), &end, 10);
-    return end != text.c_str() && errno == 0;
-}
-
-bool read_double(const std::string& text, double& value) {
-    char* end = nullptr;
-    errno = 0;
-    value = std::strtod(text.c_str(), &end);
-    return end != text.c_str() && errno == 0;
-}
 
 // Slot of a roundup interval of `interval_mb`, a power of two.
 std::size_t roundup_slot(std::uint64_t interval_mb) {
@@ -58,7 +20,7 @@ std::size_t roundup_slot(std::uint64_t interval_mb) {
 class Parser {
   public:
     Parser(std::string_view text, const PytorchRules& rules)
-        : rules_(rules), tokens_(tokenize(text)) {}
+        : rules_(rules), tokens_(split_config_words(text)) {}
 
     Result<PytorchConfig> parse() {
         // The minima of other keys depend on this one, wherever it stands.
@@ -379,67 +341,10 @@ class Parser {
     PytorchConfig config_;
 };
 
-// The shortest list that gives these slots again.
-std::string roundup_to_string(const std::array<std::uint64_t, PytorchConfig::kRoundupSlots>& all) {
-    bool equal = true;
-    for (const std::uint64_t divisions : all) {
-        equal = equal && divisions == all[0];
-    }
-    if (equal) {
-        return std::to_string(all[0]);
-    }
-    std::string list;
-    for (std::size_t slot = 0; slot < all.size(); ++slot) {
-        list += fmt::format("{}{}:{}", slot == 0 ? "" : ",", std::uint64_t{1} << slot, all[slot]);
-    }
-    return fmt::format("[{}]", list);
-}
-
 }  // namespace
 
 Result<PytorchConfig> parse_pytorch_config(std::string_view text, const PytorchRules& rules) {
     return Parser(text, rules).parse();
-}
-
-std::string to_string(const PytorchConfig& config) {
-    const PytorchConfig defaults;
-    std::string text;
-    const auto add = [&text](std::string_view key, const auto& value) {
-        text += fmt::format("{}{}:{}", text.empty() ? "" : ",", key, value);
-    };
-    if (config.large_segment_size_bytes != defaults.large_segment_size_bytes) {
-        add("large_segment_size_mb", config.large_segment_size_bytes / kMiB);
-    }
-    if (config.max_split_size_bytes != defaults.max_split_size_bytes) {
-        add("max_split_size_mb", config.max_split_size_bytes / kMiB);
-    }
-    if (config.max_non_split_rounding_bytes != config.large_segment_size_bytes) {
-        add("max_non_split_rounding_mb", config.max_non_split_rounding_bytes / kMiB);
-    }
-    if (config.garbage_collection_threshold != 0) {
-        add("garbage_collection_threshold", config.garbage_collection_threshold);
-    }
-    if (config.roundup_divisions != defaults.roundup_divisions) {
-        add("roundup_power2_divisions", roundup_to_string(config.roundup_divisions));
-    }
-    if (config.expandable_segments) {
-        add("expandable_segments", "True");
-    }
-    if (config.per_process_memory_fraction != defaults.per_process_memory_fraction) {
-        add("per_process_memory_fraction", config.per_process_memory_fraction);
-    }
-    if (config.throw_on_cudamalloc_oom) {
-        add("throw_on_cudamalloc_oom", "True");
-    }
-    if (config.expandable_segments_reserve.kind == PytorchReserve::Kind::kFraction) {
-        add("expandable_segments_reserve", config.expandable_segments_reserve.fraction);
-    } else if (config.expandable_segments_reserve.kind == PytorchReserve::Kind::kBytes) {
-        add("expandable_segments_reserve",
-            fmt::format("{}G",
-                        static_cast<double>(config.expandable_segments_reserve.size_bytes) /
-                            static_cast<double>(kGiB)));
-    }
-    return text;
 }
 
 }  // namespace fragtrace::analyzer

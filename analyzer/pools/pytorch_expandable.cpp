@@ -24,7 +24,7 @@ bool PytorchPool::room_for(BlockIndex from, std::uint64_t size_bytes) const {
 // Where a block of the size can be made to fit: an unmapped range or the free block before one.
 BlockIndex PytorchPool::find_expandable(const Search& search) {
     FreeSet& set = unmapped_set(search.pool, search.slot);
-    for (auto at = set.begin(); !set.at_end(at); at = set.next(at)) {
+    for (auto at = FreeSet::begin(); !set.at_end(at); at = set.next(at)) {
         BlockIndex candidate = set.block(at);
         if (is_idle(blocks_[candidate].previous)) {
             candidate = blocks_[candidate].previous;

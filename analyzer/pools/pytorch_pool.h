@@ -46,14 +46,14 @@ class PytorchPool final : public Pool {
     [[nodiscard]] std::string config() const override { return to_string(config_); }
 
     AllocateResult allocate(const Request& request) override;
-    bool release(BlockId block, const std::vector<PendingOn>& pending) override;
+    bool release(BlockId id, const std::vector<PendingOn>& pending) override;
     void complete(PendingId id) override;
     void empty_cache() override;
     void set_memory_fraction(double fraction) override;
 
     [[nodiscard]] const PoolStatistics& statistics() const override { return statistics_; }
 
-    [[nodiscard]] std::optional<Placement> find(BlockId block) const override;
+    [[nodiscard]] std::optional<Placement> find(BlockId id) const override;
     [[nodiscard]] HeapSnapshot snapshot() const override;
     [[nodiscard]] std::uint64_t largest_free_bytes(const Request& request) const override;
     [[nodiscard]] std::uint64_t releasable_bytes() const override;
@@ -162,21 +162,23 @@ class PytorchPool final : public Pool {
     BlockIndex take_free(const Search& search, PoolIndex pool, bool expandable);
     BlockIndex take_from_fallback(Search& search);
     BlockIndex allocate_segment(Search& search, bool retry);
+
+    // pytorch_hand_out.cpp
     [[nodiscard]] bool should_split(const Search& search, BlockIndex block) const;
-    Placement hand_out(const Search& search, BlockIndex block, BlockId id);
+    Placement hand_out(const Search& search, BlockIndex found, BlockId id);
 
     // pytorch_blocks.cpp: blocks, chains, free sets, pools.
     BlockIndex new_block();
     void drop_block(BlockIndex block);
     [[nodiscard]] FreeKey key_of(const Block& block) const;
     [[nodiscard]] FreeKey unmapped_key_of(const Block& block) const;
-    void insert_free(BlockIndex block);
-    void erase_free(BlockIndex block);
-    void insert_unmapped(BlockIndex block);
-    void erase_unmapped(BlockIndex block);
+    void insert_free(BlockIndex index);
+    void erase_free(BlockIndex index);
+    void insert_unmapped(BlockIndex index);
+    void erase_unmapped(BlockIndex index);
     [[nodiscard]] std::uint64_t releasable_part(const Block& block) const;
-    std::uint64_t merge(BlockIndex block, BlockIndex neighbour);
-    void free_block(BlockIndex block);
+    std::uint64_t merge(BlockIndex index, BlockIndex neighbour);
+    void free_block(BlockIndex index);
     BlockIndex new_segment(std::uint64_t size_bytes, const Search& search);
     void drop_segment(BlockIndex block);
     SlotIndex slot_of(StreamId stream);
@@ -198,8 +200,8 @@ class PytorchPool final : public Pool {
     // pytorch_expandable.cpp
     BlockIndex allocate_expandable(const Search& search);
     BlockIndex find_expandable(const Search& search);
-    bool map(BlockIndex block, std::uint64_t size_bytes);
-    bool unmap(BlockIndex block);
+    bool map(BlockIndex index, std::uint64_t size_bytes);
+    bool unmap(BlockIndex index);
     [[nodiscard]] bool room_for(BlockIndex from, std::uint64_t size_bytes) const;
     [[nodiscard]] bool is_idle(BlockIndex block) const;
 
@@ -214,7 +216,7 @@ class PytorchPool final : public Pool {
     void release_cached();
     void release_pair(std::uint32_t pair_index);
     void release_pool(PoolIndex pool);
-    void release_segment(BlockIndex block);
+    void release_segment(BlockIndex index);
     [[nodiscard]] std::vector<BlockIndex> free_blocks(PoolIndex pool) const;
 
     [[nodiscard]] bool collects_garbage() const {
@@ -228,7 +230,7 @@ class PytorchPool final : public Pool {
     // pytorch_snapshot.cpp
     void append_segment(const Segment& segment, HeapSnapshot& heap) const;
 
-    // pytorch_pool.cpp: bookkeeping of obtained memory.
+    // Bookkeeping of obtained memory.
     void count_obtained(PoolIndex pool, std::uint64_t size_bytes);
     void count_returned(PoolIndex pool, std::uint64_t size_bytes);
 

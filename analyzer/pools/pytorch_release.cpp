@@ -133,7 +133,7 @@ bool PytorchPool::release_available(const Search& search) {
         release_segment(set.block(at));
         return true;
     }
-    if (set.at_begin(at)) {
+    if (FreeSet::at_begin(at)) {
         return false;
     }
     std::vector<BlockIndex> victims;
@@ -145,7 +145,7 @@ bool PytorchPool::release_available(const Search& search) {
             released_bytes += blocks_[set.block(at)].size_bytes;
             victims.push_back(set.block(at));
         }
-        if (set.at_begin(at)) {
+        if (FreeSet::at_begin(at)) {
             break;
         }
         at = set.previous(at);

@@ -89,7 +89,7 @@ std::uint64_t PytorchPool::largest_free_bytes(const Request& request) const {
         if (usable) {
             return block.size_bytes;
         }
-        if (set.at_begin(at)) {
+        if (FreeSet::at_begin(at)) {
             return 0;
         }
     }

@@ -8,11 +8,11 @@
 namespace fragtrace::analyzer {
 
 const std::vector<PoolDescription>& known_pools() {
-    static const std::vector<PoolDescription> kPools = {
+    static const std::vector<PoolDescription> pools = {
         {"pytorch", "PyTorch's caching allocator, settings as in PYTORCH_CUDA_ALLOC_CONF"},
         {"none", "no pool: one driver allocation per request"},
     };
-    return kPools;
+    return pools;
 }
 
 std::string pool_names() {

@@ -17,7 +17,7 @@ using Key = std::array<std::uint64_t, 3>;
 void check_equal(const FreeSet& set, const std::map<Key, BlockIndex>& expected) {
     REQUIRE(set.size() == expected.size());
     REQUIRE(set.empty() == expected.empty());
-    auto at = set.begin();
+    auto at = FreeSet::begin();
     for (const auto& [key, block] : expected) {
         REQUIRE_FALSE(set.at_end(at));
         REQUIRE(set.block(at) == block);
@@ -28,7 +28,7 @@ void check_equal(const FreeSet& set, const std::map<Key, BlockIndex>& expected) 
         at = set.previous(at);
         REQUIRE(set.block(at) == back->second);
     }
-    REQUIRE(set.at_begin(at));
+    REQUIRE(FreeSet::at_begin(at));
 }
 
 TEST_CASE("a free set orders like a standard map") {
