@@ -1,18 +1,17 @@
 #include "analyzer/report/page.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <numeric>
-
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include "analyzer/report/page_assets.h"
 #include "analyzer/report/page_columns.h"
 #include "analyzer/report/page_header.h"
 #include "analyzer/report/page_overview.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fmt/format.h>
+#include <numeric>
+#include <unistd.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -63,14 +62,18 @@ std::uint64_t last_time(const PageDevice& device) {
     const auto reach = [&end](std::uint64_t time_ns) {
         if (time_ns != kPageNever) end = std::max(end, time_ns);
     };
-    for (const std::uint64_t time_ns : device.blocks.start_ns) reach(time_ns);
-    for (const std::uint64_t time_ns : device.blocks.end_ns) reach(time_ns);
+    for (const std::uint64_t time_ns : device.blocks.start_ns)
+        reach(time_ns);
+    for (const std::uint64_t time_ns : device.blocks.end_ns)
+        reach(time_ns);
     for (const PageSegment& segment : device.segments) {
         reach(segment.start_ns);
         reach(segment.end_ns);
     }
-    for (const PageCard& card : device.cards) reach(card.time_ns);
-    for (const PageMarker& marker : device.markers) reach(marker.time_ns);
+    for (const PageCard& card : device.cards)
+        reach(card.time_ns);
+    for (const PageMarker& marker : device.markers)
+        reach(marker.time_ns);
     for (const PagePhase& phase : device.phases) {
         reach(phase.start_ns);
         reach(phase.end_ns);
@@ -81,7 +84,8 @@ std::uint64_t last_time(const PageDevice& device) {
 // The shortest time that 32 bits count over the whole trace: 1 ns up to 4 s, 1 us up to 71 min.
 std::uint64_t tick_for(std::uint64_t end_ns) {
     std::uint64_t tick_ns = 1;
-    while (end_ns / tick_ns >= kNeverTick) tick_ns *= 10;
+    while (end_ns / tick_ns >= kNeverTick)
+        tick_ns *= 10;
     return tick_ns;
 }
 
@@ -110,14 +114,18 @@ class DeviceWriter {
         write_pack(html, "spans", spans(), packs);
         for (std::size_t begin = 0; begin < kept_.size(); begin += kBlocksPerChunk) {
             const std::size_t end = std::min(begin + kBlocksPerChunk, kept_.size());
-            write_pack(html, fmt::format("blocks-{}", begin / kBlocksPerChunk), blocks(begin, end), packs);
+            write_pack(
+                html, fmt::format("blocks-{}", begin / kBlocksPerChunk), blocks(begin, end), packs);
         }
         header["packs"] = std::move(packs);
         return header;
     }
 
   private:
-    void write_pack(std::string& html, const std::string& name, const ColumnPack& pack, json& packs) {
+    void write_pack(std::string& html,
+                    const std::string& name,
+                    const ColumnPack& pack,
+                    json& packs) {
         const std::string id = prefix_ + "-" + name;
         pack.append_element(id, html);
         packs.push_back(json::parse(pack.describe(id)));
@@ -136,16 +144,18 @@ class DeviceWriter {
             std::vector<bool> named(blocks.size());
             for (const PageCard& card : device_.cards) {
                 for (const PageCulprit& culprit : card.culprits) {
-                    for (const std::uint32_t block : culprit.blocks) named[block] = true;
+                    for (const std::uint32_t block : culprit.blocks)
+                        named[block] = true;
                 }
             }
             const auto weight = [&](std::uint32_t i) {
                 return named[i] ? kPageNever : blocks.end_ns[i] - blocks.start_ns[i];
             };
             const auto cut = kept_.begin() + static_cast<std::ptrdiff_t>(budget_);
-            std::nth_element(kept_.begin(), cut, kept_.end(), [&](std::uint32_t a, std::uint32_t b) {
-                return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
-            });
+            std::nth_element(
+                kept_.begin(), cut, kept_.end(), [&](std::uint32_t a, std::uint32_t b) {
+                    return weight(a) != weight(b) ? weight(a) > weight(b) : a < b;
+                });
             for (auto left_out = cut; left_out != kept_.end(); ++left_out) {
                 longest_left_out_ns_ = std::max(longest_left_out_ns_, weight(*left_out));
             }
@@ -153,7 +163,8 @@ class DeviceWriter {
             std::sort(kept_.begin(), kept_.end());
         }
         new_index_.assign(blocks.size(), kNoUnit);
-        for (std::uint32_t i = 0; i < kept_.size(); ++i) new_index_[kept_[i]] = i;
+        for (std::uint32_t i = 0; i < kept_.size(); ++i)
+            new_index_[kept_[i]] = i;
     }
 
     void renumber_culprits(json& header) const {
@@ -205,7 +216,8 @@ class DeviceWriter {
         ColumnPack pack(units.size());
         pack.add("start", 4, false, [&](std::size_t i) { return tick(units[i].start_ns); });
         pack.add("end", 4, false, [&](std::size_t i) { return tick(units[i].end_ns); });
-        pack.add("offset", 6, true, [&](std::size_t i) { return axis_.offset_of(units[i].address); });
+        pack.add(
+            "offset", 6, true, [&](std::size_t i) { return axis_.offset_of(units[i].address); });
         pack.add("size", 6, true, [&](std::size_t i) { return units[i].size_bytes; });
         pack.add("segment", 4, true, [&](std::size_t i) { return units[i].segment; });
         pack.add("pool", 4, false, [&](std::size_t i) { return segment(i).private_pool; });
@@ -300,7 +312,8 @@ Result<std::string> render_page(const PageData& data) {
     std::string packs;
     json header = page_header(data);
     for (std::size_t i = 0; i < data.devices.size(); ++i) {
-        header["devices"].push_back(DeviceWriter(data.devices[i], i, data.block_budget).write(packs));
+        header["devices"].push_back(
+            DeviceWriter(data.devices[i], i, data.block_budget).write(packs));
     }
     std::string html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
     html += "<meta http-equiv=\"Content-Security-Policy\" content=\"" + content_policy() + "\">\n";

@@ -4,10 +4,10 @@
 // per path; no shared state.
 #pragma once
 
-#include <string>
-
 #include "analyzer/report/page_data.h"
 #include "analyzer/support/result.h"
+
+#include <string>
 
 namespace fragtrace::analyzer {
 

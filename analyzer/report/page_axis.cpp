@@ -1,7 +1,7 @@
 // The compact axis: every range of addresses that was ever reserved, end to end, gaps left out.
-#include <algorithm>
-
 #include "analyzer/report/page_overview.h"
+
+#include <algorithm>
 
 namespace fragtrace::analyzer {
 
@@ -24,7 +24,8 @@ AddressAxis::AddressAxis(const PageDevice& device) {
     std::uint64_t offset_bytes = 0;
     for (const AxisRange& piece : pieces) {
         const std::uint64_t end = piece.address + piece.size_bytes;
-        if (!ranges_.empty() && piece.address <= ranges_.back().address + ranges_.back().size_bytes) {
+        if (!ranges_.empty() &&
+            piece.address <= ranges_.back().address + ranges_.back().size_bytes) {
             AxisRange& last = ranges_.back();
             last.size_bytes = std::max(last.size_bytes, end - last.address);
         } else {

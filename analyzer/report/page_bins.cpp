@@ -7,7 +7,8 @@ namespace fragtrace::analyzer {
 
 BinFiller::BinFiller(const PageSeries& series, std::uint64_t end_ns)
     : series_(series), end_ns_(end_ns), bins_(kPageBins) {
-    for (PageBin& bin : bins_) bin.allocated_min = kPageUnknown;
+    for (PageBin& bin : bins_)
+        bin.allocated_min = kPageUnknown;
 }
 
 void BinFiller::advance(std::uint64_t time_ns, const MemoryState& state) {
@@ -23,7 +24,8 @@ void BinFiller::advance(std::uint64_t time_ns, const MemoryState& state) {
 void BinFiller::hold(std::uint64_t until_ns, const MemoryState& state) {
     if (until_ns <= now_ns_) return;
     const double scale = static_cast<double>(kPageBins) / static_cast<double>(end_ns_);
-    fill(static_cast<double>(now_ns_) * scale, static_cast<double>(until_ns) * scale, sample(state));
+    fill(
+        static_cast<double>(now_ns_) * scale, static_cast<double>(until_ns) * scale, sample(state));
     now_ns_ = until_ns;
 }
 
@@ -53,7 +55,8 @@ BinFiller::Sample BinFiller::sample(const MemoryState& state) const {
 }
 
 void BinFiller::fill(double begin, double end, const Sample& now) {
-    const auto last = static_cast<std::size_t>(std::min(end, static_cast<double>(kPageBins) - 1e-9));
+    const auto last =
+        static_cast<std::size_t>(std::min(end, static_cast<double>(kPageBins) - 1e-9));
     for (auto i = static_cast<std::size_t>(begin); i <= last && i < bins_.size(); ++i) {
         const double left = std::max(begin, static_cast<double>(i));
         const double right = std::min(end, static_cast<double>(i + 1));
@@ -63,9 +66,8 @@ void BinFiller::fill(double begin, double end, const Sample& now) {
         bin.requested += weight * now.requested;
         bin.internal += weight * (now.allocated - now.requested);
         bin.pending += weight * now.pending;
-        bin.held += weight * std::max(
-                                 0.0,
-                                 now.reserved - now.allocated - now.pending - now.releasable);
+        bin.held +=
+            weight * std::max(0.0, now.reserved - now.allocated - now.pending - now.releasable);
         bin.releasable += weight * now.releasable;
         bin.other += weight * now.other;
         const auto allocated = static_cast<std::uint64_t>(now.allocated);

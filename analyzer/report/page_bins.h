@@ -2,11 +2,11 @@
 // where the series has nothing to say.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "analyzer/report/page_data.h"
 #include "analyzer/report/page_overview.h"
+
+#include <cstdint>
+#include <vector>
 
 namespace fragtrace::analyzer {
 

@@ -1,9 +1,8 @@
 #include "analyzer/report/page_columns.h"
 
 #include <array>
-#include <stdexcept>
-
 #include <fmt/format.h>
+#include <stdexcept>
 #include <zlib.h>
 
 namespace fragtrace::analyzer {
@@ -29,9 +28,10 @@ std::vector<std::uint8_t> gzip(std::span<const std::uint8_t> raw) {
         stream.next_out = buffer.data();
         stream.avail_out = static_cast<unsigned>(buffer.size());
         status = deflate(&stream, taken == raw.size() ? Z_FINISH : Z_NO_FLUSH);
-        packed.insert(packed.end(),
-                      buffer.begin(),
-                      buffer.begin() + static_cast<std::ptrdiff_t>(buffer.size() - stream.avail_out));
+        packed.insert(
+            packed.end(),
+            buffer.begin(),
+            buffer.begin() + static_cast<std::ptrdiff_t>(buffer.size() - stream.avail_out));
     }
     deflateEnd(&stream);
     return packed;

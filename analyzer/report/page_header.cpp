@@ -1,8 +1,7 @@
 #include "analyzer/report/page_header.h"
 
-#include <unordered_map>
-
 #include <fmt/format.h>
+#include <unordered_map>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -10,24 +9,34 @@ namespace {
 using nlohmann::json;
 
 // JavaScript reads numbers as doubles: exact up to 2^53, which no size or time here exceeds.
-json known(std::uint64_t value) { return value == kPageUnknown ? json(nullptr) : json(value); }
+json known(std::uint64_t value) {
+    return value == kPageUnknown ? json(nullptr) : json(value);
+}
 
 const char* marker_name(PageMarkerKind kind) {
     switch (kind) {
-        case PageMarkerKind::kOom: return "oom";
-        case PageMarkerKind::kRetry: return "retry";
-        case PageMarkerKind::kDriverBurst: return "burst";
-        case PageMarkerKind::kEmptyCache: return "empty_cache";
-        case PageMarkerKind::kOther: break;
+        case PageMarkerKind::kOom:
+            return "oom";
+        case PageMarkerKind::kRetry:
+            return "retry";
+        case PageMarkerKind::kDriverBurst:
+            return "burst";
+        case PageMarkerKind::kEmptyCache:
+            return "empty_cache";
+        case PageMarkerKind::kOther:
+            break;
     }
     return "other";
 }
 
 const char* card_name(PageCardKind kind) {
     switch (kind) {
-        case PageCardKind::kOom: return "oom";
-        case PageCardKind::kRetry: return "retry";
-        case PageCardKind::kWaste: break;
+        case PageCardKind::kOom:
+            return "oom";
+        case PageCardKind::kRetry:
+            return "retry";
+        case PageCardKind::kWaste:
+            break;
     }
     return "waste";
 }
@@ -44,7 +53,8 @@ json culprit_json(const PageCulprit& culprit) {
 
 json card_json(const PageCard& card) {
     json culprits = json::array();
-    for (const PageCulprit& culprit : card.culprits) culprits.push_back(culprit_json(culprit));
+    for (const PageCulprit& culprit : card.culprits)
+        culprits.push_back(culprit_json(culprit));
     return {{"kind", card_name(card.kind)},
             {"time_ns", card.time_ns},
             {"heading", card.heading},
@@ -80,6 +90,7 @@ class StringTable {
         if (added) texts_.push_back(text);
         return found->second;
     }
+
     json take() { return std::move(texts_); }
 
   private:
@@ -107,29 +118,31 @@ json page_header(const PageData& data) {
         parents.push_back(node.parent);
         frames.push_back(node.frame);
     }
-    return {{"format", "fragtrace-page"},
-            {"version", kPageFormatVersion},
-            {"title", data.title},
-            {"process", data.process},
-            {"command", data.command},
-            {"notes", data.notes},
-            {"strings", strings.take()},
-            {"frames",
-             {{"function", functions}, {"file", files}, {"line", lines}, {"python", python}}},
-            {"stacks", {{"parent", parents}, {"frame", frames}}},
-            {"devices", json::array()}};
+    return {
+        {"format", "fragtrace-page"},
+        {"version", kPageFormatVersion},
+        {"title", data.title},
+        {"process", data.process},
+        {"command", data.command},
+        {"notes", data.notes},
+        {"strings", strings.take()},
+        {"frames", {{"function", functions}, {"file", files}, {"line", lines}, {"python", python}}},
+        {"stacks", {{"parent", parents}, {"frame", frames}}},
+        {"devices", json::array()}};
 }
 
 json device_header(const PageDevice& device, const AddressAxis& axis) {
     json ranges = json::array();
     for (const AxisRange& range : axis.ranges()) {
         // Addresses may exceed what a JavaScript number holds: they travel as text.
-        ranges.push_back({fmt::format("{:#x}", range.address), range.size_bytes, range.offset_bytes});
+        ranges.push_back(
+            {fmt::format("{:#x}", range.address), range.size_bytes, range.offset_bytes});
     }
     json markers = json::array();
     for (const PageMarker& marker : device.markers) {
-        markers.push_back(
-            {{"time_ns", marker.time_ns}, {"kind", marker_name(marker.kind)}, {"text", marker.text}});
+        markers.push_back({{"time_ns", marker.time_ns},
+                           {"kind", marker_name(marker.kind)},
+                           {"text", marker.text}});
     }
     json phases = json::array();
     for (const PagePhase& phase : device.phases) {
@@ -137,9 +150,11 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
             {{"name", phase.name}, {"start_ns", phase.start_ns}, {"end_ns", known(phase.end_ns)}});
     }
     json cards = json::array();
-    for (const PageCard& card : device.cards) cards.push_back(card_json(card));
+    for (const PageCard& card : device.cards)
+        cards.push_back(card_json(card));
     json whatif = json::array();
-    for (const PageWhatIf& row : device.whatif) whatif.push_back(whatif_json(row));
+    for (const PageWhatIf& row : device.whatif)
+        whatif.push_back(whatif_json(row));
     json totals = json::array();
     for (const PageTotal& total : device.totals) {
         totals.push_back({{"label", total.label}, {"value", total.value}, {"bytes", total.bytes}});
@@ -176,12 +191,23 @@ std::string html_escaped(const std::string& text) {
     std::string safe;
     for (const char c : text) {
         switch (c) {
-            case '&': safe += "&amp;"; break;
-            case '<': safe += "&lt;"; break;
-            case '>': safe += "&gt;"; break;
-            case '"': safe += "&quot;"; break;
-            case '\'': safe += "&#39;"; break;
-            default: safe += c;
+            case '&':
+                safe += "&amp;";
+                break;
+            case '<':
+                safe += "&lt;";
+                break;
+            case '>':
+                safe += "&gt;";
+                break;
+            case '"':
+                safe += "&quot;";
+                break;
+            case '\'':
+                safe += "&#39;";
+                break;
+            default:
+                safe += c;
         }
     }
     return safe;

@@ -2,13 +2,13 @@
 // <script> element.
 #pragma once
 
-#include <string>
-#include <vector>
+#include "analyzer/report/page_data.h"
+#include "analyzer/report/page_overview.h"
 
 #include <nlohmann/json.hpp>
 
-#include "analyzer/report/page_data.h"
-#include "analyzer/report/page_overview.h"
+#include <string>
+#include <vector>
 
 namespace fragtrace::analyzer {
 

@@ -2,12 +2,12 @@
 // of what is reserved could be released at each moment, and the three planes of the map.
 #include "analyzer/report/page_overview.h"
 
+#include "analyzer/report/page_bins.h"
+#include "analyzer/report/page_coverage.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
-
-#include "analyzer/report/page_bins.h"
-#include "analyzer/report/page_coverage.h"
 
 namespace fragtrace::analyzer {
 namespace {
@@ -108,11 +108,21 @@ class Sweep {
 
     void apply(const SweepEvent& event) {
         switch (event.step) {
-            case Step::kSegmentStart: start_unit(event.index, event.time_ns); break;
-            case Step::kSegmentEnd: end_unit(event.index, event.time_ns); break;
-            case Step::kBlockStart: start_block(event.index, event.time_ns); break;
-            case Step::kBlockFreed: free_block(event.index); break;
-            case Step::kBlockEnd: end_block(event.index, event.time_ns); break;
+            case Step::kSegmentStart:
+                start_unit(event.index, event.time_ns);
+                break;
+            case Step::kSegmentEnd:
+                end_unit(event.index, event.time_ns);
+                break;
+            case Step::kBlockStart:
+                start_block(event.index, event.time_ns);
+                break;
+            case Step::kBlockFreed:
+                free_block(event.index);
+                break;
+            case Step::kBlockEnd:
+                end_block(event.index, event.time_ns);
+                break;
         }
     }
 
@@ -175,7 +185,11 @@ class Sweep {
                 state_.releasable -= result_.units[unit].size_bytes;
             }
         });
-        draw(in_use_, blocks.start_ns[index], blocks.end_ns[index], blocks.address[index], size_bytes);
+        draw(in_use_,
+             blocks.start_ns[index],
+             blocks.end_ns[index],
+             blocks.address[index],
+             size_bytes);
     }
 
     // Freed by the program, but not reusable yet.
@@ -237,7 +251,9 @@ class Sweep {
 
 }  // namespace
 
-PageOverview make_overview(const PageDevice& device, const AddressAxis& axis, std::uint64_t end_ns) {
+PageOverview make_overview(const PageDevice& device,
+                           const AddressAxis& axis,
+                           std::uint64_t end_ns) {
     return Sweep(device, axis, end_ns).run();
 }
 

@@ -2,10 +2,10 @@
 // can be released on their own, memory over time in bins, and the address x time map as shares.
 #pragma once
 
+#include "analyzer/report/page_data.h"
+
 #include <cstdint>
 #include <vector>
-
-#include "analyzer/report/page_data.h"
 
 namespace fragtrace::analyzer {
 
@@ -26,7 +26,9 @@ class AddressAxis {
     explicit AddressAxis(const PageDevice& device);
 
     [[nodiscard]] std::uint64_t offset_of(std::uint64_t address) const;
+
     [[nodiscard]] const std::vector<AxisRange>& ranges() const { return ranges_; }
+
     [[nodiscard]] std::uint64_t size_bytes() const;
 
   private:
@@ -58,15 +60,17 @@ struct PageBin {
 struct PageOverview {
     std::vector<ReleaseUnit> units;
     std::vector<std::uint32_t> block_unit;  // where each block begins; kNoUnit = outside of all
+
     struct Span {
         std::uint32_t block;
         std::uint32_t unit;
     };
+
     std::vector<Span> spans;  // further units of blocks that reach over several, ascending
     std::vector<PageBin> bins;
     // kMapColumns x kMapRows shares of area, 0..255, row by row from the lowest address.
     std::vector<std::uint8_t> in_use;
-    std::vector<std::uint8_t> kept;      // reserved and not releasable
+    std::vector<std::uint8_t> kept;  // reserved and not releasable
     std::vector<std::uint8_t> reserved;
 };
 

@@ -1,12 +1,12 @@
-// make_page KIND OUTPUT: writes a page of made-up data. KIND is "checkerboard", "two" (devices) or a
-// number of blocks.
+// make_page KIND OUTPUT: writes a page of made-up data. KIND is "checkerboard", "two" (devices) or
+// a number of blocks.
+#include "analyzer/report/page.h"
+#include "synthetic.h"
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-
-#include "analyzer/report/page.h"
-#include "synthetic.h"
 
 int main(int argc, char** argv) {
     using namespace fragtrace;
@@ -16,8 +16,9 @@ int main(int argc, char** argv) {
     }
     const std::string kind = argv[1];
     analyzer::PageData data = kind == "checkerboard" ? page_test::checkerboard_page()
-                              : kind == "two"        ? page_test::two_device_page()
-                                                     : page_test::synthetic_page(std::strtoull(argv[1], nullptr, 10));
+                              : kind == "two"
+                                  ? page_test::two_device_page()
+                                  : page_test::synthetic_page(std::strtoull(argv[1], nullptr, 10));
     if (argc > 3) data.block_budget = std::strtoull(argv[3], nullptr, 10);
     const auto began = std::chrono::steady_clock::now();
     const analyzer::Status status = analyzer::write_page(data, argv[2]);

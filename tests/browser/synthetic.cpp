@@ -1,13 +1,12 @@
 #include "synthetic.h"
 
+#include "analyzer/support/units.h"
+
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 #include <random>
 #include <set>
-
-#include <fmt/format.h>
-
-#include "analyzer/support/units.h"
 
 namespace fragtrace::page_test {
 namespace {
@@ -20,7 +19,8 @@ constexpr std::uint64_t kBoardCapacity = 1900 * kMiB;
 
 class Pool {
   public:
-    Pool(PageDevice* device, std::uint64_t budget_bytes) : device_(device), budget_bytes_(budget_bytes) {}
+    Pool(PageDevice* device, std::uint64_t budget_bytes)
+        : device_(device), budget_bytes_(budget_bytes) {}
 
     std::uint64_t now_ns = 1'000'000;
 
@@ -35,7 +35,8 @@ class Pool {
                 ++retries;
                 now_ns += 2'000'000;
                 if (!grow(size_bytes)) return -1;
-                device_->markers.push_back({now_ns, PageMarkerKind::kRetry, "cache released, then served"});
+                device_->markers.push_back(
+                    {now_ns, PageMarkerKind::kRetry, "cache released, then served"});
             }
             hole = free_by_size_.lower_bound({size_bytes, 0});
         }
@@ -43,7 +44,8 @@ class Pool {
         free_by_size_.erase(hole);
         free_.erase(address);
         const bool small = size_bytes < kMiB;
-        if (have - size_bytes >= (small ? 512 : kMiB)) add_free(address + size_bytes, have - size_bytes);
+        if (have - size_bytes >= (small ? 512 : kMiB))
+            add_free(address + size_bytes, have - size_bytes);
         const std::uint64_t given = have - size_bytes >= (small ? 512 : kMiB) ? size_bytes : have;
         PageBlocks& blocks = device_->blocks;
         blocks.start_ns.push_back(now_ns);
@@ -73,7 +75,8 @@ class Pool {
             end += next->second;
             erase_free(next->first);
         }
-        if (auto before = free_.lower_bound(begin); before != free_.begin() && begin > segment_begin) {
+        if (auto before = free_.lower_bound(begin);
+            before != free_.begin() && begin > segment_begin) {
             --before;
             if (before->first + before->second == begin) {
                 begin = before->first;
@@ -99,20 +102,28 @@ class Pool {
     }
 
     void finish() {
-        for (const auto& [address, segment] : segments_) device_->segments.push_back(segment);
+        for (const auto& [address, segment] : segments_)
+            device_->segments.push_back(segment);
         device_->end_ns = now_ns + 1'000'000;
     }
 
     std::uint64_t free_bytes() const {
         std::uint64_t sum = 0;
-        for (const auto& [address, size] : free_) sum += size;
+        for (const auto& [address, size] : free_)
+            sum += size;
         return sum;
     }
-    std::uint64_t largest() const { return free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first; }
+
+    std::uint64_t largest() const {
+        return free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first;
+    }
+
     std::uint64_t device_free() const { return budget_bytes_ - reserved_; }
+
     std::uint64_t segment_of(std::uint64_t address) const {
         return std::prev(segments_.upper_bound(address))->first;
     }
+
     std::uint64_t free_in(std::uint64_t segment) const {
         std::uint64_t sum = 0;
         const std::uint64_t end = segment + segments_.at(segment).size_bytes;
@@ -121,15 +132,19 @@ class Pool {
         }
         return sum;
     }
-    std::uint64_t segment_size(std::uint64_t segment) const { return segments_.at(segment).size_bytes; }
+
+    std::uint64_t segment_size(std::uint64_t segment) const {
+        return segments_.at(segment).size_bytes;
+    }
 
     std::uint64_t retries = 0;
 
   private:
     bool grow(std::uint64_t size_bytes) {
-        const std::uint64_t want = size_bytes < kMiB         ? 2 * kMiB
-                                   : size_bytes < 10 * kMiB ? 20 * kMiB
-                                                            : (size_bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+        const std::uint64_t want = size_bytes < kMiB ? 2 * kMiB
+                                   : size_bytes < 10 * kMiB
+                                       ? 20 * kMiB
+                                       : (size_bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
         if (want > device_free()) return false;
         std::uint64_t address = next_address_;
         for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
@@ -142,16 +157,19 @@ class Pool {
         }
         if (address == next_address_) next_address_ += want;
         now_ns += 200'000;
-        segments_[address] = {.start_ns = now_ns, .address = address, .size_bytes = want, .small = want == 2 * kMiB};
+        segments_[address] = {
+            .start_ns = now_ns, .address = address, .size_bytes = want, .small = want == 2 * kMiB};
         live_in_[address] = 0;
         reserved_ += want;
         add_free(address, want);
         return true;
     }
+
     void add_free(std::uint64_t address, std::uint64_t size_bytes) {
         free_[address] = size_bytes;
         free_by_size_.insert({size_bytes, address});
     }
+
     void erase_free(std::uint64_t address) {
         const auto found = free_.find(address);
         free_by_size_.erase({found->second, address});
@@ -173,17 +191,26 @@ class Pool {
 struct Tree {
     PageData* data;
 
-    std::uint32_t frame(const std::string& function, const std::string& file, std::uint32_t line, bool python) {
+    std::uint32_t frame(const std::string& function,
+                        const std::string& file,
+                        std::uint32_t line,
+                        bool python) {
         data->frames.push_back({function, file, line, python});
         return static_cast<std::uint32_t>(data->frames.size() - 1);
     }
+
     std::uint32_t node(std::uint32_t parent, std::uint32_t of) {
         data->stacks.push_back({parent, of});
         return static_cast<std::uint32_t>(data->stacks.size() - 1);
     }
-    std::uint32_t python(std::uint32_t parent, const std::string& function, const std::string& file, std::uint32_t line) {
+
+    std::uint32_t python(std::uint32_t parent,
+                         const std::string& function,
+                         const std::string& file,
+                         std::uint32_t line) {
         return node(parent, frame(function, file, line, true));
     }
+
     std::uint32_t native(std::uint32_t parent, const std::string& function) {
         return node(parent, frame(function, "libtorch_cuda.so", 0, false));
     }
@@ -208,7 +235,8 @@ void add_verdict(PageDevice& device,
     std::uint64_t live_sum = 0;
     const PageBlocks& blocks = device.blocks;
     for (const auto& [stack, label] : pinning) {
-        PageCulprit row{.stack = stack, .label = label, .age = "since the first step", .blocks = {}};
+        PageCulprit row{
+            .stack = stack, .label = label, .age = "since the first step", .blocks = {}};
         std::set<std::uint64_t> segments;
         for (std::uint32_t i = 0; i < blocks.size(); ++i) {
             if (blocks.stack[i] != stack || blocks.end_ns[i] != kPageNever) continue;
@@ -223,23 +251,45 @@ void add_verdict(PageDevice& device,
         live_sum += row.live_bytes;
         if (row.block_count > 0) card.culprits.push_back(std::move(row));
     }
-    card.sentence = fmt::format("{} was asked for. {} is free inside reserved segments, but the largest hole is {}. "
-                                "{} of live blocks hold {} of it open.",
-                                format_bytes(requested_bytes),
-                                format_bytes(card.free_bytes),
-                                format_bytes(card.largest_free_bytes),
-                                format_bytes(live_sum),
-                                format_bytes(held_sum));
-    card.details = {"Moving live blocks together would have made room; no release of whole segments would.",
-                    "The cache had been released before: what is left has a live block in every segment."};
+    card.sentence = fmt::format(
+        "{} was asked for. {} is free inside reserved segments, but the largest hole is {}. "
+        "{} of live blocks hold {} of it open.",
+        format_bytes(requested_bytes),
+        format_bytes(card.free_bytes),
+        format_bytes(card.largest_free_bytes),
+        format_bytes(live_sum),
+        format_bytes(held_sum));
+    card.details = {
+        "Moving live blocks together would have made room; no release of whole segments would.",
+        "The cache had been released before: what is left has a live block in every segment."};
     card.assumptions = {"made-up data"};
     device.markers.push_back({pool.now_ns, PageMarkerKind::kOom, card.sentence});
     device.cards.push_back(std::move(card));
-    device.whatif = {{"as run", "exact", 1, 31 * kGiB, 7 * kGiB, 1108, 2, true, "", true},
-                     {"expandable_segments:True", "estimate", 0, 26 * kGiB, kGiB, 214, 0, true, "replayed", false},
-                     {"max_split_size_mb:64", "estimate", 1, 30 * kGiB, 6 * kGiB, 1204, 3, true, "", false},
-                     {"compact (bound)", "bound", 0, 25 * kGiB, 0, 0, 0, false, "no allocator does this", false}};
-    device.totals = {{"free in holes", device.cards[0].free_bytes}, {"retries", pool.retries, false}};
+    device.whatif = {
+        {"as run", "exact", 1, 31 * kGiB, 7 * kGiB, 1108, 2, true, "", true},
+        {"expandable_segments:True",
+         "estimate",
+         0,
+         26 * kGiB,
+         kGiB,
+         214,
+         0,
+         true,
+         "replayed",
+         false},
+        {"max_split_size_mb:64", "estimate", 1, 30 * kGiB, 6 * kGiB, 1204, 3, true, "", false},
+        {"compact (bound)",
+         "bound",
+         0,
+         25 * kGiB,
+         0,
+         0,
+         0,
+         false,
+         "no allocator does this",
+         false}};
+    device.totals = {{"free in holes", device.cards[0].free_bytes},
+                     {"retries", pool.retries, false}};
 }
 
 }  // namespace
@@ -257,13 +307,19 @@ PageData synthetic_page(std::size_t blocks) {
     const std::uint32_t step = tree.python(main, "step", "/home/user/project/train.py", 201);
     std::vector<std::uint32_t> layers;
     for (std::uint32_t i = 0; i < 24; ++i) {
-        const std::uint32_t at = tree.python(step, fmt::format("Layer{}.forward", i), "/home/user/project/model.py", 37 + i);
-        layers.push_back(tree.native(tree.native(at, "at::native::empty_cuda"), "CUDACachingAllocator::malloc"));
+        const std::uint32_t at = tree.python(
+            step, fmt::format("Layer{}.forward", i), "/home/user/project/model.py", 37 + i);
+        layers.push_back(
+            tree.native(tree.native(at, "at::native::empty_cuda"), "CUDACachingAllocator::malloc"));
     }
     const std::uint32_t log = tree.python(main, "log_samples", "/home/user/project/train.py", 240);
-    const std::uint32_t samples = tree.native(tree.python(log, "SampleCache.add", "/home/user/project/samples.py", 33), "at::native::clone");
-    const std::uint32_t metric = tree.python(main, "keep<img src=x onerror=alert(1)>", "/home/user/project/metrics.py", 61);
-    const std::uint32_t weights = tree.python(main, "Linear.__init__", "/home/user/project/model.py", 12);
+    const std::uint32_t samples =
+        tree.native(tree.python(log, "SampleCache.add", "/home/user/project/samples.py", 33),
+                    "at::native::clone");
+    const std::uint32_t metric =
+        tree.python(main, "keep<img src=x onerror=alert(1)>", "/home/user/project/metrics.py", 61);
+    const std::uint32_t weights =
+        tree.python(main, "Linear.__init__", "/home/user/project/model.py", 12);
 
     PageDevice device;
     device.name = "NVIDIA H100 <b>80GB</b>";
@@ -275,10 +331,12 @@ PageData synthetic_page(std::size_t blocks) {
     const auto uniform = [&random](std::uint64_t low, std::uint64_t high) {
         return low + random() % (high - low + 1);
     };
-    for (int i = 0; i < 96; ++i) pool.allocate(uniform(120, 200) * kMiB, weights);
+    for (int i = 0; i < 96; ++i)
+        pool.allocate(uniform(120, 200) * kMiB, weights);
     const std::size_t per_step = 24 * 4;
     const std::size_t steps = std::max<std::size_t>(4, (blocks - 96) / (per_step + 2));
-    // However long the run is, it keeps about as many samples: what they hold open fills the device.
+    // However long the run is, it keeps about as many samples: what they hold open fills the
+    // device.
     const double keep_chance = std::min(1.0, 400.0 / static_cast<double>(steps));
     double keep_sum = 0;
     for (std::size_t s = 0; s < steps; ++s) {
@@ -287,7 +345,9 @@ PageData synthetic_page(std::size_t blocks) {
         const std::uint64_t length = uniform(2, 9);
         bool failed = false;
         for (std::size_t k = 0; k < per_step && !failed; ++k) {
-            const std::uint64_t size = k % 4 == 3 ? uniform(1, 400) * kKiB : uniform(8, 16) * length * kMiB + kMiB + uniform(1, 511);
+            const std::uint64_t size =
+                k % 4 == 3 ? uniform(1, 400) * kKiB
+                           : uniform(8, 16) * length * kMiB + kMiB + uniform(1, 511);
             const std::int64_t row = pool.allocate(size, layers[k / 4]);
             failed = row < 0;
             if (!failed) live.push_back(row);
@@ -310,10 +370,17 @@ PageData synthetic_page(std::size_t blocks) {
     pool.now_ns += 5'000'000;
     pool.release_cache();
     ++pool.retries;
-    while (pool.device_free() > 2 * kGiB) pool.allocate(kGiB, weights);
-    const std::uint64_t requested = std::max(pool.device_free() + 200 * kMiB, pool.free_bytes() * 3 / 5);
-    add_verdict(device, pool, requested, layers[3],
-                {{samples, "samples.py:33 SampleCache.add"}, {metric, "metrics.py:61 keep"}, {weights, "model.py:12 Linear.__init__"}});
+    while (pool.device_free() > 2 * kGiB)
+        pool.allocate(kGiB, weights);
+    const std::uint64_t requested =
+        std::max(pool.device_free() + 200 * kMiB, pool.free_bytes() * 3 / 5);
+    add_verdict(device,
+                pool,
+                requested,
+                layers[3],
+                {{samples, "samples.py:33 SampleCache.add"},
+                 {metric, "metrics.py:61 keep"},
+                 {weights, "model.py:12 Linear.__init__"}});
     pool.now_ns += 30'000'000;
     pool.finish();
     device.series.time_ns = {0};
@@ -330,9 +397,12 @@ PageData checkerboard_page() {
     data.frames.push_back({"", "", 0, false});
     data.stacks.push_back({});
     const std::uint32_t main = tree.python(0, "main", "/demo/fragment.py", 20);
-    const std::uint32_t keep = tree.native(tree.python(main, "keep", "/demo/fragment.py", 11), "at::native::empty_cuda");
-    const std::uint32_t drop = tree.native(tree.python(main, "scratch", "/demo/fragment.py", 14), "at::native::empty_cuda");
-    const std::uint32_t big = tree.native(tree.python(main, "final", "/demo/fragment.py", 30), "at::native::empty_cuda");
+    const std::uint32_t keep =
+        tree.native(tree.python(main, "keep", "/demo/fragment.py", 11), "at::native::empty_cuda");
+    const std::uint32_t drop = tree.native(tree.python(main, "scratch", "/demo/fragment.py", 14),
+                                           "at::native::empty_cuda");
+    const std::uint32_t big =
+        tree.native(tree.python(main, "final", "/demo/fragment.py", 30), "at::native::empty_cuda");
     PageDevice device;
     device.name = "virtual GPU";
     device.virtual_gpu = true;
@@ -345,7 +415,8 @@ PageData checkerboard_page() {
         pool.allocate(10 * kMiB - 512, keep);
         pool.now_ns += 400'000;
     }
-    for (const std::int64_t row : scratch) pool.free(row);
+    for (const std::int64_t row : scratch)
+        pool.free(row);
     pool.now_ns += 3'000'000;
     pool.release_cache();
     add_verdict(device, pool, 512 * kMiB, big, {{keep, "fragment.py:11 keep"}});
@@ -364,10 +435,20 @@ PageData two_device_page() {
     device.end_ns = 10'000'000'000;
     device.streams = {"default", "0x55"};
     constexpr std::uint64_t kBase = 0x7f4400000000;
-    device.segments = {{.start_ns = 1000, .address = kBase, .size_bytes = 80 * kMiB, .page_bytes = 20 * kMiB},
-                       {.start_ns = 2000, .address = kBase + kGiB, .size_bytes = 20 * kMiB, .private_pool = 3, .may_release = false}};
+    device.segments = {
+        {.start_ns = 1000, .address = kBase, .size_bytes = 80 * kMiB, .page_bytes = 20 * kMiB},
+        {.start_ns = 2000,
+         .address = kBase + kGiB,
+         .size_bytes = 20 * kMiB,
+         .private_pool = 3,
+         .may_release = false}};
     PageBlocks& blocks = device.blocks;
-    const auto add = [&](std::uint64_t start, std::uint64_t freed, std::uint64_t end, std::uint64_t offset, std::uint64_t size, std::uint16_t stream) {
+    const auto add = [&](std::uint64_t start,
+                         std::uint64_t freed,
+                         std::uint64_t end,
+                         std::uint64_t offset,
+                         std::uint64_t size,
+                         std::uint16_t stream) {
         blocks.start_ns.push_back(start);
         blocks.freed_ns.push_back(freed);
         blocks.end_ns.push_back(end);
@@ -377,8 +458,8 @@ PageData two_device_page() {
         blocks.stack.push_back(1);
         blocks.stream.push_back(stream);
     };
-    add(5'000, kPageNever, kPageNever, 10 * kMiB, 30 * kMiB, 0);                      // pages 0 and 1
-    add(1'000'000'000, 2'000'000'000, 6'000'000'000, 45 * kMiB, 5 * kMiB, 1);         // page 2, pending
+    add(5'000, kPageNever, kPageNever, 10 * kMiB, 30 * kMiB, 0);               // pages 0 and 1
+    add(1'000'000'000, 2'000'000'000, 6'000'000'000, 45 * kMiB, 5 * kMiB, 1);  // page 2, pending
     data.devices.push_back(std::move(device));
     return data;
 }

@@ -2,9 +2,9 @@
 // retry), as the data of a page. Deterministic; for tests, pictures and measurements of the page.
 #pragma once
 
-#include <cstddef>
-
 #include "analyzer/report/page_data.h"
+
+#include <cstddef>
 
 namespace fragtrace::page_test {
 

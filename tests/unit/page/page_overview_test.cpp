@@ -1,9 +1,9 @@
 #include "analyzer/report/page_overview.h"
 
-#include <catch2/catch.hpp>
-
 #include "analyzer/report/page_coverage.h"
 #include "sample.h"
+
+#include <catch2/catch.hpp>
 
 using namespace fragtrace::analyzer;
 using namespace fragtrace::page_test;
@@ -71,7 +71,10 @@ TEST_CASE("pending blocks are neither allocated nor free") {
 TEST_CASE("pages of an expandable segment are released on their own, and blocks reach over them") {
     PageDevice device;
     device.end_ns = 1000;
-    device.segments = {{.start_ns = 0, .address = 0x10'0000'0000, .size_bytes = 60 * kMiB, .page_bytes = 20 * kMiB}};
+    device.segments = {{.start_ns = 0,
+                        .address = 0x10'0000'0000,
+                        .size_bytes = 60 * kMiB,
+                        .page_bytes = 20 * kMiB}};
     add_block(device, 10, kPageNever, kPageNever, 0x10'0000'0000 + 15 * kMiB, 10 * kMiB);
     const PageOverview overview = make_overview(device, AddressAxis(device), 1000);
     REQUIRE(overview.units.size() == 3);
@@ -96,8 +99,9 @@ TEST_CASE("what a private pool keeps is held, not releasable") {
 TEST_CASE("an address that is reserved again belongs to the segment of its time") {
     PageDevice device;
     device.end_ns = 1000;
-    device.segments = {{.start_ns = 0, .end_ns = 400, .address = 0x1000'0000, .size_bytes = 2 * kMiB},
-                       {.start_ns = 500, .address = 0x1000'0000, .size_bytes = 20 * kMiB}};
+    device.segments = {
+        {.start_ns = 0, .end_ns = 400, .address = 0x1000'0000, .size_bytes = 2 * kMiB},
+        {.start_ns = 500, .address = 0x1000'0000, .size_bytes = 20 * kMiB}};
     add_block(device, 100, 200, 200, 0x1000'0000, kMiB);
     add_block(device, 600, kPageNever, kPageNever, 0x1000'0000 + 4 * kMiB, kMiB);
     const PageOverview overview = make_overview(device, AddressAxis(device), 1000);

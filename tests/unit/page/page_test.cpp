@@ -1,15 +1,15 @@
 #include "analyzer/report/page.h"
 
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include "analyzer/report/page_columns.h"
+#include "sample.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "analyzer/report/page_columns.h"
-#include "sample.h"
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 using namespace fragtrace::analyzer;
 using namespace fragtrace::page_test;
@@ -24,7 +24,8 @@ nlohmann::json header_of(const std::string& html) {
 
 std::size_t count(const std::string& text, const std::string& part) {
     std::size_t found = 0;
-    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+        ++found;
     return found;
 }
 
@@ -94,13 +95,21 @@ TEST_CASE("the same data gives the same file") {
 
 TEST_CASE("data that contradicts itself is refused") {
     PageData data = small_page();
-    SECTION("columns of unequal length") { data.devices[0].blocks.stack.clear(); }
-    SECTION("a stack that is not there") { data.devices[0].blocks.stack[0] = 9; }
-    SECTION("blocks out of order") { add_block(data.devices[0], 5, 6, 6, 0x7000'0000'0000, kMiB); }
+    SECTION("columns of unequal length") {
+        data.devices[0].blocks.stack.clear();
+    }
+    SECTION("a stack that is not there") {
+        data.devices[0].blocks.stack[0] = 9;
+    }
+    SECTION("blocks out of order") {
+        add_block(data.devices[0], 5, 6, 6, 0x7000'0000'0000, kMiB);
+    }
     SECTION("a card with a block that is not there") {
         data.devices[0].cards = {card_naming({7})};
     }
-    SECTION("a stack before its parent") { data.stacks = {{}, {2, 0}, {0, 0}}; }
+    SECTION("a stack before its parent") {
+        data.stacks = {{}, {2, 0}, {0, 0}};
+    }
     const Result<std::string> html = render_page(data);
     REQUIRE_FALSE(html);
     CHECK(html.error().code == ErrorCode::kOutput);
@@ -119,8 +128,8 @@ TEST_CASE("past the budget the long-lived and the named blocks stay") {
     PageData data = small_page();
     PageDevice& device = data.devices[0];
     device.blocks = {};
-    add_block(device, 10, 20, 20, 0x7000'0000'0000, kMiB);           // named
-    add_block(device, 30, 90, 90, 0x7000'0000'0000, kMiB);           // left out
+    add_block(device, 10, 20, 20, 0x7000'0000'0000, kMiB);  // named
+    add_block(device, 30, 90, 90, 0x7000'0000'0000, kMiB);  // left out
     add_block(device, 100, kPageNever, kPageNever, 0x7000'0000'0000, kMiB);
     device.cards = {card_naming({0, 2})};
     data.block_budget = 2;
@@ -138,7 +147,8 @@ TEST_CASE("nothing at all is a page too") {
 }
 
 TEST_CASE("a page appears whole or not at all") {
-    const std::filesystem::path folder = std::filesystem::temp_directory_path() / "fragtrace-page-test";
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / "fragtrace-page-test";
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(folder);
     const std::string path = folder / "page.html";
@@ -155,7 +165,8 @@ TEST_CASE("a page appears whole or not at all") {
     std::filesystem::create_directories(folder / "taken" / "inside");
     CHECK_FALSE(write_page(small_page(), folder / "taken"));
     std::size_t entries = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++entries;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder))
+        ++entries;
     CHECK(entries == 2);
     std::filesystem::remove_all(folder);
 }

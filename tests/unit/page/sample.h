@@ -32,8 +32,9 @@ inline analyzer::PageData small_page() {
     data.stacks.resize(1);
     analyzer::PageDevice device;
     device.end_ns = 1000;
-    device.segments = {{.start_ns = 0, .address = 0x7000'0000'0000, .size_bytes = 20 * kMiB},
-                       {.start_ns = 0, .end_ns = 500, .address = 0x7100'0000'0000, .size_bytes = 2 * kMiB}};
+    device.segments = {
+        {.start_ns = 0, .address = 0x7000'0000'0000, .size_bytes = 20 * kMiB},
+        {.start_ns = 0, .end_ns = 500, .address = 0x7100'0000'0000, .size_bytes = 2 * kMiB}};
     add_block(device, 100, 300, 300, 0x7000'0000'0000 + 5 * kMiB, 10 * kMiB);
     data.devices.push_back(std::move(device));
     return data;
