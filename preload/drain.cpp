@@ -1,17 +1,17 @@
 #include "drain.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <time.h>
-
 #include <fragtrace/codec.h>
 
 #include "facts.h"
 #include "session.h"
 #include "stack_python.h"
 #include "thread_state.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -20,6 +20,10 @@ constexpr uint64_t kDrainInterval_ns = 100 * kMillisecond_ns;
 // Small batches compress badly; a quiet program's events may wait in the ring, where they are safe.
 constexpr uint64_t kQuietInterval_ns = kSecond_ns;
 constexpr uint64_t kRoomPatience_ns = 20 * kMillisecond_ns;
+// After so many waits in vain nobody waits until there is room: a drain that hangs on its disk
+// costs the host a fifth of a second once, a drain that is merely slow to be scheduled costs no
+// event.
+constexpr uint32_t kFruitlessWaits = 10;
 // After which a claimed slot that nobody fills is given up: its thread died inside record().
 constexpr uint64_t kUnfinishedPatience_ns = 5 * kSecond_ns;
 constexpr uint64_t kUnfinishedPatienceAtEnd_ns = 100 * kMillisecond_ns;
@@ -42,8 +46,9 @@ void write_modules(Session* session) {
     }
     ByteWriter out(session->file.scratch(), TraceFile::kScratch_bytes);
     const uint32_t count = encode_modules(&out);
-    if (write_or_count(session, session->file.write_chunk(ChunkType::kModules, count, 0, 0,
-                                                          out.data(), out.size()))) {
+    if (write_or_count(
+            session,
+            session->file.write_chunk(ChunkType::kModules, count, 0, 0, out.data(), out.size()))) {
         session->modules_written = version;
     }
 }
@@ -59,9 +64,10 @@ bool write_facts(Session* session) {
     for (uint32_t i = begin; i < end; ++i) {
         lines += session->ring.facts[i] == '\n' ? 1 : 0;
     }
-    if (!write_or_count(session,
-                        session->file.write_chunk(ChunkType::kFacts, lines, 0, 0,
-                                                  session->ring.facts + begin, end - begin))) {
+    if (!write_or_count(
+            session,
+            session->file.write_chunk(
+                ChunkType::kFacts, lines, 0, 0, session->ring.facts + begin, end - begin))) {
         return false;
     }
     header->facts_bytes_written = end;
@@ -81,9 +87,10 @@ bool write_code(Session* session) {
     while (reader.left() != 0 && decode_code(&reader, &record)) {
         ++count;
     }
-    if (!write_or_count(session, session->file.write_chunk(ChunkType::kCode, count, 0, 0,
-                                                           session->ring.code + begin,
-                                                           end - begin))) {
+    if (!write_or_count(
+            session,
+            session->file.write_chunk(
+                ChunkType::kCode, count, 0, 0, session->ring.code + begin, end - begin))) {
         return false;
     }
     header->code_bytes_written = end;
@@ -110,8 +117,9 @@ bool write_nodes(Session* session) {
         }
         ByteWriter out(session->file.scratch(), TraceFile::kScratch_bytes);
         if (!encode_nodes(session->ring.nodes, first, count, &out) ||
-            !write_or_count(session, session->file.write_chunk(ChunkType::kStacks, count, first, 0,
-                                                               out.data(), out.size()))) {
+            !write_or_count(session,
+                            session->file.write_chunk(
+                                ChunkType::kStacks, count, first, 0, out.data(), out.size()))) {
             return false;
         }
         header->nodes_written = first + count;
@@ -131,7 +139,7 @@ uint32_t published_from(const Session* session, uint64_t first, uint64_t last) {
 
 void advance_tail(Session* session, uint64_t tail) {
     store_release(&session->ring.header->tail, tail);
-    store_release(&session->stalled, 0u);
+    store_release(&session->fruitless_waits, 0u);
     count_up(&session->room_made);
     if (load_acquire(&session->room_waiters) != 0) {
         futex_wake_all(&session->room_made);
@@ -146,11 +154,16 @@ void write_events(Session* session, uint64_t first, uint32_t count) {
     bool written = write_facts(session) && write_code(session) && write_nodes(session);
     if (written) {
         ByteWriter out(session->file.scratch(), TraceFile::kScratch_bytes);
-        written = encode_events(event, count, session->file.column_scratch(),
-                                TraceFile::kColumnScratch_bytes, &out) &&
-                  write_or_count(session, session->file.write_chunk(
-                                              ChunkType::kEvents, count, first, event(0).time_ns,
-                                              out.data(), out.size()));
+        written =
+            encode_events(event,
+                          count,
+                          session->file.column_scratch(),
+                          TraceFile::kColumnScratch_bytes,
+                          &out) &&
+            write_or_count(
+                session,
+                session->file.write_chunk(
+                    ChunkType::kEvents, count, first, event(0).time_ns, out.data(), out.size()));
     }
     if (!written) {
         session->lost_write_failed += count;  // the host must not wait for a full disk
@@ -254,8 +267,8 @@ uint64_t claim_when_room(Session* session) {
     if (!session->drain_runs) {
         return flush_now(session) ? session->ring.try_claim() : 0;
     }
-    if (load_acquire(&session->stalled) != 0) {
-        return 0;  // one host thread has waited for nothing: the others need not
+    if (load_acquire(&session->fruitless_waits) >= kFruitlessWaits) {
+        return 0;  // the drain hangs: waiting more would only slow the host down
     }
     const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
     count_up(&session->room_waiters);
@@ -269,7 +282,7 @@ uint64_t claim_when_room(Session* session) {
             break;
         }
         if (waited >= kRoomPatience_ns) {
-            store_release(&session->stalled, 1u);
+            count_up(&session->fruitless_waits);
             break;
         }
         futex_wait(&session->room_made, made, kRoomPatience_ns - waited);
@@ -301,8 +314,8 @@ void end_trace(Session* session, EndReason reason) {
         EndRecord end{};
         end.time_ns = clock_ns(CLOCK_MONOTONIC) - session->start_monotonic_ns;
         end.reason = reason;
-        session->ended = write_or_count(session, session->file.write_chunk(ChunkType::kEnd, 1, 0, 0,
-                                                                           &end, sizeof end));
+        session->ended = write_or_count(
+            session, session->file.write_chunk(ChunkType::kEnd, 1, 0, 0, &end, sizeof end));
     }
     session->file.write_index();
     session->ring.remove_file();

@@ -4,9 +4,9 @@
 // do the same under the same lock. A slot is freed after its chunk was handed to the kernel.
 #pragma once
 
-#include <stdint.h>
-
 #include <fragtrace/format.h>
+
+#include <stdint.h>
 
 namespace fragtrace::preload {
 

@@ -1,12 +1,12 @@
 #include "facts.h"
 
+#include "session.h"
+#include "sys.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-#include "session.h"
-#include "sys.h"
 
 namespace fragtrace::preload {
 namespace {
@@ -19,8 +19,8 @@ uint64_t g_lost;
 Lock g_lock;
 
 // Whole lines only: one that does not fit is not begun. Gives the new size, 0 without room.
-uint32_t append_line(char* log, uint32_t size, uint32_t capacity, const char* key,
-                     const char* value) {
+uint32_t append_line(
+    char* log, uint32_t size, uint32_t capacity, const char* key, const char* value) {
     const auto put = [&](char c) {
         if (size < capacity) {
             log[size] = c;
@@ -30,10 +30,18 @@ uint32_t append_line(char* log, uint32_t size, uint32_t capacity, const char* ke
     const auto put_text = [&](const char* text, uint32_t limit_bytes) {
         for (uint32_t i = 0; text[i] != '\0' && i < limit_bytes; ++i) {
             switch (text[i]) {
-                case '\\': put('\\'), put('\\'); break;
-                case '\t': put('\\'), put('t'); break;
-                case '\n': put('\\'), put('n'); break;
-                default: put(text[i]); break;
+                case '\\':
+                    put('\\'), put('\\');
+                    break;
+                case '\t':
+                    put('\\'), put('t');
+                    break;
+                case '\n':
+                    put('\\'), put('n');
+                    break;
+                default:
+                    put(text[i]);
+                    break;
             }
         }
     };
@@ -73,13 +81,16 @@ class FactsLock {
             count_up(&g_lost);
         }
     }
+
     ~FactsLock() {
         if (held_) {
             g_lock.unlock();
         }
     }
+
     FactsLock(const FactsLock&) = delete;
     FactsLock& operator=(const FactsLock&) = delete;
+
     [[nodiscard]] bool held() const { return held_; }
 
   private:
@@ -170,10 +181,15 @@ void add_start_facts(Session* session) {
     }
     // Settings that change what an allocator does, and ours.
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-        static constexpr const char* kPrefixes[] = {
-            "PYTORCH_CUDA_ALLOC_CONF=", "PYTORCH_ALLOC_CONF=", "PYTORCH_NO_CUDA_MEMORY_CACHING=",
-            "CUDA_VISIBLE_DEVICES=",    "CUDA_MODULE_LOADING=", "XLA_PYTHON_CLIENT_",
-            "TF_GPU_ALLOCATOR=",        "TF_FORCE_GPU_ALLOW_GROWTH=", "FRAGTRACE_"};
+        static constexpr const char* kPrefixes[] = {"PYTORCH_CUDA_ALLOC_CONF=",
+                                                    "PYTORCH_ALLOC_CONF=",
+                                                    "PYTORCH_NO_CUDA_MEMORY_CACHING=",
+                                                    "CUDA_VISIBLE_DEVICES=",
+                                                    "CUDA_MODULE_LOADING=",
+                                                    "XLA_PYTHON_CLIENT_",
+                                                    "TF_GPU_ALLOCATOR=",
+                                                    "TF_FORCE_GPU_ALLOW_GROWTH=",
+                                                    "FRAGTRACE_"};
         for (const char* prefix : kPrefixes) {
             const char* value = strchr(*entry, '=');
             if (value != nullptr && strncmp(*entry, prefix, strlen(prefix)) == 0) {
@@ -189,13 +205,15 @@ void add_start_facts(Session* session) {
     add_number_fact(session, "options.stack_depth", session->options.stack_depth);
     add_number_fact(session, "options.ring_events", session->options.ring_events);
     add_session_fact(session, "trace.compression", session->file.compresses() ? "zstd" : "none");
-    add_session_fact(session, "ring.storage",
+    add_session_fact(session,
+                     "ring.storage",
                      session->ring.path()[0] != '\0' ? session->ring.path()
                                                      : "memory of the process: not crash-safe");
 }
 
 void add_loss_facts(Session* session) {
     const RingHeader* ring = session->ring.header;
+
     const struct {
         const char* key;
         uint64_t value;
@@ -211,6 +229,7 @@ void add_loss_facts(Session* session) {
         {"stacks.python_failures", load_relaxed(&ring->python_walk_failures)},
         {"trace.write_errors", load_relaxed(&ring->trace_write_errors)},
     };
+
     static_assert(sizeof losses / sizeof losses[0] == Session::kLossKinds);
     for (size_t i = 0; i < Session::kLossKinds; ++i) {
         if (session->losses_told[i] != losses[i].value) {
@@ -220,8 +239,12 @@ void add_loss_facts(Session* session) {
     }
 }
 
-uint64_t lost_facts() { return load_relaxed(&g_lost); }
+uint64_t lost_facts() {
+    return load_relaxed(&g_lost);
+}
 
-void reset_facts_lock() { g_lock.reset(); }
+void reset_facts_lock() {
+    g_lock.reset();
+}
 
 }  // namespace fragtrace::preload

@@ -1,11 +1,11 @@
 #include "modules.h"
 
+#include "sys.h"
+
 #include <elf.h>
 #include <link.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "sys.h"
 
 namespace fragtrace::preload {
 namespace {
@@ -73,8 +73,13 @@ int encode_one(dl_phdr_info* module, size_t /*size*/, void* argument) {
             continue;
         }
         const uint64_t begin = module->dlpi_addr + segment.p_vaddr;
-        const ModuleRecord record{begin,        begin + segment.p_memsz, module->dlpi_addr, path,
-                                  strlen(path), id.data,                 id.size_bytes};
+        const ModuleRecord record{begin,
+                                  begin + segment.p_memsz,
+                                  module->dlpi_addr,
+                                  path,
+                                  strlen(path),
+                                  id.data,
+                                  id.size_bytes};
         if (!encode_module(record, state->out)) {
             return 1;
         }

@@ -2,9 +2,9 @@
 // build id that tells whether a file found then is still the same.
 #pragma once
 
-#include <stdint.h>
-
 #include <fragtrace/codec.h>
+
+#include <stdint.h>
 
 namespace fragtrace::preload {
 

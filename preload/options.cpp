@@ -1,12 +1,11 @@
 #include "options.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include <initializer_list>
-
 #include "sys.h"
 #include "thread_state.h"
+
+#include <initializer_list>
+#include <stdlib.h>
+#include <string.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -54,13 +53,17 @@ bool parse_path(const char* value, char* result) {
     return true;
 }
 
-bool set_output(Options* options, const char* value) { return parse_path(value, options->output); }
+bool set_output(Options* options, const char* value) {
+    return parse_path(value, options->output);
+}
 
 bool set_ring_directory(Options* options, const char* value) {
     return parse_path(value, options->ring_directory);
 }
 
-bool set_off(Options* options, const char* value) { return parse_switch(value, &options->off); }
+bool set_off(Options* options, const char* value) {
+    return parse_switch(value, &options->off);
+}
 
 bool set_follow_fork(Options* options, const char* value) {
     return parse_switch(value, &options->follow_fork);

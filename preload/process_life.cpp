@@ -2,25 +2,25 @@
 //
 // The constructor registers the fork handlers and nothing else: most processes that inherit the
 // preload never touch a GPU and must not pay for it.
-#include <dlfcn.h>
-#include <pthread.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "drain.h"
 #include "facts.h"
 #include "recorder.h"
 #include "session.h"
 #include "thread_state.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 namespace fragtrace::preload {
 namespace {
 
 constexpr uint64_t kForkPatience_ns = 100 * kMillisecond_ns;
 
-// A child made in the middle of a write would not hurt the file, but one made in the middle of a
-// start would inherit half a session.
+// A child made in the middle of a start would inherit half a session; one made while the drain asks
+// the loader for the modules would inherit a lock that the C library does not repair.
 void before_fork() {
     const KeepErrno keep_errno;
     if (load_acquire(&g_session.state) == kStarting && !t_thread.inside_recorder) {
@@ -118,7 +118,9 @@ __attribute__((visibility("default"), noreturn)) void _exit(int status) {
     }
 }
 
-__attribute__((visibility("default"), noreturn)) void _Exit(int status) { _exit(status); }
+__attribute__((visibility("default"), noreturn)) void _Exit(int status) {
+    _exit(status);
+}
 
 __attribute__((visibility("default"), noreturn)) void quick_exit(int status) {
     using QuickExit = void (*)(int);

@@ -1,11 +1,11 @@
 #include "python_layout.h"
 
+#include "python_lines.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "python_lines.h"
 
 namespace fragtrace::preload {
 namespace {
@@ -19,6 +19,7 @@ constexpr PythonLayout kLayouts[] = {
     {11,  56,  8,  32, 48,  56, 69,  72, 112, 128, 136, 184, 168,  48, 72, 2},
     {12,  56,  0,   0,  8,  56, 70,  68, 112, 128, 136, 192, 176,  40, 56, 2},
 };
+
 // clang-format on
 
 // From 3.13 on the interpreter publishes its own offsets: 64-bit numbers behind a cookie, the
@@ -34,8 +35,7 @@ struct DebugOffsets {
 };
 
 constexpr DebugOffsets kDebugOffsets[] = {
-    {13, 19, 28, 34, 72, 2},
-    {14, 22, 31, 39, 83, 16},  // never run against: the check decides
+    {13, 19, 28, 34, 72, 2}, {14, 22, 31, 39, 83, 16},  // never run against: the check decides
 };
 
 constexpr char kDebugCookie[8] = {'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'};
@@ -73,12 +73,14 @@ bool layout_from_interpreter(int minor, const void* published, PythonLayout* lay
 class CarefulReader {
   public:
     CarefulReader() : open_(pipe2(ends_, O_CLOEXEC | O_NONBLOCK) == 0) {}
+
     ~CarefulReader() {
         if (open_) {
             close(ends_[0]);
             close(ends_[1]);
         }
     }
+
     CarefulReader(const CarefulReader&) = delete;
     CarefulReader& operator=(const CarefulReader&) = delete;
 
@@ -102,8 +104,11 @@ class CarefulReader {
 constexpr int kLongestLine = 1 << 26;
 constexpr int64_t kLongestCode_bytes = 1 << 26;
 
-bool check_code(const PythonLayout& layout, const PythonTypes& types, const CarefulReader& reader,
-                const void* frame, const void* code) {
+bool check_code(const PythonLayout& layout,
+                const PythonTypes& types,
+                const CarefulReader& reader,
+                const void* frame,
+                const void* code) {
     const void* file = nullptr;
     const void* name = nullptr;
     const void* table = nullptr;
@@ -174,12 +179,15 @@ Characters characters_of(const PythonLayout& layout, const void* text) {
         return {base, 0, 1};
     }
     return {base + (ascii ? layout.ascii_bytes : layout.compact_bytes),
-            static_cast<size_t>(length), kind};
+            static_cast<size_t>(length),
+            kind};
 }
 
 }  // namespace
 
-bool python_layout(const char* version, const void* debug_offsets, PythonLayout* layout,
+bool python_layout(const char* version,
+                   const void* debug_offsets,
+                   PythonLayout* layout,
                    const char** reason) {
     if (strncmp(version, "3.", 2) != 0) {
         *reason = "off: this version of Python is not known";

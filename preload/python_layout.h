@@ -38,14 +38,17 @@ struct PythonTypes {
 
 // False, with a reason, for interpreters that are not known. `debug_offsets` is the start of
 // _PyRuntime from 3.13 on, else nullptr.
-bool python_layout(const char* version, const void* debug_offsets, PythonLayout* layout,
+bool python_layout(const char* version,
+                   const void* debug_offsets,
+                   PythonLayout* layout,
                    const char** reason);
 
 enum class LayoutCheck { kRight, kWrong, kNoFrames };
 
 LayoutCheck check_layout(const PythonLayout& layout, const PythonTypes& types, const void* thread);
 
-// ---- reading; `base` is an object whose layout has been checked ----------------------------------
+// ---- reading; `base` is an object whose layout has been checked
+// ----------------------------------
 
 template <typename T>
 T python_field(const void* base, uint32_t offset) {

@@ -5,7 +5,9 @@ namespace {
 
 constexpr int kCodeUnit_bytes = 2;
 
-uint32_t as_line(int line) { return line < 0 ? 0 : static_cast<uint32_t>(line); }
+uint32_t as_line(int line) {
+    return line < 0 ? 0 : static_cast<uint32_t>(line);
+}
 
 // Little-endian groups of six bits, bit 6 says that another follows; the sign is the lowest bit.
 int signed_varint(const uint8_t* at, const uint8_t* end) {
@@ -22,11 +24,20 @@ int signed_varint(const uint8_t* at, const uint8_t* end) {
 
 }  // namespace
 
-uint32_t line_in_location_table(const uint8_t* table, size_t size_bytes, int first_line,
+uint32_t line_in_location_table(const uint8_t* table,
+                                size_t size_bytes,
+                                int first_line,
                                 int lasti) {
     // How an entry says where it is; numbers of its first byte, bits 3 to 6.
-    enum Form : uint8_t { kOneLine0 = 10, kOneLine1 = 11, kOneLine2 = 12, kNoColumns = 13,
-                          kLong = 14, kNone = 15 };
+    enum Form : uint8_t {
+        kOneLine0 = 10,
+        kOneLine1 = 11,
+        kOneLine2 = 12,
+        kNoColumns = 13,
+        kLong = 14,
+        kNone = 15
+    };
+
     if (lasti < 0) {
         return as_line(first_line);
     }
@@ -38,12 +49,20 @@ uint32_t line_in_location_table(const uint8_t* table, size_t size_bytes, int fir
         const uint8_t head = *at++;
         const auto form = static_cast<uint8_t>((head >> 3) & 15);
         switch (form) {
-            case kOneLine0: break;
-            case kOneLine1: line += 1; break;
-            case kOneLine2: line += 2; break;
+            case kOneLine0:
+                break;
+            case kOneLine1:
+                line += 1;
+                break;
+            case kOneLine2:
+                line += 2;
+                break;
             case kNoColumns:
-            case kLong: line += signed_varint(at, end); break;
-            default: break;
+            case kLong:
+                line += signed_varint(at, end);
+                break;
+            default:
+                break;
         }
         address += ((head & 7) + 1) * kCodeUnit_bytes;
         if (lasti < address) {

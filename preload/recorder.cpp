@@ -1,15 +1,15 @@
 #include "recorder.h"
 
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "drain.h"
 #include "facts.h"
 #include "session.h"
 #include "stack_native.h"
 #include "stack_python.h"
 #include "thread_state.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -42,7 +42,9 @@ void use_session(const Session* session) {
 
 }  // namespace
 
-HookScope::HookScope() : outermost_(!t_thread.inside_hook) { t_thread.inside_hook = true; }
+HookScope::HookScope() : outermost_(!t_thread.inside_hook) {
+    t_thread.inside_hook = true;
+}
 
 HookScope::~HookScope() {
     if (outermost_) {
@@ -50,7 +52,9 @@ HookScope::~HookScope() {
     }
 }
 
-uint64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
+uint64_t now_ns() {
+    return clock_ns(CLOCK_MONOTONIC);
+}
 
 Stacks capture_stacks() {
     const KeepErrno keep_errno;

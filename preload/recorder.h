@@ -6,9 +6,9 @@
 // from any thread at any time after the library is loaded, static destructors included.
 #pragma once
 
-#include <stdint.h>
-
 #include <fragtrace/format.h>
+
+#include <stdint.h>
 
 namespace fragtrace::preload {
 

@@ -9,7 +9,9 @@
 namespace fragtrace::preload {
 namespace {
 
-constexpr uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) & ~(unit - 1); }
+constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
+    return (value + unit - 1) & ~(unit - 1);
+}
 
 constexpr uint64_t kPage_bytes = 4096;
 
@@ -25,7 +27,8 @@ bool is_remote(const struct statfs& place) {
         case 0x65735546:  // FUSE: sshfs, cluster file systems
         case 0x01021997:  // 9p
             return true;
-        default: return false;
+        default:
+            return false;
     }
 }
 
@@ -43,6 +46,7 @@ bool allocate_blocks(int fd, uint64_t size_bytes) {
 
 bool Ring::create_file(const char* directory, const uint64_t session[2], bool memory_backed) {
     struct statfs place {};
+
     if (directory[0] == '\0' || statfs(directory, &place) != 0 || is_remote(place)) {
         return false;
     }
@@ -81,7 +85,9 @@ bool Ring::create_file(const char* directory, const uint64_t session[2], bool me
     return true;
 }
 
-bool Ring::create(const uint64_t session[2], uint32_t slot_count, const char* directory,
+bool Ring::create(const uint64_t session[2],
+                  uint32_t slot_count,
+                  const char* directory,
                   const char* fallback_directory) {
     size_bytes_ = round_up(sizeof(RingHeader), kPage_bytes) +
                   round_up(uint64_t{slot_count} * sizeof(EventRecord), kPage_bytes) +
@@ -91,11 +97,11 @@ bool Ring::create(const uint64_t session[2], uint32_t slot_count, const char* di
         in_file = create_file(directory, session, false);
     } else {
         const char* temporary = getenv("TMPDIR");
-        in_file = create_file("/dev/shm", session, true) ||
-                  (temporary != nullptr && create_file(temporary, session, false)) ||
-                  create_file("/tmp", session, false) ||
-                  create_file(fallback_directory[0] == '\0' ? "." : fallback_directory, session,
-                              false);
+        in_file =
+            create_file("/dev/shm", session, true) ||
+            (temporary != nullptr && create_file(temporary, session, false)) ||
+            create_file("/tmp", session, false) ||
+            create_file(fallback_directory[0] == '\0' ? "." : fallback_directory, session, false);
     }
     if (!in_file) {
         path_[0] = '\0';

@@ -6,11 +6,11 @@
 // returned is in the file or in the ring, whatever becomes of the process.
 #pragma once
 
-#include <string.h>
-
 #include <fragtrace/format.h>
 
 #include "sys.h"
+
+#include <string.h>
 
 namespace fragtrace::preload {
 
@@ -23,7 +23,9 @@ class Ring {
     // Creates and maps a ring. Tries `directory` alone if it is not empty, else memory-backed
     // storage, $TMPDIR, /tmp and `fallback_directory`, at last memory that dies with the process
     // (path() is then empty). False when there is no memory at all.
-    bool create(const uint64_t session[2], uint32_t slot_count, const char* directory,
+    bool create(const uint64_t session[2],
+                uint32_t slot_count,
+                const char* directory,
                 const char* fallback_directory);
 
     // Removes the name; the mapping stays usable for threads that are still in it.
@@ -39,8 +41,8 @@ class Ring {
             if (head - load_acquire(&header->tail) >= header->slot_count) {
                 return 0;
             }
-        } while (!__atomic_compare_exchange_n(&header->head, &head, head + 1, true,
-                                              __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+        } while (!__atomic_compare_exchange_n(
+            &header->head, &head, head + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
         return head + 1;
     }
 
@@ -56,9 +58,11 @@ class Ring {
     [[nodiscard]] bool is_published(uint64_t sequence) const {
         return load_acquire(&slot_of(sequence).sequence) == sequence;
     }
+
     [[nodiscard]] EventRecord& slot_of(uint64_t sequence) const {
         return slots[(sequence - 1) & (header->slot_count - 1)];
     }
+
     [[nodiscard]] const char* path() const { return path_; }
 
     RingHeader* header;

@@ -1,19 +1,18 @@
 #include "session.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include <initializer_list>
-#include <sys/mman.h>
-#include <sys/random.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "drain.h"
 #include "facts.h"
 #include "stack_native.h"
 #include "stack_python.h"
 #include "thread_state.h"
+
+#include <initializer_list>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
 
 namespace fragtrace::preload {
 
@@ -128,14 +127,17 @@ bool start(Session* session) {
 
     char program[128];
     program_name(program, sizeof program);
-    if (!session->file.create(session->options.output, program,
+    if (!session->file.create(session->options.output,
+                              program,
                               static_cast<int>(session->options.compression_level))) {
         const int error = errno;
         session->file.abandon(true);
         return fail(session, "cannot create a trace", error);
     }
-    if (!session->ring.create(session->id, session->options.ring_events,
-                              session->options.ring_directory, session->options.output) ||
+    if (!session->ring.create(session->id,
+                              session->options.ring_events,
+                              session->options.ring_directory,
+                              session->options.output) ||
         !session->stacks.create(&session->ring)) {
         session->file.abandon(true);
         return fail(session, "cannot map memory for a trace", ENOMEM);
@@ -157,8 +159,8 @@ bool start(Session* session) {
 Session* start_or_wait() {
     Session* session = &g_session;
     uint32_t state = kIdle;
-    if (__atomic_compare_exchange_n(&session->state, &state, kStarting, false, __ATOMIC_ACQUIRE,
-                                    __ATOMIC_ACQUIRE)) {
+    if (__atomic_compare_exchange_n(
+            &session->state, &state, kStarting, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         // What the start opens and asks must not come back to us through a hook.
         const bool inside_hook = t_thread.inside_hook;
         t_thread.inside_hook = true;
@@ -201,7 +203,12 @@ Session* session_for_event() {
         if (__builtin_expect(static_cast<long>(*session->parent_token != 0), 1) != 0) {
             return session;
         }
-        forget_session_of_parent();  // forked without the fork handlers: a bare clone()
+        // Forked by a bare clone(): the C library did not repair its locks for this child (our own
+        // drain may have held the loader's), so starting a session here could hang for ever.
+        forget_session_of_parent();
+        Text(session->failure, sizeof session->failure)
+            .add("this process was forked without fork()");
+        store_release(&session->state, static_cast<uint32_t>(kOff));
     }
     if (load_acquire(&session->state) == kIdle && option_off()) {
         return nullptr;

@@ -49,7 +49,7 @@ struct Session {
     uint32_t drain_wakes;  // a futex: counts wishes to drain
     uint32_t room_made;    // a futex: counts advances of the tail
     uint32_t room_waiters;
-    uint32_t stalled;  // a wait for room ran out and none was made since: do not wait again
+    uint32_t fruitless_waits;  // for room, since the tail last advanced
     ModuleVersion modules_written;
     uint32_t stored_facts_copied;  // bytes; with the lock of the facts
 

@@ -1,8 +1,8 @@
-#include <string.h>
-#include <unistd.h>
-
 #include "session.h"
 #include "sys.h"
+
+#include <string.h>
+#include <unistd.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -55,8 +55,7 @@ void program_name(char* name, uint32_t capacity) {
     if (strncmp(chosen, "python", 6) == 0 || strncmp(chosen, "pypy", 4) == 0) {
         const long count = read_file("/proc/self/cmdline", arguments, sizeof arguments - 1);
         arguments[count > 0 ? count : 0] = '\0';
-        const char* script =
-            count > 0 ? script_of(arguments, static_cast<size_t>(count)) : nullptr;
+        const char* script = count > 0 ? script_of(arguments, static_cast<size_t>(count)) : nullptr;
         if (script != nullptr && script[0] != '\0') {
             chosen = script;
         }

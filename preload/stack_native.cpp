@@ -1,11 +1,11 @@
 #include "stack_native.h"
 
-#include <dlfcn.h>
-#include <string.h>
-
 #include "facts.h"
 #include "session.h"
 #include "thread_state.h"
+
+#include <dlfcn.h>
+#include <string.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -28,12 +28,11 @@ void start_native_stacks(Session* session) {
     if (g_backtrace == nullptr) {
         void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
         if (library != nullptr) {
-            g_backtrace =
-                reinterpret_cast<decltype(g_backtrace)>(dlsym(library, "unw_backtrace"));
+            g_backtrace = reinterpret_cast<decltype(g_backtrace)>(dlsym(library, "unw_backtrace"));
         }
     }
-    add_session_fact(session, "stacks.native",
-                     g_backtrace != nullptr ? "on" : "off: libunwind.so.8 not found");
+    add_session_fact(
+        session, "stacks.native", g_backtrace != nullptr ? "on" : "off: libunwind.so.8 not found");
 }
 
 __attribute__((noinline)) uint32_t native_stack(Session* session) {
@@ -50,8 +49,8 @@ __attribute__((noinline)) uint32_t native_stack(Session* session) {
     if (own.end == 0) {
         first = 1;
     }
-    while (first < count && reinterpret_cast<uint64_t>(found[first]) - own.begin <
-                                own.end - own.begin) {
+    while (first < count &&
+           reinterpret_cast<uint64_t>(found[first]) - own.begin < own.end - own.begin) {
         ++first;
     }
     int frames = count - first;

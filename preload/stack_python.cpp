@@ -1,8 +1,5 @@
 #include "stack_python.h"
 
-#include <dlfcn.h>
-#include <string.h>
-
 #include <fragtrace/codec.h>
 
 #include "drain.h"
@@ -10,6 +7,9 @@
 #include "python_layout.h"
 #include "session.h"
 #include "thread_state.h"
+
+#include <dlfcn.h>
+#include <string.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -95,7 +95,8 @@ uint32_t append_code(Session* session, const KnownCode& key) {
     record.file = file;
     record.function_bytes = copy(layout.code_name, function, sizeof function);
     record.file_bytes = copy(layout.code_file, file, sizeof file);
-    ByteWriter out(session->ring.code + header->code_bytes, kCodeCapacity_bytes - header->code_bytes);
+    ByteWriter out(session->ring.code + header->code_bytes,
+                   kCodeCapacity_bytes - header->code_bytes);
     if (!encode_code(record, &out)) {
         return kUnknownCode;
     }
@@ -140,7 +141,8 @@ bool find_interpreter(Session* session) {
     }
     const auto thread_state =
         reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
-    g_python.types = {dlsym(RTLD_DEFAULT, "PyCode_Type"), dlsym(RTLD_DEFAULT, "PyUnicode_Type"),
+    g_python.types = {dlsym(RTLD_DEFAULT, "PyCode_Type"),
+                      dlsym(RTLD_DEFAULT, "PyUnicode_Type"),
                       dlsym(RTLD_DEFAULT, "PyBytes_Type")};
     const char* text = version();
     const char* blank = strchr(text, ' ');
@@ -163,8 +165,8 @@ bool find_interpreter(Session* session) {
 // By the first thread that has frames; the others have none until it is done.
 bool check_interpreter(Session* session, const void* thread) {
     uint32_t state = kUnchecked;
-    if (!__atomic_compare_exchange_n(&g_python.state, &state, kChecking, false, __ATOMIC_ACQUIRE,
-                                     __ATOMIC_ACQUIRE)) {
+    if (!__atomic_compare_exchange_n(
+            &g_python.state, &state, kChecking, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         return state == kUsable;
     }
     const LayoutCheck result = check_layout(g_python.layout, g_python.types, thread);
@@ -221,7 +223,9 @@ uint32_t walk(Session* session, const void* thread, PythonFrame* frames, uint32_
     return count;
 }
 
-uint32_t intern_frame(Session* session, uint32_t parent, const PythonFrame& frame,
+uint32_t intern_frame(Session* session,
+                      uint32_t parent,
+                      const PythonFrame& frame,
                       const KnownCode& key) {
     const uint32_t id = code_id(session, key);
     if (id == kUnknownCode) {
@@ -229,9 +233,8 @@ uint32_t intern_frame(Session* session, uint32_t parent, const PythonFrame& fram
         return 0;
     }
     const uint64_t word = kPythonFrame | (uint64_t{id} << 32) | static_cast<uint32_t>(frame.lasti);
-    const uint32_t node = session->stacks.intern(parent, word, [&frame] {
-        return code_line(g_python.layout, frame.code, frame.lasti);
-    });
+    const uint32_t node = session->stacks.intern(
+        parent, word, [&frame] { return code_line(g_python.layout, frame.code, frame.lasti); });
     if (node == 0) {
         count_up(&session->ring.header->stacks_without_room);
     }
@@ -242,9 +245,10 @@ KnownCode key_of(const void* code) {
     const PythonLayout& layout = g_python.layout;
     const auto* name = python_field<const void*>(code, layout.code_name);
     const auto* file = python_field<const void*>(code, layout.code_file);
-    const uint64_t hash = text_fingerprint(layout, name) * 0xd6e8feb86659fd93u +
-                          text_fingerprint(layout, file) * 0x94d049bb133111ebu +
-                          python_field<uint64_t>(code, layout.code_line_table) * 0xff51afd7ed558ccdu;
+    const uint64_t hash =
+        text_fingerprint(layout, name) * 0xd6e8feb86659fd93u +
+        text_fingerprint(layout, file) * 0x94d049bb133111ebu +
+        python_field<uint64_t>(code, layout.code_line_table) * 0xff51afd7ed558ccdu;
     return {code, hash + (uint64_t{python_field<uint32_t>(code, layout.code_first_line)} << 32), 0};
 }
 

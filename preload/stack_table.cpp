@@ -13,16 +13,16 @@ void StackTable::abandon() {
     entries_ = nullptr;
 }
 
-uint32_t StackTable::insert(uint32_t parent, uint64_t frame, uint64_t hash, uint32_t slot,
-                            uint32_t line) {
+uint32_t StackTable::insert(
+    uint32_t parent, uint64_t frame, uint64_t hash, uint32_t slot, uint32_t line) {
     uint32_t* count = &ring_->header->node_count;
     uint32_t number = load_relaxed(count);
     do {
         if (number >= kNodeCapacity) {
             return 0;
         }
-    } while (!__atomic_compare_exchange_n(count, &number, number + 1, true, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n(
+        count, &number, number + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     StackNode* node = &ring_->nodes[number];
     node->parent = parent;
     node->line = line;
@@ -31,8 +31,8 @@ uint32_t StackTable::insert(uint32_t parent, uint64_t frame, uint64_t hash, uint
 
     const uint64_t entry = (hash >> 32 << 32) | number;
     uint64_t expected = 0;
-    if (__atomic_compare_exchange_n(&entries_[slot], &expected, entry, false, __ATOMIC_RELEASE,
-                                    __ATOMIC_ACQUIRE)) {
+    if (__atomic_compare_exchange_n(
+            &entries_[slot], &expected, entry, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
         return number;
     }
     // Somebody took the slot. If not for this very frame, the search goes on behind it.
@@ -40,8 +40,8 @@ uint32_t StackTable::insert(uint32_t parent, uint64_t frame, uint64_t hash, uint
     const uint32_t known = find(parent, frame, hash, &next);
     if (known == 0 && next != kNoSlot) {
         expected = 0;
-        __atomic_compare_exchange_n(&entries_[next], &expected, entry, false, __ATOMIC_RELEASE,
-                                    __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(
+            &entries_[next], &expected, entry, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
     return known != 0 ? known : number;
 }

@@ -22,7 +22,9 @@ void futex_wake_all(const uint32_t* word) {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 0x7fffffff, nullptr, nullptr, 0);
 }
 
-void yield_cpu() { sched_yield(); }
+void yield_cpu() {
+    sched_yield();
+}
 
 uint64_t clock_ns(int clock) {
     timespec now{};
@@ -31,8 +33,12 @@ uint64_t clock_ns(int clock) {
 }
 
 void* map_private(size_t size_bytes) {
-    void* memory = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory = mmap(nullptr,
+                        size_bytes,
+                        PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                        -1,
+                        0);
     return memory == MAP_FAILED ? nullptr : memory;
 }
 
@@ -59,8 +65,8 @@ NoFileSizeSignal::~NoFileSizeSignal() {
 
 bool Lock::try_lock() {
     uint32_t expected = 0;
-    return __atomic_compare_exchange_n(&state_, &expected, 1, false, __ATOMIC_ACQUIRE,
-                                       __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(
+        &state_, &expected, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 bool Lock::lock_within(uint64_t timeout_ns) {
@@ -115,7 +121,9 @@ Text& Text::add(const char* text, size_t count) {
     return *this;
 }
 
-Text& Text::add(const char* text) { return add(text, strlen(text)); }
+Text& Text::add(const char* text) {
+    return add(text, strlen(text));
+}
 
 Text& Text::add_number(uint64_t value) {
     char digits[20];
@@ -149,15 +157,23 @@ void add_error(Text* text, int error) {
         int error;
         const char* text;
     };
+
     // strerror may allocate and needs locale data: these are the errors of creating and writing.
     static constexpr Name kNames[] = {
-        {EACCES, "permission denied"},      {EDQUOT, "disk quota exceeded"},
-        {EEXIST, "exists already"},         {EFBIG, "file size limit reached"},
-        {EIO, "input/output error"},        {EMFILE, "too many open files"},
-        {ENAMETOOLONG, "name too long"},    {ENOENT, "no such directory"},
-        {ENOMEM, "out of memory"},          {ENOSPC, "no space left on device"},
-        {ENOTDIR, "not a directory"},       {EPERM, "operation not permitted"},
-        {EROFS, "read-only file system"},   {EAGAIN, "resource temporarily unavailable"},
+        {EACCES, "permission denied"},
+        {EDQUOT, "disk quota exceeded"},
+        {EEXIST, "exists already"},
+        {EFBIG, "file size limit reached"},
+        {EIO, "input/output error"},
+        {EMFILE, "too many open files"},
+        {ENAMETOOLONG, "name too long"},
+        {ENOENT, "no such directory"},
+        {ENOMEM, "out of memory"},
+        {ENOSPC, "no space left on device"},
+        {ENOTDIR, "not a directory"},
+        {EPERM, "operation not permitted"},
+        {EROFS, "read-only file system"},
+        {EAGAIN, "resource temporarily unavailable"},
     };
     for (const Name& name : kNames) {
         if (name.error == error) {

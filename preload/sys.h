@@ -15,7 +15,9 @@ namespace fragtrace::preload {
 class KeepErrno {
   public:
     KeepErrno() : saved_(errno) {}
+
     ~KeepErrno() { errno = saved_; }
+
     KeepErrno(const KeepErrno&) = delete;
     KeepErrno& operator=(const KeepErrno&) = delete;
 
@@ -57,8 +59,8 @@ uint64_t clock_ns(int clock);
 void* map_private(size_t size_bytes);
 void unmap(void* memory, size_t size_bytes);
 
-// SIGXFSZ would kill the host when one of our files meets the file size limit. Blocked while we make
-// files or write, and taken back before it can be delivered.
+// SIGXFSZ would kill the host when one of our files meets the file size limit. Blocked while we
+// make files or write, and taken back before it can be delivered.
 class NoFileSizeSignal {
   public:
     NoFileSizeSignal();
@@ -78,6 +80,7 @@ class Lock {
     // False when the lock was not had within the time.
     [[nodiscard]] bool lock_within(uint64_t timeout_ns);
     void unlock();
+
     // For a forked child, where the holder no longer exists.
     void reset() { state_ = 0; }
 
@@ -92,13 +95,17 @@ long read_file(const char* path, char* buffer, size_t capacity);
 class Text {
   public:
     Text(char* buffer, size_t capacity) : data_(buffer), capacity_(capacity) { data_[0] = '\0'; }
+
     Text& add(const char* text);
     Text& add(const char* text, size_t count);
     Text& add_number(uint64_t value);
     Text& add_signed(int64_t value);
     Text& add_hex(uint64_t value);
+
     [[nodiscard]] const char* c_str() const { return data_; }
+
     [[nodiscard]] size_t size() const { return size_; }
+
     [[nodiscard]] bool full() const { return size_ + 1 >= capacity_; }
 
   private:

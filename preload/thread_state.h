@@ -48,12 +48,14 @@ class RecorderScope {
         t_thread.inside_recorder = true;
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
     }
+
     ~RecorderScope() {
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         if (entered_) {
             t_thread.inside_recorder = false;
         }
     }
+
     RecorderScope(const RecorderScope&) = delete;
     RecorderScope& operator=(const RecorderScope&) = delete;
 

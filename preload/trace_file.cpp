@@ -1,13 +1,13 @@
 #include "trace_file.h"
 
+#include <fragtrace/codec.h>
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <fragtrace/codec.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -90,7 +90,9 @@ bool TraceFile::open_new(const char* directory, const char* program) {
         if (fd_ < 0 && errno == EEXIST) {
             continue;
         }
+
         struct stat file {};
+
         if (fd_ < 0 || fstat(fd_, &file) != 0) {
             return false;
         }
@@ -111,7 +113,8 @@ void TraceFile::open_compressor(int level) {
     if (library == nullptr) {
         return;
     }
-    const auto estimate = reinterpret_cast<size_t (*)(int)>(dlsym(library, "ZSTD_estimateCCtxSize"));
+    const auto estimate =
+        reinterpret_cast<size_t (*)(int)>(dlsym(library, "ZSTD_estimateCCtxSize"));
     const auto place =
         reinterpret_cast<void* (*)(void*, size_t)>(dlsym(library, "ZSTD_initStaticCCtx"));
     const auto make = reinterpret_cast<void* (*)()>(dlsym(library, "ZSTD_createCCtx"));
@@ -154,8 +157,12 @@ bool TraceFile::write_header(TraceHeader* header) {
     return true;
 }
 
-bool TraceFile::write_chunk(ChunkType type, uint32_t count, uint64_t first, uint64_t time_ns,
-                            const void* raw, size_t raw_bytes) {
+bool TraceFile::write_chunk(ChunkType type,
+                            uint32_t count,
+                            uint64_t first,
+                            uint64_t time_ns,
+                            const void* raw,
+                            size_t raw_bytes) {
     ChunkHeader header{};
     header.magic = kChunkMagic;
     header.type = type;
@@ -166,8 +173,8 @@ bool TraceFile::write_chunk(ChunkType type, uint32_t count, uint64_t first, uint
     size_t stored = 0;
     // Tiny payloads gain nothing; kEnd stays readable without zstd.
     if (compressor_ != nullptr && raw_bytes >= 64) {
-        stored = compress_(compressor_, payload, kOut_bytes - sizeof header - 8, raw, raw_bytes,
-                           level_);
+        stored =
+            compress_(compressor_, payload, kOut_bytes - sizeof header - 8, raw, raw_bytes, level_);
         header.compression = Compression::kZstd;
     }
     if (stored == 0 || is_error_(stored) != 0 || stored >= raw_bytes) {
@@ -218,7 +225,8 @@ bool TraceFile::write_index() {
     const uint64_t behind = end_ + sizeof header;
     return write_at(end_, reinterpret_cast<const uint8_t*>(&header), sizeof header) &&
            write_at(behind, reinterpret_cast<const uint8_t*>(entries_), header.stored_bytes) &&
-           write_at(behind + header.stored_bytes, reinterpret_cast<const uint8_t*>(&trailer),
+           write_at(behind + header.stored_bytes,
+                    reinterpret_cast<const uint8_t*>(&trailer),
                     sizeof trailer);
 }
 
@@ -231,8 +239,9 @@ bool TraceFile::has_space(uint64_t offset, uint64_t size_bytes) {
         last_error_ = EFBIG;
         return false;
     }
-    if (fallocate(fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                  static_cast<off_t>(size_bytes)) != 0 &&
+    if (fallocate(
+            fd_, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size_bytes)) !=
+            0 &&
         (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
         last_error_ = errno;
         return false;
@@ -244,6 +253,7 @@ bool TraceFile::has_space(uint64_t offset, uint64_t size_bytes) {
 // to one of those would be the worst thing a recorder can do.
 bool TraceFile::is_open() {
     struct stat file {};
+
     const auto same = [&] { return file.st_dev == device_ && file.st_ino == inode_; };
     if (fd_ >= 0 && fstat(fd_, &file) == 0 && same()) {
         return true;

@@ -21,15 +21,23 @@ class TraceFile {
 
     bool write_header(TraceHeader* header);
     // `raw` may be the memory of scratch().
-    bool write_chunk(ChunkType type, uint32_t count, uint64_t first, uint64_t time_ns,
-                     const void* raw, size_t raw_bytes);
+    bool write_chunk(ChunkType type,
+                     uint32_t count,
+                     uint64_t first,
+                     uint64_t time_ns,
+                     const void* raw,
+                     size_t raw_bytes);
     // Index and trailer behind the last chunk; later chunks overwrite them.
     bool write_index();
 
     [[nodiscard]] uint8_t* scratch() const { return scratch_; }
+
     [[nodiscard]] uint8_t* column_scratch() const { return columns_; }
+
     [[nodiscard]] bool compresses() const { return compressor_ != nullptr; }
+
     [[nodiscard]] const char* path() const { return path_; }
+
     [[nodiscard]] int last_error() const { return last_error_; }
 
     static constexpr uint32_t kBatchEvents = 16384;
@@ -43,7 +51,10 @@ class TraceFile {
     bool has_space(uint64_t offset, uint64_t size_bytes);
     bool is_open();
     bool write_at(uint64_t offset, const uint8_t* data, size_t size_bytes);
-    [[nodiscard]] uint64_t reserve_bytes() const { return 65536 + entry_count_ * sizeof(IndexEntry); }
+
+    [[nodiscard]] uint64_t reserve_bytes() const {
+        return 65536 + entry_count_ * sizeof(IndexEntry);
+    }
 
     static constexpr uint32_t kMaxEntries = 1u << 20;
     static constexpr size_t kOut_bytes = kScratch_bytes + (1u << 20);
@@ -60,8 +71,8 @@ class TraceFile {
     uint32_t entry_count_;
     int level_;
     void* compressor_;
-    size_t (*compress_)(void* context, void* to, size_t capacity, const void* from, size_t size,
-                        int level);
+    size_t (*compress_)(
+        void* context, void* to, size_t capacity, const void* from, size_t size, int level);
     unsigned (*is_error_)(size_t code);
     char path_[4096];
 };

@@ -1,11 +1,11 @@
 // What is encoded decodes to itself, and damage is refused rather than believed.
-#include <random>
-#include <string>
-#include <vector>
-
 #include <fragtrace/codec.h>
 
 #include <catch2/catch.hpp>
+
+#include <random>
+#include <string>
+#include <vector>
 
 using namespace fragtrace;
 
@@ -14,10 +14,14 @@ namespace {
 EventRecord random_event(std::mt19937_64& random, uint64_t sequence) {
     const auto any = [&]() -> uint64_t {
         switch (random() % 4) {
-            case 0: return 0;
-            case 1: return kUnknown64;
-            case 2: return random() % 100000;
-            default: return random();
+            case 0:
+                return 0;
+            case 1:
+                return kUnknown64;
+            case 2:
+                return random() % 100000;
+            default:
+                return random();
         }
     };
     EventRecord event{};
@@ -41,8 +45,11 @@ std::vector<uint8_t> encoded(const std::vector<EventRecord>& events) {
     std::vector<uint8_t> scratch(events.size() * kMaxVarintBytes);
     std::vector<uint8_t> bytes(events.size() * kMaxVarintBytes * kEventColumnCount + 200);
     ByteWriter out(bytes.data(), bytes.size());
-    REQUIRE(encode_events([&](size_t i) -> const EventRecord& { return events[i]; }, events.size(),
-                          scratch.data(), scratch.size(), &out));
+    REQUIRE(encode_events([&](size_t i) -> const EventRecord& { return events[i]; },
+                          events.size(),
+                          scratch.data(),
+                          scratch.size(),
+                          &out));
     bytes.resize(out.size());
     return bytes;
 }
@@ -60,8 +67,11 @@ TEST_CASE("random events survive the codec, gaps in the sequence included") {
         }
         const std::vector<uint8_t> bytes = encoded(events);
         size_t next = 0;
-        REQUIRE(decode_events(bytes.data(), bytes.size(), events[0].sequence,
-                              static_cast<uint32_t>(events.size()), [&](const EventRecord& event) {
+        REQUIRE(decode_events(bytes.data(),
+                              bytes.size(),
+                              events[0].sequence,
+                              static_cast<uint32_t>(events.size()),
+                              [&](const EventRecord& event) {
                                   REQUIRE(memcmp(&event, &events[next++], sizeof event) == 0);
                               }));
         REQUIRE(next == events.size());
@@ -72,7 +82,8 @@ TEST_CASE("random stack nodes survive the codec") {
     std::mt19937_64 random(2);
     std::vector<StackNode> nodes(1);
     for (uint32_t i = 1; i < 2000; ++i) {
-        nodes.push_back({static_cast<uint32_t>(random() % i), static_cast<uint32_t>(random()),
+        nodes.push_back({static_cast<uint32_t>(random() % i),
+                         static_cast<uint32_t>(random()),
                          random() % 2 == 0 ? random() : kPythonFrame | random() % 1000});
     }
     std::vector<uint8_t> bytes(nodes.size() * 30);
@@ -88,10 +99,11 @@ TEST_CASE("code and module records survive the codec") {
     ByteWriter out(bytes, sizeof bytes);
     const std::string function = "Model.forward";
     const std::string file(200, 'f');
-    REQUIRE(encode_code({kMaxCodeId, 77, function.data(), function.size(), file.data(), file.size()},
-                        &out));
+    REQUIRE(encode_code(
+        {kMaxCodeId, 77, function.data(), function.size(), file.data(), file.size()}, &out));
     const uint8_t id[] = {1, 2, 3};
-    REQUIRE(encode_module({0x7f0000001000, 0x7f0000002000, 0x7f0000000000, "/lib/x", 6, id, 3}, &out));
+    REQUIRE(
+        encode_module({0x7f0000001000, 0x7f0000002000, 0x7f0000000000, "/lib/x", 6, id, 3}, &out));
     ByteReader reader(bytes, out.size());
     CodeRecord code{};
     REQUIRE(decode_code(&reader, &code));
@@ -125,8 +137,8 @@ TEST_CASE("a damaged payload is read without harm") {
         // A copy of the exact size: a read past the end is a read past the heap block.
         const std::vector<uint8_t> exact(bad.begin(), bad.end());
         uint64_t seen = 0;
-        const bool whole = decode_events(exact.data(), exact.size(), 1, 200,
-                                         [&](const EventRecord&) { ++seen; });
+        const bool whole =
+            decode_events(exact.data(), exact.size(), 1, 200, [&](const EventRecord&) { ++seen; });
         REQUIRE(seen <= 200);
         refused += whole ? 0 : 1;
         decode_nodes(exact.data(), exact.size(), 1, 5000, nodes.data());
@@ -142,4 +154,6 @@ TEST_CASE("a damaged payload is read without harm") {
     CHECK(refused > 1000);
 }
 
-TEST_CASE("the checksum is that of zlib") { CHECK(crc32("123456789", 9) == 0xcbf43926u); }
+TEST_CASE("the checksum is that of zlib") {
+    CHECK(crc32("123456789", 9) == 0xcbf43926u);
+}

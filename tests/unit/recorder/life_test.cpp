@@ -1,15 +1,14 @@
 // How processes begin, multiply and end.
-#include <signal.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdlib>
-
 #include "recorder.h"
 #include "trace_dump.h"
 
 #include <catch2/catch.hpp>
+
+#include <cstdlib>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace fragtrace;
 using namespace fragtrace::test;
@@ -128,17 +127,16 @@ TEST_CASE("events after the end still reach a file that stays readable") {
 
 TEST_CASE("a forked child has its own file and leaves its parent's alone") {
     const Folder folder;
-    const bool bare_clone = GENERATE(false, true);
-    in_child(folder.path(), [bare_clone] {
+    in_child(folder.path(), [] {
         preload::record_fact("shared", "yes");
         preload::record(make_event(1, 1));
-        const long pid = bare_clone ? syscall(SYS_fork) : fork();
+        const pid_t pid = fork();
         if (pid == 0) {
             preload::record(make_event(2, 2));
             preload::record(make_event(3, 3));
             _exit(0);
         }
-        waitpid(static_cast<pid_t>(pid), nullptr, 0);
+        waitpid(pid, nullptr, 0);
         preload::record(make_event(4, 4));
     });
     const auto traces = folder.traces();
@@ -161,22 +159,44 @@ TEST_CASE("a forked child has its own file and leaves its parent's alone") {
     CHECK(child.header.session[0] != parent.header.session[0]);
 }
 
+TEST_CASE(
+    "a child that the C library does not know of stays off and leaves its parent's ring alone") {
+    const Folder folder;
+    const Child parent = in_child(folder.path(), [] {
+        preload::record(make_event(1, 1));
+        const long pid = syscall(SYS_fork);
+        if (pid == 0) {
+            const bool recorded = preload::record(make_event(2, 2)) != 0;
+            _exit(recorded || preload::recording_enabled() ? 1 : 0);
+        }
+        int status = 1;
+        waitpid(static_cast<pid_t>(pid), &status, 0);
+        preload::record(make_event(3, 3));
+        std::exit(WEXITSTATUS(status));
+    });
+    CHECK(parent.status == 0);
+    REQUIRE(folder.traces().size() == 1);
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.end == EndReason::kNormal);
+    REQUIRE(dump.events.size() == 2);
+    CHECK(dump.events[1].size == 3);
+}
+
 TEST_CASE("a forked child can be told to stay off") {
     const Folder folder;
-    in_child(
-        folder.path(),
-        [] {
-            preload::record(make_event(1, 1));
-            const pid_t pid = fork();
-            if (pid == 0) {
-                preload::record(make_event(2, 2));
-                _exit(preload::recording_enabled() ? 1 : 0);
-            }
-            int status = 0;
-            waitpid(pid, &status, 0);
-            _exit(WEXITSTATUS(status));
-        },
-        {{"FRAGTRACE_FOLLOW_FORK", "0"}});
+    in_child(folder.path(),
+             [] {
+                 preload::record(make_event(1, 1));
+                 const pid_t pid = fork();
+                 if (pid == 0) {
+                     preload::record(make_event(2, 2));
+                     _exit(preload::recording_enabled() ? 1 : 0);
+                 }
+                 int status = 0;
+                 waitpid(pid, &status, 0);
+                 _exit(WEXITSTATUS(status));
+             },
+             {{"FRAGTRACE_FOLLOW_FORK", "0"}});
     CHECK(folder.traces().size() == 1);
 }
 
@@ -221,6 +241,10 @@ TEST_CASE("a forked child of many threads records while the parent goes on") {
     for (const std::string& path : traces) {
         const Dump dump = read_trace(path);
         CHECK(dump.defects.empty());
-        CHECK((dump.events.size() == 20000 || dump.events.size() == 100000));
+        const uint64_t lost = dump.facts.count("lost.ring_full") != 0
+                                  ? std::stoull(dump.facts.at("lost.ring_full"))
+                                  : 0;  // a busy machine may starve the drain
+        const uint64_t events = dump.events.size() + lost;
+        CHECK((events == 20000 || events == 100000));
     }
 }

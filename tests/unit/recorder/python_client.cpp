@@ -1,10 +1,9 @@
 // The recorder's core as a library that a Python script calls: preloaded, so that its thread-local
 // storage is laid out as in libfragtrace.so.
-#include <unistd.h>
+#include "recorder.h"
 
 #include <cstdint>
-
-#include "recorder.h"
+#include <unistd.h>
 
 extern "C" {
 

@@ -1,9 +1,9 @@
 // Line tables written by hand, from the formats' descriptions.
 #include "python_lines.h"
 
-#include <vector>
-
 #include <catch2/catch.hpp>
+
+#include <vector>
 
 using fragtrace::preload::line_in_line_table;
 using fragtrace::preload::line_in_lnotab;
@@ -11,12 +11,23 @@ using fragtrace::preload::line_in_location_table;
 
 TEST_CASE("location table: short, one-line, long and missing entries") {
     const std::vector<uint8_t> table = {
-        0x80 | (10 << 3) | 0, 1, 2,       // one unit, same line, two columns
-        0x80 | (11 << 3) | 1, 1, 2,       // two units, next line
-        0x80 | (13 << 3) | 0, 0x40 | 24, 1,  // one unit, +44: varint 88 = 24 + 64 * 1
-        0x80 | (15 << 3) | 0,             // one unit without a line
-        0x80 | (14 << 3) | 7, 5, 0, 1, 1,   // eight units, -2
-        0x80 | (3 << 3) | 0, 0x11,        // short form: same line
+        0x80 | (10 << 3) | 0,
+        1,
+        2,  // one unit, same line, two columns
+        0x80 | (11 << 3) | 1,
+        1,
+        2,  // two units, next line
+        0x80 | (13 << 3) | 0,
+        0x40 | 24,
+        1,                     // one unit, +44: varint 88 = 24 + 64 * 1
+        0x80 | (15 << 3) | 0,  // one unit without a line
+        0x80 | (14 << 3) | 7,
+        5,
+        0,
+        1,
+        1,  // eight units, -2
+        0x80 | (3 << 3) | 0,
+        0x11,  // short form: same line
     };
     const auto line = [&](int lasti) {
         return line_in_location_table(table.data(), table.size(), 100, lasti);

@@ -2,16 +2,15 @@
 //
 // FT_PYTHONS is a colon-separated list of interpreters from the build; each that runs is compared
 // frame by frame with what sys._getframe says.
-#include <sys/wait.h>
-#include <unistd.h>
+#include "trace_dump.h"
+
+#include <catch2/catch.hpp>
 
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
-
-#include "trace_dump.h"
-
-#include <catch2/catch.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace fragtrace;
 using namespace fragtrace::test;
@@ -27,7 +26,9 @@ std::vector<std::string> split(const std::string& text, char separator) {
     return parts;
 }
 
-int run(const std::string& command) { return std::system(command.c_str()); }
+int run(const std::string& command) {
+    return std::system(command.c_str());
+}
 
 std::string row_of(const Dump& dump, const StackNode& node) {
     const Code& code = dump.codes.at(python_code_id(node.frame));

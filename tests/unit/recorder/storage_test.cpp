@@ -1,13 +1,13 @@
 // Disks that are full, folders that are not there, names that are taken.
-#include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "recorder.h"
 #include "trace_dump.h"
 
 #include <catch2/catch.hpp>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace fragtrace;
 using namespace fragtrace::test;
@@ -17,16 +17,18 @@ TEST_CASE("the trace is private, its folder is made, and an existing file is not
     const Folder folder;
     const std::string deep = folder.path() + "/a/b";
     const Child child = in_child(deep, [&] {
-        const std::string taken =
-            deep + "/recorder_tests." + std::to_string(getpid()) + ".ftrace";
+        const std::string taken = deep + "/recorder_tests." + std::to_string(getpid()) + ".ftrace";
         mkdir((folder.path() + "/a").c_str(), 0777);
         mkdir(deep.c_str(), 0777);
         close(open(taken.c_str(), O_CREAT | O_WRONLY, 0600));
         preload::record(make_event(1, 1));
     });
     const std::string base = deep + "/recorder_tests." + std::to_string(child.pid);
+
     struct stat first {};
+
     struct stat second {};
+
     REQUIRE(stat((base + ".ftrace").c_str(), &first) == 0);
     CHECK(first.st_size == 0);
     REQUIRE(stat((base + ".2.ftrace").c_str(), &second) == 0);
@@ -71,13 +73,15 @@ TEST_CASE("a file size limit ends the writing, not the host") {
     CHECK(dump.has_trailer);
     const uint64_t lost = std::stoull(dump.facts.at("lost.write_failed"));
     CHECK(dump.events.size() + lost +
-              (dump.facts.count("lost.ring_full") ? std::stoull(dump.facts.at("lost.ring_full")) : 0) ==
+              (dump.facts.count("lost.ring_full") ? std::stoull(dump.facts.at("lost.ring_full"))
+                                                  : 0) ==
           300000);
 }
 
 TEST_CASE("without a place for the ring the recorder works, and says what that costs") {
     const Folder folder;
-    in_child(folder.path(), [] { preload::record(make_event(1, 1)); },
+    in_child(folder.path(),
+             [] { preload::record(make_event(1, 1)); },
              {{"FRAGTRACE_RING_DIRECTORY", "/nonexistent"}});
     const Dump dump = read_trace(folder.traces()[0]);
     CHECK(dump.events.size() == 1);
@@ -87,7 +91,8 @@ TEST_CASE("without a place for the ring the recorder works, and says what that c
 
 TEST_CASE("settings that make no sense are named") {
     const Folder folder;
-    in_child(folder.path(), [] { preload::record(make_event(1, 1)); },
+    in_child(folder.path(),
+             [] { preload::record(make_event(1, 1)); },
              {{"FRAGTRACE_STACK_DEPTH", "a lot"}});
     CHECK(read_trace(folder.traces()[0]).facts.at("options.rejected") == "FRAGTRACE_STACK_DEPTH");
 }
@@ -115,7 +120,9 @@ TEST_CASE("a host that closes our descriptor keeps its own file, and we ours") {
         }
         preload::record(make_event(2, 2));
     });
+
     struct stat file {};
+
     REQUIRE(stat(own.c_str(), &file) == 0);
     CHECK(file.st_size == 0);
     const Dump dump = read_trace(folder.traces()[0]);

@@ -1,15 +1,14 @@
 #include "trace_dump.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <dirent.h>
 #include <fcntl.h>
+#include <fstream>
+#include <iterator>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zstd.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 
 namespace fragtrace::test {
 namespace {
@@ -43,7 +42,8 @@ void add_codes(Dump* dump, const uint8_t* data, size_t size_bytes) {
             return;
         }
         dump->codes[code.id] = {std::string(code.function, code.function_bytes),
-                                std::string(code.file, code.file_bytes), code.first_line};
+                                std::string(code.file, code.file_bytes),
+                                code.first_line};
     }
 }
 
@@ -54,8 +54,10 @@ void add_chunk(Dump* dump, const ChunkHeader& chunk, const std::string& raw) {
             if (dump->end) {
                 dump->events_after_end += chunk.count;
             }
-            if (!decode_events(data, raw.size(), chunk.first, chunk.count,
-                               [&](const EventRecord& event) { dump->events.push_back(event); })) {
+            if (!decode_events(
+                    data, raw.size(), chunk.first, chunk.count, [&](const EventRecord& event) {
+                        dump->events.push_back(event);
+                    })) {
                 dump->defects.emplace_back("events");
             }
             break;
@@ -65,12 +67,17 @@ void add_chunk(Dump* dump, const ChunkHeader& chunk, const std::string& raw) {
                 break;
             }
             dump->nodes.resize(chunk.first + chunk.count);
-            if (!decode_nodes(data, raw.size(), static_cast<uint32_t>(chunk.first), chunk.count,
+            if (!decode_nodes(data,
+                              raw.size(),
+                              static_cast<uint32_t>(chunk.first),
+                              chunk.count,
                               dump->nodes.data() + chunk.first)) {
                 dump->defects.emplace_back("stacks");
             }
             break;
-        case ChunkType::kCode: add_codes(dump, data, raw.size()); break;
+        case ChunkType::kCode:
+            add_codes(dump, data, raw.size());
+            break;
         case ChunkType::kModules: {
             ByteReader reader(data, raw.size());
             dump->modules.clear();
@@ -84,14 +91,17 @@ void add_chunk(Dump* dump, const ChunkHeader& chunk, const std::string& raw) {
             }
             break;
         }
-        case ChunkType::kFacts: add_facts(dump, raw); break;
+        case ChunkType::kFacts:
+            add_facts(dump, raw);
+            break;
         case ChunkType::kEnd: {
             EndRecord end{};
             memcpy(&end, raw.data(), std::min(raw.size(), sizeof end));
             dump->end = end.reason;
             break;
         }
-        case ChunkType::kIndex: break;
+        case ChunkType::kIndex:
+            break;
     }
 }
 
@@ -160,12 +170,13 @@ bool absorb_ring(Dump* dump) {
         memcpy(&node, bytes.data() + ring.nodes_offset + i * sizeof node, sizeof node);
         dump->nodes.push_back(node);
     }
-    add_codes(dump,
-              reinterpret_cast<const uint8_t*>(bytes.data()) + ring.code_offset +
-                  ring.code_bytes_written,
-              ring.code_bytes - ring.code_bytes_written);
-    add_facts(dump, bytes.substr(ring.facts_offset + ring.facts_bytes_written,
-                                 ring.facts_bytes - ring.facts_bytes_written));
+    add_codes(
+        dump,
+        reinterpret_cast<const uint8_t*>(bytes.data()) + ring.code_offset + ring.code_bytes_written,
+        ring.code_bytes - ring.code_bytes_written);
+    add_facts(dump,
+              bytes.substr(ring.facts_offset + ring.facts_bytes_written,
+                           ring.facts_bytes - ring.facts_bytes_written));
     for (uint64_t sequence = ring.tail + 1; sequence <= ring.head; ++sequence) {
         EventRecord event{};
         memcpy(&event,
@@ -207,7 +218,8 @@ std::vector<std::string> Folder::traces() const {
     return found;
 }
 
-Child in_child(const std::string& folder, const std::function<void()>& body,
+Child in_child(const std::string& folder,
+               const std::function<void()>& body,
                const std::map<std::string, std::string>& environment) {
     int channel[2];
     if (pipe(channel) != 0) {

@@ -3,13 +3,13 @@
 // Deliberately not the analyzer's reader: the recorder's tests must not share its mistakes.
 #pragma once
 
+#include <fragtrace/codec.h>
+
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <fragtrace/codec.h>
 
 namespace fragtrace::test {
 
@@ -45,7 +45,9 @@ class Folder {
     ~Folder();
     Folder(const Folder&) = delete;
     Folder& operator=(const Folder&) = delete;
+
     [[nodiscard]] const std::string& path() const { return path_; }
+
     [[nodiscard]] std::vector<std::string> traces() const;
 
   private:
@@ -60,7 +62,8 @@ struct Child {
 
 // Runs `body` in a forked child that records into `folder`, and waits for its end. The child leaves
 // by exit(0) unless the body ends it otherwise.
-Child in_child(const std::string& folder, const std::function<void()>& body,
+Child in_child(const std::string& folder,
+               const std::function<void()>& body,
                const std::map<std::string, std::string>& environment = {});
 
 EventRecord make_event(uint64_t address, uint64_t size_bytes);
