@@ -16,7 +16,7 @@ Result<bool> parse_arguments(CLI::App* app, int argc, char** argv) {
         return false;
     } catch (const CLI::ParseError& failure) {
         return Error{ErrorCode::kUsage,
-                     fmt::format("{} (see 'fraganalyze {} --help')", failure.what(), app->get_name())};
+                     fmt::format("{} (see '{} --help')", failure.what(), app->get_name())};
     }
     return true;
 }

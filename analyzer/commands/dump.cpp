@@ -16,7 +16,7 @@ Status run_dump(int argc, char** argv) {
                  "Examples\n"
                  "  fraganalyze dump train.4711.ftrace | grep block_out_of_memory\n"
                  "  fraganalyze dump train.4711.ftrace --facts\n",
-                 "dump");
+                 "fraganalyze dump");
     CommonOptions common;
     bool facts = false;
     bool without_stacks = false;

@@ -84,7 +84,7 @@ Status run_replay(int argc, char** argv) {
                  "Examples\n"
                  "  fraganalyze replay train.4711.ftrace --conf expandable_segments:True\n"
                  "  fraganalyze replay train.4711.ftrace --pool pytorch --capacity 16GiB --json -\n",
-                 "replay");
+                 "fraganalyze replay");
     ReplayOptions options;
     options.common.add_trace(&app);
     app.add_option("--pool", options.pool, "simulated pool: " + pool_names())->type_name("NAME");

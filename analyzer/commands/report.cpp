@@ -17,7 +17,7 @@ Status run_report(int argc, char** argv) {
                  "Examples\n"
                  "  fraganalyze train.4711.ftrace\n"
                  "  fraganalyze train.4711.ftrace --html timeline.html --json report.json\n",
-                 "report");
+                 "fraganalyze");
     CommonOptions common;
     std::string html;
     bool summary = false;

@@ -13,7 +13,7 @@ Status run_whatif(int argc, char** argv) {
                  "Examples\n"
                  "  fraganalyze whatif train.4711.ftrace\n"
                  "  fraganalyze whatif train.4711.ftrace --capacity 24GiB\n",
-                 "whatif");
+                 "fraganalyze whatif");
     CommonOptions common;
     common.add_trace(&app);
     common.add_json(&app);

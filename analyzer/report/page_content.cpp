@@ -96,9 +96,12 @@ class DevicePage {
         card.kind = retry ? PageCardKind::kRetry : PageCardKind::kOom;
         card.heading = retry ? "Retry: the pool had to give its cache back"
                        : verdict.despite_free_memory()
-                           ? "Out of memory despite free memory"
-                           : "Out of memory: more was needed than there was";
+                           ? "The memory was there, but in pieces"
+                           : "More was needed than there was";
         card.sentence = verdict_sentence(verdict, diagnosis.trouble.outcome);
+        if (const WhatIfRow* remedy = best_remedy(device_); remedy != nullptr && !retry) {
+            card.sentence += fmt::format(" {} would have served it.", remedy->candidate.name);
+        }
         card.verdict = verdict.id;
         card.requested_bytes = verdict.requested_bytes;
         card.free_bytes = verdict.free_bytes;
@@ -112,10 +115,6 @@ class DevicePage {
                             format_bytes(diagnosis.cheapest.bytes_to_free),
                             diagnosis.cheapest.blocks.size(),
                             diagnosis.cheapest.equally_cheap_sets));
-        }
-        if (const WhatIfRow* remedy = best_remedy(device_); remedy != nullptr && !retry) {
-            card.details.push_back(
-                fmt::format("{} would have served it (replayed).", remedy->candidate.name));
         }
         page_.markers.push_back({card.time_ns,
                                  retry ? PageMarkerKind::kRetry : PageMarkerKind::kOom,

@@ -374,7 +374,9 @@ std::string next_lines(const Analysis& analysis, const Terminal& terminal) {
 std::string assemble(const Analysis& analysis, const Limits& limits, const Terminal& terminal) {
     std::string text = first_line(analysis, terminal);
     if (analysis.devices.empty()) {
-        text += "No GPU memory was allocated in this process.\n";
+        text += analysis.timeline.damage.bytes_unreadable == 0
+                    ? "No GPU memory was allocated in this process.\n"
+                    : "Nothing that can still be read says anything about GPU memory.\n";
     }
     for (const DeviceAnalysis& device : analysis.devices) {
         text += device_text(analysis, device, limits, terminal);

@@ -108,8 +108,8 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
         return bad("its unit is none of B, KiB, MiB, GiB, TiB");
     }
     const double size_bytes = value * factor;
-    if (size_bytes >= 1152921504606846976.0) {  // 2^60, more than any device has
-        return bad("it is larger than any device");
+    if (size_bytes > 1125899906842624.0) {  // 1 PiB
+        return bad("no device has more than 1 PiB");
     }
     return static_cast<std::uint64_t>(size_bytes);
 }
