@@ -22,6 +22,8 @@ class Builder {
             const Event& event = timeline_.events[i];
             if (event.kind == EventKind::kEventComplete) {
                 add_completion(event, i);  // an event handle belongs to no device
+            } else if (event.kind == EventKind::kEmptyCache) {
+                script_.steps.push_back({.kind = Step::Kind::kEmptyCache, .event = i});
             } else if (event.device == script_.device) {
                 if (script_.source == ScriptSource::kBlocks) {
                     add_block_event(event, i);
@@ -44,9 +46,6 @@ class Builder {
                 if ((event.flags & kFlagFromAllocator) != 0) {
                     script_.refusals.push_back(event.size_bytes);
                 }
-                break;
-            case EventKind::kEmptyCache:
-                script_.steps.push_back({.kind = Step::Kind::kEmptyCache, .event = i});
                 break;
             case EventKind::kMemoryFraction:
                 script_.steps.push_back(

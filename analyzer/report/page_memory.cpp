@@ -23,6 +23,9 @@ class MemoryBuilder {
             const Event& event = timeline_.events[i];
             if (event.kind == EventKind::kEventComplete) {
                 complete(event);
+            } else if (event.kind == EventKind::kEmptyCache) {  // of all devices
+                page_->markers.push_back(
+                    {event.time_ns, PageMarkerKind::kEmptyCache, "empty_cache"});
             } else if (event.device == script_.device) {
                 add(event, i);
             }
@@ -52,9 +55,6 @@ class MemoryBuilder {
             case EventKind::kBlockAlloc: add_block(event, i, event.extra); break;
             case EventKind::kBlockFree: freed_ = timeline_.partner[i]; break;
             case EventKind::kPendingEvent: add_pending(event); break;
-            case EventKind::kEmptyCache:
-                page_->markers.push_back({event.time_ns, PageMarkerKind::kEmptyCache, "empty_cache"});
-                break;
             default: break;
         }
     }

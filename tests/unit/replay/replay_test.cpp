@@ -160,3 +160,13 @@ TEST_CASE("a request that only the replay can serve is given back at once") {
     CHECK(result.statistics.allocated.peak == 256 * kMiB);
     CHECK(result.statistics.allocated.current == 0);
 }
+
+TEST_CASE("empty_cache is a step of every device, even when it frees nothing") {
+    Recorder recorder;
+    recorder.add(EventKind::kBlockAlloc, kBase, 3 * kMiB, 3 * kMiB);
+    recorder.add(EventKind::kEmptyCache, 0, 0);
+    recorder.timeline.events.back().device = kMaxDevices;  // it names no device
+    const ReplayScript script = make_script(recorder.timeline, 0);
+    REQUIRE(script.steps.size() == 2);
+    CHECK(script.steps[1].kind == Step::Kind::kEmptyCache);
+}
