@@ -79,6 +79,7 @@ test("the map says how it draws, and shows the cache", () => on(run, {}, async (
 }));
 
 test("keys move, zoom, step, search and switch", () => on(run, {}, async (page) => {
+    await page.keyboard.press("0");
     const start = await hash(page);
     await page.keyboard.press("ArrowLeft");
     const moved = await hash(page);

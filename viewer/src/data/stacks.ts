@@ -35,7 +35,10 @@ export class Stacks {
         if (node <= 0 || node >= this.count) return "no stack recorded";
         const { frames, strings, stacks } = this.header;
         const frame = stacks.frame[node];
-        const name = strings[frames.function[frame]];
+        const full = strings[frames.function[frame]];
+        // Of native functions the parameters say little and take much room.
+        const open = frames.python[frame] === 1 ? -1 : full.indexOf("(", 1);
+        const name = open > 0 ? full.slice(0, open) : full;
         const file = strings[frames.file[frame]];
         if (!file) return name;
         const base = file.slice(file.lastIndexOf("/") + 1);
@@ -62,10 +65,16 @@ export class Stacks {
         return list;
     }
 
-    /** The frame a person looks for: the innermost Python one, else the innermost. */
+    /** The frame a person looks for: the innermost Python one, else a step of autograd, else the innermost. */
     telling(node: number): number {
-        for (let at = node; at > 0; at = this.header.stacks.parent[at]) if (this.isPython(at)) return at;
-        return node;
+        const { parent, frame } = this.header.stacks;
+        const { strings, frames } = this.header;
+        let step = 0;
+        for (let at = node; at > 0; at = parent[at]) {
+            if (this.isPython(at)) return at;
+            if (step === 0 && /\w+Backward\d+::apply/.test(strings[frames.function[frame[at]]])) step = at;
+        }
+        return step || node;
     }
 
     /** Per node whether it or a caller matches; empty queries match nothing. */

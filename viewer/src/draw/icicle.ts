@@ -11,7 +11,10 @@ export function boxLabel(stacks: Stacks, box: StackBox, total: number, what: str
     if (box.node === 0) return total > 0 ? `${what}  ${bytes}` : what;
     // The innermost Python frames say most: they come first, their callers after, native ones last.
     const python = box.chain.filter((node) => stacks.isPython(node));
-    const native = box.chain.filter((node) => !stacks.isPython(node)).map((node) => stacks.label(node)).join(" ‹ ");
+    const plain = box.chain.filter((node) => !stacks.isPython(node));
+    const telling = stacks.telling(plain[0] ?? 0);
+    if (python.length === 0 && plain.includes(telling)) plain.unshift(...plain.splice(plain.indexOf(telling), 1));
+    const native = plain.map((node) => stacks.label(node)).join(" ‹ ");
     const names = python.map((node) => stacks.label(node)).join(" ‹ ");
     return `${names && native ? `${names} [${native}]` : names || native}  ${bytes}`;
 }
@@ -34,7 +37,7 @@ export function drawIcicle(
         const isMarked = marked > 0 && box.chain.includes(marked);
         const isMatch = matches !== null && box.node > 0 && matches[box.node] === 1;
         const python = box.chain.some((node) => stacks.isPython(node));
-        context.fillStyle = box.node === 0 ? colours.other : isMarked || isMatch ? colours.mark : python ? (holes ? colours.hole : colours.use) : colours.ground;
+        context.fillStyle = box.node === 0 ? colours.other : isMarked || isMatch ? colours.mark : python ? (holes ? colours.hole : colours.use) : holes ? colours.cached : colours.ground;
         if (box.node !== 0 && python && holes && !isMarked && !isMatch) {
             // A hatched edge ties the box to the holes of the other pictures and leaves text legible.
             context.fillRect(x, y, Math.max(0.5, size - 1), rowHeight - 1);

@@ -1,6 +1,6 @@
 // The page as a whole: holds the store, knows which picture depends on what, and draws once per
 // frame. While a large window moves, the overview stands in; the exact picture follows at rest.
-import { mostSweepEvents, peakTick, sweepWindow, type WindowSweep } from "../data/sweep";
+import { activeWindow, mostSweepEvents, peakTick, sweepWindow, type WindowSweep } from "../data/sweep";
 import type { DeviceHeader, Header } from "../data/header";
 import { formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
 import { bytesByStack, heapAt, type HeapState } from "../data/heap";
@@ -82,8 +82,9 @@ export class Page {
         const firstOom = head.cards.findIndex((card) => card.kind === "oom");
         const card = Math.min(head.cards.length - 1, wanted.card ?? (firstOom >= 0 ? firstOom : 0));
         const cursor = card >= 0 ? Math.floor(head.cards[card].time_ns / head.tick_ns) : peakTick(this.model);
+        const [t0, t1] = activeWindow(this.model);
         const whole: View = {
-            ...this.view, t0: 0, t1: lastTick, a0: 0, a1: Math.max(1, head.axis_bytes), card, cursor,
+            ...this.view, t0, t1, a0: 0, a1: Math.max(1, head.axis_bytes), card, cursor,
             culprit: -1, selected: -1, stack: -1, ...wanted, device: index,
         };
         whole.card = card;
@@ -252,7 +253,8 @@ export class Page {
 
     private showStatus(): void {
         const { heap, view, model } = this;
-        const { tick_ns } = model.head;
+        const { head } = model;
+        const { tick_ns } = head;
         let text = `cursor ${formatMoment(view.cursor * tick_ns, (view.t1 - view.t0) * tick_ns / 1000)}: ` +
             `${formatBytes(heap.requested)} requested, ${formatBytes(heap.allocated)} allocated, ` +
             (heap.pending > 0 ? `${formatBytes(heap.pending)} waiting, ` : "") +
@@ -269,6 +271,9 @@ export class Page {
             text = `search "${view.query}": ${formatCount(count)} blocks, ${formatBytes(bytes)} live at the cursor. ` + text;
         }
         byId("status").textContent = text;
+        const step = ((view.t1 - view.t0) * tick_ns) / 1000;
+        byId("window").textContent = view.t0 <= 0 && view.t1 >= model.lastTick ? "" :
+            `${formatMoment(view.t0 * tick_ns, step)} to ${formatMoment(view.t1 * tick_ns, step)} of ${formatTime(head.end_ns)}; key 0 shows all`;
     }
 
     private describe(head: DeviceHeader): void {

@@ -4,6 +4,11 @@ import { addressAt, type DeviceModel, never } from "../data/model";
 import type { Stacks } from "../data/stacks";
 import { byId, el, table } from "./dom";
 
+// Settings are long and without spaces: they may break after their own separators.
+function breakable(name: string): string {
+    return name.replace(/([,:])/g, "$1\u200b");
+}
+
 export function showWhatIf(model: DeviceModel): void {
     const rows = model.head.whatif;
     const panel = byId("whatif");
@@ -15,7 +20,7 @@ export function showWhatIf(model: DeviceModel): void {
     for (const row of rows) {
         const verdict = !row.usable ? el("span", { class: "faint" }, "not usable") : row.ooms === 0 ? el("span", { class: "yes" }, "✓ fits") : el("span", { class: "no" }, `✗ ${formatCount(row.ooms)} OOM`);
         body.append(el("tr", row.as_run ? { class: "run", title: row.note } : { title: row.note },
-            el("td", { class: "wrap" }, row.as_run ? row.name : el("code", {}, row.name)), el("td", {}, verdict),
+            el("td", { class: "wrap" }, row.as_run ? row.name : el("code", {}, breakable(row.name))), el("td", {}, verdict),
             el("td", {}, formatBytes(row.peak_reserved)), el("td", {}, row.waste === null ? "" : formatBytes(row.waste)),
             el("td", {}, formatCount(row.segments)), el("td", {}, formatCount(row.retries)), el("td", {}, row.class)));
     }
