@@ -16,7 +16,7 @@ namespace {
 constexpr int kScripts = 600;
 constexpr int kCalls = 250;
 
-const std::vector<std::string> kConfigs = {
+const std::vector<std::string> configs = {
     "",
     "expandable_segments:True",
     "max_split_size_mb:30",
@@ -36,7 +36,7 @@ struct Script {
     explicit Script(unsigned seed)
         : random(seed),
           card_bytes((64 + random() % 512) * kMiB),
-          pool(*parse_pytorch_config(kConfigs[seed % kConfigs.size()]),
+          pool(*parse_pytorch_config(configs[seed % configs.size()]),
                std::make_unique<FixedDevice>(card_bytes, card_bytes, 512),
                {0, 77, 33}) {}
 
