@@ -62,10 +62,11 @@ test("live index agrees with brute force", () => {
     const random = randomNumbers(11);
     for (const [count, span] of [[0, 10], [1, 10], [500, 40], [3000, 5000], [2000, 2000000]]) {
         const start = Uint32Array.from({ length: count }, () => random(span)).sort();
-        const end = start.map((from) => (random(10) === 0 ? 0xffffffff : from + 1 + random(random(20) === 0 ? span : 30)));
+        const end = start.map((from) => (random(10) === 0 ? 0xffffffff : from + 1 + random(random(20) === 0 ? span : 3 + Math.floor((20 * span) / Math.max(1, count)))));
         const index = new LiveIndex(start, end, 16);
-        for (let trial = 0; trial < 150; ++trial) {
-            const from = random(span + 20);
+        for (let trial = 0; trial < 300; ++trial) {
+            // Every other time just before a start, where checkpoints lie.
+            const from = trial % 2 === 0 || count === 0 ? random(span + 20) : Math.max(0, start[(trial * 32) % count] - 1);
             const to = from + (trial % 3 === 0 ? 0 : random(200));
             const expected: number[] = [];
             for (let row = 0; row < count; ++row) if (start[row] <= to && end[row] > from) expected.push(row);
