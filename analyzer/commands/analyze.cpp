@@ -162,8 +162,8 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
         const ReplayScript& script = device.script;
         if (device.virtual_gpu) {
             lines.push_back(fmt::format(
-                "device {} is virtual: device work ends at once and computes zeros; context and "
-                "others are taken as {}",
+                "device {} is virtual: device work ends at once and computes zeros, cuDNN is off, "
+                "library workspaces are not modelled; context and others are taken as {}",
                 device.device,
                 format_bytes(device.others_bytes)));
         }
