@@ -23,7 +23,7 @@ Status run_report(int argc, char** argv) {
     bool summary = false;
     bool without_whatif = false;
     common.add_trace(&app);
-    app.add_option("--html", html, "write the page to FILE")->type_name("FILE");
+    app.add_option("--html", html, "write the page to FILE ('-' is standard output, instead)")->type_name("FILE");
     common.add_json(&app);
     common.add_capacity(&app);
     common.add_color(&app);
@@ -35,6 +35,9 @@ Status run_report(int argc, char** argv) {
     }
     if (!*parsed) {
         return Ok{};
+    }
+    if (html == "-" && common.json == "-") {
+        return Error{ErrorCode::kUsage, "--html and --json cannot both go to standard output"};
     }
     const auto capacity = common.capacity_bytes();
     if (!capacity) {
@@ -49,9 +52,13 @@ Status run_report(int argc, char** argv) {
     }
     const Analysis& analysis = **analyzed;
     if (!html.empty()) {
-        const Status written = write_page(page_content(analysis), html);
-        if (!written) {
-            return written.error();
+        const auto page = render_page(page_content(analysis));
+        if (!page) {
+            return page.error();
+        }
+        const Status written = write_output(html, *page);
+        if (!written || html == "-") {
+            return written;
         }
     }
     if (!common.json.empty()) {
