@@ -127,12 +127,15 @@ class DevicePage {
         PageCard card = card_of(peak);
         card.kind = PageCardKind::kWaste;
         card.heading = "No out-of-memory: what the cache holds at its peak";
-        card.sentence = fmt::format("{} reserved for a peak of {} allocated.",
-                                    format_bytes(run.peak_reserved),
-                                    format_bytes(run.peak_allocated));
+        card.sentence = fmt::format(
+            "{} reserved at the peak, {} ever allocated at once. Of what is free then, {} is held "
+            "in holes by live blocks, {} could go back to the driver.",
+            format_bytes(run.peak_reserved),
+            format_bytes(run.peak_allocated),
+            format_bytes(run.waste_at_peak.inactive_split),
+            format_bytes(run.waste_at_peak.releasable));
         card.verdict = "waste";
-        card.free_bytes = peak.verdict.free_bytes;
-        card.largest_free_bytes = peak.verdict.largest_hole_bytes;
+        card.free_bytes = run.waste_at_peak.inactive_split;
         card.device_free_bytes = peak.verdict.device_free_bytes;
         if (const WhatIfRow* remedy = best_remedy(device_)) {
             card.details.push_back(
