@@ -132,10 +132,11 @@ std::string remedy_clause(const DeviceAnalysis& device) {
 // The sentence that the whole report exists for.
 std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
     if (const Diagnosis* oom = first_oom(device)) {
+        const std::string remedy = remedy_clause(device);
         return terminal.styled(
                    Style::kRed,
                    verdict_sentence(oom->verdict, oom->trouble.outcome)) +
-               " " + remedy_clause(device) + "\n";
+               (remedy.empty() ? "" : " " + remedy) + "\n";
     }
     const MemorySummary& run = device.recorded;
     const std::uint64_t unused = run.peak_reserved - std::min(run.peak_reserved, run.peak_allocated);
@@ -378,8 +379,13 @@ std::string assemble(const Analysis& analysis, const Limits& limits, const Termi
                     ? "No GPU memory was allocated in this process.\n"
                     : "Nothing that can still be read says anything about GPU memory.\n";
     }
-    for (const DeviceAnalysis& device : analysis.devices) {
-        text += device_text(analysis, device, limits, terminal);
+    // What went wrong comes first, whichever device it was on.
+    for (const bool failed : {true, false}) {
+        for (const DeviceAnalysis& device : analysis.devices) {
+            if ((first_oom(device) != nullptr) == failed) {
+                text += device_text(analysis, device, limits, terminal);
+            }
+        }
     }
     text += list_lines("Assumptions", analysis.assumptions, limits.assumptions, terminal);
     text += list_lines("Warnings", analysis.warnings, limits.assumptions, terminal);
@@ -393,7 +399,7 @@ std::string report_text(const Analysis& analysis, const Terminal& terminal) {
 }
 
 std::string summary_text(const Analysis& analysis, const Terminal& terminal) {
-    constexpr std::size_t kMaxLines = 25;
+    constexpr std::size_t kMaxLines = 24;  // and one line for what the launcher adds
     const Limits limits{.culprits = 2, .settings = 2, .capacities = false, .assumptions = 1};
     std::string text = assemble(analysis, limits, terminal);
     if (static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) <= kMaxLines) {

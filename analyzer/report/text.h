@@ -11,7 +11,8 @@ namespace fragtrace::analyzer {
 // The whole report.
 std::string report_text(const Analysis& analysis, const Terminal& terminal);
 
-// At most 25 lines, fit to paste: verdict, peaks, first culprits, first remedies, next command.
+// At most 24 lines, fit to paste together with one that the launcher adds: verdict, peaks, first
+// culprits, first remedies, next command.
 std::string summary_text(const Analysis& analysis, const Terminal& terminal);
 
 // One replay: outcome, peaks, verdicts of what did not go smoothly.
