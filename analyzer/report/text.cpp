@@ -52,7 +52,7 @@ std::string command_text(const Timeline& timeline) {
         text += (text.empty() ? "" : " ") + part;
         begin = end + 1;
     }
-    return shorten(text, 60);
+    return printable(shorten(text, 60));
 }
 
 std::string first_line(const Analysis& analysis, const Terminal& terminal) {
@@ -180,7 +180,7 @@ std::string verdict_lines(const Analysis& analysis,
         format_bytes(verdict.largest_hole_bytes),
         format_bytes(verdict.device_free_bytes));
     text += fmt::format("  asked by   {} at {}\n",
-                        analysis.symbols->describe(event.origin),
+                        printable(analysis.symbols->describe(event.origin)),
                         format_duration(event.time_ns));
     return text;
 }
@@ -288,7 +288,7 @@ std::string culprit_lines(const Analysis& analysis,
                             format_bytes(groups[i].held_open_bytes),
                             format_bytes(groups[i].live_bytes),
                             format_count(groups[i].blocks),
-                            shorten(groups[i].label, terminal.width() - 49));
+                            printable(shorten(groups[i].label, terminal.width() - 49)));
     }
     if (groups.size() > limits.culprits) {
         text += fmt::format("  and {} more places\n", groups.size() - limits.culprits);
@@ -359,7 +359,7 @@ std::string device_text(const Analysis& analysis,
     text += fidelity_line(device);
     text += fmt::format("  device {}   {}{}, settings: {}\n",
                         device.device,
-                        device.name,
+                        printable(device.name),
                         device.virtual_gpu ? " (virtual: kernels computed nothing)" : "",
                         device.config.empty() ? "default" : device.config);
     text += memory_lines(device, terminal);
@@ -369,7 +369,7 @@ std::string device_text(const Analysis& analysis,
 
 std::string next_lines(const Analysis& analysis, const Terminal& terminal) {
     return terminal.styled(Style::kBold, "Next") + fmt::format(
-        "\n  fraganalyze {} --html timeline.html\n", analysis.timeline.path);
+        "\n  fraganalyze {} --html timeline.html\n", shell_quoted(analysis.timeline.path));
 }
 
 std::string assemble(const Analysis& analysis, const Limits& limits, const Terminal& terminal) {

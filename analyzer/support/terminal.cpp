@@ -40,6 +40,29 @@ const char* escape_of(Style style) {
 
 }  // namespace
 
+std::string printable(std::string_view text) {
+    std::string result(text);
+    for (char& character : result) {
+        if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) {
+            character = '?';
+        }
+    }
+    return result;
+}
+
+std::string shell_quoted(std::string_view path) {
+    constexpr std::string_view kPlain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:,@%";
+    if (!path.empty() && path.find_first_not_of(kPlain) == std::string_view::npos) {
+        return std::string(path);
+    }
+    std::string result = "'";
+    for (const char character : path) {
+        result += character == '\'' ? std::string("'\\''") : std::string(1, character);
+    }
+    return result + "'";
+}
+
 Terminal::Terminal(int file_descriptor, ColorChoice choice)
     : colors_(wants_colors(file_descriptor, choice)), width_(kDefaultWidth) {
     winsize size{};

@@ -12,6 +12,13 @@ enum class ColorChoice { kAuto, kNever, kAlways };
 
 enum class Style { kPlain, kBold, kDim, kRed, kGreen, kYellow, kOrange };
 
+// Text of a trace as a terminal may be given it: without control characters, which could move its
+// cursor, change its state or break a line.
+std::string printable(std::string_view text);
+
+// A path as a POSIX shell reads it back.
+std::string shell_quoted(std::string_view path);
+
 // Text styles for one stream. With colours off every function returns its text unchanged.
 class Terminal {
   public:
