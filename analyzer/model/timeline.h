@@ -47,7 +47,7 @@ struct Module {
     std::string build_id;  // hexadecimal
 };
 
-enum class Ending { kNormal, kQuickExit, kKilled, kRunning };
+enum class Ending { kNormal, kQuickExit, kExec, kKilled, kRunning };
 
 // What was lost or could not be read, always printed with a result.
 struct TraceDamage {

@@ -14,6 +14,7 @@ const char* ending_name(Ending ending) {
     switch (ending) {
         case Ending::kNormal: return "normal";
         case Ending::kQuickExit: return "quick_exit";
+        case Ending::kExec: return "exec";
         case Ending::kKilled: return "killed";
         case Ending::kRunning: return "running";
     }

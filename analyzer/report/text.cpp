@@ -32,6 +32,7 @@ const char* ending_text(Ending ending) {
     switch (ending) {
         case Ending::kNormal: return "ended normally";
         case Ending::kQuickExit: return "ended by _exit";
+        case Ending::kExec: return "became another program (exec)";
         case Ending::kKilled: return "died (killed or crashed)";
         case Ending::kRunning: return "still running";
     }

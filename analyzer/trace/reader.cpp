@@ -158,7 +158,9 @@ class TraceReading {
         }
         Timeline timeline = builder_.finish();
         if (!ended) {
-            timeline.ending = running ? Ending::kRunning : Ending::kKilled;
+            timeline.ending = running                       ? Ending::kRunning
+                              : called_exec(path_, header_) ? Ending::kExec
+                                                            : Ending::kKilled;
         }
         describe_source(&timeline);
         TraceDamage& damage = timeline.damage;

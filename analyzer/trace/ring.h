@@ -54,4 +54,7 @@ bool absorb_ring(const std::string& trace_path,
 // the ring mapped: an exec keeps pid and start but drops the ring.)
 bool process_runs(const TraceHeader& trace);
 
+// Does the trace of a program that this process became by exec stand beside this one, at `path`?
+bool called_exec(const std::string& path, const TraceHeader& trace);
+
 }  // namespace fragtrace::analyzer
