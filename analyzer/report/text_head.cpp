@@ -1,0 +1,182 @@
+// The first lines of the text report: the process, the sentence that it exists for, the verdict.
+#include "analyzer/report/text.h"
+#include "analyzer/report/text_parts.h"
+#include "analyzer/support/units.h"
+
+#include <cmath>
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+const char* ending_text(Ending ending) {
+    switch (ending) {
+        case Ending::kNormal:
+            return "ended normally";
+        case Ending::kQuickExit:
+            return "ended by _exit";
+        case Ending::kExec:
+            return "became another program (exec)";
+        case Ending::kKilled:
+            return "died (killed or crashed)";
+        case Ending::kRunning:
+            return "still running";
+    }
+    return "died";
+}
+
+// The command line as one would have typed it: programs and scripts without their folders.
+std::string command_text(const Timeline& timeline) {
+    const std::string line = timeline.fact("command_line", timeline.path);
+    std::string text;
+    std::size_t begin = 0;
+    for (int word = 0; begin < line.size(); ++word) {
+        const std::size_t end = std::min(line.find(' ', begin), line.size());
+        std::string part = line.substr(begin, end - begin);
+        if (word < 2 && part.find('/') != std::string::npos) {
+            part = part.substr(part.find_last_of('/') + 1);
+        }
+        text += (text.empty() ? "" : " ") + part;
+        begin = end + 1;
+    }
+    return printable(shorten(text, 60));
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+    if (whole == 0) {
+        return "0 %";
+    }
+    const double value = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+    return fmt::format("{:.{}f} %", value, value < 9.95 && part != 0 ? 1 : 0);
+}
+
+// 100.00 only when all are equal: 99.999 must not read as 100.00.
+std::string fidelity_percent(std::uint64_t equal, std::uint64_t all) {
+    if (equal == all) {
+        return "100.00 %";
+    }
+    const double value = 100.0 * static_cast<double>(equal) / static_cast<double>(all);
+    return fmt::format("{:.2f} %", std::floor(value * 100) / 100);
+}
+
+std::string remedy_clause(const DeviceAnalysis& device) {
+    const WhatIfRow* remedy = best_remedy(device);
+    if (remedy == nullptr) {
+        return device.settings.empty() ? "" : "No setting tried would have avoided it.";
+    }
+    return fmt::format("{} would have {}.",
+                       remedy->candidate.name,
+                       remedy->ooms() == 0 ? "served it" : "served more of it");
+}
+
+}  // namespace
+
+std::string shorten(std::string_view text, std::size_t width) {
+    if (text.size() <= width) {
+        return std::string(text);
+    }
+    return std::string(text.substr(0, width - 3)) + "...";
+}
+
+std::string first_line(const Analysis& analysis, const Terminal& terminal) {
+    const Timeline& timeline = analysis.timeline;
+    const std::uint64_t end_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
+    std::string text = terminal.styled(Style::kBold, command_text(timeline));
+    text += fmt::format("  pid {}, {}, {} events, {}",
+                        timeline.pid,
+                        format_duration(end_ns),
+                        format_count(timeline.events.size()),
+                        ending_text(timeline.ending));
+    const TraceDamage& damage = timeline.damage;
+    if (damage.events_lost != 0) {
+        text += fmt::format("; {} events LOST", format_count(damage.events_lost));
+    }
+    if (damage.bytes_unreadable != 0) {
+        text += fmt::format("; DAMAGED: {} unreadable", format_bytes(damage.bytes_unreadable));
+    }
+    return text + "\n";
+}
+
+std::string fidelity_line(const DeviceAnalysis& device) {
+    if (!device.fidelity) {
+        return "  fidelity   not measured: no caching pool was recorded\n";
+    }
+    const Fidelity& fidelity = *device.fidelity;
+    std::string text = fmt::format(
+        "  fidelity   {}: {} of {} placements and {} of {} cudaMallocs replayed equal\n",
+        fidelity_percent(fidelity.placements_equal + fidelity.segments_equal,
+                         fidelity.placements + fidelity.segments),
+        format_count(fidelity.placements_equal),
+        format_count(fidelity.placements),
+        format_count(fidelity.segments_equal),
+        format_count(fidelity.segments));
+    if (!fidelity.reason.empty()) {
+        text += fmt::format("             first difference: {}\n", fidelity.reason);
+    }
+    return text;
+}
+
+const Diagnosis* first_oom(const DeviceAnalysis& device) {
+    for (const Diagnosis& diagnosis : device.diagnoses) {
+        if (diagnosis.trouble.outcome != Outcome::kRetryOk) {
+            return &diagnosis;
+        }
+    }
+    return nullptr;
+}
+
+// The sentence that the whole report exists for.
+std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
+    if (const Diagnosis* oom = first_oom(device)) {
+        const std::string remedy = remedy_clause(device);
+        return terminal.styled(Style::kRed, verdict_sentence(oom->verdict, oom->trouble.outcome)) +
+               (remedy.empty() ? "" : " " + remedy) + "\n";
+    }
+    const MemorySummary& run = device.recorded;
+    const std::uint64_t unused =
+        run.peak_reserved - std::min(run.peak_reserved, run.peak_allocated);
+    std::string text = fmt::format(
+        "No out-of-memory. Peak reserved {} for a peak of {} allocated: {} ({}) was never needed "
+        "at once.",
+        format_bytes(run.peak_reserved),
+        format_bytes(run.peak_allocated),
+        format_bytes(unused),
+        percent(unused, run.peak_reserved));
+    if (run.retries != 0) {
+        text += fmt::format(" {} retries.", format_count(run.retries));
+    }
+    if (const WhatIfRow* remedy = best_remedy(device)) {
+        text += fmt::format(" {} would have reserved {}.",
+                            remedy->candidate.name,
+                            format_bytes(remedy->result.statistics.reserved.peak));
+    }
+    return terminal.styled(Style::kBold, text) + "\n";
+}
+
+std::string verdict_lines(const Analysis& analysis,
+                          const DeviceAnalysis& device,
+                          const Terminal& terminal) {
+    const Diagnosis* oom = first_oom(device);
+    if (oom == nullptr) {
+        return "";
+    }
+    const Verdict& verdict = oom->verdict;
+    const Event& event = analysis.timeline.events[oom->trouble.event];
+    std::string text = fmt::format("  verdict    {}: {}\n",
+                                   terminal.styled(Style::kBold, verdict.id),
+                                   verdict_explanation(verdict));
+    text += fmt::format(
+        "  state      {} allocated, {} reserved; free: {} in the pool (largest hole {}), {} on the "
+        "device\n",
+        format_bytes(verdict.allocated_bytes),
+        format_bytes(verdict.reserved_bytes),
+        format_bytes(verdict.free_bytes),
+        format_bytes(verdict.largest_hole_bytes),
+        format_bytes(verdict.device_free_bytes));
+    text += fmt::format("  asked by   {} at {}\n",
+                        printable(analysis.symbols->describe(event.origin)),
+                        format_duration(event.time_ns));
+    return text;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,33 @@
+// Pieces of the text report that its files share.
+#pragma once
+
+#include "analyzer/report/analysis.h"
+#include "analyzer/support/terminal.h"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace fragtrace::analyzer {
+
+// At most `width` bytes; what is cut is marked.
+std::string shorten(std::string_view text, std::size_t width);
+
+// What was recorded, how it ended and what was lost.
+std::string first_line(const Analysis& analysis, const Terminal& terminal);
+
+// The sentence that the whole report exists for.
+std::string headline(const DeviceAnalysis& device, const Terminal& terminal);
+
+// The verdict of the first out-of-memory; empty without one.
+std::string verdict_lines(const Analysis& analysis,
+                          const DeviceAnalysis& device,
+                          const Terminal& terminal);
+
+// How well the replay agrees with the record.
+std::string fidelity_line(const DeviceAnalysis& device);
+
+// The first out-of-memory of the device that was recorded; nullptr without one.
+const Diagnosis* first_oom(const DeviceAnalysis& device);
+
+}  // namespace fragtrace::analyzer
