@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string_view>
 
@@ -39,6 +40,13 @@ int dispatch(int argc, char** argv) {
     // "fraganalyze TRACE ..." is "fraganalyze report TRACE ...".
     const bool named = command != nullptr;
     if (!named) {
+        if (argc > 2 && !first.starts_with('-') && argv[2][0] != '-' &&
+            !std::filesystem::exists(first)) {
+            return report_error({ErrorCode::kUsage,
+                                 fmt::format("'{}' is neither a command nor a trace (see "
+                                             "'fraganalyze --help')",
+                                             first)});
+        }
         command = find_command("report");
     }
     const Status done = command->run(argc - (named ? 1 : 0), argv + (named ? 1 : 0));

@@ -133,6 +133,13 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
                (remedy.empty() ? "" : " " + remedy) + "\n";
     }
     const MemorySummary& run = device.recorded;
+    if (!device.fidelity) {
+        return terminal.styled(Style::kBold,
+                               fmt::format("No out-of-memory. At most {} taken from the driver; no "
+                                           "caching pool was recorded.",
+                                           format_bytes(run.peak_reserved))) +
+               "\n";
+    }
     const std::uint64_t unused =
         run.peak_reserved - std::min(run.peak_reserved, run.peak_allocated);
     std::string text = fmt::format(
