@@ -213,8 +213,13 @@ PageData page_content(const Analysis& analysis) {
         }
     }
     PageStacks stacks(analysis.symbols.get(), &data);
-    for (const DeviceAnalysis& device : analysis.devices) {
-        data.devices.push_back(DevicePage(analysis, device, &stacks).build());
+    // The page opens with the first of these: a device that ran out of memory, if one did.
+    for (const bool failed : {true, false}) {
+        for (const DeviceAnalysis& device : analysis.devices) {
+            if ((device.recorded.ooms != 0) == failed) {
+                data.devices.push_back(DevicePage(analysis, device, &stacks).build());
+            }
+        }
     }
     return data;
 }
