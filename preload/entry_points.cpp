@@ -80,13 +80,16 @@ LoaderAnswer answer_global(Hook hook, const link_map* caller) {
 
 // RTLD_NEXT of an object before ours ends at our wrapper, with or without anything behind it; one
 // behind us asks for what we interpose, and gets it from the real dlsym.
+// Only the objects before ours are looked at: they are never unloaded.
 LoaderAnswer answer_next(Hook hook, const link_map* caller) {
-    for (const link_map* map = caller; map != nullptr; map = map->l_next) {
+    const link_map* ours = our_object();
+    for (const link_map* map = ours == nullptr ? nullptr : ours->l_prev; map != nullptr;
+         map = map->l_prev) {
         bool indirect = false;
-        if (map == our_object()) {
+        if (map == caller) {
             return answer_global(hook, nullptr);
         }
-        if (map != caller && defined_symbol(map, hook_info(hook).name, &indirect) != nullptr) {
+        if (defined_symbol(map, hook_info(hook).name, &indirect) != nullptr) {
             break;
         }
     }
