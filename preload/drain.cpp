@@ -98,10 +98,17 @@ bool write_code(Session* session) {
 }
 
 // A node that was numbered but not filled belongs to a thread between two stores; the events at
-// hand cannot refer to it, but its number lies below theirs.
+// hand cannot refer to it, but its number lies below theirs, and later ones may refer to it.
 void wait_until_filled(const StackNode* node) {
-    for (int i = 0; i < 100 && load_acquire(&node->frame) == 0; ++i) {
-        yield_cpu();
+    constexpr int kYields = 100;
+    constexpr int kTries = kYields + 400;
+    for (int i = 0; i < kTries && load_acquire(&node->frame) == 0; ++i) {
+        if (i < kYields) {
+            yield_cpu();
+        } else {  // not running: on a busy machine that can last some time slices
+            const uint32_t never = 0;
+            futex_wait(&never, 0, kMillisecond_ns / 4);
+        }
     }
 }
 
@@ -185,7 +192,7 @@ bool wait_until_published(const Session* session, uint64_t sequence, uint64_t pa
 
 // With the flush lock held.
 void flush(Session* session, uint64_t unfinished_patience_ns) {
-    const NoFileSizeSignal no_signal;
+    const SignalTakenBack no_signal(SIGXFSZ);
     RingHeader* header = session->ring.header;
     const uint64_t last = load_acquire(&header->head);
     write_modules(session);
@@ -309,7 +316,7 @@ void end_trace(Session* session, EndReason reason) {
     }
     store_release(&session->finished, 1u);
     flush(session, kUnfinishedPatienceAtEnd_ns);
-    const NoFileSizeSignal no_signal;
+    const SignalTakenBack no_signal(SIGXFSZ);
     if (!session->ended) {
         EndRecord end{};
         end.time_ns = clock_ns(CLOCK_MONOTONIC) - session->start_monotonic_ns;

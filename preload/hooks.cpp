@@ -41,7 +41,12 @@ Call::Call(Layer layer, const void* caller)
     : caller_(caller),
       layer_(layer),
       records_(scope_.outermost() && recording_enabled()),
-      sane_(++t_depth <= kMaxDepth) {}
+      sane_(true) {
+    if (scope_.outermost()) {
+        t_depth = 0;  // not so already if an exception passed through a hook
+    }
+    sane_ = ++t_depth <= kMaxDepth;
+}
 
 Call::~Call() {
     --t_depth;

@@ -9,7 +9,9 @@
 #include "thread_state.h"
 
 #include <dlfcn.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -51,9 +53,14 @@ __attribute__((constructor)) void on_load() {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
+// Nothing is said where it would block or has no reader: a host that ends must end as it would.
 void say(const Text& text) {
-    const ssize_t written = write(STDERR_FILENO, text.c_str(), text.size());
-    (void)written;
+    const SignalTakenBack no_signal(SIGPIPE);
+    pollfd stream{STDERR_FILENO, POLLOUT, 0};
+    if (poll(&stream, 1, 0) == 1 && stream.revents == POLLOUT) {
+        const ssize_t written = write(STDERR_FILENO, text.c_str(), text.size());
+        (void)written;
+    }
 }
 
 // One line, only when something is missing from the trace: silence means complete.

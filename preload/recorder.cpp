@@ -19,9 +19,13 @@ constexpr uint64_t kWakeEvery = 4096;
 
 void count_refused(uint64_t events) {
     Session* session = running_session();
-    if (session != nullptr) {
-        count_up(&session->ring.header->lost_reentrant, events);
-    }
+    count_up(
+        session != nullptr ? &session->ring.header->lost_reentrant : &g_session.lost_before_start,
+        events);
+}
+
+uint64_t mark_value(uintptr_t place) {
+    return uint64_t{place} ^ 0x51f3a86c27d90be4u;
 }
 
 uint32_t thread_id() {
@@ -43,12 +47,25 @@ void use_session(const Session* session) {
 }  // namespace
 
 HookScope::HookScope() : outermost_(!t_thread.inside_hook) {
-    t_thread.inside_hook = true;
+    const auto here = reinterpret_cast<uintptr_t>(&mark_);
+    if (!outermost_ && t_thread.hook_mark != 0) {
+        // Stacks grow down: what lies above is memory of live frames.
+        outermost_ = t_thread.hook_mark <= here ||
+                     *reinterpret_cast<const volatile uint64_t*>(t_thread.hook_mark) !=
+                         mark_value(t_thread.hook_mark);
+    }
+    if (outermost_) {
+        mark_ = mark_value(here);
+        t_thread.inside_hook = true;
+        t_thread.hook_mark = here;
+    }
 }
 
 HookScope::~HookScope() {
     if (outermost_) {
+        mark_ = 0;
         t_thread.inside_hook = false;
+        t_thread.hook_mark = 0;
     }
 }
 

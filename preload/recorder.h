@@ -14,8 +14,9 @@ namespace fragtrace::preload {
 
 // Marks the calling thread as inside a hooked call, so that what the real function calls in turn
 // is recorded once, by the outermost hook, and so that the recorder's own calls are not recorded.
-// Restores the previous state: nesting is safe. A C++ exception may pass through the frame that
-// holds a HookScope only if that frame calls leave() on a later entry; use it around C APIs.
+// Nesting is safe. Where another interposer's exception or longjmp passed through a hook, no
+// destructor ran: a scope that does not lie below the outermost one, or finds it overwritten, takes
+// its place.
 class HookScope {
   public:
     HookScope();
@@ -27,6 +28,7 @@ class HookScope {
     [[nodiscard]] bool outermost() const { return outermost_; }
 
   private:
+    volatile uint64_t mark_ = 0;  // while this is the outermost one; says that its frame lives
     bool outermost_;
 };
 

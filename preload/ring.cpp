@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace fragtrace::preload {
@@ -42,6 +43,43 @@ bool allocate_blocks(int fd, uint64_t size_bytes) {
     }
 }
 
+// Rings of ours in a folder: of running processes, and of ended ones whose traces nobody has read.
+// Read by system calls: readdir() would take memory from the host's heap.
+uint64_t count_rings(const char* directory) {
+    constexpr int kReads = 2048;  // of some 100 names each: a folder may hold anything
+    alignas(8) char names[4096];  // the host's thread may have a small stack
+    const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    uint64_t count = 0;
+    for (int i = 0; fd >= 0 && i < kReads; ++i) {
+        const long size = syscall(SYS_getdents64, fd, names, sizeof names);
+        if (size <= 0) {
+            break;
+        }
+        for (long at = 0; at < size;) {
+            uint16_t entry_bytes = 0;  // struct linux_dirent64: inode, offset, length, type, name
+            memcpy(&entry_bytes, names + at + 16, sizeof entry_bytes);
+            const char* name = names + at + 19;
+            const size_t length = strlen(name);
+            count += strncmp(name, "fragtrace-", 10) == 0 && length > 5 &&
+                     strcmp(name + length - 5, ".ring") == 0;
+            at += entry_bytes;
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return count;
+}
+
+// Killed processes leave their rings until their traces are read. A job that makes many of them
+// must not fill the host's memory or disk.
+bool too_many_rings(const char* directory, uint64_t ring_bytes, uint64_t place_bytes) {
+    constexpr uint64_t kMost_bytes = uint64_t{4} << 30;
+    const uint64_t share_bytes = place_bytes / 8;
+    return count_rings(directory) * ring_bytes >
+           (share_bytes < kMost_bytes ? share_bytes : kMost_bytes);
+}
+
 }  // namespace
 
 bool Ring::create_file(const char* directory, const uint64_t session[2], bool memory_backed) {
@@ -53,6 +91,9 @@ bool Ring::create_file(const char* directory, const uint64_t session[2], bool me
     // Containers often have 64 MiB of /dev/shm, and the host wants it too: take a small part only.
     const uint64_t available_bytes = place.f_bavail * static_cast<uint64_t>(place.f_bsize);
     if (memory_backed && available_bytes < size_bytes_ * 4) {
+        return false;
+    }
+    if (too_many_rings(directory, size_bytes_, place.f_blocks * uint64_t(place.f_bsize))) {
         return false;
     }
     Text path(path_, sizeof path_);

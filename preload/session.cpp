@@ -167,7 +167,7 @@ Session* start_or_wait() {
         ++session->generation;
         bool started = false;
         {
-            const NoFileSizeSignal no_signal;
+            const SignalTakenBack no_signal(SIGXFSZ);
             started = start(session);
         }
         t_thread.inside_hook = inside_hook;

@@ -5,7 +5,11 @@
 #include "thread_state.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
 #include <string.h>
+#include <unistd.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -14,6 +18,70 @@ namespace {
 // other unwinder for code without frame pointers matches. Opened privately: as a dependency of a
 // preloaded library it would take over the exception handling of the host.
 int (*g_backtrace)(void** frames, int capacity);
+
+// libunwind asks a pipe of its own whether an address can be read. It keeps the pipe at the lowest
+// free numbers: those of the standard streams, where the host has closed them, or those that the
+// host closes and reuses later. So it gets one that is out of the way.
+int make_pipe_out_of_the_way(int ends[2], int flags) {
+    if (pipe2(ends, flags) != 0) {
+        return -1;
+    }
+    move_out_of_the_way(&ends[0]);
+    move_out_of_the_way(&ends[1]);
+    return 0;
+}
+
+// Writes past the protection that an object's table of calls has after loading.
+void overwrite_word(const void* address, uint64_t word) {
+    const int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+    if (memory >= 0) {
+        const ssize_t written =
+            pwrite(memory, &word, sizeof word, reinterpret_cast<off_t>(address));
+        (void)written;  // then the pipe stays where it is
+        close(memory);
+    }
+}
+
+// Lets the library's own calls of pipe2() reach the function above; nobody else's.
+void redirect_pipe(void* library) {
+    link_map* map = nullptr;
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map->l_ld == nullptr) {
+        return;
+    }
+    const ElfW(Rela)* entries = nullptr;
+    const ElfW(Sym)* symbols = nullptr;
+    const char* strings = nullptr;
+    size_t size_bytes = 0;
+    for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; ++entry) {
+        const auto pointer = entry->d_un.d_ptr;  // relocated by the loader
+        switch (entry->d_tag) {
+            case DT_JMPREL:
+                entries = reinterpret_cast<const ElfW(Rela)*>(pointer);
+                break;
+            case DT_PLTRELSZ:
+                size_bytes = entry->d_un.d_val;
+                break;
+            case DT_SYMTAB:
+                symbols = reinterpret_cast<const ElfW(Sym)*>(pointer);
+                break;
+            case DT_STRTAB:
+                strings = reinterpret_cast<const char*>(pointer);
+                break;
+            default:
+                break;
+        }
+    }
+    if (entries == nullptr || symbols == nullptr || strings == nullptr) {
+        return;
+    }
+    for (size_t i = 0; i < size_bytes / sizeof *entries; ++i) {
+        const ElfW(Sym)& symbol = symbols[ELF64_R_SYM(entries[i].r_info)];
+        if (strcmp(strings + symbol.st_name, "pipe2") == 0) {
+            overwrite_word(reinterpret_cast<const void*>(map->l_addr + entries[i].r_offset),
+                           reinterpret_cast<uint64_t>(&make_pipe_out_of_the_way));
+        }
+    }
+}
 
 // Frames of ours that may precede the first that is kept.
 constexpr uint32_t kOwnFrames = 12;
@@ -28,6 +96,7 @@ void start_native_stacks(Session* session) {
     if (g_backtrace == nullptr) {
         void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
         if (library != nullptr) {
+            redirect_pipe(library);
             g_backtrace = reinterpret_cast<decltype(g_backtrace)>(dlsym(library, "unw_backtrace"));
         }
     }

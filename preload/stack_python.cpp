@@ -25,6 +25,7 @@ enum InterpreterState : uint32_t {
 struct Interpreter {
     uint32_t state;
     void* (*thread_state)();  // PyGILState_GetThisThreadState: of this thread, needs no GIL
+    int (*is_initialized)();  // 0 from the start of the finalisation, which frees thread states
     PythonLayout layout;
     PythonTypes types;
     char version[16];
@@ -141,6 +142,8 @@ bool find_interpreter(Session* session) {
     }
     const auto thread_state =
         reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
+    const auto is_initialized =
+        reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
     g_python.types = {dlsym(RTLD_DEFAULT, "PyCode_Type"),
                       dlsym(RTLD_DEFAULT, "PyUnicode_Type"),
                       dlsym(RTLD_DEFAULT, "PyBytes_Type")};
@@ -150,7 +153,7 @@ bool find_interpreter(Session* session) {
         .add(text, blank == nullptr ? strlen(text) : static_cast<size_t>(blank - text));
     add_session_fact(session, "python.version", g_python.version);
     const char* reason = "off: the interpreter hides what is needed";
-    if (thread_state == nullptr || g_python.types.code == nullptr ||
+    if (thread_state == nullptr || is_initialized == nullptr || g_python.types.code == nullptr ||
         g_python.types.text == nullptr || g_python.types.bytes == nullptr ||
         !python_layout(text, dlsym(RTLD_DEFAULT, "_PyRuntime"), &g_python.layout, &reason)) {
         say_python(session, reason);
@@ -158,6 +161,7 @@ bool find_interpreter(Session* session) {
         return true;
     }
     g_python.thread_state = thread_state;
+    g_python.is_initialized = is_initialized;
     store_release(&g_python.state, static_cast<uint32_t>(kUnchecked));
     return true;
 }
@@ -286,6 +290,10 @@ void look_for_python(Session* session) {
 uint32_t python_stack(Session* session) {
     const uint32_t state = load_acquire(&g_python.state);
     if ((state != kUsable && state != kUnchecked) || g_codes == nullptr) {
+        return 0;
+    }
+    // Afterwards the thread's state is freed memory, or another library's: its key may be reused.
+    if (g_python.is_initialized() == 0) {
         return 0;
     }
     const void* thread = g_python.thread_state();

@@ -1,6 +1,7 @@
 #include "sys.h"
 
 #include <fcntl.h>
+#include <initializer_list>
 #include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
@@ -48,18 +49,30 @@ void unmap(void* memory, size_t size_bytes) {
     }
 }
 
-NoFileSizeSignal::NoFileSizeSignal() {
+SignalTakenBack::SignalTakenBack(int signal) : signal_(signal) {
     sigemptyset(&set_);
-    sigaddset(&set_, SIGXFSZ);
+    sigaddset(&set_, signal);
     pthread_sigmask(SIG_BLOCK, &set_, &before_);
 }
 
-NoFileSizeSignal::~NoFileSizeSignal() {
-    if (sigismember(&before_, SIGXFSZ) == 0) {
+SignalTakenBack::~SignalTakenBack() {
+    if (sigismember(&before_, signal_) == 0) {
         const timespec none{};
-        while (sigtimedwait(&set_, nullptr, &none) == SIGXFSZ) {
+        while (sigtimedwait(&set_, nullptr, &none) == signal_) {
         }
         pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+}
+
+void move_out_of_the_way(int* fd) {
+    // Lower where the host may open few files, but never in the place of its standard streams.
+    for (const int lowest : {512, 128, 3}) {
+        const int high = fcntl(*fd, F_DUPFD_CLOEXEC, lowest);
+        if (high >= 0) {
+            close(*fd);
+            *fd = high;
+            return;
+        }
     }
 }
 

@@ -59,19 +59,25 @@ uint64_t clock_ns(int clock);
 void* map_private(size_t size_bytes);
 void unmap(void* memory, size_t size_bytes);
 
-// SIGXFSZ would kill the host when one of our files meets the file size limit. Blocked while we
-// make files or write, and taken back before it can be delivered.
-class NoFileSizeSignal {
+// A signal that a write of ours may raise in this thread, and that would kill the host: SIGXFSZ
+// when a file meets the file size limit, SIGPIPE when nobody reads what we say. Blocked while we
+// write, and taken back before it can be delivered.
+class SignalTakenBack {
   public:
-    NoFileSizeSignal();
-    ~NoFileSizeSignal();
-    NoFileSizeSignal(const NoFileSizeSignal&) = delete;
-    NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+    explicit SignalTakenBack(int signal);
+    ~SignalTakenBack();
+    SignalTakenBack(const SignalTakenBack&) = delete;
+    SignalTakenBack& operator=(const SignalTakenBack&) = delete;
 
   private:
+    int signal_;
     sigset_t set_;
     sigset_t before_;
 };
+
+// Gives a descriptor of ours a high number: hosts expect low ones for their own files, and some
+// close them by the number.
+void move_out_of_the_way(int* fd);
 
 // A lock for slow paths. All-zero is unlocked; needs no construction or destruction.
 class Lock {

@@ -30,6 +30,7 @@ struct PythonMemory {
 
 struct ThreadState {
     bool inside_hook;
+    uintptr_t hook_mark;  // in the outermost HookScope; 0 = none, or inside for another reason
     bool inside_recorder;
     bool holds_flush_lock;  // from before_fork() to the handler in the parent
     uint32_t thread_id;

@@ -13,16 +13,6 @@ namespace fragtrace::preload {
 namespace {
 
 constexpr uint32_t kMaxSuffix = 9999;
-constexpr int kHighDescriptor = 512;
-
-// Hosts expect low numbers for their own files, and some close them by the number.
-void move_out_of_the_way(int* fd) {
-    const int high = fcntl(*fd, F_DUPFD_CLOEXEC, kHighDescriptor);
-    if (high >= 0) {
-        close(*fd);
-        *fd = high;
-    }
-}
 
 // mkdir -p; false only if the directory is not there afterwards.
 bool make_directory(const char* path) {

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include <cstdlib>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -247,4 +248,39 @@ TEST_CASE("a forked child of many threads records while the parent goes on") {
         const uint64_t events = dump.events.size() + lost;
         CHECK((events == 20000 || events == 100000));
     }
+}
+
+TEST_CASE("a report of losses neither blocks nor raises SIGPIPE") {
+    const Folder folder;
+    const auto lose_with_stderr = [](int descriptor) {
+        dup2(descriptor, STDERR_FILENO);
+        close(descriptor);
+        preload::record(make_event(1, 1));  // the folder is not to be had: nothing is recorded
+        exit(5);
+    };
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    SECTION("nobody reads") {
+        const Child child = in_child("/dev/null/x", [&] {
+            close(ends[0]);
+            lose_with_stderr(ends[1]);
+        });
+        REQUIRE(WIFEXITED(child.status));
+        CHECK(WEXITSTATUS(child.status) == 5);
+    }
+    SECTION("the pipe is full") {
+        const Child child = in_child("/dev/null/x", [&] {
+            fcntl(ends[1], F_SETFL, O_NONBLOCK);
+            char byte = 0;
+            while (write(ends[1], &byte, 1) == 1) {
+            }
+            fcntl(ends[1], F_SETFL, 0);
+            alarm(5);
+            lose_with_stderr(ends[1]);
+        });
+        REQUIRE(WIFEXITED(child.status));
+        CHECK(WEXITSTATUS(child.status) == 5);
+    }
+    close(ends[0]);
+    close(ends[1]);
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <setjmp.h>
 #include <signal.h>
 #include <thread>
 #include <unistd.h>
@@ -45,6 +46,18 @@ __attribute__((noinline)) uint32_t stack_from(int depth) {
     const uint32_t node = stack_from(depth - 1);
     asm volatile("" ::: "memory");
     return node;
+}
+
+// Hooks that call each other, `depth` deep: which of them is the outermost one?
+__attribute__((noinline)) std::vector<bool> hook_calls(int depth, void (*innermost)()) {
+    const preload::HookScope scope;
+    if (depth == 1) {
+        innermost();
+        return {scope.outermost()};
+    }
+    std::vector<bool> outermost = hook_calls(depth - 1, innermost);
+    outermost.insert(outermost.begin(), scope.outermost());
+    return outermost;
 }
 
 }  // namespace
@@ -203,4 +216,16 @@ TEST_CASE("errno of the host survives every call") {
         }
     });
     CHECK(child.status == 0);
+}
+
+TEST_CASE("a hook that was left by a jump does not silence its thread") {
+    static jmp_buf back;
+    if (setjmp(back) == 0) {
+        // As an exception of another interposer: no destructor runs.
+        hook_calls(2, [] { longjmp(back, 1); });
+        FAIL("came back");
+    }
+    const auto nothing = [] {};
+    CHECK(hook_calls(3, nothing) == std::vector<bool>{true, false, false});
+    CHECK(hook_calls(1, nothing) == std::vector<bool>{true});
 }

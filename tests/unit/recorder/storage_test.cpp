@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace fragtrace;
@@ -147,4 +148,50 @@ TEST_CASE("a host that changes its directory does not lose the trace") {
     });
     REQUIRE(folder.traces().size() == 1);
     CHECK(read_trace(folder.traces()[0]).events.size() == 2);
+}
+
+TEST_CASE("closed standard streams stay closed") {
+    const Folder folder;
+    const Child child = in_child(folder.path(), [] {
+        close(STDIN_FILENO);
+        close(STDOUT_FILENO);
+        EventRecord event = make_event(1, 1);
+        event.native_stack = preload::capture_stacks().native;
+        preload::record(event);
+        const bool closed = fcntl(STDIN_FILENO, F_GETFD) < 0 && fcntl(STDOUT_FILENO, F_GETFD) < 0;
+        _exit(closed && event.native_stack != 0 ? 0 : 1);
+    });
+    CHECK(WEXITSTATUS(child.status) == 0);
+}
+
+TEST_CASE("where few files may be open, ours still keep away from the standard streams") {
+    const Folder folder;
+    const Child child = in_child(folder.path(), [] {
+        const rlimit limit{64, 64};
+        setrlimit(RLIMIT_NOFILE, &limit);
+        close(STDIN_FILENO);
+        preload::record(make_event(1, 1));
+        _exit(fcntl(STDIN_FILENO, F_GETFD) < 0 ? 0 : 1);
+    });
+    CHECK(WEXITSTATUS(child.status) == 0);
+    CHECK(read_trace(folder.traces()[0]).events.size() == 1);
+}
+
+TEST_CASE("rings of ended processes do not pile up without bound") {
+    const Folder folder;
+    const Folder rings;
+
+    // More names than the share of any file system: an eighth, at most 4 GiB, of 13 MiB each.
+    for (int i = 0; i < 400; ++i) {
+        const std::string name = rings.path() + "/fragtrace-0-1-" + std::to_string(i) + ".ring";
+        const int fd = open(name.c_str(), O_CREAT | O_WRONLY, 0600);
+        REQUIRE(fd >= 0);
+        close(fd);
+    }
+    in_child(folder.path(),
+             [] { preload::record(make_event(1, 1)); },
+             {{"FRAGTRACE_RING_DIRECTORY", rings.path()}});
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.events.size() == 1);
+    CHECK(dump.header.ring_path[0] == '\0');
 }
