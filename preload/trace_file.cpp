@@ -41,6 +41,7 @@ bool TraceFile::create(const char* directory, const char* program, int compressi
     last_error_ = 0;
     end_ = 0;
     entry_count_ = 0;
+    has_index_ = false;
     if (!map_buffers()) {
         errno = ENOMEM;
         return false;
@@ -186,6 +187,10 @@ bool TraceFile::write_chunk(ChunkType type,
     if (!is_open()) {
         return false;
     }
+    // A process that dies between this chunk and the next index must not leave a piece of this one.
+    if (has_index_ && ftruncate(fd_, static_cast<off_t>(end_)) == 0) {
+        has_index_ = false;
+    }
     // What ends a trace may use the reserve; everything else has to leave it.
     const bool last = type == ChunkType::kFacts || type == ChunkType::kEnd;
     if (!has_space(end_, last ? total : total + reserve_bytes()) || !write_at(end_, out_, total)) {
@@ -213,6 +218,7 @@ bool TraceFile::write_index() {
     trailer.index_offset = end_;
     memcpy(trailer.magic, kTraceMagic, sizeof trailer.magic);
     const uint64_t behind = end_ + sizeof header;
+    has_index_ = true;
     return write_at(end_, reinterpret_cast<const uint8_t*>(&header), sizeof header) &&
            write_at(behind, reinterpret_cast<const uint8_t*>(entries_), header.stored_bytes) &&
            write_at(behind + header.stored_bytes,

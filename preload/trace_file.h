@@ -63,7 +63,8 @@ class TraceFile {
     uint64_t device_;  // of the file, to tell whether fd_ still is it
     uint64_t inode_;
     int last_error_;
-    uint64_t end_;  // where the next chunk goes
+    uint64_t end_;    // where the next chunk goes
+    bool has_index_;  // behind end_
     uint8_t* scratch_;
     uint8_t* columns_;
     uint8_t* out_;

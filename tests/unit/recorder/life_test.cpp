@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace fragtrace;
@@ -124,6 +125,30 @@ TEST_CASE("events after the end still reach a file that stays readable") {
     CHECK(dump.has_trailer);
     CHECK(dump.events.size() == 101);
     CHECK(dump.events_after_end == 100);
+}
+
+TEST_CASE("a process that dies while events follow the end leaves a readable file") {
+    for (useconds_t round = 0; round < 40; ++round) {
+        const Folder folder;
+        in_child(folder.path(),
+                 [round] {
+                     // Many chunks make a long index, which the late events have to move.
+                     for (uint64_t i = 0; i < 20'000; ++i) {
+                         preload::record(make_event(i, 1));
+                     }
+                     preload::finish(EndReason::kNormal);
+                     std::thread([] {
+                         for (uint64_t i = 0;; ++i) {
+                             preload::record(make_event(i, 2));
+                         }
+                     }).detach();
+                     usleep(1000 + round * 37);
+                     syscall(SYS_exit_group, 0);
+                 },
+                 {{"FRAGTRACE_RING_EVENTS", "64"}});
+        const Dump dump = read_trace(folder.traces()[0]);
+        CHECK(dump.defects.empty());
+    }
 }
 
 TEST_CASE("a forked child has its own file and leaves its parent's alone") {
