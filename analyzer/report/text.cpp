@@ -64,10 +64,10 @@ std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal)
         format_bytes(waste.releasable),
         format_bytes(waste.inactive_split));
     text += waste_bar(waste, terminal);
-    text += fmt::format("  driver     {} cudaMallocs, {} cudaFrees, {} retries",
-                        format_count(run.segments_allocated),
-                        format_count(run.segments_freed),
-                        format_count(run.retries));
+    text += fmt::format("  driver     {}, {}, {}",
+                        driver_calls(run.segments_allocated, "cudaMalloc", "map"),
+                        driver_calls(run.segments_freed, "cudaFree", "unmap"),
+                        format_counted(run.retries, "retry", "retries"));
     if (device.driver_time_ns != 0) {
         text += fmt::format(", {} in driver calls", format_duration(device.driver_time_ns));
     }

@@ -103,7 +103,7 @@ std::string fidelity_line(const DeviceAnalysis& device) {
     }
     const Fidelity& fidelity = *device.fidelity;
     std::string text = fmt::format(
-        "  fidelity   {}: {} of {} placements and {} of {} cudaMallocs replayed equal\n",
+        "  fidelity   {}: {} of {} placements and {} of {} cudaMallocs or maps replayed equal\n",
         fidelity_percent(fidelity.placements_equal + fidelity.segments_equal,
                          fidelity.placements + fidelity.segments),
         format_count(fidelity.placements_equal),
@@ -150,7 +150,7 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
         format_bytes(unused),
         percent(unused, run.peak_reserved));
     if (run.retries != 0) {
-        text += fmt::format(" {} retries.", format_count(run.retries));
+        text += fmt::format(" {}.", format_counted(run.retries, "retry", "retries"));
     }
     if (const WhatIfRow* remedy = best_remedy(device)) {
         text += fmt::format(" {} would have reserved {}.",

@@ -5,6 +5,7 @@
 #include "analyzer/support/terminal.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,9 @@ std::string verdict_lines(const Analysis& analysis,
 
 // How well the replay agrees with the record.
 std::string fidelity_line(const DeviceAnalysis& device);
+
+// "176 cudaMallocs or maps": how often the driver gave or took memory, by either way.
+std::string driver_calls(std::uint64_t count, std::string_view native, std::string_view mapped);
 
 // The first out-of-memory of the device that was recorded; nullptr without one.
 const Diagnosis* first_oom(const DeviceAnalysis& device);

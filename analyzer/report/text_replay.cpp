@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/report/text.h"
+#include "analyzer/report/text_parts.h"
 #include "analyzer/support/units.h"
 
 namespace fragtrace::analyzer {
@@ -32,14 +33,14 @@ std::string outcome_headline(const ReplayResult& result) {
         }));
     const std::uint64_t retries = result.troubles.size() - ooms;
     if (ooms == 0) {
-        return fmt::format("Every request is served ({}), {} retries.",
+        return fmt::format("Every request is served ({}), {}.",
                            format_count(result.requests_served),
-                           format_count(retries));
+                           format_counted(retries, "retry", "retries"));
     }
-    return fmt::format("{} of {} requests run out of memory, {} retries.",
+    return fmt::format("{} of {} requests run out of memory, {}.",
                        format_count(ooms),
                        format_count(result.requests_served + ooms),
-                       format_count(retries));
+                       format_counted(retries, "retry", "retries"));
 }
 
 }  // namespace
@@ -65,9 +66,9 @@ std::string replay_text(const Analysis& analysis,
     text += fmt::format("  recorded   reserved {} ({} bytes)\n",
                         format_bytes(device.recorded.peak_reserved),
                         device.recorded.peak_reserved);
-    text += fmt::format("  driver     {} cudaMallocs, {} cudaFrees\n",
-                        format_count(run.segments_allocated),
-                        format_count(run.segments_freed));
+    text += fmt::format("  driver     {}, {}\n",
+                        driver_calls(run.segments_allocated, "cudaMalloc", "map"),
+                        driver_calls(run.segments_freed, "cudaFree", "unmap"));
     std::size_t shown = 0;
     for (const Diagnosis& diagnosis : diagnoses) {
         if (++shown > kMaxDiagnosesShown) {

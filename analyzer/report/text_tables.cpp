@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "analyzer/report/text.h"
+#include "analyzer/report/text_parts.h"
 #include "analyzer/support/units.h"
 
 namespace fragtrace::analyzer {
@@ -17,9 +18,9 @@ const WhatIfRow* recorded_row(const std::vector<WhatIfRow>& rows) {
 
 std::string outcome_text(const WhatIfRow& row) {
     if (row.ooms() == 0) {
-        return row.retries() == 0   ? "fits"
-               : row.retries() == 1 ? "fits, 1 retry"
-                                    : fmt::format("fits, {} retries", row.retries());
+        return row.retries() == 0
+                   ? "fits"
+                   : "fits, " + format_counted(row.retries(), "retry", "retries");
     }
     return row.ooms() == 1 ? "OOM" : fmt::format("{} OOMs", row.ooms());
 }
@@ -41,6 +42,10 @@ bool same_result(const WhatIfRow& a, const WhatIfRow& b) {
 }
 
 }  // namespace
+
+std::string driver_calls(std::uint64_t count, std::string_view native, std::string_view mapped) {
+    return fmt::format("{} {}s or {}s", format_count(count), native, mapped);
+}
 
 const WhatIfRow* best_remedy(const DeviceAnalysis& device) {
     const WhatIfRow* recorded = recorded_row(device.settings);
@@ -73,7 +78,7 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
                     "outcome",
                     "reserved",
                     "against run",
-                    "cudaMallocs",
+                    "segments",
                     "class"));
     std::size_t shown = 0;
     std::size_t alike = 0;

@@ -78,6 +78,10 @@ std::string format_count(std::uint64_t count) {
     return digits;
 }
 
+std::string format_counted(std::uint64_t count, std::string_view one, std::string_view many) {
+    return fmt::format("{} {}", format_count(count), count == 1 ? one : many);
+}
+
 Result<std::uint64_t> parse_bytes(std::string_view text) {
     const auto bad = [text](const char* why) {
         return Error{ErrorCode::kUsage,

@@ -21,6 +21,8 @@ std::string format_bytes_difference(std::int64_t difference_bytes);
 std::string format_duration(std::uint64_t duration_ns);
 // "1,078".
 std::string format_count(std::uint64_t count);
+// "1 retry", "3 retries".
+std::string format_counted(std::uint64_t count, std::string_view one, std::string_view many);
 
 // "16GiB", "1894 MiB", "24G", "1073741824": binary units, case-insensitive. Errors are kUsage.
 Result<std::uint64_t> parse_bytes(std::string_view text);

@@ -34,6 +34,8 @@ def environment(card=None, record_to=None, **variables):
     if record_to is not None:
         preload.append(str(SHIM))
         env["FRAGTRACE_OUTPUT"] = str(record_to)
+        # A killed program leaves its ring: it goes with the test's folder.
+        env["FRAGTRACE_RING_DIRECTORY"] = str(record_to)
     if card is not None:
         names = (VIRTUAL_GPU / "preload.list").read_text().split()
         preload += [str(VIRTUAL_GPU / name) for name in names]

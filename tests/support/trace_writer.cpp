@@ -211,8 +211,6 @@ void TraceWriter::flush() {
     std::vector<EventRecord> fresh(events_.begin() + static_cast<std::ptrdiff_t>(events_written_),
                                    events_.end());
     events_written_ = events_.size();
-    std::erase_if(fresh,
-                  [this](const EventRecord& record) { return record.sequence > last_in_file_; });
     if (!fresh.empty()) {
         analyzer::append_events(&body_, fresh);
         chunk_done();

@@ -58,12 +58,10 @@ class TraceWriter {
                          std::uint64_t extra,
                          bool from_allocator = false);
 
-    // Stack, thread and device of the events that follow.
+    // Stacks and device of the events that follow.
     void set_native_stack(std::uint32_t node) { next_.native_stack = node; }
 
     void set_python_stack(std::uint32_t node) { next_.python_stack = node; }
-
-    void set_thread(std::uint32_t thread) { next_.thread = thread; }
 
     void set_device(std::uint16_t device) { next_.device = device; }
 
@@ -104,9 +102,6 @@ class TraceWriter {
 
     [[nodiscard]] const std::vector<EventRecord>& events() const { return events_; }
 
-    // Events that are added but shall only be in the ring: flush() skips those after this number.
-    void keep_out_of_file_after(std::uint64_t sequence) { last_in_file_ = sequence; }
-
   private:
     void chunk_done();
 
@@ -124,7 +119,6 @@ class TraceWriter {
     std::uint32_t code_count_ = 0;
     std::uint32_t codes_written_count_ = 0;
     std::uint32_t module_count_ = 0;
-    std::uint64_t last_in_file_ = kUnknown64;
 };
 
 }  // namespace fragtrace::testing

@@ -70,7 +70,7 @@ bool parse_size(const char* text, size_t length, uint64_t* bytes) {
     for (const Unit& unit : kUnits) {
         if (strcasecmp(end, unit.name) != 0) continue;
         if (whole > kMaxCardBytes / unit.bytes) whole = kMaxCardBytes / unit.bytes + 1;
-        *bytes = whole * unit.bytes + unit.bytes / denominator * numerator;
+        *bytes = whole * unit.bytes + unit.bytes * numerator / denominator;  // < 2^60
         return true;
     }
     return false;
@@ -102,8 +102,8 @@ const char* parse_option(const char* text, size_t length, Config* result) {
     if (length > 6 && memcmp(text, "count=", 6) == 0) {
         int count = 0;
         for (size_t i = 6; i < length; ++i) {
-            if (text[i] < '0' || text[i] > '9' || count > kMaxDevices) return "count is no number";
-            count = count * 10 + (text[i] - '0');
+            if (text[i] < '0' || text[i] > '9') return "count is no number";
+            if (count <= kMaxDevices) count = count * 10 + (text[i] - '0');
         }
         if (count < 1 || count > kMaxDevices) return "count must be 1 to 8";
         result->device_count = count;

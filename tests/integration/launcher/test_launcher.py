@@ -53,6 +53,11 @@ class Launcher(real_process.RealProcessTest):
                           ["run", "--virtual-gpu", "24XiB", "true"],
                           ["run", "--virtual-gpu", "24GiB,count=0", "true"],
                           ["run", "--virtual-gpu", "24GiB,colour=red", "true"],
+                          ["run", "--virtual-gpu", "no-such-card", "true"],
+                          ["run", "--virtual-gpu", "0GiB", "true"],
+                          ["run", "--virtual-gpu", "99999999999999999999GiB", "true"],
+                          ["run", "--virtual-gpu", "24GiB,count=1000", "true"],
+                          ["run", "--virtual-gpu", "24GiB,context=30GiB", "true"],
                           ["run", "-o", "", "true"], ["run", "-o", "/proc/none", "true"]):
             with self.subTest(arguments=arguments):
                 done = self.launch(*arguments, expected=2)

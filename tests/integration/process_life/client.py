@@ -48,6 +48,8 @@ def end():
         os.abort()
     if name == "exception":
         raise RuntimeError("told to fail")
+    if name == "exec":
+        os.execv(sys.executable, [sys.executable, __file__, log_path, str(count), "return"])
     if name == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
 

@@ -40,6 +40,16 @@ class ProcessLife(real_process.RealProcessTest):
     def test_os_exit_is_told(self):
         self.assert_ending("os_exit=3", 3, "quick_exit")
 
+    def test_an_exec_is_no_death_and_the_next_program_has_its_own_trace(self):
+        _, logged = self.start(300, "exec", 0)
+        first, second = sorted(traces(self.folder), key=lambda trace: trace.stat().st_mtime)
+        ends = {trace: self.report(trace)["source"]["ended"] for trace in (first, second)}
+        self.assertEqual(sorted(ends.values()), ["exec", "normal"])
+        self.assertEqual(len(logged), 600)
+        for trace, ended in ends.items():
+            part = logged[:300] if ended == "exec" else logged[300:]
+            self.assert_events_hold(trace, part, "device_alloc")
+
     def test_an_abort_is_a_death(self):
         self.assert_ending("abort", -signal.SIGABRT, "killed")
 
