@@ -96,8 +96,10 @@ LoaderAnswer answer_next(Hook hook, const link_map* caller) {
     return {0, nullptr};
 }
 
-LoaderAnswer answer_handle(Hook hook, void* handle, const link_map* caller) {
-    void* symbol = real_dlsym(handle, hook_info(hook).name);
+LoaderAnswer answer_handle(Hook hook, void* handle, const char* version, const link_map* caller) {
+    const char* name = hook_info(hook).name;
+    void* symbol =
+        version == nullptr ? real_dlsym(handle, name) : real_dlvsym(handle, name, version);
     if (symbol == nullptr) {
         return {1, nullptr};
     }
@@ -148,7 +150,7 @@ __attribute__((visibility("hidden"), used)) LoaderAnswer fragtrace_dlsym(void* h
     } else if (handle == RTLD_DEFAULT) {
         answer = answer_global(hook, object_at(caller));
     } else {
-        answer = answer_handle(hook, handle, object_at(caller));
+        answer = answer_handle(hook, handle, version, object_at(caller));
     }
     errno = saved_errno;
     return answer;

@@ -229,6 +229,17 @@ void* real_dlsym(void* handle, const char* name) {
     return symbol;
 }
 
+void* real_dlvsym(void* handle, const char* name, const char* version) {
+    if (__atomic_load_n(&fragtrace_real_loader[1], __ATOMIC_ACQUIRE) == nullptr) {
+        fragtrace_find_loader();
+    }
+    using Function = void* (*)(void*, const char*, const char*);
+    auto* function = reinterpret_cast<Function>(fragtrace_real_loader[1]);
+    void* symbol = function == nullptr ? nullptr : function(handle, name, version);
+    asm volatile("" : "+r"(symbol));
+    return symbol;
+}
+
 void* resolve_in_scope(Hook hook, const link_map* caller) {
     const HookInfo& info = hook_info(hook);
     const link_map* ours = our_object();

@@ -41,6 +41,7 @@ bool remember_real(Hook hook, void* function);
 
 // The loader's own functions, past every interposer.
 void* real_dlsym(void* handle, const char* name);
+void* real_dlvsym(void* handle, const char* name, const char* version);
 
 // The wrapper to hand out in place of `function`, which a driver gave for a request of
 // cuGetProcAddress; `function` itself when it is none of ours to wrap.

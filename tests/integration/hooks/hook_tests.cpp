@@ -154,6 +154,12 @@ TEST_CASE("nothing makes a program believe that CUDA is there", "[probe]") {
     CHECK(finished.traces.empty());
 }
 
+TEST_CASE("a version of a function that does not exist is not found", "[probe]") {
+    const Finished finished =
+        same_with_and_without({built("symbol_version_client")}, {.card = kCard});
+    CHECK(finished.exit_code == 0);
+}
+
 TEST_CASE("RTLD_NEXT sees its true caller", "[next]") {
     // mid lies behind the shim and before the asker, last behind it.
     const Finished finished =

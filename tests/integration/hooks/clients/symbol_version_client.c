@@ -1,0 +1,15 @@
+/* Asks for versions of a runtime function: the one there is, and one that there is not. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+
+#include "check.h"
+
+int main(void) {
+    void* runtime = dlopen("libcudart.so.13", RTLD_NOW);
+    CHECK(runtime != NULL);
+    CHECK(dlvsym(runtime, "cudaMalloc", "libcudart.so.13") != NULL);
+    CHECK(dlvsym(runtime, "cudaMalloc", "libcudart.so.99") == NULL);
+    CHECK(dlerror() != NULL);
+    CHECK(dlvsym(runtime, "cudaMalloc", "libcudart.so.13") == dlsym(runtime, "cudaMalloc"));
+    return 0;
+}
