@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace fragtrace::preload {
@@ -218,12 +219,22 @@ bool TraceFile::write_index() {
     trailer.index_offset = end_;
     memcpy(trailer.magic, kTraceMagic, sizeof trailer.magic);
     const uint64_t behind = end_ + sizeof header;
+    const uint64_t last = behind + header.stored_bytes;
     has_index_ = true;
-    return write_at(end_, reinterpret_cast<const uint8_t*>(&header), sizeof header) &&
-           write_at(behind, reinterpret_cast<const uint8_t*>(entries_), header.stored_bytes) &&
-           write_at(behind + header.stored_bytes,
-                    reinterpret_cast<const uint8_t*>(&trailer),
-                    sizeof trailer);
+    // At once: a process that dies between two writes would leave half an index.
+    const iovec parts[] = {
+        {&header, sizeof header}, {entries_, header.stored_bytes}, {&trailer, sizeof trailer}};
+    const auto whole = static_cast<ssize_t>(last + sizeof trailer - end_);
+    if (pwritev(fd_, parts, 3, static_cast<off_t>(end_)) != whole &&
+        (!write_at(end_, reinterpret_cast<const uint8_t*>(&header), sizeof header) ||
+         !write_at(behind, reinterpret_cast<const uint8_t*>(entries_), header.stored_bytes) ||
+         !write_at(last, reinterpret_cast<const uint8_t*>(&trailer), sizeof trailer))) {
+        return false;
+    }
+    // Gives back what was reserved behind the end of the file.
+    const int given_back = ftruncate(fd_, static_cast<off_t>(last + sizeof trailer));
+    (void)given_back;
+    return true;
 }
 
 // Asks for the blocks before they are written. KEEP_SIZE: the file does not grow by it. Where the

@@ -123,6 +123,10 @@ Dump read_trace(const std::string& path) {
         ChunkHeader chunk{};
         memcpy(&chunk, bytes.data() + offset, sizeof chunk);
         const char* payload = bytes.data() + offset + sizeof chunk;
+        if (chunk.magic == kChunkMagic && chunk.type == ChunkType::kIndex &&
+            chunk.stored_bytes > bytes.size() - offset - sizeof chunk) {
+            break;  // the process died while it wrote an index: nothing is missing
+        }
         if (chunk.magic != kChunkMagic ||
             chunk.stored_bytes > bytes.size() - offset - sizeof chunk ||
             chunk_crc(chunk, payload) != chunk.crc) {
