@@ -3,6 +3,7 @@
 #include "analyzer/trace/input_file.h"
 #include "analyzer/trace/ring.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -100,6 +101,11 @@ bool absorb_ring(const std::string& trace_path,
                      0);
     }
     append_events(&chunks, surplus.events);
+    if (!surplus.facts.empty()) {
+        const auto lines = std::count(surplus.facts.begin(), surplus.facts.end(), '\n');
+        append_chunk(
+            &chunks, ChunkType::kFacts, surplus.facts, static_cast<std::uint32_t>(lines), 0);
+    }
     std::map<std::string, std::string> facts = ring.losses;
     facts["ring.absorbed"] = std::to_string(surplus.events.size());
     append_facts(&chunks, facts);

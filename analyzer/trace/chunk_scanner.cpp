@@ -42,6 +42,7 @@ bool ChunkScanner::next(Chunk* chunk) {
             const std::uint64_t size = sizeof(ChunkHeader) + chunk->header.stored_bytes;
             offset_ = aligned(offset_ + size);
             if (verdict == Verdict::kIntact) {
+                after_index_ = chunk->header.type == ChunkType::kIndex;
                 return true;
             }
             ++chunks_unreadable_;
@@ -52,9 +53,13 @@ bool ChunkScanner::next(Chunk* chunk) {
         const std::uint64_t chunks_before = chunks_unreadable_;
         offset_ = find_intact(begin + kAlignment);
         const bool at_end = offset_ >= file_.size();
-        // Blocks that were reserved for the file and never written hold zeros.
+        // A file without its index lacks nothing. Blocks that were reserved for the file and never
+        // written hold zeros.
+        const bool only_index = chunk->header.type == ChunkType::kIndex ||
+                                (after_index_ && file_.size() - begin < sizeof(FileTrailer));
         const bool harmless =
-            at_end && ((still_written_ && verdict == Verdict::kCutOff) || is_zero(begin, offset_));
+            at_end && ((verdict == Verdict::kCutOff && (still_written_ || only_index)) ||
+                       is_zero(begin, offset_));
         if (harmless) {
             chunks_unreadable_ = chunks_before;
         } else {
@@ -67,9 +72,11 @@ bool ChunkScanner::next(Chunk* chunk) {
 
 ChunkScanner::Verdict ChunkScanner::examine(std::uint64_t offset, Chunk* chunk) {
     ChunkHeader header = {};
+    chunk->header = header;
     if (file_.read_at(offset, &header, sizeof header) != sizeof header) {
         return Verdict::kCutOff;
     }
+    chunk->header = header;
     if (header.magic != kChunkMagic || header.raw_bytes > kMaxChunkRawBytes ||
         header.stored_bytes > kMaxStoredBytes) {
         return Verdict::kDamaged;
@@ -87,7 +94,6 @@ ChunkScanner::Verdict ChunkScanner::examine(std::uint64_t offset, Chunk* chunk) 
         return Verdict::kDamaged;
     }
     chunk->offset = offset;
-    chunk->header = header;
     return decompress(chunk) ? Verdict::kIntact : Verdict::kBadPayload;
 }
 

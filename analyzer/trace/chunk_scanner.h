@@ -49,6 +49,7 @@ class ChunkScanner {
 
     const InputFile& file_;
     std::uint64_t offset_;
+    bool after_index_ = false;  // the last intact chunk was the index
     bool still_written_;
     bool gave_up_ = false;
     std::uint64_t bytes_unreadable_ = 0;

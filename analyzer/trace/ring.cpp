@@ -35,7 +35,10 @@ std::string check_ring(const RingHeader& ring, const TraceHeader& trace, std::ui
         ring.node_capacity > kMaxRingNodes ||
         !fits(ring.nodes_offset, std::uint64_t{ring.node_capacity} * sizeof(StackNode)) ||
         !fits(ring.code_offset, ring.code_capacity_bytes) || ring.node_count > ring.node_capacity ||
-        ring.code_bytes > ring.code_capacity_bytes || ring.tail > ring.head) {
+        ring.code_bytes > ring.code_capacity_bytes || ring.tail > ring.head ||
+        !fits(ring.facts_offset, ring.facts_capacity_bytes) ||
+        ring.facts_bytes > ring.facts_capacity_bytes ||
+        ring.facts_bytes_written > ring.facts_bytes) {
         return "it is damaged";
     }
     return {};
@@ -88,6 +91,8 @@ void read_tables(const InputFile& file, RingContents* ring) {
     ring->nodes.resize(node_bytes / sizeof(StackNode));
     ring->codes.resize(header.code_bytes);
     ring->codes.resize(file.read_at(header.code_offset, ring->codes.data(), ring->codes.size()));
+    ring->facts.resize(header.facts_bytes);
+    ring->facts.resize(file.read_at(header.facts_offset, ring->facts.data(), ring->facts.size()));
 }
 
 void read_losses(RingContents* ring) {
@@ -135,6 +140,7 @@ RingContents read_ring(const TraceHeader& trace, bool process_runs) {
             check_ring(later, trace, file->size()).empty()) {
             header.node_count = later.node_count;
             header.code_bytes = later.code_bytes;
+            header.facts_bytes = later.facts_bytes;
         }
     }
     read_tables(*file, &ring);
@@ -170,6 +176,9 @@ RingSurplus add_ring(const RingContents& ring, TimelineBuilder* builder) {
         }
     }
     builder->add_codes(surplus.codes.data(), surplus.codes.size(), surplus.code_count);
+    builder->add_facts(ring.facts);
+    surplus.facts =
+        ring.facts.substr(std::min<std::size_t>(ring.header.facts_bytes_written, ring.facts.size()));
     return surplus;
 }
 

@@ -25,6 +25,7 @@ struct RingContents {
     std::uint64_t events_unfinished = 0;
     std::vector<StackNode> nodes;               // all nodes in use, the root included
     std::vector<std::uint8_t> codes;            // all code records in use
+    std::string facts;                          // all fact lines in use
     std::map<std::string, std::string> losses;  // as the recorder's facts
 };
 
@@ -37,6 +38,7 @@ struct RingSurplus {
     std::uint32_t first_node = 0;  // ring nodes from here on are missing in the file
     std::vector<std::uint8_t> codes;
     std::uint32_t code_count = 0;
+    std::string facts;  // lines that were not written yet
 };
 
 // Adds the ring's surplus to the builder and gives it.

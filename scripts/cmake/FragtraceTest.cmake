@@ -19,7 +19,7 @@ function(fragtrace_add_test)
         list(APPEND arg_LABELS pytorch)
         if(NOT FRAGTRACE_PYTHON)
             set(arg_COMMAND ${CMAKE_COMMAND} -E env sh -c
-                "echo 'skipped: no interpreter with PyTorch (-DFRAGTRACE_PYTHON=PATH)'; exit 77")
+                "echo 'skipped: no interpreter with PyTorch (-DFRAGTRACE_PYTHON=PATH)' && exit 77")
         endif()
     endif()
     add_test(NAME ${arg_NAME} COMMAND ${arg_COMMAND})

@@ -281,7 +281,11 @@ std::string TraceWriter::ring(std::uint64_t tail,
     ring.code_bytes = static_cast<std::uint32_t>(codes_.size());
     ring.code_bytes_written = static_cast<std::uint32_t>(codes_written_);
     ring.code_count = code_count_;
-    std::string file(ring.code_offset + ring.code_capacity_bytes, '\0');
+    ring.facts_offset = ring.code_offset + ring.code_capacity_bytes;
+    ring.facts_capacity_bytes = static_cast<std::uint32_t>(ring_facts_.size()) + 16;
+    ring.facts_bytes = static_cast<std::uint32_t>(ring_facts_.size());
+    ring.facts_bytes_written = ring_facts_written_;
+    std::string file(ring.facts_offset + ring.facts_capacity_bytes, '\0');
     std::memcpy(file.data(), &ring, sizeof ring);
     for (const EventRecord& record : events_) {
         if (record.sequence + slot_count <= ring.head) {
@@ -296,6 +300,7 @@ std::string TraceWriter::ring(std::uint64_t tail,
     }
     std::memcpy(file.data() + ring.nodes_offset, nodes_.data(), nodes_.size() * sizeof(StackNode));
     std::memcpy(file.data() + ring.code_offset, codes_.data(), codes_.size());
+    std::memcpy(file.data() + ring.facts_offset, ring_facts_.data(), ring_facts_.size());
     return file;
 }
 

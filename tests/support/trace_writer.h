@@ -100,6 +100,12 @@ class TraceWriter {
                                    std::uint32_t slot_count,
                                    const std::vector<std::uint64_t>& unfinished = {}) const;
 
+    // Fact lines of that ring, the first `written_bytes` of which the file has too.
+    void set_ring_facts(std::string lines, std::uint32_t written_bytes) {
+        ring_facts_ = std::move(lines);
+        ring_facts_written_ = written_bytes;
+    }
+
     [[nodiscard]] const std::vector<EventRecord>& events() const { return events_; }
 
   private:
@@ -119,6 +125,8 @@ class TraceWriter {
     std::uint32_t code_count_ = 0;
     std::uint32_t codes_written_count_ = 0;
     std::uint32_t module_count_ = 0;
+    std::string ring_facts_;
+    std::uint32_t ring_facts_written_ = 0;
 };
 
 }  // namespace fragtrace::testing

@@ -245,6 +245,21 @@ TEST_CASE("a trace cut anywhere keeps its whole chunks and counts the rest", "[r
     }
 }
 
+TEST_CASE("a trace that died while its index was written lacks nothing", "[reader]") {
+    TraceWriter trace = rich_trace();
+    trace.end(EndReason::kNormal);
+    const std::size_t index = trace.bytes().size();
+    trace.footer();
+    const std::string whole = trace.bytes();
+    const Timeline complete = read(whole);
+    for (std::size_t size = index + sizeof(fragtrace::ChunkHeader); size < whole.size(); ++size) {
+        const Timeline cut = read(whole.substr(0, size));
+        REQUIRE(cut.events.size() == complete.events.size());
+        REQUIRE(cut.damage.bytes_unreadable == 0);
+        REQUIRE(cut.ending == Ending::kNormal);
+    }
+}
+
 TEST_CASE("one flipped bit costs one chunk", "[reader]") {
     TraceWriter trace = rich_trace();
     trace.end(EndReason::kNormal);

@@ -192,3 +192,18 @@ TEST_CASE("a ring that went round more than once gives its last events", "[ring]
     killed.save(40);  // 60 events are due, the ring has 64 slots
     check_complete(killed.read());
 }
+
+TEST_CASE("facts that only the ring has are read, and survive the ring") {
+    Killed killed(60);
+    const std::string written = "command_line\tpython train.py\n";
+    const std::string late = "device.0.name\tcard\nlost.ring_full\t0\n";
+    killed.trace.set_ring_facts(written + late, static_cast<std::uint32_t>(written.size()));
+    killed.save(60);
+    for (const bool ring_there : {true, false}) {
+        CAPTURE(ring_there);
+        CHECK(std::filesystem::exists(killed.ring_path) == ring_there);
+        const Timeline timeline = killed.read();  // the first time absorbs and removes the ring
+        check_complete(timeline);
+        CHECK(timeline.fact("device.0.name") == "card");
+    }
+}
