@@ -1,4 +1,6 @@
 // fraganalyze: what it can do is the table in commands/registry.cpp.
 #include "analyzer/cli/run.h"
 
-int main(int argc, char** argv) { return fragtrace::analyzer::run_command_line(argc, argv); }
+int main(int argc, char** argv) {
+    return fragtrace::analyzer::run_command_line(argc, argv);
+}

@@ -3,11 +3,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <fmt/format.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -30,7 +28,9 @@ Status write_output(const std::string& path, std::string_view content) {
     if (path == "-") {
         return write_standard_output(content);
     }
+
     struct stat existing {};
+
     if (stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
         // A device or a pipe cannot be replaced by a rename: written to directly.
         std::FILE* file = S_ISDIR(existing.st_mode) ? nullptr : std::fopen(path.c_str(), "we");

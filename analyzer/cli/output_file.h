@@ -1,10 +1,10 @@
 // Results that go to a file: written whole or not at all.
 #pragma once
 
+#include "analyzer/support/result.h"
+
 #include <string>
 #include <string_view>
-
-#include "analyzer/support/result.h"
 
 namespace fragtrace::analyzer {
 

@@ -1,22 +1,22 @@
 #include "analyzer/cli/run.h"
 
+#include "analyzer/cli/exit_code.h"
+#include "analyzer/commands/registry.h"
+
 #include <csignal>
 #include <exception>
 #include <filesystem>
+#include <fmt/format.h>
 #include <new>
 #include <string_view>
-
 #include <unistd.h>
-
-#include <fmt/format.h>
-
-#include "analyzer/cli/exit_code.h"
-#include "analyzer/commands/registry.h"
 
 namespace fragtrace::analyzer {
 namespace {
 
-int status(ExitCode code) { return static_cast<int>(code); }
+int status(ExitCode code) {
+    return static_cast<int>(code);
+}
 
 int report_error(const Error& error) {
     fmt::print(stderr, "fraganalyze: {}\n", error.message);
@@ -24,7 +24,9 @@ int report_error(const Error& error) {
                                                         : ExitCode::kBadInput);
 }
 
-extern "C" void interrupted(int) { _exit(static_cast<int>(ExitCode::kInterrupted)); }
+extern "C" void interrupted(int) {
+    _exit(static_cast<int>(ExitCode::kInterrupted));
+}
 
 int dispatch(int argc, char** argv) {
     const std::string_view first = argc > 1 ? argv[1] : "";
@@ -63,8 +65,7 @@ int run_command_line(int argc, char** argv) {
     } catch (const std::bad_alloc&) {
         return report_error({ErrorCode::kInput, "not enough memory for this trace"});
     } catch (const std::exception& failure) {
-        return report_error(
-            {ErrorCode::kInput, fmt::format("internal error: {}", failure.what())});
+        return report_error({ErrorCode::kInput, fmt::format("internal error: {}", failure.what())});
     }
 }
 

@@ -1,15 +1,14 @@
 #include "analyzer/commands/analyze.h"
 
-#include <algorithm>
-#include <unordered_set>
-
-#include <fmt/format.h>
-
 #include "analyzer/metrics/device_metrics.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/reader.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <unordered_set>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -41,7 +40,8 @@ void name_device(const Timeline& timeline, DeviceAnalysis* device) {
     device->virtual_gpu = timeline.fact("virtual") == "1";
 }
 
-// ---- replays of the recorded settings -------------------------------------------------------------
+// ---- replays of the recorded settings
+// -------------------------------------------------------------
 
 Status add_replay(const Timeline& timeline, DeviceAnalysis* device, ReplayResult* result) {
     auto setup = recorded_setup(*device);
@@ -134,9 +134,10 @@ Status add_whatif(const Analysis& analysis, const AnalyzeOptions& options, Devic
         return Ok{};
     }
     Progress progress("replaying");
-    auto rows = sweep(device->script, candidates, context, 0, [&](std::size_t done, std::size_t all) {
-        progress.show(done, all);
-    });
+    auto rows =
+        sweep(device->script, candidates, context, 0, [&](std::size_t done, std::size_t all) {
+            progress.show(done, all);
+        });
     if (!rows) {
         return rows.error();
     }
@@ -168,31 +169,37 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
                 format_bytes(device.others_bytes)));
         }
         if (script.requested_unknown != 0) {
-            lines.push_back(fmt::format("the requested size of {} blocks is not known: their block "
-                                        "size is taken",
-                                        format_count(script.requested_unknown)));
+            lines.push_back(
+                fmt::format("the requested size of {} blocks is not known: their block "
+                            "size is taken",
+                            format_count(script.requested_unknown)));
         }
         if (script.stream_unknown != 0) {
-            lines.push_back(fmt::format("the stream of {} blocks is not known: the default stream "
-                                        "is taken",
-                                        format_count(script.stream_unknown)));
+            lines.push_back(
+                fmt::format("the stream of {} blocks is not known: the default stream "
+                            "is taken",
+                            format_count(script.stream_unknown)));
         }
         if (script.source == ScriptSource::kBlocks && !script.records_empty_cache) {
-            lines.push_back("calls of empty_cache that free nothing cannot be seen with this "
-                            "PyTorch: none are assumed");
+            lines.push_back(
+                "calls of empty_cache that free nothing cannot be seen with this "
+                "PyTorch: none are assumed");
         }
         if (!script.pending.empty()) {
-            lines.push_back("cross-stream frees complete in a replay when they were seen complete "
-                            "in the recorded run");
+            lines.push_back(
+                "cross-stream frees complete in a replay when they were seen complete "
+                "in the recorded run");
         }
         if (!device.capacity_known) {
-            lines.push_back("the trace does not say how large the card is: no capacity is assumed; "
-                            "give --capacity");
+            lines.push_back(
+                "the trace does not say how large the card is: no capacity is assumed; "
+                "give --capacity");
         }
     }
     if (reads_free_memory(timeline)) {
-        lines.push_back("the program asks how much memory is free and may adapt: rows for other "
-                        "capacities are estimates");
+        lines.push_back(
+            "the program asks how much memory is free and may adapt: rows for other "
+            "capacities are estimates");
     }
 }
 
@@ -201,9 +208,10 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
     std::vector<std::string>& lines = analysis->warnings;
     lines.insert(lines.end(), damage.notes.begin(), damage.notes.end());
     if (damage.events_lost != 0) {
-        lines.push_back(fmt::format("{} events were lost while recording; what follows them may be "
-                                    "off",
-                                    format_count(damage.events_lost)));
+        lines.push_back(
+            fmt::format("{} events were lost while recording; what follows them may be "
+                        "off",
+                        format_count(damage.events_lost)));
     }
     if (damage.events_unfinished != 0) {
         lines.push_back(fmt::format("{} calls had not returned when the process died",
@@ -216,11 +224,12 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
                                         format_count(device.violations)));
         }
         if (device.troubles > device.diagnoses.size()) {
-            lines.push_back(fmt::format("device {}: {} out-of-memories and retries, the first {} "
-                                        "diagnosed",
-                                        device.device,
-                                        format_count(device.troubles),
-                                        device.diagnoses.size()));
+            lines.push_back(
+                fmt::format("device {}: {} out-of-memories and retries, the first {} "
+                            "diagnosed",
+                            device.device,
+                            format_count(device.troubles),
+                            device.diagnoses.size()));
         }
     }
 }
@@ -239,11 +248,11 @@ Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device) {
 }
 
 Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidate& candidate) {
-    auto pool = make_pool(candidate.pool,
-                          candidate.config,
-                          std::make_unique<FixedDevice>(
-                              candidate.total_bytes, candidate.capacity_bytes, kPageBytes),
-                          device.script.streams);
+    auto pool = make_pool(
+        candidate.pool,
+        candidate.config,
+        std::make_unique<FixedDevice>(candidate.total_bytes, candidate.capacity_bytes, kPageBytes),
+        device.script.streams);
     if (!pool) {
         return pool.error();
     }

@@ -1,21 +1,21 @@
 // From a trace file to an Analysis: reading, recorded state, fidelity, verdicts, what-if.
 #pragma once
 
+#include "analyzer/report/analysis.h"
+#include "analyzer/support/result.h"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "analyzer/report/analysis.h"
-#include "analyzer/support/result.h"
-
 namespace fragtrace::analyzer {
 
 struct AnalyzeOptions {
     std::optional<std::uint64_t> capacity_bytes;  // instead of what the trace says
-    bool settings = false;    // replay the settings worth trying
-    bool capacities = false;  // replay the capacities worth trying
-    std::size_t max_diagnoses = 16;  // OOMs and retries looked into, per device
+    bool settings = false;                        // replay the settings worth trying
+    bool capacities = false;                      // replay the capacities worth trying
+    std::size_t max_diagnoses = 16;               // OOMs and retries looked into, per device
 };
 
 Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options);

@@ -1,10 +1,9 @@
 #include "analyzer/commands/arguments.h"
 
-#include <unistd.h>
+#include "analyzer/support/units.h"
 
 #include <fmt/format.h>
-
-#include "analyzer/support/units.h"
+#include <unistd.h>
 
 namespace fragtrace::analyzer {
 
@@ -26,7 +25,8 @@ void CommonOptions::add_trace(CLI::App* app) {
 }
 
 void CommonOptions::add_json(CLI::App* app) {
-    app->add_option("--json", json, "write the result as JSON to FILE ('-' is standard output) instead")
+    app->add_option(
+           "--json", json, "write the result as JSON to FILE ('-' is standard output) instead")
         ->type_name("FILE");
 }
 
@@ -59,8 +59,9 @@ Result<std::optional<std::uint64_t>> CommonOptions::capacity_bytes() const {
         return Error{parsed.error().code, "--capacity: " + parsed.error().message};
     }
     if (*parsed == 0) {
-        return Error{ErrorCode::kUsage, "--capacity: a card without memory serves nothing; give a "
-                                        "size such as 16GiB"};
+        return Error{ErrorCode::kUsage,
+                     "--capacity: a card without memory serves nothing; give a "
+                     "size such as 16GiB"};
     }
     return std::optional<std::uint64_t>{*parsed};
 }

@@ -1,14 +1,13 @@
 // Command lines by CLI11, with the project's own manners: errors are one line and exit code 2.
 #pragma once
 
+#include "analyzer/support/result.h"
+#include "analyzer/support/terminal.h"
+
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
-
-#include <CLI/CLI.hpp>
-
-#include "analyzer/support/result.h"
-#include "analyzer/support/terminal.h"
 
 namespace fragtrace::analyzer {
 

@@ -1,22 +1,22 @@
 // fraganalyze dump TRACE: the events, one a line.
-#include <cstdio>
-
-#include <fmt/format.h>
-
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/trace/describe_event.h"
 #include "analyzer/trace/reader.h"
 #include "analyzer/trace/symbols.h"
 
+#include <cstdio>
+#include <fmt/format.h>
+
 namespace fragtrace::analyzer {
 
 Status run_dump(int argc, char** argv) {
-    CLI::App app("Prints the events of a trace, one a line.\n\n"
-                 "Examples\n"
-                 "  fraganalyze dump train.4711.ftrace | grep block_out_of_memory\n"
-                 "  fraganalyze dump train.4711.ftrace --facts\n",
-                 "fraganalyze dump");
+    CLI::App app(
+        "Prints the events of a trace, one a line.\n\n"
+        "Examples\n"
+        "  fraganalyze dump train.4711.ftrace | grep block_out_of_memory\n"
+        "  fraganalyze dump train.4711.ftrace --facts\n",
+        "fraganalyze dump");
     CommonOptions common;
     bool facts = false;
     bool without_stacks = false;

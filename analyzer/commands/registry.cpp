@@ -1,7 +1,6 @@
 #include "analyzer/commands/registry.h"
 
 #include <array>
-
 #include <fmt/format.h>
 
 namespace fragtrace::analyzer {
@@ -16,7 +15,9 @@ constexpr std::array kCommands = {
 
 }  // namespace
 
-std::span<const Command> commands() { return kCommands; }
+std::span<const Command> commands() {
+    return kCommands;
+}
 
 const Command* find_command(std::string_view name) {
     for (const Command& command : kCommands) {
@@ -30,7 +31,8 @@ const Command* find_command(std::string_view name) {
 std::string overview() {
     std::string text =
         "Examples\n"
-        "  fraganalyze train.4711.ftrace                       what happened, who did it, what helps\n"
+        "  fraganalyze train.4711.ftrace                       what happened, who did it, what "
+        "helps\n"
         "  fraganalyze train.4711.ftrace --html timeline.html  the same as a page\n"
         "  fraganalyze replay train.4711.ftrace --conf expandable_segments:True --capacity 16GiB\n"
         "\n"
@@ -42,7 +44,8 @@ std::string overview() {
     }
     text +=
         "\n"
-        "Exit status: 0 fine, 1 a check failed, 2 bad usage or unreadable input, 130 interrupted.\n";
+        "Exit status: 0 fine, 1 a check failed, 2 bad usage or unreadable input, 130 "
+        "interrupted.\n";
     return text;
 }
 

@@ -1,11 +1,11 @@
 // The table of commands: name, one line, function. One file each in this folder.
 #pragma once
 
+#include "analyzer/support/result.h"
+
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "analyzer/support/result.h"
 
 namespace fragtrace::analyzer {
 

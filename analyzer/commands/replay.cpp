@@ -1,6 +1,4 @@
 // fraganalyze replay TRACE: one replay under given settings, capacity and pool.
-#include <fmt/format.h>
-
 #include "analyzer/cli/output_file.h"
 #include "analyzer/commands/analyze.h"
 #include "analyzer/commands/arguments.h"
@@ -8,6 +6,8 @@
 #include "analyzer/pools/registry.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/text.h"
+
+#include <fmt/format.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -80,17 +80,17 @@ Status replay_once(const ReplayOptions& options, std::optional<std::uint64_t> ca
 }  // namespace
 
 Status run_replay(int argc, char** argv) {
-    CLI::App app("Replays the recorded requests once, through a simulated pool.\n\n"
-                 "Examples\n"
-                 "  fraganalyze replay train.4711.ftrace --conf expandable_segments:True\n"
-                 "  fraganalyze replay train.4711.ftrace --pool pytorch --capacity 16GiB --json -\n",
-                 "fraganalyze replay");
+    CLI::App app(
+        "Replays the recorded requests once, through a simulated pool.\n\n"
+        "Examples\n"
+        "  fraganalyze replay train.4711.ftrace --conf expandable_segments:True\n"
+        "  fraganalyze replay train.4711.ftrace --pool pytorch --capacity 16GiB --json -\n",
+        "fraganalyze replay");
     ReplayOptions options;
     options.common.add_trace(&app);
     app.add_option("--pool", options.pool, "simulated pool: " + pool_names())->type_name("NAME");
-    auto* conf = app.add_option("--conf",
-                                options.config,
-                                "settings as in PYTORCH_CUDA_ALLOC_CONF (default: as recorded)");
+    auto* conf = app.add_option(
+        "--conf", options.config, "settings as in PYTORCH_CUDA_ALLOC_CONF (default: as recorded)");
     conf->type_name("CONF");
     app.add_option("--device", options.device, "device ordinal")->capture_default_str();
     options.common.add_capacity(&app);

@@ -1,6 +1,4 @@
 // fraganalyze TRACE: the report, as text, JSON or page.
-#include <fmt/format.h>
-
 #include "analyzer/cli/output_file.h"
 #include "analyzer/commands/analyze.h"
 #include "analyzer/commands/arguments.h"
@@ -10,20 +8,24 @@
 #include "analyzer/report/page_content.h"
 #include "analyzer/report/text.h"
 
+#include <fmt/format.h>
+
 namespace fragtrace::analyzer {
 
 Status run_report(int argc, char** argv) {
-    CLI::App app("What happened, who did it, what would have helped.\n\n"
-                 "Examples\n"
-                 "  fraganalyze train.4711.ftrace\n"
-                 "  fraganalyze train.4711.ftrace --html timeline.html --json report.json\n",
-                 "fraganalyze");
+    CLI::App app(
+        "What happened, who did it, what would have helped.\n\n"
+        "Examples\n"
+        "  fraganalyze train.4711.ftrace\n"
+        "  fraganalyze train.4711.ftrace --html timeline.html --json report.json\n",
+        "fraganalyze");
     CommonOptions common;
     std::string html;
     bool summary = false;
     bool without_whatif = false;
     common.add_trace(&app);
-    app.add_option("--html", html, "write the page to FILE ('-' is standard output, instead)")->type_name("FILE");
+    app.add_option("--html", html, "write the page to FILE ('-' is standard output, instead)")
+        ->type_name("FILE");
     common.add_json(&app);
     common.add_capacity(&app);
     common.add_color(&app);

@@ -9,11 +9,12 @@
 namespace fragtrace::analyzer {
 
 Status run_whatif(int argc, char** argv) {
-    CLI::App app("Replays the recorded requests under many settings and capacities, best first.\n\n"
-                 "Examples\n"
-                 "  fraganalyze whatif train.4711.ftrace\n"
-                 "  fraganalyze whatif train.4711.ftrace --capacity 24GiB\n",
-                 "fraganalyze whatif");
+    CLI::App app(
+        "Replays the recorded requests under many settings and capacities, best first.\n\n"
+        "Examples\n"
+        "  fraganalyze whatif train.4711.ftrace\n"
+        "  fraganalyze whatif train.4711.ftrace --capacity 24GiB\n",
+        "fraganalyze whatif");
     CommonOptions common;
     common.add_trace(&app);
     common.add_json(&app);
@@ -31,8 +32,7 @@ Status run_whatif(int argc, char** argv) {
         return capacity.error();
     }
     const auto analysis =
-        analyze(common.trace,
-                {.capacity_bytes = *capacity, .settings = true, .capacities = true});
+        analyze(common.trace, {.capacity_bytes = *capacity, .settings = true, .capacities = true});
     if (!analysis) {
         return analysis.error();
     }

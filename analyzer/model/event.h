@@ -2,9 +2,9 @@
 // block layer in one sequence. What each field means per kind is in <fragtrace/format.h>.
 #pragma once
 
-#include <cstdint>
-
 #include <fragtrace/format.h>
+
+#include <cstdint>
 
 namespace fragtrace::analyzer {
 
@@ -18,7 +18,7 @@ inline constexpr EventIndex kNoEvent = 0xffffffffu;
 inline constexpr StreamId kNoStream = 0xffff;
 inline constexpr std::uint64_t kBlockUnitBytes = 512;  // block sizes are multiples of this
 
-inline constexpr unsigned kMaxDevices = 31;    // Event::device 31 = not known
+inline constexpr unsigned kMaxDevices = 31;  // Event::device 31 = not known
 
 struct Event {
     std::uint64_t time_ns;     // since the start of the trace
@@ -31,6 +31,7 @@ struct Event {
     std::uint8_t flags : 3;  // EventFlag
     EventKind kind;
 };
+
 static_assert(sizeof(Event) == 40);
 
 }  // namespace fragtrace::analyzer

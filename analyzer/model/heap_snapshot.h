@@ -3,10 +3,10 @@
 // The common language of recorded state, simulated pools, verdicts, culprits and the page.
 #pragma once
 
+#include "analyzer/model/event.h"
+
 #include <cstdint>
 #include <vector>
-
-#include "analyzer/model/event.h"
 
 namespace fragtrace::analyzer {
 
@@ -22,8 +22,8 @@ enum class SizeClass : std::uint8_t { kNone, kSmall, kLarge };
 struct HeapBlock {
     DeviceAddress address = 0;
     std::uint64_t size_bytes = 0;
-    std::uint64_t requested_bytes = 0;  // live and pending blocks; kUnknown64 = not known
-    EventIndex allocated_by = kNoEvent; // the kBlockAlloc of a live or pending block
+    std::uint64_t requested_bytes = 0;   // live and pending blocks; kUnknown64 = not known
+    EventIndex allocated_by = kNoEvent;  // the kBlockAlloc of a live or pending block
     StreamId stream = kNoStream;
     BlockState state = BlockState::kFree;
 };
@@ -39,7 +39,7 @@ struct HeapSegment {
     StreamId stream = kNoStream;
     SizeClass size_class = SizeClass::kNone;
     bool expandable = false;
-    bool may_release = true;    // false: a live private pool keeps it whatever happens
+    bool may_release = true;       // false: a live private pool keeps it whatever happens
     std::uint64_t page_bytes = 0;  // expandable: what is mapped and unmapped at a time
 };
 

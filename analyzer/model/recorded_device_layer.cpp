@@ -1,9 +1,8 @@
 // The device layer of RecordedState: what was obtained from the driver and given back.
-#include <algorithm>
-
-#include <fmt/format.h>
-
 #include "analyzer/model/recorded_state.h"
+
+#include <algorithm>
+#include <fmt/format.h>
 
 namespace fragtrace::analyzer {
 

@@ -4,13 +4,13 @@
 // are paired; nothing here depends on how the trace was stored.
 #pragma once
 
+#include "analyzer/model/event.h"
+
 #include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "analyzer/model/event.h"
 
 namespace fragtrace::analyzer {
 
@@ -51,8 +51,8 @@ enum class Ending { kNormal, kQuickExit, kExec, kKilled, kRunning };
 
 // What was lost or could not be read, always printed with a result.
 struct TraceDamage {
-    std::uint64_t events_lost = 0;          // counted by the recorder
-    std::uint64_t bytes_unreadable = 0;     // skipped in the file
+    std::uint64_t events_lost = 0;       // counted by the recorder
+    std::uint64_t bytes_unreadable = 0;  // skipped in the file
     std::uint64_t chunks_unreadable = 0;
     std::uint64_t events_unfinished = 0;    // claimed in the ring, never completed (process died)
     std::uint64_t frees_without_alloc = 0;  // pairing
@@ -85,7 +85,8 @@ struct Timeline {
     std::vector<PythonCode> codes;       // per Python code id
     std::vector<Module> modules;         // in the order recorded; a later one covers an earlier
 
-    [[nodiscard]] std::string fact(const std::string& key, const std::string& otherwise = {}) const {
+    [[nodiscard]] std::string fact(const std::string& key,
+                                   const std::string& otherwise = {}) const {
         const auto found = facts.find(key);
         return found == facts.end() ? otherwise : found->second;
     }

@@ -1,12 +1,11 @@
 #include "analyzer/replay/fidelity.h"
 
+#include "analyzer/support/units.h"
+
+#include <fmt/format.h>
 #include <map>
 #include <unordered_map>
 #include <vector>
-
-#include <fmt/format.h>
-
-#include "analyzer/support/units.h"
 
 namespace fragtrace::analyzer {
 namespace {
@@ -65,14 +64,19 @@ class LayoutBuilder {
                 }
                 break;
             case EventKind::kDeviceFree:
-            case EventKind::kAddressFree: ranges_.erase(event.address); break;
+            case EventKind::kAddressFree:
+                ranges_.erase(event.address);
+                break;
             case EventKind::kMap:
                 if (from_allocator) {
                     add_map(event, i);
                 }
                 break;
-            case EventKind::kBlockAlloc: place(event, i); break;
-            default: break;
+            case EventKind::kBlockAlloc:
+                place(event, i);
+                break;
+            default:
+                break;
         }
         if (event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockFree) {
             map_end_ = 0;
@@ -115,21 +119,19 @@ std::string first_difference(const Timeline& timeline,
                              const AllocateResult& served) {
     const std::uint64_t requested = timeline.events[event].size_bytes;
     if (served.outcome == Outcome::kOutOfMemory || served.outcome == Outcome::kRejected) {
-        return fmt::format("event {}: the record serves {}, the replay does not",
-                           event,
-                           format_bytes(requested));
+        return fmt::format(
+            "event {}: the record serves {}, the replay does not", event, format_bytes(requested));
     }
     if (recorded == nullptr) {
         return fmt::format("event {}: the record has no segment around this block", event);
     }
-    return fmt::format(
-        "event {}: {} placed in segment {} at +{}, recorded in segment {} at +{}",
-        event,
-        format_bytes(requested),
-        served.placement.segment,
-        served.placement.offset_bytes,
-        recorded->segment,
-        recorded->offset_bytes);
+    return fmt::format("event {}: {} placed in segment {} at +{}, recorded in segment {} at +{}",
+                       event,
+                       format_bytes(requested),
+                       served.placement.segment,
+                       served.placement.offset_bytes,
+                       recorded->segment,
+                       recorded->offset_bytes);
 }
 
 }  // namespace
@@ -157,10 +159,11 @@ Fidelity measure_fidelity(const Timeline& timeline,
                                layout.segments[next_segment].size_bytes == call.size_bytes;
             fidelity.segments_equal += equal ? 1 : 0;
             if (!equal && fidelity.reason.empty()) {
-                fidelity.reason = fmt::format("event {}: the replay asks the driver for {}, "
-                                              "the record does not",
-                                              step.event,
-                                              format_bytes(call.size_bytes));
+                fidelity.reason = fmt::format(
+                    "event {}: the replay asks the driver for {}, "
+                    "the record does not",
+                    step.event,
+                    format_bytes(call.size_bytes));
             }
             ++next_segment;
         }
@@ -189,10 +192,11 @@ Fidelity measure_fidelity(const Timeline& timeline,
     };
     ReplayResult replayed = replay(script, pool, &recorded, hooks);
     if (next_segment < layout.segments.size() && fidelity.reason.empty()) {
-        fidelity.reason = fmt::format("event {}: the record asks the driver for {}, "
-                                      "the replay does not",
-                                      layout.segments[next_segment].event,
-                                      format_bytes(layout.segments[next_segment].size_bytes));
+        fidelity.reason = fmt::format(
+            "event {}: the record asks the driver for {}, "
+            "the replay does not",
+            layout.segments[next_segment].event,
+            format_bytes(layout.segments[next_segment].size_bytes));
     }
     if (result != nullptr) {
         *result = std::move(replayed);

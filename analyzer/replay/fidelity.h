@@ -2,12 +2,12 @@
 // everything else. docs/metrics.md has the definition.
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include "analyzer/model/timeline.h"
 #include "analyzer/pools/pool.h"
 #include "analyzer/replay/replayer.h"
+
+#include <cstdint>
+#include <string>
 
 namespace fragtrace::analyzer {
 

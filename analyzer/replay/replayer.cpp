@@ -53,8 +53,8 @@ ReplayResult replay(const ReplayScript& script,
                 const Request request{
                     .block = step.block, .requested_bytes = step.value, .stream = step.stream};
                 const AllocateResult served = pool.allocate(request);
-                const bool failed = served.outcome == Outcome::kOutOfMemory ||
-                                    served.outcome == Outcome::kRejected;
+                const bool failed =
+                    served.outcome == Outcome::kOutOfMemory || served.outcome == Outcome::kRejected;
                 if (failed || served.outcome == Outcome::kRetryOk) {
                     result.troubles.push_back({i, step.event, served.outcome, step.value});
                 }
@@ -77,8 +77,12 @@ ReplayResult replay(const ReplayScript& script,
                                script.pending.begin() + step.first_pending + step.pending_count);
                 pool.release(step.block, pending);
                 break;
-            case Step::Kind::kComplete: pool.complete(step.value); break;
-            case Step::Kind::kEmptyCache: pool.empty_cache(); break;
+            case Step::Kind::kComplete:
+                pool.complete(step.value);
+                break;
+            case Step::Kind::kEmptyCache:
+                pool.empty_cache();
+                break;
             case Step::Kind::kMemoryFraction:
                 pool.set_memory_fraction(std::bit_cast<double>(step.value));
                 break;

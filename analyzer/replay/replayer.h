@@ -4,13 +4,13 @@
 // with one pool each.
 #pragma once
 
+#include "analyzer/pools/pool.h"
+#include "analyzer/replay/script.h"
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
-
-#include "analyzer/pools/pool.h"
-#include "analyzer/replay/script.h"
 
 namespace fragtrace::analyzer {
 
@@ -22,11 +22,15 @@ class RecordedDevice final : public Device {
         : total_bytes_(total_bytes), capacity_bytes_(capacity_bytes) {}
 
     [[nodiscard]] std::uint64_t total_bytes() const override { return total_bytes_; }
+
     [[nodiscard]] std::uint64_t free_bytes() const override {
         return capacity_bytes_ > used_bytes_ ? capacity_bytes_ - used_bytes_ : 0;
     }
+
     bool take(std::uint64_t size_bytes) override;
+
     void give_back(std::uint64_t size_bytes) override { used_bytes_ -= size_bytes; }
+
     [[nodiscard]] std::unique_ptr<Device> clone() const override {
         return std::make_unique<RecordedDevice>(*this);
     }
@@ -36,6 +40,7 @@ class RecordedDevice final : public Device {
         next_ = refusals;
         left_ = count;
     }
+
     // After the record ends to matter (verdicts try what was not recorded): capacity decides.
     void decide_by_capacity() { by_capacity_ = true; }
 

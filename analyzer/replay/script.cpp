@@ -9,8 +9,7 @@ namespace {
 // Builds the steps of one device; the two sources differ only in which events count.
 class Builder {
   public:
-    Builder(const Timeline& timeline, DeviceId device, ScriptSource source)
-        : timeline_(timeline) {
+    Builder(const Timeline& timeline, DeviceId device, ScriptSource source) : timeline_(timeline) {
         script_.device = device;
         script_.source = source;
         script_.streams = timeline.streams;
@@ -38,10 +37,18 @@ class Builder {
   private:
     void add_block_event(const Event& event, EventIndex i) {
         switch (event.kind) {
-            case EventKind::kBlockAlloc: add_allocation(event, i, event.extra, false); break;
-            case EventKind::kBlockOutOfMemory: add_allocation(event, i, 0, true); break;
-            case EventKind::kBlockFree: add_release(i); break;
-            case EventKind::kPendingEvent: add_pending(event); break;
+            case EventKind::kBlockAlloc:
+                add_allocation(event, i, event.extra, false);
+                break;
+            case EventKind::kBlockOutOfMemory:
+                add_allocation(event, i, 0, true);
+                break;
+            case EventKind::kBlockFree:
+                add_release(i);
+                break;
+            case EventKind::kPendingEvent:
+                add_pending(event);
+                break;
             case EventKind::kAllocRefused:
                 if ((event.flags & kFlagFromAllocator) != 0) {
                     script_.refusals.push_back(event.size_bytes);
@@ -51,19 +58,25 @@ class Builder {
                 script_.steps.push_back(
                     {.kind = Step::Kind::kMemoryFraction, .event = i, .value = event.size_bytes});
                 break;
-            default: break;
+            default:
+                break;
         }
     }
 
     void add_device_event(const Event& event, EventIndex i) {
         switch (event.kind) {
-            case EventKind::kDeviceAlloc: add_allocation(event, i, event.size_bytes, false); break;
+            case EventKind::kDeviceAlloc:
+                add_allocation(event, i, event.size_bytes, false);
+                break;
             case EventKind::kAllocRefused:
                 script_.refusals.push_back(event.size_bytes);
                 add_allocation(event, i, 0, true);
                 break;
-            case EventKind::kDeviceFree: add_release(i); break;
-            default: break;
+            case EventKind::kDeviceFree:
+                add_release(i);
+                break;
+            default:
+                break;
         }
     }
 
@@ -104,7 +117,8 @@ class Builder {
         }
         const std::uint64_t id = ++next_pending_;
         outstanding_[event.extra] = id;
-        script_.pending.push_back({id, event.stream == kNoStream ? default_stream() : event.stream});
+        script_.pending.push_back(
+            {id, event.stream == kNoStream ? default_stream() : event.stream});
         ++script_.steps.back().pending_count;
     }
 
@@ -113,7 +127,8 @@ class Builder {
         if (found == outstanding_.end()) {
             return;
         }
-        script_.steps.push_back({.kind = Step::Kind::kComplete, .event = i, .value = found->second});
+        script_.steps.push_back(
+            {.kind = Step::Kind::kComplete, .event = i, .value = found->second});
         outstanding_.erase(found);
     }
 
@@ -138,10 +153,9 @@ class Builder {
 std::vector<DeviceId> replayable_devices(const Timeline& timeline) {
     bool seen[kMaxDevices + 1] = {};
     for (const Event& event : timeline.events) {
-        const bool counts = event.kind == EventKind::kBlockAlloc ||
-                            event.kind == EventKind::kDeviceAlloc ||
-                            event.kind == EventKind::kBlockOutOfMemory ||
-                            event.kind == EventKind::kAllocRefused;
+        const bool counts =
+            event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kDeviceAlloc ||
+            event.kind == EventKind::kBlockOutOfMemory || event.kind == EventKind::kAllocRefused;
         seen[event.device] |= counts && event.device < kMaxDevices;
     }
     std::vector<DeviceId> devices;
@@ -154,12 +168,13 @@ std::vector<DeviceId> replayable_devices(const Timeline& timeline) {
 }
 
 ReplayScript make_script(const Timeline& timeline, DeviceId device) {
-    const bool has_blocks = std::any_of(
-        timeline.events.begin(), timeline.events.end(), [device](const Event& event) {
+    const bool has_blocks =
+        std::any_of(timeline.events.begin(), timeline.events.end(), [device](const Event& event) {
             return event.device == device && (event.kind == EventKind::kBlockAlloc ||
                                               event.kind == EventKind::kBlockOutOfMemory);
         });
-    return Builder(timeline, device, has_blocks ? ScriptSource::kBlocks : ScriptSource::kDeviceLayer)
+    return Builder(
+               timeline, device, has_blocks ? ScriptSource::kBlocks : ScriptSource::kDeviceLayer)
         .build();
 }
 

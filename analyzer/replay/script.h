@@ -3,12 +3,12 @@
 // Built once, read-only afterwards, replayed many times from many threads.
 #pragma once
 
+#include "analyzer/model/timeline.h"
+#include "analyzer/pools/pool.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
-
-#include "analyzer/model/timeline.h"
-#include "analyzer/pools/pool.h"
 
 namespace fragtrace::analyzer {
 
@@ -16,19 +16,19 @@ struct Step {
     enum class Kind : std::uint8_t {
         kAllocate,
         kRelease,
-        kComplete,        // a cross-stream event completed
+        kComplete,  // a cross-stream event completed
         kEmptyCache,
         kMemoryFraction,
     };
     Kind kind = Kind::kAllocate;
     bool recorded_oom = false;  // kAllocate: the recorded run could not serve it
     StreamId stream = 0;
-    EventIndex event = kNoEvent;        // the event in the timeline
-    BlockId block = 0;                  // kAllocate, kRelease: index of the allocating event
-    std::uint64_t value = 0;            // requested bytes; pending id; bits of the fraction
-    std::uint32_t first_pending = 0;    // kRelease: range in ReplayScript::pending
+    EventIndex event = kNoEvent;      // the event in the timeline
+    BlockId block = 0;                // kAllocate, kRelease: index of the allocating event
+    std::uint64_t value = 0;          // requested bytes; pending id; bits of the fraction
+    std::uint32_t first_pending = 0;  // kRelease: range in ReplayScript::pending
     std::uint32_t pending_count = 0;
-    std::uint32_t first_refusal = 0;    // kAllocate: range in ReplayScript::refusals
+    std::uint32_t first_refusal = 0;  // kAllocate: range in ReplayScript::refusals
     std::uint32_t refusal_count = 0;
 };
 

@@ -2,12 +2,6 @@
 // elsewhere (commands/analyze.cpp); a report computes nothing.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "analyzer/metrics/memory_summary.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/replay/fidelity.h"
@@ -15,6 +9,12 @@
 #include "analyzer/trace/symbols.h"
 #include "analyzer/verdict/diagnosis.h"
 #include "analyzer/whatif/sweep.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -33,7 +33,7 @@ struct DeviceAnalysis {
 
     ReplayScript script;
     MemorySummary recorded;
-    std::uint64_t violations = 0;  // of the invariants of docs/metrics.md, in the record
+    std::uint64_t violations = 0;      // of the invariants of docs/metrics.md, in the record
     std::uint64_t driver_time_ns = 0;  // spent in recorded driver calls; 0 = not measured
     std::optional<Fidelity> fidelity;  // none: there is no caching pool to compare with
     std::vector<Diagnosis> diagnoses;  // of the recorded settings, in time order

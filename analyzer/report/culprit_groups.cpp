@@ -1,7 +1,7 @@
+#include "analyzer/report/analysis.h"
+
 #include <algorithm>
 #include <map>
-
-#include "analyzer/report/analysis.h"
 
 namespace fragtrace::analyzer {
 

@@ -12,11 +12,16 @@ constexpr std::size_t kMaxCulprits = 20;
 
 const char* ending_name(Ending ending) {
     switch (ending) {
-        case Ending::kNormal: return "normal";
-        case Ending::kQuickExit: return "quick_exit";
-        case Ending::kExec: return "exec";
-        case Ending::kKilled: return "killed";
-        case Ending::kRunning: return "running";
+        case Ending::kNormal:
+            return "normal";
+        case Ending::kQuickExit:
+            return "quick_exit";
+        case Ending::kExec:
+            return "exec";
+        case Ending::kKilled:
+            return "killed";
+        case Ending::kRunning:
+            return "running";
     }
     return "killed";
 }
@@ -113,9 +118,12 @@ Json culprits_json(const Analysis& analysis, const Diagnosis& diagnosis) {
 
 const char* set_kind(CheapestSet::Kind kind) {
     switch (kind) {
-        case CheapestSet::Kind::kNone: return "none";
-        case CheapestSet::Kind::kWindow: return "window";
-        case CheapestSet::Kind::kSegments: return "segments";
+        case CheapestSet::Kind::kNone:
+            return "none";
+        case CheapestSet::Kind::kWindow:
+            return "window";
+        case CheapestSet::Kind::kSegments:
+            return "segments";
     }
     return "none";
 }
@@ -227,7 +235,8 @@ std::string report_json(const Analysis& analysis) {
     for (const DeviceAnalysis& device : analysis.devices) {
         devices.push_back(device_json(device, device.recorded));
         ooms = append(std::move(ooms), troubles_json(analysis, device, device.diagnoses, false));
-        retries = append(std::move(retries), troubles_json(analysis, device, device.diagnoses, true));
+        retries =
+            append(std::move(retries), troubles_json(analysis, device, device.diagnoses, true));
     }
     if (!analysis.devices.empty()) {
         const DeviceAnalysis& first = analysis.devices.front();
@@ -261,9 +270,8 @@ std::string replay_json(const Analysis& analysis,
 }
 
 std::string whatif_json(const Analysis& analysis) {
-    Json document = {{"schema", kSchema},
-                     {"source", source_json(analysis)},
-                     {"whatif", whatif_rows(analysis)}};
+    Json document = {
+        {"schema", kSchema}, {"source", source_json(analysis)}, {"whatif", whatif_rows(analysis)}};
     return finish(&document, analysis);
 }
 

@@ -1,9 +1,9 @@
 // The machine-readable result: one object, keys and units as docs/json.md lists them.
 #pragma once
 
-#include <string>
-
 #include "analyzer/report/analysis.h"
+
+#include <string>
 
 namespace fragtrace::analyzer {
 

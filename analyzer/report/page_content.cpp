@@ -1,13 +1,12 @@
 #include "analyzer/report/page_content.h"
 
-#include <algorithm>
-
-#include <fmt/format.h>
-
 #include "analyzer/report/page_memory.h"
 #include "analyzer/report/page_stacks.h"
 #include "analyzer/report/text.h"
 #include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -44,13 +43,14 @@ class DevicePage {
         if (!ran_out && device_.peak) {
             add_peak(*device_.peak);
         }
-        std::stable_sort(page_.cards.begin(),
-                         page_.cards.end(),
-                         [](const PageCard& a, const PageCard& b) { return a.time_ns < b.time_ns; });
         std::stable_sort(
-            page_.markers.begin(), page_.markers.end(), [](const PageMarker& a, const PageMarker& b) {
+            page_.cards.begin(), page_.cards.end(), [](const PageCard& a, const PageCard& b) {
                 return a.time_ns < b.time_ns;
             });
+        std::stable_sort(
+            page_.markers.begin(),
+            page_.markers.end(),
+            [](const PageMarker& a, const PageMarker& b) { return a.time_ns < b.time_ns; });
         add_whatif();
         add_totals();
         return std::move(page_);
@@ -95,9 +95,8 @@ class DevicePage {
         PageCard card = card_of(diagnosis);
         card.kind = retry ? PageCardKind::kRetry : PageCardKind::kOom;
         card.heading = retry ? "Retry: the pool had to give its cache back"
-                       : verdict.despite_free_memory()
-                           ? "The memory was there, but in pieces"
-                           : "More was needed than there was";
+                       : verdict.despite_free_memory() ? "The memory was there, but in pieces"
+                                                       : "More was needed than there was";
         card.sentence = verdict_sentence(verdict, diagnosis.trouble.outcome);
         if (const WhatIfRow* remedy = best_remedy(device_); remedy != nullptr && !retry) {
             card.sentence += fmt::format(" {} would have served it.", remedy->candidate.name);
@@ -116,9 +115,8 @@ class DevicePage {
                             diagnosis.cheapest.blocks.size(),
                             diagnosis.cheapest.equally_cheap_sets));
         }
-        page_.markers.push_back({card.time_ns,
-                                 retry ? PageMarkerKind::kRetry : PageMarkerKind::kOom,
-                                 card.sentence});
+        page_.markers.push_back(
+            {card.time_ns, retry ? PageMarkerKind::kRetry : PageMarkerKind::kOom, card.sentence});
         page_.cards.push_back(std::move(card));
     }
 
@@ -204,12 +202,13 @@ PageData page_content(const Analysis& analysis) {
     data.notes.insert(data.notes.end(), analysis.assumptions.begin(), analysis.assumptions.end());
     for (const DeviceAnalysis& device : analysis.devices) {
         if (const auto& fidelity = device.fidelity) {
-            data.notes.push_back(fmt::format("replay fidelity: {} of {} placements, {} of {} "
-                                             "cudaMallocs equal",
-                                             fidelity->placements_equal,
-                                             fidelity->placements,
-                                             fidelity->segments_equal,
-                                             fidelity->segments));
+            data.notes.push_back(
+                fmt::format("replay fidelity: {} of {} placements, {} of {} "
+                            "cudaMallocs equal",
+                            fidelity->placements_equal,
+                            fidelity->placements,
+                            fidelity->segments_equal,
+                            fidelity->segments));
         }
     }
     PageStacks stacks(analysis.symbols.get(), &data);

@@ -47,11 +47,11 @@ struct PageSegment {
     std::uint64_t end_ns = kPageNever;
     std::uint64_t address = 0;
     std::uint64_t size_bytes = 0;
-    std::uint64_t page_bytes = 0;  // expandable: what is returned at a time; 0 = only as a whole
+    std::uint64_t page_bytes = 0;    // expandable: what is returned at a time; 0 = only as a whole
     std::uint32_t private_pool = 0;  // 0 = the default pool
     std::uint16_t stream = 0;
-    bool small = false;        // the pool's class for small blocks
-    bool may_release = true;   // false: a live private pool keeps it whatever happens
+    bool small = false;       // the pool's class for small blocks
+    bool may_release = true;  // false: a live private pool keeps it whatever happens
 };
 
 // Columns of equal length, ascending time; a value holds until the next. `releasable_bytes` may be
@@ -111,7 +111,7 @@ struct PageCard {
 };
 
 struct PageWhatIf {
-    std::string name;  // the setting as it is typed
+    std::string name;       // the setting as it is typed
     std::string row_class;  // exact, bound, estimate
     std::uint64_t ooms = 0;
     std::uint64_t peak_reserved_bytes = 0;
@@ -148,14 +148,15 @@ struct PageDevice {
 };
 
 struct PageData {
-    std::string title;    // "train.py"
-    std::string process;  // "pid 4711, rank 0"
-    std::string command;  // the command line; shown as text
+    std::string title;               // "train.py"
+    std::string process;             // "pid 4711, rank 0"
+    std::string command;             // the command line; shown as text
     std::vector<std::string> notes;  // damage, loss, assumptions: printed on the page
     std::vector<PageFrame> frames;
     std::vector<PageStackNode> stacks;
     std::vector<PageDevice> devices;
-    // Of more blocks than this per device the shortest-lived stay out of the file; the page says so.
+    // Of more blocks than this per device the shortest-lived stay out of the file; the page says
+    // so.
     std::size_t block_budget = 4'000'000;
 };
 

@@ -1,8 +1,8 @@
 #include "analyzer/report/page_memory.h"
 
-#include <fmt/format.h>
-
 #include "analyzer/support/units.h"
+
+#include <fmt/format.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -51,11 +51,20 @@ class MemoryBuilder {
                     add_segment(event, i);
                 }
                 break;
-            case EventKind::kMap: add_mapped(event, i); break;
-            case EventKind::kBlockAlloc: add_block(event, i, event.extra); break;
-            case EventKind::kBlockFree: freed_ = timeline_.partner[i]; break;
-            case EventKind::kPendingEvent: add_pending(event); break;
-            default: break;
+            case EventKind::kMap:
+                add_mapped(event, i);
+                break;
+            case EventKind::kBlockAlloc:
+                add_block(event, i, event.extra);
+                break;
+            case EventKind::kBlockFree:
+                freed_ = timeline_.partner[i];
+                break;
+            case EventKind::kPendingEvent:
+                add_pending(event);
+                break;
+            default:
+                break;
         }
     }
 
@@ -88,8 +97,7 @@ class MemoryBuilder {
     // Pages of one map call that also leave together are shown as one segment.
     void add_mapped(const Event& event, EventIndex i) {
         const EventIndex unmap = timeline_.partner[i];
-        const std::uint64_t end =
-            unmap == kNoEvent ? kPageNever : timeline_.events[unmap].time_ns;
+        const std::uint64_t end = unmap == kNoEvent ? kPageNever : timeline_.events[unmap].time_ns;
         if (last_map_end_ == event.address && (unmap == last_map_unmap_ || follows(unmap))) {
             page_->segments.back().size_bytes += event.size_bytes;
             page_->segments.back().end_ns = end;

@@ -1,11 +1,11 @@
 // Blocks and segments of one device with their lives, for the page.
 #pragma once
 
+#include "analyzer/replay/script.h"
+#include "analyzer/report/page_stacks.h"
+
 #include <cstdint>
 #include <unordered_map>
-
-#include "analyzer/report/page_stacks.h"
-#include "analyzer/replay/script.h"
 
 namespace fragtrace::analyzer {
 

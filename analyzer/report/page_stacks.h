@@ -1,15 +1,15 @@
 // The page's call tree: one node per distinct chain of frames, shared by all devices.
 #pragma once
 
+#include "analyzer/report/page_data.h"
+#include "analyzer/trace/symbols.h"
+
 #include <cstdint>
 #include <map>
 #include <string>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
-
-#include "analyzer/report/page_data.h"
-#include "analyzer/trace/symbols.h"
 
 namespace fragtrace::analyzer {
 

@@ -1,10 +1,10 @@
 // The report for a terminal or a job's log: one screen, the verdict first.
 #pragma once
 
-#include <string>
-
 #include "analyzer/report/analysis.h"
 #include "analyzer/support/terminal.h"
+
+#include <string>
 
 namespace fragtrace::analyzer {
 

@@ -1,11 +1,10 @@
 // The text of `fraganalyze replay` and `fraganalyze whatif`.
-#include <algorithm>
-
-#include <fmt/format.h>
-
 #include "analyzer/report/text.h"
 #include "analyzer/report/text_parts.h"
 #include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -57,12 +56,13 @@ std::string replay_text(const Analysis& analysis,
                         candidate.pool,
                         candidate.config.empty() ? "default" : candidate.config,
                         format_bytes(candidate.capacity_bytes));
-    text += fmt::format("  peaks      requested {}, allocated {}, active {}, reserved {} ({} bytes)\n",
-                        format_bytes(run.peak_requested),
-                        format_bytes(run.peak_allocated),
-                        format_bytes(run.peak_active),
-                        format_bytes(run.peak_reserved),
-                        run.peak_reserved);
+    text +=
+        fmt::format("  peaks      requested {}, allocated {}, active {}, reserved {} ({} bytes)\n",
+                    format_bytes(run.peak_requested),
+                    format_bytes(run.peak_allocated),
+                    format_bytes(run.peak_active),
+                    format_bytes(run.peak_reserved),
+                    run.peak_reserved);
     text += fmt::format("  recorded   reserved {} ({} bytes)\n",
                         format_bytes(device.recorded.peak_reserved),
                         device.recorded.peak_reserved);
@@ -102,8 +102,8 @@ std::string whatif_text(const Analysis& analysis, const Terminal& terminal) {
         for (const auto* rows : {&device.settings, &device.capacities}) {
             for (const WhatIfRow& row : *rows) {
                 if (!row.class_reason.empty()) {
-                    text += fmt::format(
-                        "  {}: {}\n", row_class_name(row.row_class), row.class_reason);
+                    text +=
+                        fmt::format("  {}: {}\n", row_class_name(row.row_class), row.class_reason);
                     break;
                 }
             }

@@ -1,11 +1,10 @@
 // The tables of the text report.
-#include <algorithm>
-
-#include <fmt/format.h>
-
 #include "analyzer/report/text.h"
 #include "analyzer/report/text_parts.h"
 #include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -18,9 +17,8 @@ const WhatIfRow* recorded_row(const std::vector<WhatIfRow>& rows) {
 
 std::string outcome_text(const WhatIfRow& row) {
     if (row.ooms() == 0) {
-        return row.retries() == 0
-                   ? "fits"
-                   : "fits, " + format_counted(row.retries(), "retry", "retries");
+        return row.retries() == 0 ? "fits"
+                                  : "fits, " + format_counted(row.retries(), "retry", "retries");
     }
     return row.ooms() == 1 ? "OOM" : fmt::format("{} OOMs", row.ooms());
 }
@@ -71,15 +69,14 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
                          std::size_t limit,
                          const Terminal& terminal) {
     const WhatIfRow* recorded = recorded_row(rows);
-    std::string text = terminal.styled(
-        Style::kDim,
-        fmt::format("  {:<52} {:<14} {:>12} {:>11} {:>11}  {}\n",
-                    "setting",
-                    "outcome",
-                    "reserved",
-                    "against run",
-                    "segments",
-                    "class"));
+    std::string text = terminal.styled(Style::kDim,
+                                       fmt::format("  {:<52} {:<14} {:>12} {:>11} {:>11}  {}\n",
+                                                   "setting",
+                                                   "outcome",
+                                                   "reserved",
+                                                   "against run",
+                                                   "segments",
+                                                   "class"));
     std::size_t shown = 0;
     std::size_t alike = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -101,7 +98,7 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
                                              difference_text(row, recorded),
                                              format_count(row.result.statistics.segments_allocated),
                                              row_class_name(row.row_class));
-        const Style style = row.ooms() != 0 ? Style::kRed
+        const Style style = row.ooms() != 0   ? Style::kRed
                             : row.is_recorded ? Style::kBold
                                               : Style::kPlain;
         text += terminal.styled(style, line) + "\n";

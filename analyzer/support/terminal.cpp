@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-#include <fmt/format.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -27,13 +25,20 @@ bool wants_colors(int file_descriptor, ColorChoice choice) {
 
 const char* escape_of(Style style) {
     switch (style) {
-        case Style::kPlain: return "";
-        case Style::kBold: return "\033[1m";
-        case Style::kDim: return "\033[2m";
-        case Style::kRed: return "\033[1;31m";
-        case Style::kGreen: return "\033[32m";
-        case Style::kYellow: return "\033[33m";
-        case Style::kOrange: return "\033[38;5;208m";
+        case Style::kPlain:
+            return "";
+        case Style::kBold:
+            return "\033[1m";
+        case Style::kDim:
+            return "\033[2m";
+        case Style::kRed:
+            return "\033[1;31m";
+        case Style::kGreen:
+            return "\033[32m";
+        case Style::kYellow:
+            return "\033[33m";
+        case Style::kOrange:
+            return "\033[38;5;208m";
     }
     return "";
 }

@@ -27,7 +27,9 @@ class Terminal {
     Terminal(int file_descriptor, ColorChoice choice);
 
     [[nodiscard]] std::string styled(Style style, std::string_view text) const;
+
     [[nodiscard]] bool colors() const { return colors_; }
+
     // Columns to use: the terminal's, at most 110; 100 when it is not a terminal.
     [[nodiscard]] std::size_t width() const { return width_; }
 

@@ -4,9 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
-
 #include <fmt/format.h>
+#include <limits>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -84,10 +83,10 @@ std::string format_counted(std::uint64_t count, std::string_view one, std::strin
 
 Result<std::uint64_t> parse_bytes(std::string_view text) {
     const auto bad = [text](const char* why) {
-        return Error{ErrorCode::kUsage,
-                     fmt::format("'{}' is not a size: {} (examples: 16GiB, 1894MiB, 1073741824)",
-                                 text,
-                                 why)};
+        return Error{
+            ErrorCode::kUsage,
+            fmt::format(
+                "'{}' is not a size: {} (examples: 16GiB, 1894MiB, 1073741824)", text, why)};
     };
     double value = 0;
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);

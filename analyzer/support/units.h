@@ -1,11 +1,11 @@
 // Sizes and times as people write and read them.
 #pragma once
 
+#include "analyzer/support/result.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "analyzer/support/result.h"
 
 namespace fragtrace::analyzer {
 

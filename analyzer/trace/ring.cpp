@@ -177,8 +177,8 @@ RingSurplus add_ring(const RingContents& ring, TimelineBuilder* builder) {
     }
     builder->add_codes(surplus.codes.data(), surplus.codes.size(), surplus.code_count);
     builder->add_facts(ring.facts);
-    surplus.facts =
-        ring.facts.substr(std::min<std::size_t>(ring.header.facts_bytes_written, ring.facts.size()));
+    surplus.facts = ring.facts.substr(
+        std::min<std::size_t>(ring.header.facts_bytes_written, ring.facts.size()));
     return surplus;
 }
 

@@ -10,7 +10,9 @@ constexpr std::uint64_t kUnitBytes = std::uint64_t{2} << 20;  // segments are mu
 constexpr std::uint64_t kMaxWork = 400'000'000;               // table cells
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
-bool is_live(const HeapBlock& block) { return block.state != BlockState::kFree; }
+bool is_live(const HeapBlock& block) {
+    return block.state != BlockState::kFree;
+}
 
 // The window of neighbouring blocks with the fewest live bytes that is large enough.
 CheapestSet cheapest_window(const HeapSnapshot& heap, std::uint64_t needed_bytes) {
@@ -83,7 +85,8 @@ std::vector<Item> releasable_items(const HeapSnapshot& heap) {
 void add_segment(const HeapSnapshot& heap, std::uint32_t s, CheapestSet* set) {
     const HeapSegment& segment = heap.segments[s];
     ++set->segments;
-    for (std::uint32_t i = segment.first_block; i < segment.first_block + segment.block_count; ++i) {
+    for (std::uint32_t i = segment.first_block; i < segment.first_block + segment.block_count;
+         ++i) {
         if (is_live(heap.blocks[i])) {
             set->blocks.push_back(i);
             set->bytes_to_free += heap.blocks[i].size_bytes;

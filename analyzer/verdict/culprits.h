@@ -5,21 +5,21 @@
 // cover is a minimum-cost knapsack solved exactly; cost is the live bytes to free or move.
 #pragma once
 
+#include "analyzer/model/heap_snapshot.h"
+
 #include <cstdint>
 #include <vector>
-
-#include "analyzer/model/heap_snapshot.h"
 
 namespace fragtrace::analyzer {
 
 struct CheapestSet {
     enum class Kind { kNone, kWindow, kSegments };
     Kind kind = Kind::kNone;
-    std::uint64_t bytes_to_free = 0;       // live bytes that have to go
-    std::uint32_t segments = 0;            // kSegments: how many
-    double equally_cheap_sets = 0;         // the set itself included; exact up to 2^53
-    bool approximate = false;              // too large to solve exactly: greedy
-    std::vector<std::uint32_t> blocks;     // indices into HeapSnapshot::blocks
+    std::uint64_t bytes_to_free = 0;    // live bytes that have to go
+    std::uint32_t segments = 0;         // kSegments: how many
+    double equally_cheap_sets = 0;      // the set itself included; exact up to 2^53
+    bool approximate = false;           // too large to solve exactly: greedy
+    std::vector<std::uint32_t> blocks;  // indices into HeapSnapshot::blocks
 };
 
 // `rounded_bytes` is the size of the block, `asked_bytes` what the driver would be asked for.

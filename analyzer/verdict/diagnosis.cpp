@@ -61,8 +61,11 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
             chosen[next].outcome == Outcome::kRetryOk) {
             const std::unique_ptr<Pool> before = pool.clone();
             by_capacity(*before);
-            diagnoses.push_back({.trouble = chosen[next], .verdict = {}, .heap = {},
-                                 .cheapest = {}, .held_open = {}});
+            diagnoses.push_back({.trouble = chosen[next],
+                                 .verdict = {},
+                                 .heap = {},
+                                 .cheapest = {},
+                                 .held_open = {}});
             fill(*before, request_of(chosen[next]), others_bytes, &diagnoses.back());
             ++next;
         }
@@ -72,8 +75,11 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
         if (next < chosen.size() && chosen[next].step == i) {
             const std::unique_ptr<Pool> after = pool.clone();
             by_capacity(*after);
-            diagnoses.push_back({.trouble = chosen[next], .verdict = {}, .heap = {},
-                                 .cheapest = {}, .held_open = {}});
+            diagnoses.push_back({.trouble = chosen[next],
+                                 .verdict = {},
+                                 .heap = {},
+                                 .cheapest = {},
+                                 .held_open = {}});
             fill(*after, request_of(chosen[next]), others_bytes, &diagnoses.back());
             ++next;
         }

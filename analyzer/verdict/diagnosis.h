@@ -2,14 +2,14 @@
 // moment, cheapest set of culprits. The verdict is itself a replay (verdict.h).
 #pragma once
 
+#include "analyzer/replay/replayer.h"
+#include "analyzer/verdict/culprits.h"
+#include "analyzer/verdict/verdict.h"
+
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <vector>
-
-#include "analyzer/replay/replayer.h"
-#include "analyzer/verdict/culprits.h"
-#include "analyzer/verdict/verdict.h"
 
 namespace fragtrace::analyzer {
 

@@ -1,11 +1,10 @@
 #include "analyzer/verdict/verdict.h"
 
+#include "analyzer/support/units.h"
+
 #include <algorithm>
 #include <array>
-
 #include <fmt/format.h>
-
-#include "analyzer/support/units.h"
 
 namespace fragtrace::analyzer {
 namespace {
@@ -103,24 +102,24 @@ void judge_by_map(Pool& relaxed, std::uint64_t others_bytes, Verdict* verdict) {
     const HeapSnapshot heap = relaxed.snapshot();
     const std::uint64_t device_free = relaxed.device().free_bytes();
     const std::uint64_t rounded = verdict->rounded_bytes;
-    const auto settle = [verdict](std::string_view id,
-                                  std::uint64_t frees,
-                                  std::uint64_t page_bytes,
-                                  bool serving) {
-        verdict->steps.push_back({id, frees, page_bytes, serving});
-        if (serving) {
-            verdict->id = id;
-            verdict->page_bytes = page_bytes;
-        }
-        return serving;
-    };
+    const auto settle =
+        [verdict](
+            std::string_view id, std::uint64_t frees, std::uint64_t page_bytes, bool serving) {
+            verdict->steps.push_back({id, frees, page_bytes, serving});
+            if (serving) {
+                verdict->id = id;
+                verdict->page_bytes = page_bytes;
+            }
+            return serving;
+        };
     for (const std::uint64_t page_bytes : {relaxed.page_bytes(rounded), kDriverPageBytes}) {
         const std::uint64_t pages = whole_free_pages(heap, page_bytes);
         // What the device has free counts in driver pages, whichever page the pool maps.
-        if (settle("stitchable",
-                   pages,
-                   page_bytes,
-                   pages + device_free / page_bytes * page_bytes >= round_up(rounded, page_bytes))) {
+        if (settle(
+                "stitchable",
+                pages,
+                page_bytes,
+                pages + device_free / page_bytes * page_bytes >= round_up(rounded, page_bytes))) {
             return;
         }
     }
@@ -129,8 +128,7 @@ void judge_by_map(Pool& relaxed, std::uint64_t others_bytes, Verdict* verdict) {
         return;
     }
     const PoolStatistics& statistics = relaxed.statistics();
-    const std::uint64_t internal =
-        statistics.allocated.current - statistics.requested.current;
+    const std::uint64_t internal = statistics.allocated.current - statistics.requested.current;
     if (settle("rounding",
                internal,
                0,
@@ -187,10 +185,11 @@ std::string verdict_sentence(const Verdict& verdict, Outcome outcome) {
     const std::string asked = format_bytes(verdict.requested_bytes);
     const std::uint64_t all_free = verdict.free_bytes + verdict.device_free_bytes;
     if (outcome == Outcome::kRetryOk) {
-        return fmt::format("Retry: {} asked, the driver had {} left; the pool gave cached segments "
-                           "back and tried again.",
-                           asked,
-                           format_bytes(verdict.device_free_bytes));
+        return fmt::format(
+            "Retry: {} asked, the driver had {} left; the pool gave cached segments "
+            "back and tried again.",
+            asked,
+            format_bytes(verdict.device_free_bytes));
     }
     if (!verdict.despite_free_memory()) {
         return fmt::format("Out of memory: {} asked, {} free in the pool and {} on the device.",

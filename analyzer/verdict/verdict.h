@@ -4,17 +4,17 @@
 // Rungs are cumulative: each is tried on top of those before it.
 #pragma once
 
+#include "analyzer/pools/pool.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "analyzer/pools/pool.h"
-
 namespace fragtrace::analyzer {
 
 struct VerdictStep {
-    std::string_view id;          // "pending", "releasable", ...
+    std::string_view id;            // "pending", "releasable", ...
     std::uint64_t frees_bytes = 0;  // what this rung makes available beyond those before it
     std::uint64_t page_bytes = 0;   // "stitchable": the page size tried
     bool serves = false;
@@ -22,13 +22,13 @@ struct VerdictStep {
 
 struct Verdict {
     std::string_view id = "genuine";
-    std::uint64_t page_bytes = 0;  // of the serving rung, 0 = not about pages
+    std::uint64_t page_bytes = 0;    // of the serving rung, 0 = not about pages
     std::vector<VerdictStep> steps;  // up to and including the one that serves
 
     // State just before the request (retry) or after the failed retry (out of memory).
     std::uint64_t requested_bytes = 0;
     std::uint64_t rounded_bytes = 0;
-    std::uint64_t free_bytes = 0;  // free inside the pool
+    std::uint64_t free_bytes = 0;          // free inside the pool
     std::uint64_t largest_free_bytes = 0;  // usable by this request
     std::uint64_t largest_hole_bytes = 0;  // anywhere in the pool
     std::uint64_t device_free_bytes = 0;

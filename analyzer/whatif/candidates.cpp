@@ -1,11 +1,10 @@
 // What is worth trying: the one list of settings and of capacities.
-#include <algorithm>
-#include <array>
-
-#include <fmt/format.h>
-
 #include "analyzer/support/units.h"
 #include "analyzer/whatif/sweep.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -58,9 +57,9 @@ std::vector<Candidate> default_capacities(const SweepContext& context,
                                           std::uint64_t total_bytes,
                                           std::uint64_t least_bytes,
                                           std::uint64_t most_bytes) {
-    const std::uint64_t overhead =
-        total_bytes > context.recorded_capacity_bytes ? total_bytes - context.recorded_capacity_bytes
-                                                      : 0;
+    const std::uint64_t overhead = total_bytes > context.recorded_capacity_bytes
+                                       ? total_bytes - context.recorded_capacity_bytes
+                                       : 0;
     std::vector<Candidate> candidates;
     for (const std::uint64_t gib : kCardsGiB) {
         const std::uint64_t card = gib * kGiB;

@@ -1,12 +1,12 @@
 #include "analyzer/whatif/sweep.h"
 
+#include "analyzer/pools/registry.h"
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <thread>
 #include <tuple>
-
-#include "analyzer/pools/registry.h"
 
 namespace fragtrace::analyzer {
 namespace {
@@ -21,8 +21,7 @@ std::uint64_t count(const ReplayResult& result, bool retries) {
 }
 
 void classify(const SweepContext& context, WhatIfRow* row) {
-    const bool other_capacity =
-        row->candidate.capacity_bytes != context.recorded_capacity_bytes;
+    const bool other_capacity = row->candidate.capacity_bytes != context.recorded_capacity_bytes;
     if (context.reads_free_memory && other_capacity) {
         row->row_class = RowClass::kEstimate;
         row->class_reason = "the program looks at free memory and may ask for other things here";
@@ -45,21 +44,30 @@ void classify(const SweepContext& context, WhatIfRow* row) {
 
 std::string_view row_class_name(RowClass row_class) {
     switch (row_class) {
-        case RowClass::kExact: return "exact";
-        case RowClass::kBound: return "bound";
-        case RowClass::kEstimate: return "estimate";
+        case RowClass::kExact:
+            return "exact";
+        case RowClass::kBound:
+            return "bound";
+        case RowClass::kEstimate:
+            return "estimate";
     }
     return "estimate";
 }
 
-std::uint64_t WhatIfRow::ooms() const { return count(result, false); }
-std::uint64_t WhatIfRow::retries() const { return count(result, true); }
+std::uint64_t WhatIfRow::ooms() const {
+    return count(result, false);
+}
 
-Result<std::vector<WhatIfRow>> sweep(const ReplayScript& script,
-                                     const std::vector<Candidate>& candidates,
-                                     const SweepContext& context,
-                                     unsigned threads,
-                                     const std::function<void(std::size_t, std::size_t)>& progress) {
+std::uint64_t WhatIfRow::retries() const {
+    return count(result, true);
+}
+
+Result<std::vector<WhatIfRow>> sweep(
+    const ReplayScript& script,
+    const std::vector<Candidate>& candidates,
+    const SweepContext& context,
+    unsigned threads,
+    const std::function<void(std::size_t, std::size_t)>& progress) {
     std::vector<WhatIfRow> rows(candidates.size());
     std::vector<std::unique_ptr<Pool>> pools;
     for (const Candidate& candidate : candidates) {
@@ -93,7 +101,8 @@ Result<std::vector<WhatIfRow>> sweep(const ReplayScript& script,
             }
         }
     };
-    const unsigned wanted = threads != 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
+    const unsigned wanted =
+        threads != 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::thread> workers;
     for (std::size_t i = 1; i < std::min<std::size_t>(wanted, candidates.size()); ++i) {
         workers.emplace_back(work);

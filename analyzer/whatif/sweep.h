@@ -4,14 +4,14 @@
 // bound or estimate.
 #pragma once
 
+#include "analyzer/replay/replayer.h"
+#include "analyzer/support/result.h"
+
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "analyzer/replay/replayer.h"
-#include "analyzer/support/result.h"
 
 namespace fragtrace::analyzer {
 
@@ -21,9 +21,9 @@ std::string_view row_class_name(RowClass row_class);
 
 // One thing to try.
 struct Candidate {
-    std::string name;    // as shown
+    std::string name;  // as shown
     std::string pool = "pytorch";
-    std::string config;  // allocator settings
+    std::string config;                // allocator settings
     std::uint64_t capacity_bytes = 0;  // budget of the pool
     std::uint64_t total_bytes = 0;     // what the card reports
 };
@@ -43,8 +43,8 @@ struct WhatIfRow {
 
 // What limits the class of every row.
 struct SweepContext {
-    bool fidelity_exact = false;   // the recorded configuration replays exactly
-    bool ended_in_oom = false;     // the record lacks what would have come after
+    bool fidelity_exact = false;     // the recorded configuration replays exactly
+    bool ended_in_oom = false;       // the record lacks what would have come after
     bool reads_free_memory = false;  // the program looks at free memory and may adapt
     std::string recorded_config;
     std::uint64_t recorded_capacity_bytes = 0;
@@ -63,11 +63,12 @@ std::vector<Candidate> default_capacities(const SweepContext& context,
 // Replays every candidate on `threads` threads (0 = all cores). A candidate whose settings are not
 // valid makes the whole call fail. `progress(done, all)` is called from the worker threads, one
 // call at a time.
-Result<std::vector<WhatIfRow>> sweep(const ReplayScript& script,
-                                     const std::vector<Candidate>& candidates,
-                                     const SweepContext& context,
-                                     unsigned threads = 0,
-                                     const std::function<void(std::size_t, std::size_t)>& progress = {});
+Result<std::vector<WhatIfRow>> sweep(
+    const ReplayScript& script,
+    const std::vector<Candidate>& candidates,
+    const SweepContext& context,
+    unsigned threads = 0,
+    const std::function<void(std::size_t, std::size_t)>& progress = {});
 
 // Best first: fewest OOMs, then least reserved, then fewest driver calls; the recorded row keeps
 // the place that it earns.

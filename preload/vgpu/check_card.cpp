@@ -1,8 +1,8 @@
 // check-card CARD[,count=N][,context=SIZE]: says what is wrong with it, if anything; exit code 2
 // then. The launcher asks before it starts a program, so that one parser decides for both.
-#include <stdio.h>
-
 #include "common/config.h"
+
+#include <stdio.h>
 
 int main(int argc, char** argv) {
     using namespace fragtrace::vgpu;

@@ -2,22 +2,23 @@
 //
 // FRAGTRACE_BENCH_TRACE names a trace; without it a synthetic script of the shape of training
 // (a long-lived set, and waves of short-lived blocks of repeating sizes) is replayed.
-#include <cstdlib>
-#include <random>
-#include <vector>
-
-#include <benchmark/benchmark.h>
-
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script.h"
 #include "analyzer/trace/reader.h"
 
+#include <benchmark/benchmark.h>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
 using namespace fragtrace::analyzer;
 
 namespace {
 
-const char* trace_path() { return std::getenv("FRAGTRACE_BENCH_TRACE"); }
+const char* trace_path() {
+    return std::getenv("FRAGTRACE_BENCH_TRACE");
+}
 
 ReplayScript synthetic_script() {
     ReplayScript script;
@@ -67,12 +68,12 @@ ReplayScript script_to_replay() {
 void replay_pytorch(benchmark::State& state, const char* config) {
     const ReplayScript script = script_to_replay();
     for (auto _ : state) {
-        auto pool = make_pool(
-            "pytorch",
-            config,
-            std::make_unique<FixedDevice>(
-                std::uint64_t{1} << 40, std::uint64_t{1} << 40, std::uint64_t{2} << 20),
-            script.streams);
+        auto pool =
+            make_pool("pytorch",
+                      config,
+                      std::make_unique<FixedDevice>(
+                          std::uint64_t{1} << 40, std::uint64_t{1} << 40, std::uint64_t{2} << 20),
+                      script.streams);
         benchmark::DoNotOptimize(replay(script, **pool).statistics.reserved.peak);
     }
     state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(script.steps.size()));

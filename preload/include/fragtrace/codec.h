@@ -6,11 +6,11 @@
 // reader skip columns that it does not want and lets zstd find the repetition of iterations.
 #pragma once
 
+#include <fragtrace/format.h>
+
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <fragtrace/format.h>
 
 namespace fragtrace {
 
@@ -98,8 +98,11 @@ class ByteWriter {
     }
 
     [[nodiscard]] const uint8_t* data() const { return data_; }
+
     [[nodiscard]] size_t size() const { return size_; }
+
     [[nodiscard]] bool failed() const { return failed_; }
+
     void clear() {
         size_ = 0;
         failed_ = false;
@@ -155,6 +158,7 @@ class ByteReader {
     }
 
     [[nodiscard]] size_t left() const { return left_; }
+
     [[nodiscard]] bool failed() const { return failed_; }
 
   private:
@@ -183,19 +187,32 @@ inline uint64_t event_column(const EventRecord& event, const EventRecord& previo
         return zigzag(static_cast<int64_t>(now - before));
     };
     switch (column) {
-        case 0: return static_cast<uint64_t>(event.kind);
-        case 1: return event.flags;
-        case 2: return event.sequence - previous.sequence - 1;
-        case 3: return difference(event.time_ns, previous.time_ns);
-        case 4: return difference(event.address, previous.address);
-        case 5: return event.size + 1;  // kUnknown64 becomes 0
-        case 6: return difference(event.extra, event.size);
-        case 7: return event.stream + 1;
-        case 8: return difference(event.native_stack, previous.native_stack);
-        case 9: return difference(event.python_stack, previous.python_stack);
-        case 10: return difference(event.thread, previous.thread);
-        case 11: return event.duration_ns;
-        default: return static_cast<uint16_t>(event.device + 1);
+        case 0:
+            return static_cast<uint64_t>(event.kind);
+        case 1:
+            return event.flags;
+        case 2:
+            return event.sequence - previous.sequence - 1;
+        case 3:
+            return difference(event.time_ns, previous.time_ns);
+        case 4:
+            return difference(event.address, previous.address);
+        case 5:
+            return event.size + 1;  // kUnknown64 becomes 0
+        case 6:
+            return difference(event.extra, event.size);
+        case 7:
+            return event.stream + 1;
+        case 8:
+            return difference(event.native_stack, previous.native_stack);
+        case 9:
+            return difference(event.python_stack, previous.python_stack);
+        case 10:
+            return difference(event.thread, previous.thread);
+        case 11:
+            return event.duration_ns;
+        default:
+            return static_cast<uint16_t>(event.device + 1);
     }
 }
 
@@ -208,19 +225,45 @@ inline void set_event_column(EventRecord* event,
         return before + static_cast<uint64_t>(unzigzag(value));
     };
     switch (column) {
-        case 0: event->kind = static_cast<EventKind>(value); break;
-        case 1: event->flags = static_cast<uint8_t>(value); break;
-        case 2: event->sequence = previous.sequence + value + 1; break;
-        case 3: event->time_ns = add(previous.time_ns); break;
-        case 4: event->address = add(previous.address); break;
-        case 5: event->size = value - 1; break;
-        case 6: event->extra = add(event->size); break;
-        case 7: event->stream = value - 1; break;
-        case 8: event->native_stack = static_cast<uint32_t>(add(previous.native_stack)); break;
-        case 9: event->python_stack = static_cast<uint32_t>(add(previous.python_stack)); break;
-        case 10: event->thread = static_cast<uint32_t>(add(previous.thread)); break;
-        case 11: event->duration_ns = static_cast<uint32_t>(value); break;
-        default: event->device = static_cast<uint16_t>(value - 1); break;
+        case 0:
+            event->kind = static_cast<EventKind>(value);
+            break;
+        case 1:
+            event->flags = static_cast<uint8_t>(value);
+            break;
+        case 2:
+            event->sequence = previous.sequence + value + 1;
+            break;
+        case 3:
+            event->time_ns = add(previous.time_ns);
+            break;
+        case 4:
+            event->address = add(previous.address);
+            break;
+        case 5:
+            event->size = value - 1;
+            break;
+        case 6:
+            event->extra = add(event->size);
+            break;
+        case 7:
+            event->stream = value - 1;
+            break;
+        case 8:
+            event->native_stack = static_cast<uint32_t>(add(previous.native_stack));
+            break;
+        case 9:
+            event->python_stack = static_cast<uint32_t>(add(previous.python_stack));
+            break;
+        case 10:
+            event->thread = static_cast<uint32_t>(add(previous.thread));
+            break;
+        case 11:
+            event->duration_ns = static_cast<uint32_t>(value);
+            break;
+        default:
+            event->device = static_cast<uint16_t>(value - 1);
+            break;
     }
 }
 
@@ -233,8 +276,8 @@ inline EventRecord event_before(uint64_t first_sequence) {
 // Appends `count` events as columns. `scratch` needs count * kMaxVarintBytes bytes. `event(i)`
 // gives the i-th event by reference. Returns false when `out` is too small.
 template <typename EventAt>
-bool encode_events(EventAt event, size_t count, uint8_t* scratch, size_t scratch_bytes,
-                   ByteWriter* out) {
+bool encode_events(
+    EventAt event, size_t count, uint8_t* scratch, size_t scratch_bytes, ByteWriter* out) {
     if (count == 0) {
         return true;
     }
@@ -259,13 +302,22 @@ bool encode_events(EventAt event, size_t count, uint8_t* scratch, size_t scratch
 // Decodes a kEvents payload; `sink(const EventRecord&)` is called once per event, in order.
 // False when the payload is damaged; the sink may then have been called for some events.
 template <typename Sink>
-bool decode_events(const uint8_t* payload, size_t size_bytes, uint64_t first, uint32_t count,
-                   Sink sink) {
+bool decode_events(
+    const uint8_t* payload, size_t size_bytes, uint64_t first, uint32_t count, Sink sink) {
     ByteReader reader(payload, size_bytes);
-    ByteReader columns[kEventColumnCount] = {
-        reader.column(), reader.column(), reader.column(), reader.column(), reader.column(),
-        reader.column(), reader.column(), reader.column(), reader.column(), reader.column(),
-        reader.column(), reader.column(), reader.column()};
+    ByteReader columns[kEventColumnCount] = {reader.column(),
+                                             reader.column(),
+                                             reader.column(),
+                                             reader.column(),
+                                             reader.column(),
+                                             reader.column(),
+                                             reader.column(),
+                                             reader.column(),
+                                             reader.column(),
+                                             reader.column(),
+                                             reader.column(),
+                                             reader.column(),
+                                             reader.column()};
     if (reader.failed()) {
         return false;
     }
@@ -304,8 +356,8 @@ inline bool encode_nodes(const StackNode* nodes, uint32_t first, uint32_t count,
 }
 
 // `nodes` has room for `count`; parents are checked to lie before their node.
-inline bool decode_nodes(const uint8_t* payload, size_t size_bytes, uint32_t first, uint32_t count,
-                         StackNode* nodes) {
+inline bool decode_nodes(
+    const uint8_t* payload, size_t size_bytes, uint32_t first, uint32_t count, StackNode* nodes) {
     ByteReader reader(payload, size_bytes);
     for (uint32_t i = 0; i < count; ++i) {
         const uint64_t distance = reader.varint();

@@ -80,6 +80,7 @@ struct EventRecord {
     EventKind kind;
     uint8_t flags;
 };
+
 static_assert(sizeof(EventRecord) == 72);
 
 // ---- stacks ------------------------------------------------------------------------------------
@@ -91,12 +92,16 @@ struct StackNode {
     uint32_t line;   // Python: line number, 0 = unknown; native: 0
     uint64_t frame;  // native: return address; Python: kPythonFrame | code id << 32 | lasti
 };
+
 static_assert(sizeof(StackNode) == 16);
 
 inline constexpr uint64_t kPythonFrame = uint64_t{1} << 63;
 inline constexpr uint32_t kMaxCodeId = (1u << 30) - 1;
 
-constexpr bool is_python_frame(uint64_t frame) { return (frame & kPythonFrame) != 0; }
+constexpr bool is_python_frame(uint64_t frame) {
+    return (frame & kPythonFrame) != 0;
+}
+
 constexpr uint32_t python_code_id(uint64_t frame) {
     return static_cast<uint32_t>((frame >> 32) & kMaxCodeId);
 }
@@ -121,6 +126,7 @@ struct TraceHeader {
     char ring_path[256];           // absolute, NUL-terminated; empty = no ring
     char reserved[176];
 };
+
 static_assert(sizeof(TraceHeader) == 512);
 
 enum class ChunkType : uint16_t {
@@ -146,6 +152,7 @@ struct ChunkHeader {
     uint32_t crc;           // crc32 of this header with crc = 0, then of the stored payload
     uint64_t first;         // kEvents: first sequence number; kStacks: first node; else 0
 };
+
 static_assert(sizeof(ChunkHeader) == 32);
 
 // Limits that a reader may rely on (and must check: a trace is untrusted).
@@ -153,8 +160,8 @@ inline constexpr uint32_t kMaxChunkRawBytes = 64u << 20;
 inline constexpr uint32_t kMaxChunkEvents = 65536;
 
 enum class EndReason : uint8_t {
-    kNormal = 1,   // exit(), return from main
-    kQuickExit = 2 // _exit, _Exit, quick_exit: no destructors ran
+    kNormal = 1,    // exit(), return from main
+    kQuickExit = 2  // _exit, _Exit, quick_exit: no destructors ran
 };
 
 // Payload of kEnd.
@@ -163,17 +170,19 @@ struct EndRecord {
     EndReason reason;
     uint8_t reserved[7];
 };
+
 static_assert(sizeof(EndRecord) == 16);
 
 // One entry of a kIndex payload.
 struct IndexEntry {
-    uint64_t offset;  // of the ChunkHeader in the file
-    uint64_t first;   // as in the ChunkHeader
-    uint64_t time_ns; // of the first event, 0 for other chunks
+    uint64_t offset;   // of the ChunkHeader in the file
+    uint64_t first;    // as in the ChunkHeader
+    uint64_t time_ns;  // of the first event, 0 for other chunks
     uint32_t count;
     ChunkType type;
     uint16_t reserved;
 };
+
 static_assert(sizeof(IndexEntry) == 32);
 
 // Last bytes of a file that was closed in order.
@@ -181,6 +190,7 @@ struct FileTrailer {
     uint64_t index_offset;  // of the kIndex chunk
     char magic[8];          // kTraceMagic
 };
+
 static_assert(sizeof(FileTrailer) == 16);
 
 // ---- the ring ----------------------------------------------------------------------------------
@@ -200,13 +210,13 @@ struct RingHeader {
     uint64_t nodes_offset;
     uint32_t node_capacity;
     uint32_t code_capacity_bytes;
-    uint64_t code_offset;  // records as in a kCode payload, one after the other
+    uint64_t code_offset;   // records as in a kCode payload, one after the other
     uint64_t facts_offset;  // fact lines as in a kFacts payload; 0 = none
     uint32_t facts_capacity_bytes;
     uint32_t reserved0;
-    alignas(64) uint64_t head;  // sequence number of the newest claimed slot (0 = none yet);
-                                // event with sequence s lies in slot (s - 1) % slot_count
-    alignas(64) uint64_t tail;  // newest sequence number that is in the trace file
+    alignas(64) uint64_t head;        // sequence number of the newest claimed slot (0 = none yet);
+                                      // event with sequence s lies in slot (s - 1) % slot_count
+    alignas(64) uint64_t tail;        // newest sequence number that is in the trace file
     alignas(64) uint32_t node_count;  // nodes in use, the root included
     uint32_t nodes_written;
     uint32_t code_bytes;  // bytes of the code area in use
@@ -223,6 +233,7 @@ struct RingHeader {
     uint64_t python_walk_failures;
     uint64_t trace_write_errors;  // chunks that could not be written (disk full, size limit)
 };
+
 static_assert(sizeof(RingHeader) % 64 == 0);
 
 }  // namespace fragtrace

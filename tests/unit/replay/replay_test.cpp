@@ -1,8 +1,8 @@
 // Timeline to script to pool: what a replay is made of, and how agreement is measured.
-#include <catch2/catch.hpp>
-
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/fidelity.h"
+
+#include <catch2/catch.hpp>
 
 using namespace fragtrace::analyzer;
 using fragtrace::EventKind;
@@ -111,7 +111,8 @@ TEST_CASE("expandable segments: pages mapped by one request are one map call") {
     Recorder recorder;
     recorder.add(EventKind::kAddressReserve, kBase, 1140 * kMiB, 0, kFlagFromAllocator);
     for (std::uint64_t page = 0; page < 2; ++page) {
-        recorder.add(EventKind::kMap, kBase + page * 20 * kMiB, 20 * kMiB, page, kFlagFromAllocator);
+        recorder.add(
+            EventKind::kMap, kBase + page * 20 * kMiB, 20 * kMiB, page, kFlagFromAllocator);
     }
     recorder.add(EventKind::kBlockAlloc, kBase, 30 * kMiB, 30 * kMiB);
     recorder.add(EventKind::kMap, kBase + 40 * kMiB, 20 * kMiB, 3, kFlagFromAllocator);

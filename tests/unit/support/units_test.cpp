@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
-
 #include "analyzer/support/units.h"
+
+#include <catch2/catch.hpp>
 
 using namespace fragtrace::analyzer;
 

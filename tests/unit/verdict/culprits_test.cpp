@@ -1,10 +1,10 @@
 // The cheapest set against brute force over all sets, on small random heaps.
-#include <algorithm>
-#include <random>
+#include "analyzer/verdict/culprits.h"
 
 #include <catch2/catch.hpp>
 
-#include "analyzer/verdict/culprits.h"
+#include <algorithm>
+#include <random>
 
 using namespace fragtrace::analyzer;
 
@@ -57,7 +57,8 @@ Answer cover_by_brute_force(const HeapSnapshot& heap, std::uint64_t missing_byte
         for (std::uint32_t s = 0; s < heap.segments.size(); ++s) {
             if ((set >> s & 1) != 0) {
                 gain += heap.segments[s].size_bytes;
-                cost += live_bytes(heap, heap.segments[s].first_block, heap.segments[s].block_count);
+                cost +=
+                    live_bytes(heap, heap.segments[s].first_block, heap.segments[s].block_count);
             }
         }
         if (gain < missing_bytes) {

@@ -1,9 +1,10 @@
 // One golden case for each rung of the verdict, driven through the simulated PyTorch pool.
-#include <catch2/catch.hpp>
+#include "analyzer/verdict/verdict.h"
 
 #include "analyzer/pools/registry.h"
 #include "analyzer/verdict/diagnosis.h"
-#include "analyzer/verdict/verdict.h"
+
+#include <catch2/catch.hpp>
 
 using namespace fragtrace::analyzer;
 
@@ -14,13 +15,12 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 std::unique_ptr<Pool> pytorch(std::uint64_t capacity_bytes,
                               const char* config = "",
                               std::uint64_t total_bytes = 0) {
-    auto pool = make_pool("pytorch",
-                          config,
-                          std::make_unique<FixedDevice>(
-                              total_bytes == 0 ? capacity_bytes : total_bytes,
-                              capacity_bytes,
-                              2 * kMiB),
-                          {0, 64});
+    auto pool =
+        make_pool("pytorch",
+                  config,
+                  std::make_unique<FixedDevice>(
+                      total_bytes == 0 ? capacity_bytes : total_bytes, capacity_bytes, 2 * kMiB),
+                  {0, 64});
     REQUIRE(pool.ok());
     return std::move(pool).value();
 }
@@ -34,9 +34,8 @@ Verdict verdict_of_failure(Pool& pool,
                            StreamId stream = 0,
                            std::uint64_t others_bytes = 0) {
     REQUIRE(allocate(pool, 100'000, bytes, stream) == Outcome::kOutOfMemory);
-    return judge(pool,
-                 {.block = 100'001, .requested_bytes = bytes, .stream = stream},
-                 others_bytes);
+    return judge(
+        pool, {.block = 100'001, .requested_bytes = bytes, .stream = stream}, others_bytes);
 }
 
 }  // namespace
@@ -163,8 +162,7 @@ TEST_CASE("retries are judged on the state before the pool repaired itself") {
     const ReplayResult result = replay(script, *pool);
     REQUIRE(result.troubles.size() == 1);
     CHECK(result.troubles[0].outcome == Outcome::kRetryOk);
-    const auto diagnoses =
-        diagnose(script, result.troubles, {.pool = pytorch(100 * kMiB)}, 0, 16);
+    const auto diagnoses = diagnose(script, result.troubles, {.pool = pytorch(100 * kMiB)}, 0, 16);
     REQUIRE(diagnoses.size() == 1);
     CHECK(diagnoses[0].verdict.id == (pending ? "pending" : "releasable"));
     CHECK(diagnoses[0].verdict.free_bytes == (pending ? 0 : 40 * kMiB));

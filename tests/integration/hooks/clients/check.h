@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(condition)                                                          \
-    do {                                                                          \
-        if (!(condition)) {                                                       \
-            printf("%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);  \
-            exit(1);                                                              \
-        }                                                                         \
+#define CHECK(condition)                                                         \
+    do {                                                                         \
+        if (!(condition)) {                                                      \
+            printf("%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition); \
+            exit(1);                                                             \
+        }                                                                        \
     } while (0)
 
 /* The result of a CUDA call that must leave errno alone. */

@@ -1,9 +1,9 @@
 /* Uses the driver API as programs without a CUDA runtime do: libcuda.so.1 by dlopen, functions by
  * dlsym ("dlsym") or by cuGetProcAddress alone ("entry"). Prints every result. */
+#include "check.h"
+
 #include <dlfcn.h>
 #include <string.h>
-
-#include "check.h"
 
 typedef unsigned long long address_t;
 
@@ -101,11 +101,13 @@ static void linear_memory(void) {
 
 static void virtual_memory(void) {
     const size_t bytes = 2 << 20;
+
     /* type pinned, no handle types, location device 0; the rest zero */
     struct {
         int type, handle_types, location_type, location_id;
         char rest[64];
     } properties = {1, 0, 1, 0, {0}};
+
     address_t range = 0;
     address_t handle = 0;
     address_t same = 0;

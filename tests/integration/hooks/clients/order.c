@@ -11,6 +11,11 @@ int ask(const char* name) {
     return result;
 }
 #else
-int cudaFree(void* address) { return address == NULL ? FT_ANSWER : 0; }
-int who(void* nothing) { return nothing == NULL ? FT_ANSWER : 0; }
+int cudaFree(void* address) {
+    return address == NULL ? FT_ANSWER : 0;
+}
+
+int who(void* nothing) {
+    return nothing == NULL ? FT_ANSWER : 0;
+}
 #endif

@@ -1,8 +1,8 @@
 /* Asks for CUDA functions in a process without CUDA: nobody may find one. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-
 #include "check.h"
+
+#include <dlfcn.h>
 
 extern int cudaMalloc(void** address, size_t bytes) __attribute__((weak));
 

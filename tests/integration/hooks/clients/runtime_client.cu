@@ -1,7 +1,7 @@
 // Uses the shared CUDA runtime, as `nvcc -cudart shared` builds it. Prints every result.
-#include <cuda_runtime.h>
-
 #include "check.h"
+
+#include <cuda_runtime.h>
 
 int main() {
     int devices = 0;

@@ -1,7 +1,7 @@
 // Carries the CUDA runtime inside, as nvcc links by default. Prints what it gets.
-#include <cuda_runtime.h>
-
 #include "check.h"
+
+#include <cuda_runtime.h>
 
 int main() {
     int devices = -1;

@@ -1,8 +1,8 @@
 /* Asks for versions of a runtime function: the one there is, and one that there is not. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-
 #include "check.h"
+
+#include <dlfcn.h>
 
 int main(void) {
     void* runtime = dlopen("libcudart.so.13", RTLD_NOW);

@@ -1,7 +1,7 @@
 /* Loads the libraries named as arguments, privately, and lets each allocate and free. */
-#include <dlfcn.h>
-
 #include "check.h"
+
+#include <dlfcn.h>
 
 int main(int count, char** arguments) {
     for (int round = 0; round < 3; ++round) {

@@ -7,28 +7,51 @@ typedef unsigned long long address_t;
 
 static address_t next_address = 0x500000000ull;
 
-int cuInit(unsigned flags) { return (int)flags; }
-int cuCtxGetDevice(int* device) { return *device = 0; }
-int cuDeviceGetCount(int* count) { return *count = 1, 0; }
-int cuMemAlloc(unsigned* address, unsigned bytes) { return *address = 32, bytes == 64 ? 0 : 1; }
-int cuMemFree(unsigned address) { return address == 32 ? 0 : 1; }
+int cuInit(unsigned flags) {
+    return (int)flags;
+}
+
+int cuCtxGetDevice(int* device) {
+    return *device = 0;
+}
+
+int cuDeviceGetCount(int* count) {
+    return *count = 1, 0;
+}
+
+int cuMemAlloc(unsigned* address, unsigned bytes) {
+    return *address = 32, bytes == 64 ? 0 : 1;
+}
+
+int cuMemFree(unsigned address) {
+    return address == 32 ? 0 : 1;
+}
 
 int cuMemAlloc_v2(address_t* address, size_t bytes) {
     *address = next_address;
     next_address += bytes;
     return 0;
 }
-int cuMemFree_v2(address_t address) { return address >= 0x500000000ull ? 0 : 1; }
 
-static int private_alloc(address_t* address, size_t bytes) { return cuMemAlloc_v2(address, bytes); }
-static int private_free(address_t address) { return cuMemFree_v2(address); }
+int cuMemFree_v2(address_t address) {
+    return address >= 0x500000000ull ? 0 : 1;
+}
+
+static int private_alloc(address_t* address, size_t bytes) {
+    return cuMemAlloc_v2(address, bytes);
+}
+
+static int private_free(address_t address) {
+    return cuMemFree_v2(address);
+}
+
 static int future_alloc(address_t* address, size_t bytes, int more) {
     *address = (address_t)more;
     return bytes == 1 ? 0 : 1;
 }
 
-int cuGetProcAddress_v2(const char* symbol, void** function, int version, unsigned long long flags,
-                        int* status);
+int cuGetProcAddress_v2(
+    const char* symbol, void** function, int version, unsigned long long flags, int* status);
 
 int cuGetProcAddress(const char* symbol, void** function, int version, unsigned long long flags) {
     (void)flags;
@@ -45,8 +68,8 @@ int cuGetProcAddress(const char* symbol, void** function, int version, unsigned 
     return 0;
 }
 
-int cuGetProcAddress_v2(const char* symbol, void** function, int version, unsigned long long flags,
-                        int* status) {
+int cuGetProcAddress_v2(
+    const char* symbol, void** function, int version, unsigned long long flags, int* status) {
     const int result = cuGetProcAddress(symbol, function, version, flags);
     if (status != NULL) {
         *status = *function == NULL ? 1 : 0;

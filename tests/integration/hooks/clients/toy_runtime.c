@@ -2,7 +2,7 @@
 #include <stddef.h>
 
 #ifndef FT_BASE
-#define FT_BASE 0x100000000ull
+#    define FT_BASE 0x100000000ull
 #endif
 
 static size_t used;
@@ -16,10 +16,22 @@ int cudaMalloc(void** address, size_t bytes) {
     return 0;
 }
 
-int cudaFree(void* address) { return address == (void*)1; }
-int cudaGetDevice(int* device) { return *device = 0; }
-int cudaRuntimeGetVersion(int* version) { return *version = 13000, 0; }
-int cudaGetDeviceCount(int* count) { return *count = 1, 0; }
+int cudaFree(void* address) {
+    return address == (void*)1;
+}
+
+int cudaGetDevice(int* device) {
+    return *device = 0;
+}
+
+int cudaRuntimeGetVersion(int* version) {
+    return *version = 13000, 0;
+}
+
+int cudaGetDeviceCount(int* count) {
+    return *count = 1, 0;
+}
+
 int cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
     *total_bytes = (size_t)1 << 32;
     *free_bytes = *total_bytes - used;

@@ -1,7 +1,7 @@
 /* Asks cuGetProcAddress for several versions of one function: each must have its own signature. */
-#include <dlfcn.h>
-
 #include "check.h"
+
+#include <dlfcn.h>
 
 typedef unsigned long long address_t;
 
