@@ -217,6 +217,17 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
         lines.push_back(fmt::format("{} calls had not returned when the process died",
                                     format_count(damage.events_unfinished)));
     }
+    const std::string rejected = timeline.fact("options.rejected");
+    if (!rejected.empty()) {
+        lines.push_back(fmt::format(
+            "the setting {} was not understood while recording: its default was used", rejected));
+    }
+    for (const char* kind : {"native", "python"}) {
+        const std::string state = timeline.fact(fmt::format("stacks.{}", kind));
+        if (state.starts_with("off")) {
+            lines.push_back(fmt::format("{} stacks are {}", kind, state));
+        }
+    }
     for (const DeviceAnalysis& device : analysis->devices) {
         if (device.violations != 0) {
             lines.push_back(fmt::format("device {}: {} recorded events contradict each other",
