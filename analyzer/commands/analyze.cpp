@@ -170,15 +170,13 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
         }
         if (script.requested_unknown != 0) {
             lines.push_back(
-                fmt::format("the requested size of {} blocks is not known: their block "
-                            "size is taken",
-                            format_count(script.requested_unknown)));
+                fmt::format("the requested size of {} is not known: the block size is taken",
+                            format_counted(script.requested_unknown, "block", "blocks")));
         }
         if (script.stream_unknown != 0) {
             lines.push_back(
-                fmt::format("the stream of {} blocks is not known: the default stream "
-                            "is taken",
-                            format_count(script.stream_unknown)));
+                fmt::format("the stream of {} is not known: the default stream is taken",
+                            format_counted(script.stream_unknown, "block", "blocks")));
         }
         if (script.source == ScriptSource::kBlocks && !script.records_empty_cache) {
             lines.push_back(

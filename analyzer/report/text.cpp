@@ -119,10 +119,10 @@ std::string culprit_lines(const Analysis& analysis,
                                                       : "Who pins the holes at peak reserved") +
                        "\n";
     for (std::size_t i = 0; i < std::min(limits.culprits, groups.size()); ++i) {
-        text += fmt::format("  {:>9} held open by {:>9} in {:>6} blocks  {}\n",
+        text += fmt::format("  {:>9} held open by {:>9} in {:>13}  {}\n",
                             format_bytes(groups[i].held_open_bytes),
                             format_bytes(groups[i].live_bytes),
-                            format_count(groups[i].blocks),
+                            format_counted(groups[i].blocks, "block", "blocks"),
                             printable(shorten(groups[i].label, terminal.width() - 49)));
     }
     if (groups.size() > limits.culprits) {

@@ -1,0 +1,132 @@
+// The report, its summary and its JSON for two small made-up traces, against approved files.
+//
+// FRAGTRACE_APPROVE=1 writes what came out into tests/golden/expected; the difference is then
+// reviewed like any other change.
+#include "analyzer/commands/analyze.h"
+#include "analyzer/report/json.h"
+#include "analyzer/report/text.h"
+#include "analyzer/support/terminal.h"
+#include "tests/support/trace_writer.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+#include <unistd.h>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using fragtrace::testing::read_file;
+using fragtrace::testing::TemporaryFolder;
+using fragtrace::testing::TraceWriter;
+using fragtrace::testing::write_file;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kBase = 0x200000000000;
+constexpr std::uint64_t kTotal = 96 * kMiB;
+
+void describe_run(TraceWriter* trace, const char* command) {
+    trace->header.pid = 4711;
+    trace->header.start_unix_ns = 1'700'000'000'000'000'000;
+    trace->fact("command_line", command);
+    trace->fact("device.0.name", "made-up card");
+    trace->fact("torch.vtable", "verified");
+    trace->fact("torch_version", "2.15.0");
+}
+
+// The line that the events after this come from; its stack, for events made by hand.
+std::uint32_t set_line(TraceWriter* trace, const char* function, std::uint32_t line) {
+    const std::uint32_t node = trace->python_node(0, trace->code(function, "train.py", 1), line);
+    trace->set_python_stack(node);
+    return node;
+}
+
+// The recorder's own question to the driver, right after the first segment.
+void sample_memory(TraceWriter* trace) {
+    EventRecord sample = {};
+    sample.kind = EventKind::kMemoryInfo;
+    sample.flags = kFlagByPool;
+    sample.size = kTotal - 20 * kMiB;
+    sample.extra = kTotal;
+    trace->event(sample);
+}
+
+// Example E6 of PyTorch's rules: 24 MiB free in pieces of 8 and 4, 20 MiB asked, 6 left outside.
+TraceWriter out_of_memory() {
+    TraceWriter trace;
+    describe_run(&trace, "/usr/bin/python3 train.py");
+    set_line(&trace, "load", 10);
+    for (std::uint64_t segment = 0; segment < 2; ++segment) {
+        const std::uint64_t base = kBase + segment * 20 * kMiB;
+        trace.device_alloc(base, 20 * kMiB, true);
+        if (segment == 0) {
+            sample_memory(&trace);
+        }
+        trace.block_alloc(base, 8 * kMiB, 8 * kMiB);
+        trace.block_alloc(base + 8 * kMiB, 8 * kMiB, 8 * kMiB);
+    }
+    trace.device_alloc(kBase + 40 * kMiB, 50 * kMiB, true);
+    trace.block_alloc(kBase + 40 * kMiB, 50 * kMiB, 50 * kMiB);
+    trace.block_free(kBase, 8 * kMiB);
+    trace.block_free(kBase + 20 * kMiB, 8 * kMiB);
+    const std::uint32_t step = set_line(&trace, "step", 42);
+    for (int attempt = 0; attempt < 2; ++attempt) {
+        trace.simple(EventKind::kAllocRefused, 0, 20 * kMiB, 2, true);
+    }
+    EventRecord failed = {};
+    failed.kind = EventKind::kBlockOutOfMemory;
+    failed.size = 20 * kMiB;
+    failed.extra = 6 * kMiB;
+    failed.python_stack = step;
+    trace.event(failed);
+    trace.end(EndReason::kNormal);
+    trace.footer();
+    return trace;
+}
+
+// A run without trouble: one long-lived block keeps a segment whose rest is free.
+TraceWriter waste() {
+    TraceWriter trace;
+    describe_run(&trace, "python3 serve.py --port 8000");
+    set_line(&trace, "warm_up", 7);
+    trace.device_alloc(kBase, 20 * kMiB, true);
+    sample_memory(&trace);
+    trace.block_alloc(kBase, 2 * kMiB, 2 * kMiB);
+    trace.block_alloc(kBase + 2 * kMiB, 9 * kMiB - 100, 9 * kMiB);
+    trace.block_free(kBase + 2 * kMiB, 9 * kMiB);
+    set_line(&trace, "answer", 19);
+    trace.device_alloc(kBase + 20 * kMiB, 30 * kMiB, true);
+    trace.block_alloc(kBase + 20 * kMiB, 30 * kMiB, 30 * kMiB);
+    trace.end(EndReason::kQuickExit);
+    trace.footer();
+    return trace;
+}
+
+void check_against(const std::string& name, const std::string& text) {
+    const std::string path = std::string(FRAGTRACE_GOLDEN) + "/" + name;
+    if (std::getenv("FRAGTRACE_APPROVE") != nullptr) {
+        write_file(path, text);
+    }
+    INFO("FRAGTRACE_APPROVE=1 writes " << path);
+    CHECK(text == read_file(path));
+}
+
+}  // namespace
+
+TEST_CASE("reports of two small runs say what was approved") {
+    const bool ran_out = GENERATE(true, false);
+    const std::string name = ran_out ? "out_of_memory" : "waste";
+    TemporaryFolder folder;
+    TraceWriter trace = ran_out ? out_of_memory() : waste();
+    REQUIRE(chdir(folder.file("").c_str()) == 0);  // the path is part of the report
+    trace.save("made-up.4711.ftrace");
+
+    const auto analysis = analyze("made-up.4711.ftrace",
+                                  {.capacity_bytes = {}, .settings = true, .capacities = true});
+    REQUIRE(analysis.ok());
+    const Terminal terminal(STDOUT_FILENO, ColorChoice::kNever);
+    check_against(name + ".txt", report_text(**analysis, terminal));
+    check_against(name + ".summary.txt", summary_text(**analysis, terminal));
+    check_against(name + ".json", report_json(**analysis));
+}

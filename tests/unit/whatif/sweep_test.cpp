@@ -1,0 +1,109 @@
+// A sweep is the same replays whatever the number of threads, ranked and classified.
+#include "analyzer/whatif/sweep.h"
+
+#include <catch2/catch.hpp>
+
+using namespace fragtrace::analyzer;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+// 40 blocks of 9 MiB, every other one freed, then one of 64 MiB.
+ReplayScript holes() {
+    ReplayScript script;
+    script.streams = {0};
+    for (BlockId i = 0; i < 40; ++i) {
+        script.steps.push_back({.event = i, .block = i, .value = 9 * kMiB});
+    }
+    for (BlockId i = 1; i < 40; i += 2) {
+        script.steps.push_back({.kind = Step::Kind::kRelease, .block = i});
+    }
+    script.steps.push_back({.event = 40, .block = 40, .value = 64 * kMiB});
+    return script;
+}
+
+SweepContext exact_context() {
+    return {.fidelity_exact = true, .recorded_config = {}, .recorded_capacity_bytes = 410 * kMiB};
+}
+
+std::vector<WhatIfRow> rows_of(const SweepContext& context, unsigned threads) {
+    auto candidates = default_settings(context, 410 * kMiB);
+    const auto cards = default_capacities(context, 410 * kMiB, 100 * kMiB, 64 * 1024 * kMiB);
+    candidates.insert(candidates.end(), cards.begin(), cards.end());
+    auto rows = sweep(holes(), candidates, context, threads);
+    REQUIRE(rows.ok());
+    return std::move(rows).value();
+}
+
+const WhatIfRow& row_named(const std::vector<WhatIfRow>& rows, std::string_view name) {
+    for (const WhatIfRow& row : rows) {
+        if (row.candidate.name == name) {
+            return row;
+        }
+    }
+    FAIL("no row " << name);
+    return rows.front();
+}
+
+}  // namespace
+
+TEST_CASE("the number of threads changes nothing but the time") {
+    const auto one = rows_of(exact_context(), 1);
+    const auto many = rows_of(exact_context(), 8);
+    REQUIRE(one.size() == many.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+        CAPTURE(one[i].candidate.name);
+        CHECK(one[i].candidate.name == many[i].candidate.name);
+        CHECK(one[i].ooms() == many[i].ooms());
+        CHECK(one[i].result.statistics.reserved.peak == many[i].result.statistics.reserved.peak);
+        CHECK(one[i].result.statistics.segments_allocated ==
+              many[i].result.statistics.segments_allocated);
+    }
+}
+
+TEST_CASE("rows differ as the settings do, and the best comes first") {
+    auto rows = rows_of(exact_context(), 2);
+    CHECK(row_named(rows, "default settings").is_recorded);
+    CHECK(row_named(rows, "default settings").ooms() == 1);
+    CHECK(row_named(rows, "roundup_power2_divisions:4").ooms() == 0);
+    rank(&rows);
+    CHECK(rows.front().ooms() == 0);
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+        CHECK(rows[i - 1].ooms() <= rows[i].ooms());
+    }
+}
+
+TEST_CASE("a row is exact only if nothing stands in the way") {
+    const auto class_of = [](const SweepContext& context, std::string_view name) {
+        return row_named(rows_of(context, 2), name).row_class;
+    };
+    const std::string_view setting = "roundup_power2_divisions:4";
+    CHECK(class_of(exact_context(), setting) == RowClass::kExact);
+    CHECK(class_of(exact_context(), "a card of 4 GiB") == RowClass::kExact);
+
+    SweepContext context = exact_context();
+    context.fidelity_exact = false;
+    CHECK(class_of(context, setting) == RowClass::kEstimate);
+
+    context = exact_context();
+    context.assumed = true;
+    CHECK(class_of(context, setting) == RowClass::kEstimate);
+
+    context = exact_context();
+    context.ended_in_oom = true;
+    CHECK(class_of(context, setting) == RowClass::kBound);
+    CHECK(class_of(context, "default settings") == RowClass::kExact);
+
+    context = exact_context();
+    context.reads_free_memory = true;
+    CHECK(class_of(context, setting) == RowClass::kExact);
+    CHECK(class_of(context, "a card of 4 GiB") == RowClass::kEstimate);
+}
+
+TEST_CASE("one wrong setting fails the sweep with PyTorch's reason") {
+    const auto rows =
+        sweep(holes(), {{.name = "x", .config = "max_split_size_mb:1"}}, exact_context(), 2);
+    REQUIRE_FALSE(rows.ok());
+    CHECK(rows.error().message.find("too small") != std::string::npos);
+}
