@@ -6,6 +6,7 @@
 // reader skip columns that it does not want and lets zstd find the repetition of iterations.
 #pragma once
 
+#include <fragtrace/bytes.h>
 #include <fragtrace/format.h>
 
 #include <stddef.h>
@@ -14,33 +15,7 @@
 
 namespace fragtrace {
 
-// ---- crc32 (polynomial 0xedb88320, as zlib's) ---------------------------------------------------
-
-struct CrcTable {
-    uint32_t entry[256];
-
-    constexpr CrcTable() : entry{} {
-        for (uint32_t i = 0; i < 256; ++i) {
-            uint32_t value = i;
-            for (int bit = 0; bit < 8; ++bit) {
-                value = (value & 1) != 0 ? 0xedb88320u ^ (value >> 1) : value >> 1;
-            }
-            entry[i] = value;
-        }
-    }
-};
-
-inline constexpr CrcTable kCrcTable;
-
-// Continues a checksum: crc32(b, n, crc32(a, m)) is the checksum of a followed by b.
-inline uint32_t crc32(const void* data, size_t size_bytes, uint32_t seed = 0) {
-    const auto* byte = static_cast<const uint8_t*>(data);
-    uint32_t crc = ~seed;
-    for (size_t i = 0; i < size_bytes; ++i) {
-        crc = kCrcTable.entry[(crc ^ byte[i]) & 0xff] ^ (crc >> 8);
-    }
-    return ~crc;
-}
+// ---- checksums ----------------------------------------------------------------------------------
 
 inline uint32_t chunk_crc(ChunkHeader header, const void* payload) {
     header.crc = 0;
@@ -51,127 +26,6 @@ inline uint32_t header_crc(TraceHeader header) {
     header.crc = 0;
     return crc32(&header, sizeof header);
 }
-
-// ---- integers -----------------------------------------------------------------------------------
-
-constexpr uint64_t zigzag(int64_t value) {
-    return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63);
-}
-
-constexpr int64_t unzigzag(uint64_t value) {
-    return static_cast<int64_t>((value >> 1) ^ (~(value & 1) + 1));
-}
-
-inline constexpr size_t kMaxVarintBytes = 10;
-
-// Appends to caller-owned memory. Writing past the end sets failed() and writes nothing more.
-class ByteWriter {
-  public:
-    ByteWriter(uint8_t* data, size_t capacity_bytes) : data_(data), capacity_(capacity_bytes) {}
-
-    void varint(uint64_t value) {
-        if (capacity_ - size_ < kMaxVarintBytes) {
-            failed_ = true;
-            return;
-        }
-        while (value >= 0x80) {
-            data_[size_++] = static_cast<uint8_t>(value) | 0x80;
-            value >>= 7;
-        }
-        data_[size_++] = static_cast<uint8_t>(value);
-    }
-
-    void bytes(const void* source, size_t count) {
-        if (capacity_ - size_ < count) {
-            failed_ = true;
-            return;
-        }
-        if (count != 0) {
-            memcpy(data_ + size_, source, count);
-        }
-        size_ += count;
-    }
-
-    void text(const char* source, size_t count) {
-        varint(count);
-        bytes(source, count);
-    }
-
-    [[nodiscard]] const uint8_t* data() const { return data_; }
-
-    [[nodiscard]] size_t size() const { return size_; }
-
-    [[nodiscard]] bool failed() const { return failed_; }
-
-    void clear() {
-        size_ = 0;
-        failed_ = false;
-    }
-
-  private:
-    uint8_t* data_;
-    size_t capacity_;
-    size_t size_ = 0;
-    bool failed_ = false;
-};
-
-// Reads untrusted bytes. After the first read past the end every read gives 0 and failed() holds.
-class ByteReader {
-  public:
-    ByteReader(const uint8_t* data, size_t size_bytes) : next_(data), left_(size_bytes) {}
-
-    uint64_t varint() {
-        uint64_t value = 0;
-        for (unsigned shift = 0; shift < 64; shift += 7) {
-            if (left_ == 0) {
-                return fail();
-            }
-            const uint8_t byte = *next_++;
-            --left_;
-            value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-            if ((byte & 0x80) == 0) {
-                return value;
-            }
-        }
-        return fail();
-    }
-
-    // A view of the next `count` bytes, nullptr when there are fewer.
-    const uint8_t* bytes(uint64_t count) {
-        if (count > left_) {
-            fail();
-            return nullptr;
-        }
-        const uint8_t* result = next_;
-        next_ += count;
-        left_ -= static_cast<size_t>(count);
-        return result;
-    }
-
-    // The next column as a reader of its own.
-    ByteReader column() {
-        const uint64_t size = varint();
-        const uint8_t* data = bytes(size);
-        ByteReader reader(data, data == nullptr ? 0 : static_cast<size_t>(size));
-        reader.failed_ = failed_;
-        return reader;
-    }
-
-    [[nodiscard]] size_t left() const { return left_; }
-
-    [[nodiscard]] bool failed() const { return failed_; }
-
-  private:
-    uint64_t fail() {
-        failed_ = true;
-        left_ = 0;
-        return 0;
-    }
-
-    const uint8_t* next_;
-    size_t left_;
-    bool failed_ = false;
-};
 
 // ---- events -------------------------------------------------------------------------------------
 
