@@ -109,6 +109,26 @@ class Launcher(real_process.RealProcessTest):
                 self.assertEqual(output, f"signal {int(number)}\n")
                 self.assertEqual(process.returncode, 40 + number)
 
+    def test_a_signal_at_any_moment_of_the_start_leaves_no_program_behind(self):
+        for pause_ms in range(0, 60, 4):
+            with self.subTest(pause_ms=pause_ms):
+                with subprocess.Popen([LAUNCHER, "run", "--", sys.executable, "-c", WAITER],
+                                      env=environment(), cwd=self.folder,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                      start_new_session=True) as process:
+                    time.sleep(pause_ms / 1000)
+                    process.send_signal(signal.SIGTERM)
+                    process.wait(timeout=30)
+                # Before the launcher's traps, before the program's handler, or after it.
+                self.assertIn(process.returncode, (-signal.SIGTERM, 128 + signal.SIGTERM,
+                                                   40 + signal.SIGTERM))
+                # What the launcher itself had started ends at once, the program would wait.
+                until = time.monotonic() + 10
+                with self.assertRaises(ProcessLookupError):
+                    while time.monotonic() < until:
+                        os.killpg(process.pid, 0)
+                        time.sleep(0.02)
+
     def test_an_interrupt_at_the_terminal_reaches_the_program_once(self):
         controller, terminal = os.openpty()
         program = (f"import signal, time\n"
