@@ -11,7 +11,7 @@
 namespace fragtrace::preload {
 namespace {
 
-constexpr uint32_t kStore_bytes = 65536;
+constexpr uint32_t kStore_bytes = 512 * 1024;
 
 char g_store[kStore_bytes];
 uint32_t g_store_bytes;

@@ -104,7 +104,6 @@ uint64_t record(EventRecord event) {
     event.time_ns =
         time_ns < session->start_monotonic_ns ? 0 : time_ns - session->start_monotonic_ns;
     event.thread = thread_id();
-    event.reserved = 0;
 
     uint64_t sequence = session->ring.try_claim();
     if (sequence == 0) {

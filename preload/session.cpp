@@ -2,6 +2,7 @@
 
 #include "drain.h"
 #include "facts.h"
+#include "numbers.h"
 #include "stack_native.h"
 #include "stack_python.h"
 #include "thread_state.h"
@@ -234,6 +235,7 @@ void forget_session_of_parent() {
     session->forked = forked;
     session->state = stays_off ? kOff : kIdle;
     reset_facts_lock();
+    reset_numbers_lock();
     forget_python_codes();
     t_thread.thread_id = 0;
 }

@@ -20,19 +20,85 @@ void add_bytes(Out out, std::string_view key, std::uint64_t value) {
 void add_columns(Out out, const Timeline& timeline, const Event& event) {
     switch (event.kind) {
         case EventKind::kDeviceAlloc:
+        case EventKind::kAsyncAlloc:
         case EventKind::kAddressReserve:
         case EventKind::kAddressFree:
         case EventKind::kUnmap:
             fmt::format_to(out, " address={:#x}", event.address);
             return add_bytes(out, "bytes", event.size_bytes);
         case EventKind::kDeviceFree:
+        case EventKind::kHostFree:
+        case EventKind::kHostUnregister:
+        case EventKind::kAsyncFree:
             fmt::format_to(out, " address={:#x}", event.address);
             return;
         case EventKind::kPhysicalCreate:
+        case EventKind::kArrayAlloc:
+        case EventKind::kPoolCreate:
+        case EventKind::kContextCreate:
+        case EventKind::kModuleLoad:
             fmt::format_to(out, " handle={:#x}", event.address);
             return add_bytes(out, "bytes", event.size_bytes);
         case EventKind::kPhysicalRelease:
+        case EventKind::kPhysicalRetain:
+        case EventKind::kArrayFree:
+        case EventKind::kPoolDestroy:
+        case EventKind::kPoolSelect:
+        case EventKind::kContextDestroy:
+        case EventKind::kModuleUnload:
             fmt::format_to(out, " handle={:#x}", event.address);
+            return;
+        case EventKind::kManagedAlloc:
+        case EventKind::kHostAlloc:
+        case EventKind::kHostRegister:
+            fmt::format_to(out, " address={:#x}", event.address);
+            add_bytes(out, "bytes", event.size_bytes);
+            fmt::format_to(out, " flags={:#x}", event.extra);
+            return;
+        case EventKind::kPoolTrim:
+            fmt::format_to(out, " handle={:#x}", event.address);
+            add_bytes(out, "keep", event.size_bytes);
+            return add_bytes(out, "reserved", event.extra);
+        case EventKind::kPoolAttribute:
+            fmt::format_to(out,
+                           " handle={:#x} attribute={} value={}",
+                           event.address,
+                           event.extra,
+                           event.size_bytes);
+            return;
+        case EventKind::kPoolInfo:
+        case EventKind::kGraphMemory:
+            fmt::format_to(out, " handle={:#x}", event.address);
+            add_bytes(out, "used", event.size_bytes);
+            return add_bytes(out, "reserved", event.extra);
+        case EventKind::kImport:
+        case EventKind::kImportEnd:
+        case EventKind::kExport:
+            fmt::format_to(out, " address={:#x}", event.address);
+            add_bytes(out, "bytes", event.size_bytes);
+            fmt::format_to(out, " shared={:#x}", event.extra);
+            return;
+        case EventKind::kGraphAlloc:
+        case EventKind::kGraphFree:
+            fmt::format_to(out, " address={:#x}", event.address);
+            add_bytes(out, "bytes", event.size_bytes);
+            fmt::format_to(out, " graph={:#x}", event.extra);
+            return;
+        case EventKind::kCallOutOfMemory:
+            fmt::format_to(out,
+                           " call={:?} error={}",
+                           timeline.fact(fmt::format("text.{}", event.size_bytes)),
+                           event.extra);
+            return;
+        case EventKind::kCallTime:
+            fmt::format_to(out, " sequence={} ns={}", event.address, event.size_bytes);
+            return;
+        case EventKind::kSettings:
+            fmt::format_to(
+                out, " settings={:?}", timeline.fact(fmt::format("text.{}", event.size_bytes)));
+            return;
+        case EventKind::kPoolUse:
+            fmt::format_to(out, " {}", event.size_bytes != 0 ? "begin" : "end");
             return;
         case EventKind::kMap:
             fmt::format_to(out, " address={:#x}", event.address);
@@ -121,6 +187,44 @@ std::string kind_name(EventKind kind) {
             return "memory_info";
         case EventKind::kAllocRefused:
             return "alloc_refused";
+        case EventKind::kManagedAlloc:
+            return "managed_alloc";
+        case EventKind::kHostAlloc:
+            return "host_alloc";
+        case EventKind::kHostFree:
+            return "host_free";
+        case EventKind::kHostRegister:
+            return "host_register";
+        case EventKind::kHostUnregister:
+            return "host_unregister";
+        case EventKind::kArrayAlloc:
+            return "array_alloc";
+        case EventKind::kArrayFree:
+            return "array_free";
+        case EventKind::kAsyncAlloc:
+            return "async_alloc";
+        case EventKind::kAsyncFree:
+            return "async_free";
+        case EventKind::kPoolCreate:
+            return "pool_create";
+        case EventKind::kPoolDestroy:
+            return "pool_destroy";
+        case EventKind::kPoolTrim:
+            return "pool_trim";
+        case EventKind::kPoolAttribute:
+            return "pool_attribute";
+        case EventKind::kPoolInfo:
+            return "pool_info";
+        case EventKind::kPoolSelect:
+            return "pool_select";
+        case EventKind::kImport:
+            return "import";
+        case EventKind::kImportEnd:
+            return "import_end";
+        case EventKind::kExport:
+            return "export";
+        case EventKind::kPhysicalRetain:
+            return "physical_retain";
         case EventKind::kBlockAlloc:
             return "block_alloc";
         case EventKind::kBlockFree:
@@ -135,6 +239,40 @@ std::string kind_name(EventKind kind) {
             return "empty_cache";
         case EventKind::kMemoryFraction:
             return "memory_fraction";
+        case EventKind::kPoolRelease:
+            return "pool_release";
+        case EventKind::kPoolRewind:
+            return "pool_rewind";
+        case EventKind::kSettings:
+            return "settings";
+        case EventKind::kPoolUse:
+            return "pool_use";
+        case EventKind::kGraphAlloc:
+            return "graph_alloc";
+        case EventKind::kGraphFree:
+            return "graph_free";
+        case EventKind::kGraphMemory:
+            return "graph_memory";
+        case EventKind::kContextCreate:
+            return "context_create";
+        case EventKind::kContextDestroy:
+            return "context_destroy";
+        case EventKind::kModuleLoad:
+            return "module_load";
+        case EventKind::kModuleUnload:
+            return "module_unload";
+        case EventKind::kCallOutOfMemory:
+            return "call_out_of_memory";
+        case EventKind::kCallTime:
+            return "call_time";
+        case EventKind::kCheckpointBegin:
+            return "checkpoint_begin";
+        case EventKind::kCheckpointEnd:
+            return "checkpoint_end";
+        case EventKind::kRecordingStopped:
+            return "recording_stopped";
+        case EventKind::kRecordingStarted:
+            return "recording_started";
         case EventKind::kRangeBegin:
             return "range_begin";
         case EventKind::kRangeEnd:

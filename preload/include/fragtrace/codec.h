@@ -29,7 +29,9 @@ inline uint32_t header_crc(TraceHeader header) {
 
 // ---- events -------------------------------------------------------------------------------------
 
-inline constexpr size_t kEventColumnCount = 13;
+inline constexpr size_t kEventColumnCount = 14;
+// Columns that came after the first release of the format: all zeros where a payload ends early.
+inline constexpr size_t kEventColumnsAlways = 13;
 // Most that one event can take in one column.
 inline constexpr size_t kEventColumnBytes = kMaxVarintBytes;
 
@@ -65,8 +67,10 @@ inline uint64_t event_column(const EventRecord& event, const EventRecord& previo
             return difference(event.thread, previous.thread);
         case 11:
             return event.duration_ns;
-        default:
+        case 12:
             return static_cast<uint16_t>(event.device + 1);
+        default:
+            return event.pool;
     }
 }
 
@@ -115,8 +119,11 @@ inline void set_event_column(EventRecord* event,
         case 11:
             event->duration_ns = static_cast<uint32_t>(value);
             break;
-        default:
+        case 12:
             event->device = static_cast<uint16_t>(value - 1);
+            break;
+        default:
+            event->pool = static_cast<uint32_t>(value);
             break;
     }
 }
@@ -159,28 +166,36 @@ template <typename Sink>
 bool decode_events(
     const uint8_t* payload, size_t size_bytes, uint64_t first, uint32_t count, Sink sink) {
     ByteReader reader(payload, size_bytes);
-    ByteReader columns[kEventColumnCount] = {reader.column(),
-                                             reader.column(),
-                                             reader.column(),
-                                             reader.column(),
-                                             reader.column(),
-                                             reader.column(),
-                                             reader.column(),
-                                             reader.column(),
-                                             reader.column(),
-                                             reader.column(),
-                                             reader.column(),
-                                             reader.column(),
-                                             reader.column()};
+    ByteReader columns[kEventColumnsAlways] = {reader.column(),
+                                               reader.column(),
+                                               reader.column(),
+                                               reader.column(),
+                                               reader.column(),
+                                               reader.column(),
+                                               reader.column(),
+                                               reader.column(),
+                                               reader.column(),
+                                               reader.column(),
+                                               reader.column(),
+                                               reader.column(),
+                                               reader.column()};
+    const bool has_pools = reader.left() != 0;
+    ByteReader pools = has_pools ? reader.column() : ByteReader(payload, 0);
     if (reader.failed()) {
         return false;
     }
     EventRecord previous = event_before(first);
     for (uint32_t i = 0; i < count; ++i) {
         EventRecord event{};
-        for (size_t column = 0; column < kEventColumnCount; ++column) {
+        for (size_t column = 0; column < kEventColumnsAlways; ++column) {
             set_event_column(&event, previous, column, columns[column].varint());
             if (columns[column].failed()) {
+                return false;
+            }
+        }
+        if (has_pools) {
+            set_event_column(&event, previous, kEventColumnsAlways, pools.varint());
+            if (pools.failed()) {
                 return false;
             }
         }
