@@ -2,6 +2,7 @@
 
 #include <fragtrace/codec.h>
 
+#include "control.h"
 #include "facts.h"
 #include "session.h"
 #include "stack_python.h"
@@ -228,6 +229,7 @@ void* drain_main(void* argument) {
     uint64_t last_flush_ns = 0;
     for (;;) {
         const uint32_t wakes = load_acquire(&session->drain_wakes);
+        serve_control_signal(session);
         if (worth_flushing(session, last_flush_ns) && session->flush_lock.lock_within(kSecond_ns)) {
             flush(session, kUnfinishedPatience_ns);
             if (session->ended) {
@@ -308,6 +310,10 @@ bool flush_now(Session* session) {
     }
     session->flush_lock.unlock();
     return true;
+}
+
+bool write_copy(Session* session, const char* /*why*/) {
+    return flush_now(session);
 }
 
 void end_trace(Session* session, EndReason reason) {

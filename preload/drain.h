@@ -21,6 +21,9 @@ uint64_t claim_when_room(Session* session);
 // Everything published so far into the file, at once. False when the lock could not be had.
 bool flush_now(Session* session);
 
+// What the flight recorder holds, as a trace of its own; `why` becomes part of its name.
+bool write_copy(Session* session, const char* why);
+
 // Ends the trace: end chunk (the first time), losses, index, trailer; removes the ring's file.
 void end_trace(Session* session, EndReason reason);
 

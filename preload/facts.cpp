@@ -204,6 +204,12 @@ void add_start_facts(Session* session) {
     }
     add_number_fact(session, "options.stack_depth", session->options.stack_depth);
     add_number_fact(session, "options.ring_events", session->options.ring_events);
+    if (session->options.min_block_bytes != 0) {
+        add_number_fact(session, "options.min_bytes", session->options.min_block_bytes);
+    }
+    if (session->options.size_limit_bytes != 0) {
+        add_number_fact(session, "options.size_limit", session->options.size_limit_bytes);
+    }
     add_session_fact(session, "trace.compression", session->file.compresses() ? "zstd" : "none");
     add_session_fact(session,
                      "ring.storage",

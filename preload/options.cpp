@@ -4,11 +4,16 @@
 #include "thread_state.h"
 
 #include <initializer_list>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 namespace fragtrace::preload {
 namespace {
+
+constexpr uint64_t kLeastSizeLimit_bytes = 1u << 20;
+constexpr uint64_t kFlightSize_bytes = 64u << 20;
+constexpr uint32_t kMostStartAfter_s = 100'000'000;
 
 bool parse_switch(const char* value, bool* result) {
     for (const char* word : {"1", "on", "yes", "true"}) {
@@ -42,6 +47,29 @@ bool parse_number(const char* value, uint32_t low, uint32_t high, uint32_t* resu
     }
     *result = static_cast<uint32_t>(number);
     return true;
+}
+
+// Bytes, or a number with KiB, MiB, GiB or TiB behind it.
+bool parse_size(const char* value, uint64_t* result) {
+    constexpr uint64_t kMost = uint64_t{1} << 22;  // TiB of them still fit 64 bits
+
+    constexpr struct {
+        const char* unit;
+        uint32_t shift;
+    } kUnits[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+
+    uint64_t number = 0;
+    const char* at = value;
+    for (; *at >= '0' && *at <= '9' && number < uint64_t{1} << 58; ++at) {
+        number = number * 10 + static_cast<uint64_t>(*at - '0');
+    }
+    for (const auto& row : kUnits) {
+        if (at != value && strcmp(at, row.unit) == 0 && (row.shift == 0 || number <= kMost)) {
+            *result = number << row.shift;
+            return true;
+        }
+    }
+    return false;
 }
 
 bool parse_path(const char* value, char* result) {
@@ -102,6 +130,66 @@ bool set_compression(Options* options, const char* value) {
     return parse_number(value, 0, 19, &options->compression_level);
 }
 
+bool set_min_bytes(Options* options, const char* value) {
+    return parse_size(value, &options->min_block_bytes);
+}
+
+bool set_size_limit(Options* options, const char* value) {
+    uint64_t limit = 0;
+    if (!parse_size(value, &limit) || (limit != 0 && limit < kLeastSizeLimit_bytes)) {
+        return false;
+    }
+    options->size_limit_bytes = limit;
+    return true;
+}
+
+// A switch, or the size that the last events may take.
+bool set_flight(Options* options, const char* value) {
+    if (parse_switch(value, &options->flight)) {
+        options->size_limit_bytes = options->flight ? kFlightSize_bytes : options->size_limit_bytes;
+        return true;
+    }
+    options->flight = set_size_limit(options, value) && options->size_limit_bytes != 0;
+    return options->flight;
+}
+
+bool parse_signal(const char* value, int* result) {
+    // Signals whose default is of no use to a program that does not handle them.
+    constexpr struct {
+        const char* name;
+        int number;
+    } kSignals[] = {{"HUP", SIGHUP},
+                    {"USR1", SIGUSR1},
+                    {"USR2", SIGUSR2},
+                    {"URG", SIGURG},
+                    {"WINCH", SIGWINCH},
+                    {"IO", SIGIO},
+                    {"PWR", SIGPWR}};
+
+    const char* name = strncmp(value, "SIG", 3) == 0 ? value + 3 : value;
+    for (const auto& row : kSignals) {
+        if (strcmp(name, row.name) == 0) {
+            *result = row.number;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool set_signal(Options* options, const char* value) {
+    return *value == '\0' || parse_signal(value, &options->control_signal);
+}
+
+bool set_start(Options* /*options*/, const char* value) {
+    bool on = false;
+    return parse_switch(value, &on);
+}
+
+bool set_start_after(Options* /*options*/, const char* value) {
+    uint32_t seconds = 0;
+    return parse_number(value, 0, kMostStartAfter_s, &seconds);
+}
+
 struct Row {
     const char* name;
     bool (*set)(Options* options, const char* value);
@@ -117,6 +205,12 @@ constexpr Row kRows[] = {
     {"FRAGTRACE_RING_DIRECTORY", set_ring_directory},
     {"FRAGTRACE_COMPRESSION", set_compression},
     {"FRAGTRACE_FOLLOW_FORK", set_follow_fork},
+    {"FRAGTRACE_START", set_start},
+    {"FRAGTRACE_START_AFTER", set_start_after},
+    {"FRAGTRACE_SIGNAL", set_signal},
+    {"FRAGTRACE_MIN_BYTES", set_min_bytes},
+    {"FRAGTRACE_SIZE_LIMIT", set_size_limit},
+    {"FRAGTRACE_FLIGHT", set_flight},
 };
 
 }  // namespace
@@ -141,6 +235,24 @@ bool option_off() {
     bool off = false;
     const char* value = getenv("FRAGTRACE_OFF");
     return value != nullptr && parse_switch(value, &off) && off;
+}
+
+bool option_starts_stopped() {
+    bool on = true;
+    const char* value = getenv("FRAGTRACE_START");
+    return value != nullptr && *value != '\0' && parse_switch(value, &on) && !on;
+}
+
+uint32_t option_start_after_s() {
+    uint32_t seconds = 0;
+    const char* value = getenv("FRAGTRACE_START_AFTER");
+    return value != nullptr && parse_number(value, 0, kMostStartAfter_s, &seconds) ? seconds : 0;
+}
+
+int option_signal() {
+    int signal = 0;
+    const char* value = getenv("FRAGTRACE_SIGNAL");
+    return value != nullptr && parse_signal(value, &signal) ? signal : 0;
 }
 
 }  // namespace fragtrace::preload

@@ -15,6 +15,10 @@ struct Options {
     bool native_stacks;
     bool python_stacks;
     bool follow_fork;
+    bool flight;                // keep a copy of the trace at each out-of-memory
+    int control_signal;         // 0 = none
+    uint64_t size_limit_bytes;  // of the trace's parts together; 0 = one part without a limit
+    uint64_t min_block_bytes;   // smaller blocks are not recorded
     uint32_t stack_depth;
     uint32_t ring_events;  // a power of two
     uint32_t compression_level;
@@ -26,7 +30,10 @@ struct Options {
 // Reads all options; what cannot be understood keeps its default and is named in `rejected`.
 void read_options(Options* options);
 
-// The two that matter before a session exists, straight from the environment.
+// Those that matter before a session exists, straight from the environment.
 bool option_off();
+bool option_starts_stopped();
+uint32_t option_start_after_s();  // 0 = at once
+int option_signal();
 
 }  // namespace fragtrace::preload

@@ -28,8 +28,8 @@ void before_fork() {
     if (load_acquire(&g_session.state) == kStarting && !t_thread.inside_recorder) {
         futex_wait(&g_session.state, kStarting, kForkPatience_ns);
     }
-    t_thread.holds_flush_lock = load_acquire(&g_session.state) == kRunning &&
-                                g_session.flush_lock.lock_within(kForkPatience_ns);
+    t_thread.holds_flush_lock =
+        running_session() != nullptr && g_session.flush_lock.lock_within(kForkPatience_ns);
 }
 
 void after_fork_in_parent() {
@@ -78,7 +78,7 @@ void report_losses() {
         say(text);
         return;
     }
-    if (session.state != kRunning) {
+    if (session.state != kRunning && session.state != kStopped) {
         return;
     }
     const RingHeader* ring = session.ring.header;

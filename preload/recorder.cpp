@@ -1,5 +1,6 @@
 #include "recorder.h"
 
+#include "control.h"
 #include "drain.h"
 #include "facts.h"
 #include "session.h"
@@ -22,6 +23,25 @@ void count_refused(uint64_t events) {
     count_up(
         session != nullptr ? &session->ring.header->lost_reentrant : &g_session.lost_before_start,
         events);
+}
+
+// FRAGTRACE_MIN_BYTES. A free carries the size of its block, so no table is needed; the events that
+// a free waits for follow it on the same thread.
+bool too_small(const Options& options, const EventRecord& event) {
+    if (options.min_block_bytes == 0) [[likely]] {
+        return false;
+    }
+    switch (event.kind) {
+        case EventKind::kBlockAlloc:
+            return event.extra < options.min_block_bytes;
+        case EventKind::kBlockFree:
+            t_thread.free_was_too_small = event.extra < options.min_block_bytes;
+            return t_thread.free_was_too_small;
+        case EventKind::kPendingEvent:
+            return t_thread.free_was_too_small;
+        default:
+            return false;
+    }
 }
 
 uint64_t mark_value(uintptr_t place) {
@@ -96,7 +116,12 @@ uint64_t record(EventRecord event) {
     }
     Session* session = session_for_event();
     if (session == nullptr) {
-        count_up(&g_session.lost_before_start);
+        if (!silent_on_purpose()) {
+            count_up(&g_session.lost_before_start);
+        }
+        return 0;
+    }
+    if (too_small(session->options, event)) {
         return 0;
     }
     const uint64_t time_ns = event.time_ns == 0 ? now_ns() : event.time_ns;
@@ -141,8 +166,7 @@ void record_fact(const char* key, const char* value) {
 }
 
 bool recording_enabled() {
-    const uint32_t state = load_acquire(&g_session.state);
-    return state == kRunning || (state != kOff && !option_off());
+    return load_acquire(&g_session.state) == kRunning || may_record();
 }
 
 void finish(EndReason reason) {

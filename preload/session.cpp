@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include "control.h"
 #include "drain.h"
 #include "facts.h"
 #include "numbers.h"
@@ -153,6 +154,7 @@ bool start(Session* session) {
     start_native_stacks(session);
     start_python_stacks(session);
     session->parent_token = make_parent_token();
+    begin_control(session);
     start_drain(session);
     return true;
 }
@@ -194,8 +196,9 @@ Session* start_or_wait() {
 }  // namespace
 
 Session* running_session() {
-    return load_acquire(&g_session.state) == kRunning && *g_session.parent_token != 0 ? &g_session
-                                                                                      : nullptr;
+    const uint32_t state = load_acquire(&g_session.state);
+    return (state == kRunning || state == kStopped) && *g_session.parent_token != 0 ? &g_session
+                                                                                    : nullptr;
 }
 
 Session* session_for_event() {
@@ -211,16 +214,13 @@ Session* session_for_event() {
             .add("this process was forked without fork()");
         store_release(&session->state, static_cast<uint32_t>(kOff));
     }
-    if (load_acquire(&session->state) == kIdle && option_off()) {
-        return nullptr;
-    }
-    return load_acquire(&session->state) == kOff ? nullptr : start_or_wait();
+    return may_record() ? start_or_wait() : nullptr;
 }
 
 void forget_session_of_parent() {
     Session* session = &g_session;
     const uint32_t state = load_acquire(&session->state);
-    if (state == kRunning) {
+    if (state == kRunning || state == kStopped) {
         session->ring.abandon();
         session->file.abandon(false);
         session->stacks.abandon();
@@ -230,10 +230,11 @@ void forget_session_of_parent() {
     const uint32_t generation = session->generation;
     const bool forked = session->forked || state != kIdle;
     const bool stays_off = state == kOff && session->forked;
+    const bool waits = state == kStopped || state == kWaiting;
     memset(static_cast<void*>(session), 0, sizeof *session);
     session->generation = generation + 1;
     session->forked = forked;
-    session->state = stays_off ? kOff : kIdle;
+    session->state = stays_off ? kOff : waits ? kWaiting : kIdle;
     reset_facts_lock();
     reset_numbers_lock();
     forget_python_codes();

@@ -20,7 +20,9 @@ enum SessionState : uint32_t {
     kIdle = 0,
     kStarting = 1,
     kRunning = 2,
-    kOff = 3,  // failed, or a forked child that stays off
+    kOff = 3,      // failed, or a forked child that stays off
+    kStopped = 4,  // as kRunning, but nothing is recorded until it is started again
+    kWaiting = 5,  // there is no session until recording is started
 };
 
 struct Session {
@@ -53,6 +55,8 @@ struct Session {
     ModuleVersion modules_written;
     uint32_t stored_facts_copied;  // bytes; with the lock of the facts
 
+    uint32_t control_signals_served;  // of those that came; see control.h
+
     uint64_t lost_unfinished;
     uint64_t lost_write_failed;
     uint64_t lost_before_start;  // refused: the start took too long, or failed
@@ -65,7 +69,7 @@ extern Session g_session;
 // The session, started if need be; nullptr when there is none to be had.
 Session* session_for_event();
 
-// The session if it runs already.
+// The session if there is one, stopped or not.
 Session* running_session();
 
 // For the child after a fork: forgets the parent's session.

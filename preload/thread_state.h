@@ -32,7 +32,8 @@ struct ThreadState {
     bool inside_hook;
     uintptr_t hook_mark;  // in the outermost HookScope; 0 = none, or inside for another reason
     bool inside_recorder;
-    bool holds_flush_lock;  // from before_fork() to the handler in the parent
+    bool free_was_too_small;  // the last block free that came here, by FRAGTRACE_MIN_BYTES
+    bool holds_flush_lock;    // from before_fork() to the handler in the parent
     uint32_t thread_id;
     uint32_t session_generation;  // whose nodes the memories hold
     NativeMemory native;
