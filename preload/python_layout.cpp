@@ -12,12 +12,12 @@ namespace {
 
 // clang-format off
 constexpr PythonLayout kLayouts[] = {
-    // minor thread cframe | code prev instr owner | line file name table instr traceable | ascii compact shift
-    { 8,  24, -1,  32, 24, 104,  0,  40, 104, 112, 120,   0,   0,  48, 72, 2},
-    { 9,  24, -1,  32, 24, 104,  0,  40, 104, 112, 120,   0,   0,  48, 72, 2},
-    {10,  24, -1,  32, 24,  96,  0,  40, 104, 112, 120,   0,   0,  48, 72, 2},
-    {11,  56,  8,  32, 48,  56, 69,  72, 112, 128, 136, 184, 168,  48, 72, 2},
-    {12,  56,  0,   0,  8,  56, 70,  68, 112, 128, 136, 192, 176,  40, 56, 2},
+    // minor thread cframe | code prev instr owner entry | line file name table instr traceable | ascii compact shift
+    { 8,  24, -1,  32, 24, 104,  0,  0,  40, 104, 112, 120,   0,   0,  48, 72, 2},
+    { 9,  24, -1,  32, 24, 104,  0,  0,  40, 104, 112, 120,   0,   0,  48, 72, 2},
+    {10,  24, -1,  32, 24,  96,  0,  0,  40, 104, 112, 120,   0,   0,  48, 72, 2},
+    {11,  56,  8,  32, 48,  56, 69, 68,  72, 112, 128, 136, 184, 168,  48, 72, 2},
+    {12,  56,  0,   0,  8,  56, 70,  0,  68, 112, 128, 136, 192, 176,  40, 56, 2},
 };
 
 // clang-format on
@@ -55,6 +55,7 @@ bool layout_from_interpreter(int minor, const void* published, PythonLayout* lay
         layout->frame_code = offset(at.frame + 2);
         layout->frame_instruction = offset(at.frame + 3);
         layout->frame_owner = offset(at.frame + 5);
+        layout->frame_is_entry = 0;
         layout->code_file = offset(at.code + 1);
         layout->code_name = offset(at.code + 3);
         layout->code_line_table = offset(at.code + 4);

@@ -18,6 +18,7 @@ struct PythonLayout {
     uint32_t frame_previous;
     uint32_t frame_instruction;  // a pointer into the code, or an int before 3.11
     uint32_t frame_owner;        // 0 = there is none
+    uint32_t frame_is_entry;     // 0 = there is none
     uint32_t code_first_line;
     uint32_t code_file;
     uint32_t code_name;  // the qualified one where there is one
@@ -70,6 +71,23 @@ inline constexpr uint8_t kOwnedByCStack = 3;
 inline const void* frame_code(const PythonLayout& layout, const void* frame) {
     const auto tagged = python_field<uintptr_t>(frame, layout.frame_code);
     return reinterpret_cast<const void*>(tagged & ~uintptr_t{7});
+}
+
+// True where each call of the evaluator runs one frame. Later interpreters run the calls between
+// Python functions in one evaluator; the frame that it began with is an entry.
+inline bool every_frame_is_entry(const PythonLayout& layout) {
+    return layout.frame_owner == 0;
+}
+
+// Whether the evaluator was called for this frame: 3.11 says so, later ones have a frame of the C
+// stack below it.
+inline bool is_entry_frame(const PythonLayout& layout, const void* frame, const void* previous) {
+    if (every_frame_is_entry(layout) || previous == nullptr) {
+        return true;
+    }
+    return layout.frame_is_entry != 0
+               ? python_field<uint8_t>(frame, layout.frame_is_entry) != 0
+               : python_field<uint8_t>(previous, layout.frame_owner) >= kOwnedByCStack;
 }
 
 // Byte offset of the instruction that a frame is at; negative = not started.

@@ -192,7 +192,9 @@ bool check_interpreter(Session* session, const void* thread) {
 
 struct PythonFrame {
     const void* code;
-    int32_t lasti;
+    int32_t place;  // lasti * 2, + 1 for an entry frame
+
+    [[nodiscard]] int32_t lasti() const { return place >> 1; }
 };
 
 // The innermost `limit` frames of the thread, innermost first.
@@ -219,7 +221,8 @@ uint32_t walk(Session* session, const void* thread, PythonFrame* frames, uint32_
                                   ? -1
                                   : python_field<int>(code, layout.code_first_traceable) * 2;
             if (lasti >= first) {
-                frames[count++] = {code, lasti};
+                const int entry = is_entry_frame(layout, frame, previous) ? 1 : 0;
+                frames[count++] = {code, lasti * 2 + entry};
             }
         }
         frame = previous;
@@ -236,9 +239,10 @@ uint32_t intern_frame(Session* session,
         count_up(&session->ring.header->python_walk_failures);
         return 0;
     }
-    const uint64_t word = kPythonFrame | (uint64_t{id} << 32) | static_cast<uint32_t>(frame.lasti);
+    const uint64_t word = kPythonFrame | ((frame.place & 1) != 0 ? kPythonEntry : 0) |
+                          (uint64_t{id} << 32) | static_cast<uint32_t>(frame.lasti());
     const uint32_t node = session->stacks.intern(
-        parent, word, [&frame] { return code_line(g_python.layout, frame.code, frame.lasti); });
+        parent, word, [&frame] { return code_line(g_python.layout, frame.code, frame.lasti()); });
     if (node == 0) {
         count_up(&session->ring.header->stacks_without_room);
     }
@@ -311,7 +315,7 @@ uint32_t python_stack(Session* session) {
         const PythonFrame& frame = frames[count - 1 - depth];
         const KnownCode key = key_of(frame.code);
         if (same && depth < memory.count && memory.code[depth] == key.code &&
-            memory.lasti[depth] == frame.lasti && memory.fingerprint[depth] == key.fingerprint) {
+            memory.place[depth] == frame.place && memory.fingerprint[depth] == key.fingerprint) {
             node = memory.node[depth];
             continue;
         }
@@ -324,7 +328,7 @@ uint32_t python_stack(Session* session) {
         if (depth < kRememberedFrames) {
             memory.code[depth] = key.code;
             memory.fingerprint[depth] = key.fingerprint;
-            memory.lasti[depth] = frame.lasti;
+            memory.place[depth] = frame.place;
             memory.node[depth] = node;
         }
     }

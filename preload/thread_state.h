@@ -25,7 +25,7 @@ struct PythonMemory {
     uint32_t node[kRememberedFrames];
     const void* code[kRememberedFrames];
     uint64_t fingerprint[kRememberedFrames];  // of the code's contents: addresses are reused
-    int32_t lasti[kRememberedFrames];
+    int32_t place[kRememberedFrames];  // in the code, and whether an entry: PythonFrame::place
 };
 
 struct ThreadState {

@@ -144,16 +144,25 @@ static_assert(sizeof(EventRecord) == 72);
 struct StackNode {
     uint32_t parent;
     uint32_t line;   // Python: line number, 0 = unknown; native: 0
-    uint64_t frame;  // native: return address; Python: kPythonFrame | code id << 32 | lasti
+    uint64_t frame;  // native: return address; Python: kPythonFrame, kPythonEntry where it
+                     // applies, code id << 32, lasti
 };
 
 static_assert(sizeof(StackNode) == 16);
 
 inline constexpr uint64_t kPythonFrame = uint64_t{1} << 63;
+// The frame was entered from C: the call of the interpreter's evaluator that runs it runs the
+// frames inside of it as well, up to the next one with this bit. Set by recorders that know; a
+// whole stack without it says nothing.
+inline constexpr uint64_t kPythonEntry = uint64_t{1} << 62;
 inline constexpr uint32_t kMaxCodeId = (1u << 30) - 1;
 
 constexpr bool is_python_frame(uint64_t frame) {
     return (frame & kPythonFrame) != 0;
+}
+
+constexpr bool is_python_entry(uint64_t frame) {
+    return is_python_frame(frame) && (frame & kPythonEntry) != 0;
 }
 
 constexpr uint32_t python_code_id(uint64_t frame) {

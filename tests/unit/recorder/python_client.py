@@ -57,7 +57,14 @@ list(generator())
 [both(next(numbers)) for _ in range(3)]
 (lambda: both(next(numbers)))()
 größe()
-sorted([3, 1, 2], key=lambda v: (both(next(numbers)), v)[1])
+
+
+def key(value):
+    both(next(numbers))
+    return value
+
+
+sorted([3, 1, 2], key=key)
 
 # Code objects that come and go at the same addresses.
 for i in range(3000):
