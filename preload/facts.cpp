@@ -233,6 +233,7 @@ void add_loss_facts(Session* session) {
         {"stacks.without_room", load_relaxed(&ring->stacks_without_room)},
         {"stacks.native_failures", load_relaxed(&ring->native_unwind_failures)},
         {"stacks.python_failures", load_relaxed(&ring->python_walk_failures)},
+        {"stacks.python_none", load_relaxed(&session->threads_without_python)},
         {"trace.write_errors", load_relaxed(&ring->trace_write_errors)},
     };
 

@@ -35,7 +35,8 @@ struct DebugOffsets {
 };
 
 constexpr DebugOffsets kDebugOffsets[] = {
-    {13, 19, 28, 34, 72, 2}, {14, 22, 31, 39, 83, 16},  // never run against: the check decides
+    {13, 19, 28, 34, 72, 2},
+    {14, 22, 31, 39, 83, 2},
 };
 
 constexpr char kDebugCookie[8] = {'x', 'd', 'e', 'b', 'u', 'g', 'p', 'y'};
@@ -44,7 +45,8 @@ bool layout_from_interpreter(int minor, const void* published, PythonLayout* lay
     const auto* words = static_cast<const uint64_t*>(published);
     for (const DebugOffsets& at : kDebugOffsets) {
         if (at.minor != minor || published == nullptr ||
-            memcmp(published, kDebugCookie, sizeof kDebugCookie) != 0 || words[2] != 0) {
+            memcmp(published, kDebugCookie, sizeof kDebugCookie) != 0 || words[2] != 0 ||
+            words[1] >> 16 != 0x300 + static_cast<uint64_t>(minor)) {
             continue;
         }
         const auto offset = [words](int index) { return static_cast<uint32_t>(words[index]); };
@@ -102,8 +104,65 @@ class CarefulReader {
     bool open_;
 };
 
+// How a str lies in memory.
+struct TextState {
+    uint32_t bytes_each;  // per character
+    bool compact;
+    bool ascii;
+
+    [[nodiscard]] bool readable() const {
+        return compact && (bytes_each == 1 || bytes_each == 2 || bytes_each == 4);
+    }
+};
+
+TextState state_of(const PythonLayout& layout, uint32_t word) {
+    const uint32_t state = word >> layout.string_kind_shift;
+    return {state & 7, (state & 8) != 0, (state & 16) != 0};
+}
+
 constexpr int kLongestLine = 1 << 26;
 constexpr int64_t kLongestCode_bytes = 1 << 26;
+
+bool check_text(const PythonLayout& layout,
+                const PythonTypes& types,
+                const CarefulReader& reader,
+                const void* text) {
+    uint32_t state = 0;
+    return reader.has_type(text, types.text) && reader.read(text, kTextState, &state) &&
+           state_of(layout, state).readable();
+}
+
+// Whether a str is short ASCII text that holds one of these characters.
+bool holds(const PythonLayout& layout,
+           const CarefulReader& reader,
+           const void* text,
+           const char* characters,
+           bool otherwise) {
+    constexpr int64_t kLooked_bytes = 256;
+    uint32_t word = 0;
+    int64_t length = 0;
+    if (!reader.read(text, kTextState, &word) || !reader.read(text, kTextLength, &length) ||
+        !state_of(layout, word).ascii || length > kLooked_bytes) {
+        return otherwise;
+    }
+    for (uint32_t i = 0; i < length; ++i) {
+        char character = '\0';
+        if (reader.read(text, layout.ascii_bytes + i, &character) && character != '\0' &&
+            strchr(characters, character) != nullptr) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Names and files are both strings, side by side: told apart by what they say.
+bool check_names(const PythonLayout& layout, const CarefulReader& reader, const void* code) {
+    const void* file = nullptr;
+    const void* name = nullptr;
+    return reader.read(code, layout.code_file, &file) &&
+           reader.read(code, layout.code_name, &name) && holds(layout, reader, file, "/.<", true) &&
+           !holds(layout, reader, name, "/", false);
+}
 
 bool check_code(const PythonLayout& layout,
                 const PythonTypes& types,
@@ -115,8 +174,8 @@ bool check_code(const PythonLayout& layout,
     const void* table = nullptr;
     int first_line = -1;
     int64_t table_bytes = 0;
-    if (!reader.read(code, layout.code_file, &file) || !reader.has_type(file, types.text) ||
-        !reader.read(code, layout.code_name, &name) || !reader.has_type(name, types.text) ||
+    if (!reader.read(code, layout.code_file, &file) || !check_text(layout, types, reader, file) ||
+        !reader.read(code, layout.code_name, &name) || !check_text(layout, types, reader, name) ||
         !reader.read(code, layout.code_line_table, &table) ||
         !reader.has_type(table, types.bytes) || !reader.read(table, kObjectSize, &table_bytes) ||
         table_bytes < 0 || table_bytes > kLongestCode_bytes ||
@@ -171,17 +230,14 @@ struct Characters {
 
 Characters characters_of(const PythonLayout& layout, const void* text) {
     const auto length = python_field<int64_t>(text, kTextLength);
-    const auto state = python_field<uint32_t>(text, kTextState) >> layout.string_kind_shift;
-    const uint32_t kind = state & 7;  // bytes per character
-    const bool compact = (state & 8) != 0;
-    const bool ascii = (state & 16) != 0;
+    const TextState state = state_of(layout, python_field<uint32_t>(text, kTextState));
     const auto* base = static_cast<const uint8_t*>(text);
-    if (!compact || length < 0 || (kind != 1 && kind != 2 && kind != 4)) {
+    if (!state.readable() || length < 0) {
         return {base, 0, 1};
     }
-    return {base + (ascii ? layout.ascii_bytes : layout.compact_bytes),
+    return {base + (state.ascii ? layout.ascii_bytes : layout.compact_bytes),
             static_cast<size_t>(length),
-            kind};
+            state.bytes_each};
 }
 
 }  // namespace
@@ -231,7 +287,8 @@ LayoutCheck check_layout(const PythonLayout& layout, const PythonTypes& types, c
         const void* code = reinterpret_cast<const void*>(tagged & ~uintptr_t{7});
         if (owner < kOwnedByCStack) {
             if (!reader.has_type(code, types.code) ||
-                !check_code(layout, types, reader, frame, code)) {
+                !check_code(layout, types, reader, frame, code) ||
+                (good == 0 && !check_names(layout, reader, code))) {
                 return LayoutCheck::kWrong;
             }
             ++good;

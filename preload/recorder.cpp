@@ -61,6 +61,7 @@ void use_session(const Session* session) {
         t_thread.session_generation = session->generation;
         t_thread.native.count = 0;
         t_thread.python.count = 0;
+        t_thread.counted_without_python = false;
     }
 }
 

@@ -26,7 +26,7 @@ enum SessionState : uint32_t {
 };
 
 struct Session {
-    static constexpr uint32_t kLossKinds = 10;
+    static constexpr uint32_t kLossKinds = 11;
 
     uint32_t state;  // SessionState; a futex
     uint32_t generation;
@@ -59,7 +59,8 @@ struct Session {
 
     uint64_t lost_unfinished;
     uint64_t lost_write_failed;
-    uint64_t lost_before_start;  // refused: the start took too long, or failed
+    uint64_t threads_without_python;  // recorded events, and have no Python frames
+    uint64_t lost_before_start;       // refused: the start took too long, or failed
     uint64_t losses_told[kLossKinds];
     char failure[512];  // why there is no recording
 };

@@ -162,6 +162,8 @@ bool find_interpreter(Session* session) {
     }
     g_python.thread_state = thread_state;
     g_python.is_initialized = is_initialized;
+    // Said until a thread with frames comes; also where it never does because the place is wrong.
+    say_python(session, "off: no thread had Python frames yet");
     store_release(&g_python.state, static_cast<uint32_t>(kUnchecked));
     return true;
 }
@@ -249,6 +251,14 @@ uint32_t intern_frame(Session* session,
     return node;
 }
 
+// Once per thread: threads of a framework, such as those of a backward pass, have no frames.
+void count_thread_without_python(Session* session) {
+    if (!t_thread.counted_without_python) {
+        t_thread.counted_without_python = true;
+        count_up(&session->threads_without_python);
+    }
+}
+
 KnownCode key_of(const void* code) {
     const PythonLayout& layout = g_python.layout;
     const auto* name = python_field<const void*>(code, layout.code_name);
@@ -301,11 +311,18 @@ uint32_t python_stack(Session* session) {
         return 0;
     }
     const void* thread = g_python.thread_state();
-    if (thread == nullptr || (state != kUsable && !check_interpreter(session, thread))) {
+    if (thread == nullptr) {
+        count_thread_without_python(session);
+        return 0;
+    }
+    if (state != kUsable && !check_interpreter(session, thread)) {
         return 0;
     }
     PythonFrame frames[kMaxStackDepth];
     const uint32_t count = walk(session, thread, frames, session->options.stack_depth);
+    if (count == 0) {
+        count_thread_without_python(session);
+    }
 
     // Outermost first, reusing the nodes of this thread's previous stack as far as it is the same.
     PythonMemory& memory = t_thread.python;

@@ -36,6 +36,7 @@ struct ThreadState {
     bool holds_flush_lock;    // from before_fork() to the handler in the parent
     uint32_t thread_id;
     uint32_t session_generation;  // whose nodes the memories hold
+    bool counted_without_python;
     NativeMemory native;
     PythonMemory python;
 };

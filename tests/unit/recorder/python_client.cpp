@@ -1,8 +1,11 @@
 // The recorder's core as a library that a Python script calls: preloaded, so that its thread-local
 // storage is laid out as in libfragtrace.so.
+#include "python_layout.h"
 #include "recorder.h"
 
 #include <cstdint>
+#include <cstring>
+#include <dlfcn.h>
 #include <unistd.h>
 
 extern "C" {
@@ -15,6 +18,28 @@ __attribute__((visibility("default"))) uint64_t client_record(uint64_t address) 
     event.native_stack = stacks.native;
     event.python_stack = stacks.python;
     return fragtrace::preload::record(event);
+}
+
+// What the check at the start says of this interpreter when number `field` of its layout is moved
+// by `delta` bytes: 0 right, 1 wrong, 2 no frames, -1 no such field.
+__attribute__((visibility("default"))) int client_check_layout(int field, int delta) {
+    using namespace fragtrace::preload;
+    const auto symbol = [](const char* name) { return dlsym(RTLD_DEFAULT, name); };
+    PythonLayout layout;
+    const char* reason = nullptr;
+    const auto version = reinterpret_cast<const char* (*)()>(symbol("Py_GetVersion"));
+    if (!python_layout(version(), symbol("_PyRuntime"), &layout, &reason) || field < 0 ||
+        static_cast<size_t>(field) >= sizeof layout / sizeof(uint32_t)) {
+        return -1;
+    }
+    uint32_t words[sizeof layout / sizeof(uint32_t)];
+    std::memcpy(words, &layout, sizeof layout);
+    words[field] += static_cast<uint32_t>(delta);
+    std::memcpy(&layout, words, sizeof layout);
+    const PythonTypes types = {
+        symbol("PyCode_Type"), symbol("PyUnicode_Type"), symbol("PyBytes_Type")};
+    const auto thread = reinterpret_cast<void* (*)()>(symbol("PyGILState_GetThisThreadState"));
+    return static_cast<int>(check_layout(layout, types, thread()));
 }
 
 // Nanoseconds per event, stacks included.

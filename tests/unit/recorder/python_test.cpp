@@ -93,6 +93,33 @@ void check_interpreter(const std::string& python) {
 
 }  // namespace
 
+TEST_CASE("frames that lie elsewhere than believed are found out") {
+    size_t changed = 0;
+    for (const std::string& python : split(FT_PYTHONS, ':')) {
+        if (run("'" + python + "' -c 'import ctypes' 2>/dev/null") != 0) {
+            continue;
+        }
+        INFO(python);
+        const Folder folder;
+        const std::string found = folder.path() + "/found";
+        REQUIRE(run("FRAGTRACE_OUTPUT='" + folder.path() + "' LD_PRELOAD=" FT_CLIENT_LIBRARY " '" +
+                    python + "' " FT_LAYOUT_SCRIPT " change >'" + found + "'") == 0);
+        std::ifstream file(found);
+        const std::string believed((std::istreambuf_iterator<char>(file)), {});
+        CHECK(believed.empty());
+        if (folder.traces().empty()) {
+            continue;  // this interpreter has no table that could be changed
+        }
+        const Dump dump = read_trace(folder.traces()[0]);
+        REQUIRE(dump.events.size() == 1);
+        CHECK(dump.events[0].python_stack == 0);
+        CHECK(dump.facts.at("stacks.python") ==
+              "off: the interpreter's frames are not where they should be");
+        ++changed;
+    }
+    WARN("interpreters whose own table was changed: " << changed);
+}
+
 TEST_CASE("Python stacks are what the interpreter says") {
     size_t checked = 0;
     for (const std::string& python : split(FT_PYTHONS, ':')) {
