@@ -89,7 +89,7 @@ FT_PUBLIC CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
     hooked.start();
     const CUresult result = call(free_bytes, total_bytes);
     hooked.stop();
-    if (result == kSuccess && hooked.records()) {
+    if (result == kSuccess && hooked.records() && free_bytes != nullptr && total_bytes != nullptr) {
         hooked.memory_info(*free_bytes, *total_bytes);
     }
     return result;

@@ -54,7 +54,7 @@ FT_PUBLIC cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
     hooked.start();
     const cudaError_t result = call(free_bytes, total_bytes);
     hooked.stop();
-    if (result == kSuccess && hooked.records()) {
+    if (result == kSuccess && hooked.records() && free_bytes != nullptr && total_bytes != nullptr) {
         hooked.memory_info(*free_bytes, *total_bytes);
     }
     return result;
