@@ -12,7 +12,8 @@ set(FRAGTRACE_HOOK_SOURCES
     hooks_virtual_memory.cpp
     jump.S
     objects.cpp
-    resolve.cpp)
+    resolve.cpp
+    unload.cpp)
 
 # FT_EXPORT rows belong to the recorder's core, which lists them itself.
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/hooks.def hook_rows

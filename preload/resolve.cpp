@@ -2,6 +2,7 @@
 #include "resolve.h"
 
 #include "frameworks/torch.h"
+#include "sys.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -52,7 +53,7 @@ void* g_seen[kHookCount];
 // ---- the cache: (hook, return address) -> real function -----------------------------------------
 
 struct CacheEntry {
-    uint64_t key;  // hook << 48 | return address, 0 = free; never changes once set
+    uint64_t key;  // hook << 48 | return address, 0 = free
     void* function;
 };
 
@@ -75,7 +76,9 @@ void* cached(uint64_t key) {
         CacheEntry& entry = g_cache[(slot + i) % kCacheEntries];
         const uint64_t found = __atomic_load_n(&entry.key, __ATOMIC_RELAXED);
         if (found == key) {
-            return __atomic_load_n(&entry.function, __ATOMIC_ACQUIRE);
+            void* function = __atomic_load_n(&entry.function, __ATOMIC_ACQUIRE);
+            // Emptied meanwhile, and perhaps taken by another caller already.
+            return __atomic_load_n(&entry.key, __ATOMIC_RELAXED) == key ? function : nullptr;
         }
         if (found == 0) {
             return nullptr;
@@ -101,9 +104,26 @@ void remember(uint64_t key, void* function) {
 
 // ---- preload order ------------------------------------------------------------------------------
 
-// True if LD_PRELOAD names the object.
-bool is_preload(const link_map* map) {
+constexpr size_t kPreloadList_bytes = 8192;
+char g_preload_list[kPreloadList_bytes];
+
+// Programs drop or change LD_PRELOAD for their children: the list that they were started with is
+// what says which objects are interposers.
+__attribute__((constructor)) void keep_preload_list() {
     const char* list = getenv("LD_PRELOAD");
+    if (list != nullptr && strlen(list) < kPreloadList_bytes) {
+        strcpy(g_preload_list, list);
+    }
+}
+
+// As it is, before our constructor ran.
+const char* preload_list() {
+    return g_preload_list[0] != '\0' ? g_preload_list : getenv("LD_PRELOAD");
+}
+
+// True if LD_PRELOAD named the object.
+bool is_preload(const link_map* map) {
+    const char* list = preload_list();
     const char* name = base_name(map);
     const size_t length = strlen(name);
     if (list == nullptr || length == 0) {
@@ -183,6 +203,7 @@ bool usable(const void* symbol, const link_map* excluded) {
 }
 
 void* resolve_slowly(Hook hook, const void* caller) {
+    const SignalsHeldBack no_signals;  // a handler's first call must not find the loader half-way
     const HookInfo& info = hook_info(hook);
     const link_map* object = object_at(caller);
     if (object != nullptr) {
@@ -264,6 +285,11 @@ void* resolve_in_scope(Hook hook, const link_map* caller) {
     return usable(symbol, nullptr) ? symbol : nullptr;
 }
 
+void* next_definition(const char* name) {
+    void* symbol = preload_definition(our_object(), name);
+    return symbol != nullptr ? symbol : dlsym_from_here(RTLD_NEXT, name);
+}
+
 bool remember_real(Hook hook, void* function) {
     void*& seen = g_seen[static_cast<size_t>(hook)];
     void* expected = nullptr;
@@ -274,6 +300,13 @@ bool remember_real(Hook hook, void* function) {
     }
     // There is one driver, whatever address it gives; two runtimes are two different things.
     return expected == function || hook_info(hook).library == kDriverLibrary;
+}
+
+void forget_callers() {
+    for (CacheEntry& entry : g_cache) {
+        __atomic_store_n(&entry.key, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&entry.function, nullptr, __ATOMIC_RELEASE);
+    }
 }
 
 void* resolve(Hook hook, const void* caller) {

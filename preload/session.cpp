@@ -170,6 +170,7 @@ Session* start_or_wait() {
         ++session->generation;
         bool started = false;
         {
+            const SignalsHeldBack no_handlers;
             const SignalTakenBack no_signal(SIGXFSZ);
             started = start(session);
         }

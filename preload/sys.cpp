@@ -64,6 +64,19 @@ SignalTakenBack::~SignalTakenBack() {
     }
 }
 
+SignalsHeldBack::SignalsHeldBack() {
+    sigset_t set;
+    sigfillset(&set);
+    for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGXFSZ}) {
+        sigdelset(&set, signal);
+    }
+    pthread_sigmask(SIG_BLOCK, &set, &before_);
+}
+
+SignalsHeldBack::~SignalsHeldBack() {
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 void move_out_of_the_way(int* fd) {
     // Lower where the host may open few files, but never in the place of its standard streams.
     for (const int lowest : {512, 128, 3}) {

@@ -75,6 +75,19 @@ class SignalTakenBack {
     sigset_t before_;
 };
 
+// Holds back every signal of this thread that it does not raise itself, for what must not be
+// interrupted by a handler that calls us again: the loader, the start of a session.
+class SignalsHeldBack {
+  public:
+    SignalsHeldBack();
+    ~SignalsHeldBack();
+    SignalsHeldBack(const SignalsHeldBack&) = delete;
+    SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
+
+  private:
+    sigset_t before_;
+};
+
 // Gives a descriptor of ours a high number: hosts expect low ones for their own files, and some
 // close them by the number.
 void move_out_of_the_way(int* fd);

@@ -1,0 +1,29 @@
+// dlclose, to learn that an object has gone: what was found for return addresses in it must not be
+// taken for an object that the loader puts in the same place. Passed on as it is.
+#include "modules.h"
+#include "resolve.h"
+#include "sys.h"
+
+#include <dlfcn.h>
+
+using namespace fragtrace::preload;
+
+extern "C" FT_PUBLIC int dlclose(void* handle) {
+    using Function = int (*)(void*);
+    static Function known = nullptr;
+    Function real_dlclose = load_relaxed(&known);
+    if (real_dlclose == nullptr) {
+        real_dlclose = reinterpret_cast<Function>(next_definition("dlclose"));
+        __atomic_store_n(&known, real_dlclose, __ATOMIC_RELAXED);
+    }
+    if (real_dlclose == nullptr) {
+        return -1;
+    }
+    const uint64_t removed = module_version().removed;
+    const int result = real_dlclose(handle);
+    const KeepErrno keep_errno;
+    if (module_version().removed != removed) {
+        forget_callers();
+    }
+    return result;
+}
