@@ -263,6 +263,10 @@ void start_drain(Session* session) {
         error = pthread_create(&thread, &attributes, drain_main, session);
     }
     session->drain_runs = error == 0;
+    if (session->drain_runs) {
+        // The thread does it, too, but may not have run yet: nobody is to see it by another name.
+        pthread_setname_np(thread, "fragtrace");
+    }
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

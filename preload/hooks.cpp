@@ -13,6 +13,8 @@ namespace {
 // Deeper nesting than any chain of interposers has: they call each other in a circle.
 constexpr int kMaxDepth = 32;
 constinit thread_local int t_depth __attribute__((tls_model("initial-exec"))) = 0;
+// While a call from a signal handler is refused: what it calls in turn is no further loss.
+constinit thread_local bool t_refusing __attribute__((tls_model("initial-exec"))) = false;
 
 // Devices whose memory was sampled after their first allocation.
 constexpr uint16_t kMaxDevices = 256;
@@ -41,15 +43,22 @@ Call::Call(Layer layer, const void* caller)
     : caller_(caller),
       layer_(layer),
       records_(scope_.outermost() && recording_enabled()),
-      sane_(true) {
+      sane_(true),
+      refused_(false) {
     if (scope_.outermost()) {
         t_depth = 0;  // not so already if an exception passed through a hook
+        t_refusing = false;
+    } else if (!t_refusing && refuse_call_from_handler()) {
+        refused_ = t_refusing = true;
     }
     sane_ = ++t_depth <= kMaxDepth;
 }
 
 Call::~Call() {
     --t_depth;
+    if (refused_) {
+        t_refusing = false;
+    }
 }
 
 uint16_t Call::current_device() const {

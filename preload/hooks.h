@@ -108,6 +108,7 @@ class Call {
     Layer layer_;
     bool records_;
     bool sane_;
+    bool refused_;  // the outermost call of a signal handler that interrupted the recorder
 };
 
 }  // namespace fragtrace::preload

@@ -149,6 +149,14 @@ uint64_t record(EventRecord event) {
     return sequence;
 }
 
+bool refuse_call_from_handler() {
+    if (!t_thread.inside_recorder) {
+        return false;
+    }
+    count_refused(1);
+    return true;
+}
+
 void record_fact(const char* key, const char* value) {
     const KeepErrno keep_errno;
     const RecorderScope scope;
@@ -177,6 +185,7 @@ void finish(EndReason reason) {
     if (session == nullptr || getpid() != session->pid) {
         return;
     }
+    const RecorderScope scope;
     const bool inside_hook = t_thread.inside_hook;
     t_thread.inside_hook = true;
     end_trace(session, reason);

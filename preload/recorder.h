@@ -50,6 +50,10 @@ uint64_t now_ns();
 // event's sequence number, 0 if it was lost (counted). Waits for room at most a bounded time.
 uint64_t record(EventRecord event);
 
+// True when a signal handler interrupted the recorder on this thread: what the handler calls cannot
+// be recorded, and is counted as one lost event.
+bool refuse_call_from_handler();
+
 // Records `key = value` in the trace; repeated keys: the last wins. Text is copied (truncated at
 // 4 KiB). Before the session starts, facts are kept in a small fixed store and written with it.
 void record_fact(const char* key, const char* value);
