@@ -1,0 +1,41 @@
+// Exceptions and longjmp that leave hooked calls, thrown by an interposer behind the recorder
+// (thrower.cpp); what comes after is recorded as before.
+#include "client.h"
+
+#include <csetjmp>
+#include <new>
+#include <stdexcept>
+
+jmp_buf g_back;
+
+int main(int argc, char**) {
+    device_work(2);
+    for (int i = 0; i < 100; ++i) {
+        bool thrown = false;
+        try {
+            void* address = nullptr;
+            cudaMalloc(&address, 13);
+        } catch (const std::runtime_error& error) {
+            thrown = true;
+            if (i == 0) std::puts(error.what());
+        }
+        CHECK(thrown);
+        device_free(device_alloc(512));
+    }
+    volatile int jumps = 0;
+    if (setjmp(g_back) == 0 || jumps < 100) {
+        jumps = jumps + 1;
+        void* address = nullptr;
+        setenv("THROWER_BACK", "1", 1);
+        device_free(device_alloc(256));
+        cudaMalloc(&address, 14);  // jumps
+        CHECK(argc < 0);
+    }
+    device_work(2);
+    try {
+        throw std::bad_alloc();
+    } catch (const std::bad_alloc&) {
+        std::puts("caught");
+    }
+    return 0;
+}

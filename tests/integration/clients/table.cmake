@@ -1,0 +1,45 @@
+# The table: what is shown, the program that shows it, options of test_client.py, arguments.
+client_program(errno errno.c)
+client_program(signals signals.c)
+client_program(threads threads.c)
+client_program(many_threads many_threads.c)
+client_program(ends ends.cpp)
+client_program(exceptions exceptions.cpp)
+client_program(processes processes.c)
+client_library(thrower thrower.cpp)
+
+client_program(handler_calls handler_calls.c)
+client_program(unloading unloading.c NO_RUNTIME)
+client_program(lookups lookups.c)
+client_library(plain_runtime plain_runtime.c)
+client_library(plain_runtime_two plain_runtime.c PLAIN_BASE=0x700000000ull)
+client_library(plugin_one plugin.c)
+client_library(plugin_two plugin.c)
+target_link_libraries(client_plugin_one PRIVATE client_plain_runtime)
+target_link_libraries(client_plugin_two PRIVATE client_plain_runtime_two)
+
+client("errno is kept over every hooked call, failing ones too" errno --more-traces)
+client("signal masks, handlers and the alternate stack stay as they are" signals)
+client("threads keep their names and number, but for the recorder's own" threads)
+client("64 threads that make their first call at once are all recorded" many_threads)
+client("frees in destructors, exit handlers and ending threads are recorded" ends)
+client("exceptions and long jumps pass through hooked calls" exceptions --then ./libthrower.so)
+client("calls in a handler that interrupts the recorder are counted as lost" handler_calls
+       --then ./libplain_runtime.so --lost reentrant -- in-the-recorder)
+client("calls in handlers of a timer are recorded, but for some that interrupt calls" handler_calls
+       --then ./libplain_runtime.so --lost anything -- by-timer)
+client("calls in handlers on an alternate stack are recorded likewise" handler_calls
+       --then ./libplain_runtime.so --lost anything -- on-alternate-stack)
+client("a plug-in in the place of another one calls its own runtime" unloading --no-virtual-gpu)
+client("look-ups by dlsym, dlvsym and dlinfo find what they found" lookups)
+
+client("vfork and exec: parent and children have traces of their own" processes -- vfork)
+client("posix_spawn: parent and children have traces of their own" processes -- spawn)
+client("fork: parent and children have traces of their own" processes
+       --ended normal,quick_exit -- fork)
+client("fork while other threads make calls" processes -- fork-while-others-allocate)
+client("fork before the first call: the parent leaves no file" processes -- fork-before)
+client("clone, by the system call itself" processes -- clone)
+client("a daemon that closes every descriptor" processes -- daemon)
+client("a program that executes itself again and again" processes --ended exec,normal -- exec)
+client("a program that unsets LD_PRELOAD for its children" processes -- unset-preload)
