@@ -2,6 +2,7 @@
 
 #include "drain.h"
 #include "facts.h"
+#include "ranges.h"
 #include "session.h"
 #include "thread_state.h"
 
@@ -138,6 +139,7 @@ bool start_recording() {
     Session* session = running_session();
     if (session != nullptr && load_acquire(&session->state) == kStopped) {
         record_own(session, EventKind::kRecordingStarted);
+        begin_ranges_again();
         change_state(kStopped, kRunning);
     } else {
         end_waiting();

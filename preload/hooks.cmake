@@ -2,6 +2,7 @@
 set(FRAGTRACE_HOOK_SOURCES
     entry_points.cpp
     facts_cuda.cpp
+    frameworks/nvtx.cpp
     frameworks/torch.cpp
     frameworks/torch_allocator.cpp
     frameworks/torch_facts.cpp
@@ -15,9 +16,8 @@ set(FRAGTRACE_HOOK_SOURCES
     resolve.cpp
     unload.cpp)
 
-# FT_EXPORT rows belong to the recorder's core, which lists them itself.
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/hooks.def hook_rows
-     REGEX "^FT_(DRIVER|RUNTIME|FRAMEWORK|LOADER)\\(")
+     REGEX "^FT_(DRIVER|RUNTIME|FRAMEWORK|LOADER|EXPORT)\\(")
 foreach(row ${hook_rows})
     string(REGEX REPLACE "^FT_[A-Z]+\\(([A-Za-z0-9_]+).*" "\\1" symbol "${row}")
     list(APPEND FRAGTRACE_HOOK_EXPORTS ${symbol})

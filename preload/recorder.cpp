@@ -3,6 +3,7 @@
 #include "control.h"
 #include "drain.h"
 #include "facts.h"
+#include "ranges.h"
 #include "session.h"
 #include "stack_native.h"
 #include "stack_python.h"
@@ -110,6 +111,9 @@ Stacks capture_stacks() {
 
 uint64_t record(EventRecord event) {
     const KeepErrno keep_errno;
+    if (load_relaxed(&g_ranges_to_record) != 0) [[unlikely]] {
+        record_open_ranges();
+    }
     const RecorderScope scope;
     if (!scope.entered()) {
         count_refused(1);
@@ -129,7 +133,9 @@ uint64_t record(EventRecord event) {
     // The first event may have been timed before the session it started.
     event.time_ns =
         time_ns < session->start_monotonic_ns ? 0 : time_ns - session->start_monotonic_ns;
-    event.thread = thread_id();
+    if (event.thread == 0) {
+        event.thread = thread_id();
+    }
 
     uint64_t sequence = session->ring.try_claim();
     if (sequence == 0) {

@@ -44,8 +44,8 @@ Stacks capture_stacks();
 uint64_t now_ns();
 
 // Hands one event to the ring. The caller fills kind, flags, device, address, size, extra, stream,
-// duration_ns and the stacks; sequence, time and thread are set here (time_ns only if it is 0, and
-// then as now_ns()). The first event (or
+// duration_ns and the stacks; sequence, time and thread are set here (time and thread only where
+// they are 0). The first event (or
 // the first capture_stacks) starts the session: file, ring, drain thread. Returns the
 // event's sequence number, 0 if it was lost (counted). Waits for room at most a bounded time.
 uint64_t record(EventRecord event);

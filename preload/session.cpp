@@ -4,6 +4,7 @@
 #include "drain.h"
 #include "facts.h"
 #include "numbers.h"
+#include "ranges.h"
 #include "stack_native.h"
 #include "stack_python.h"
 #include "thread_state.h"
@@ -155,6 +156,7 @@ bool start(Session* session) {
     start_python_stacks(session);
     session->parent_token = make_parent_token();
     begin_control(session);
+    begin_ranges_again();
     start_drain(session);
     return true;
 }
@@ -239,7 +241,9 @@ void forget_session_of_parent() {
     reset_facts_lock();
     reset_numbers_lock();
     forget_python_codes();
+    const uint32_t parent_thread = t_thread.thread_id;
     t_thread.thread_id = 0;
+    forget_ranges_of_other_threads(parent_thread);
 }
 
 }  // namespace fragtrace::preload

@@ -1,0 +1,320 @@
+// NVTX ranges and marks as phases, without a change to the program.
+//
+// Programs carry NVTX as a header (libnvToolsExt does the same): at its first call it asks the
+// environment for NVTX_INJECTION64_PATH, opens that library and calls its InitializeInjectionNvtx2
+// with a function that hands out tables of function pointers to fill in. The header's other way, a
+// weak symbol, is local to the libraries that matter (PyTorch's), so a preloaded definition never
+// reaches it. We are that library, and the variable is answered for, not set: getenv is wrapped
+// for this one name. What the program, its children and other tools see of the environment stays
+// what it was, and a tool that has set the variable (Nsight Systems) has the ranges to itself.
+#include "hooks.h"
+#include "ranges.h"
+#include "sys.h"
+
+#include <dlfcn.h>
+#include <initializer_list>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+using namespace fragtrace;
+using namespace fragtrace::preload;
+
+namespace fragtrace::preload {
+namespace {
+
+// ---- NVTX's binary interface --------------------------------------------------------------------
+
+struct EventAttributes {
+    uint16_t version;
+    uint16_t size;
+    uint32_t category;
+    int32_t color_type;
+    uint32_t color;
+    int32_t payload_type;
+    int32_t reserved;
+    uint64_t payload;
+    int32_t message_type;
+    const void* message;
+};
+
+static_assert(sizeof(EventAttributes) == 48);
+
+enum MessageType : int32_t { kAscii = 1, kUnicode = 2, kRegistered = 3 };
+
+using AnyFunction = void (*)();
+
+struct CallbackTable {
+    size_t struct_bytes;
+    int (*module_functions)(uint32_t module, AnyFunction*** table, uint32_t* size);
+};
+
+enum Module : uint32_t { kCore = 1, kCore2 = 5 };
+
+constexpr uint32_t kCallbackTable = 1;
+// What the functions give without a tool that counts levels, and still give with us.
+constexpr int kLevelUnknown = -2;
+
+// ---- names --------------------------------------------------------------------------------------
+
+constexpr size_t kName_bytes = 256;
+
+// Domains and registered strings are handles that we give out: numbers, from 1, of these tables.
+class Names {
+  public:
+    // 0 when there is no more room.
+    uintptr_t add(const char* text) {
+        const uint32_t at = __atomic_fetch_add(&count_, 1, __ATOMIC_RELAXED);
+        if (at >= kMost) {
+            return 0;
+        }
+        Text(names_[at], kName_bytes).add(text);
+        return at + 1;
+    }
+
+    [[nodiscard]] const char* text(const void* handle) const {
+        const auto number = reinterpret_cast<uintptr_t>(handle);
+        return number == 0 || number > kMost ? "" : names_[number - 1];
+    }
+
+  private:
+    static constexpr uint32_t kMost = 1024;
+    uint32_t count_;
+    char names_[kMost][kName_bytes];
+};
+
+Names g_domains;
+Names g_strings;
+
+void copy_wide(const wchar_t* text, char* to) {
+    size_t size = 0;
+    for (; text != nullptr && *text != L'\0' && size + 5 < kName_bytes; ++text) {
+        const auto point = static_cast<uint32_t>(*text);
+        if (point < 0x80) {
+            to[size++] = static_cast<char>(point);
+        } else if (point < 0x800) {
+            to[size++] = static_cast<char>(0xc0 | (point >> 6));
+            to[size++] = static_cast<char>(0x80 | (point & 63));
+        } else if (point < 0x10000) {
+            to[size++] = static_cast<char>(0xe0 | (point >> 12));
+            to[size++] = static_cast<char>(0x80 | ((point >> 6) & 63));
+            to[size++] = static_cast<char>(0x80 | (point & 63));
+        } else {
+            to[size++] = static_cast<char>(0xf0 | ((point >> 18) & 7));
+            to[size++] = static_cast<char>(0x80 | ((point >> 12) & 63));
+            to[size++] = static_cast<char>(0x80 | ((point >> 6) & 63));
+            to[size++] = static_cast<char>(0x80 | (point & 63));
+        }
+    }
+    to[size] = '\0';
+}
+
+// "DOMAIN: MESSAGE". PyTorch's emit_nvtx adds a number to each operation's name; what comes after
+// the name is left out, or no two ranges would have the same.
+class Name {
+  public:
+    Name(const void* domain, const char* message) {
+        Text text(name_, sizeof name_);
+        const char* prefix = g_domains.text(domain);
+        if (*prefix != '\0') {
+            text.add(prefix).add(": ");
+        }
+        text.add(message == nullptr ? "" : message);
+        for (const char* detail : {", seq = ", ", op_id = ", ", sizes = ", ", input_op_ids = "}) {
+            char* found = strstr(name_, detail);
+            if (found != nullptr) {
+                *found = '\0';
+            }
+        }
+    }
+
+    Name(const void* domain, const wchar_t* message) : Name(domain, "") {
+        char text[kName_bytes];
+        copy_wide(message, text);
+        Text(name_ + strlen(name_), sizeof name_ - strlen(name_)).add(text);
+    }
+
+    Name(const void* domain, const EventAttributes* event) : Name(domain, "") {
+        if (event == nullptr || event->message == nullptr) {
+            return;
+        }
+        if (event->message_type == kAscii) {
+            *this = Name(domain, static_cast<const char*>(event->message));
+        } else if (event->message_type == kUnicode) {
+            *this = Name(domain, static_cast<const wchar_t*>(event->message));
+        } else if (event->message_type == kRegistered) {
+            *this = Name(domain, g_strings.text(event->message));
+        }
+    }
+
+    [[nodiscard]] const char* text() const { return name_; }
+
+  private:
+    char name_[kName_bytes];
+};
+
+// ---- the functions ------------------------------------------------------------------------------
+
+int push(const void* domain, const Name& name) {
+    begin_range(
+        RangeKind::kNvtx, static_cast<uint32_t>(reinterpret_cast<uintptr_t>(domain)), name.text());
+    return kLevelUnknown;
+}
+
+int pop(const void* domain) {
+    end_range(RangeKind::kNvtx, static_cast<uint32_t>(reinterpret_cast<uintptr_t>(domain)));
+    return kLevelUnknown;
+}
+
+template <typename Message>
+void mark(Message message) {
+    record_mark(RangeKind::kNvtx, Name(nullptr, message).text());
+}
+
+template <typename Message>
+uint64_t start(Message message) {
+    return start_range(RangeKind::kNvtx, Name(nullptr, message).text());
+}
+
+void end(uint64_t range) {
+    stop_range(RangeKind::kNvtx, range);
+}
+
+template <typename Message>
+int push_plain(Message message) {
+    return push(nullptr, Name(nullptr, message));
+}
+
+int pop_plain() {
+    return pop(nullptr);
+}
+
+void domain_mark(const void* domain, const EventAttributes* event) {
+    record_mark(RangeKind::kNvtx, Name(domain, event).text());
+}
+
+uint64_t domain_start(const void* domain, const EventAttributes* event) {
+    return start_range(RangeKind::kNvtx, Name(domain, event).text());
+}
+
+void domain_end(const void*, uint64_t range) {
+    end(range);
+}
+
+int domain_push(const void* domain, const EventAttributes* event) {
+    return push(domain, Name(domain, event));
+}
+
+template <typename Character>
+uintptr_t register_string(const void*, const Character* text) {
+    return g_strings.add(Name(nullptr, text).text());
+}
+
+template <typename Character>
+uintptr_t create_domain(const Character* text) {
+    return g_domains.add(Name(nullptr, text).text());
+}
+
+// ---- attaching ----------------------------------------------------------------------------------
+
+struct Callback {
+    uint32_t index;
+    AnyFunction function;
+};
+
+template <typename Function>
+AnyFunction any(Function* function) {
+    return reinterpret_cast<AnyFunction>(function);
+}
+
+template <size_t kCount>
+bool fill(const CallbackTable* callbacks, Module module, const Callback (&functions)[kCount]) {
+    AnyFunction** table = nullptr;
+    uint32_t size = 0;
+    if (callbacks->module_functions(module, &table, &size) == 0 || table == nullptr) {
+        return false;
+    }
+    for (const Callback& callback : functions) {
+        if (callback.index < size && table[callback.index] != nullptr) {
+            *table[callback.index] = callback.function;
+        }
+    }
+    return true;
+}
+
+using GetEnvironment = char* (*)(const char*);
+
+constexpr char kVariable[] = "NVTX_INJECTION64_PATH";
+GetEnvironment g_real_getenv;
+
+// By the array itself: before our constructor ran there is nothing else to ask safely.
+char* find_variable(const char* name) {
+    const size_t size = strlen(name);
+    for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+        if (strncmp(*at, name, size) == 0 && (*at)[size] == '=') {
+            return *at + size + 1;
+        }
+    }
+    return nullptr;
+}
+
+char* real_getenv(const char* name) {
+    return g_real_getenv != nullptr ? g_real_getenv(name) : find_variable(name);
+}
+
+// This library, as the loader knows it.
+char* own_path() {
+    Dl_info info{};
+    const bool known = dladdr(reinterpret_cast<const void*>(kVariable), &info) != 0;
+    return known && info.dli_fname != nullptr ? const_cast<char*>(info.dli_fname) : nullptr;
+}
+
+__attribute__((constructor)) void find_getenv() {
+    g_real_getenv = reinterpret_cast<GetEnvironment>(dlsym(RTLD_NEXT, "getenv"));
+}
+
+}  // namespace
+}  // namespace fragtrace::preload
+
+extern "C" {
+
+FT_PUBLIC char* getenv(const char* name) noexcept {
+    char* value = real_getenv(name);
+    if (value != nullptr || strcmp(name, kVariable) != 0) [[likely]] {
+        return value;
+    }
+    const char* off = real_getenv("FRAGTRACE_NVTX");
+    return off != nullptr && strcmp(off, "0") == 0 ? nullptr : own_path();
+}
+
+FT_PUBLIC int InitializeInjectionNvtx2(const void* (*get_export_table)(uint32_t)) {
+    const auto* callbacks = static_cast<const CallbackTable*>(get_export_table(kCallbackTable));
+    if (callbacks == nullptr || callbacks->struct_bytes < sizeof(CallbackTable)) {
+        return 0;
+    }
+    using Attributes = const EventAttributes*;
+    const Callback core[] = {{1, any(mark<Attributes>)},
+                             {2, any(mark<const char*>)},
+                             {3, any(mark<const wchar_t*>)},
+                             {4, any(start<Attributes>)},
+                             {5, any(start<const char*>)},
+                             {6, any(start<const wchar_t*>)},
+                             {7, any(end)},
+                             {8, any(push_plain<Attributes>)},
+                             {9, any(push_plain<const char*>)},
+                             {10, any(push_plain<const wchar_t*>)},
+                             {11, any(pop_plain)}};
+    const Callback core2[] = {{1, any(domain_mark)},
+                              {2, any(domain_start)},
+                              {3, any(domain_end)},
+                              {4, any(domain_push)},
+                              {5, any(pop)},
+                              {10, any(register_string<char>)},
+                              {11, any(register_string<wchar_t>)},
+                              {12, any(create_domain<char>)},
+                              {13, any(create_domain<wchar_t>)}};
+    const bool has_core = fill(callbacks, kCore, core);
+    const bool has_domains = fill(callbacks, kCore2, core2);
+    return has_core || has_domains ? 1 : 0;
+}
+}

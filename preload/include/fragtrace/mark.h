@@ -1,0 +1,131 @@
+// Marks phases of a program in its trace, for C and C++. Header only: nothing to link, and a
+// program that runs without the recorder pays one load and one branch for a call.
+//
+//   fragtrace_range_begin("epoch 1");   ranges of a thread are nested
+//   ...
+//   fragtrace_range_end();
+//
+//   { fragtrace::Range range("epoch 1"); ... }   the same in C++
+//
+// Names are UTF-8, copied, and cut at 4096 bytes (106 where the range begins before the recording
+// does). A program should not have more than some 4,000 different names: number iterations only
+// where it matters. All functions may be called from any thread at any time; they keep errno and
+// never fail. Ranges alone start no recording; marks before it are not kept.
+//
+// Link with -ldl where the C library is older than 2.34.
+#ifndef FRAGTRACE_MARK_H
+#define FRAGTRACE_MARK_H
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The recorder's functions, looked up in the process at the first use; all null without it.
+struct fragtrace_functions {
+    void (*range_begin)(const char* name);
+    void (*range_end)(void);
+    uint64_t (*range_start)(const char* name);
+    void (*range_stop)(uint64_t range);
+    void (*mark)(const char* name);
+    int (*start)(void);
+    int (*stop)(void);
+    int (*write)(void);
+};
+
+static inline const struct fragtrace_functions* fragtrace_find_functions(void) {
+    static struct fragtrace_functions functions;
+    static int looked_up;  // threads may look twice, and find the same
+    if (!__atomic_load_n(&looked_up, __ATOMIC_ACQUIRE)) {
+        void* const in_process = NULL;  // RTLD_DEFAULT
+        // As POSIX has it: a function's address is stored through a pointer to an object.
+        *(void**)(&functions.range_begin) = dlsym(in_process, "fragtrace_range_begin");
+        *(void**)(&functions.range_end) = dlsym(in_process, "fragtrace_range_end");
+        *(void**)(&functions.range_start) = dlsym(in_process, "fragtrace_range_start");
+        *(void**)(&functions.range_stop) = dlsym(in_process, "fragtrace_range_stop");
+        *(void**)(&functions.mark) = dlsym(in_process, "fragtrace_mark");
+        *(void**)(&functions.start) = dlsym(in_process, "fragtrace_start");
+        *(void**)(&functions.stop) = dlsym(in_process, "fragtrace_stop");
+        *(void**)(&functions.write) = dlsym(in_process, "fragtrace_write");
+        __atomic_store_n(&looked_up, 1, __ATOMIC_RELEASE);
+    }
+    return &functions;
+}
+
+// A range of the calling thread, inside of those that it began before.
+static inline void fragtrace_range_begin(const char* name) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->range_begin != NULL) {
+        recorder->range_begin(name);
+    }
+}
+
+// Ends the calling thread's innermost range.
+static inline void fragtrace_range_end(void) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->range_end != NULL) {
+        recorder->range_end();
+    }
+}
+
+// A range that any thread may end: gives its number, 0 without the recorder.
+static inline uint64_t fragtrace_range_start(const char* name) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    return recorder->range_start != NULL ? recorder->range_start(name) : 0;
+}
+
+static inline void fragtrace_range_stop(uint64_t range) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->range_stop != NULL) {
+        recorder->range_stop(range);
+    }
+}
+
+// A moment.
+static inline void fragtrace_mark(const char* name) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    if (recorder->mark != NULL) {
+        recorder->mark(name);
+    }
+}
+
+// Recording on and off; write: all that was recorded so far is in a file when it returns. 0: done,
+// -1: there is no recorder, or it has nothing to start, stop or write.
+static inline int fragtrace_start(void) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    return recorder->start != NULL ? recorder->start() : -1;
+}
+
+static inline int fragtrace_stop(void) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    return recorder->stop != NULL ? recorder->stop() : -1;
+}
+
+static inline int fragtrace_write(void) {
+    const struct fragtrace_functions* recorder = fragtrace_find_functions();
+    return recorder->write != NULL ? recorder->write() : -1;
+}
+
+#ifdef __cplusplus
+}
+
+namespace fragtrace {
+
+// A range that lasts as long as the object; it must end on the thread that began it.
+class Range {
+  public:
+    explicit Range(const char* name) { fragtrace_range_begin(name); }
+
+    ~Range() { fragtrace_range_end(); }
+
+    Range(const Range&) = delete;
+    Range& operator=(const Range&) = delete;
+};
+
+}  // namespace fragtrace
+#endif
+
+#endif
