@@ -162,7 +162,7 @@ FT_PUBLIC CUresult cuGetProcAddress(const char* symbol,
                                     uint64_t flags) {
     auto* call = real<Hook::k_cuGetProcAddress>(__builtin_return_address(0));
     if (call == nullptr) {
-        return kDriverNotInitialized;
+        return kNotInitialized;
     }
     const CUresult result = call(symbol, function, version, flags);
     if (result == kSuccess) {
@@ -175,7 +175,7 @@ FT_PUBLIC CUresult
 cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64_t flags, int* status) {
     auto* call = real<Hook::k_cuGetProcAddress_v2>(__builtin_return_address(0));
     if (call == nullptr) {
-        return kDriverNotInitialized;
+        return kNotInitialized;
     }
     const CUresult result = call(symbol, function, version, flags, status);
     if (result == kSuccess) {
@@ -192,7 +192,7 @@ cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64_t f
         const void* caller = __builtin_return_address(0);                             \
         auto* call = real<Hook::k_##name>(caller);                                    \
         if (call == nullptr) {                                                        \
-            return kRuntimeNotInitialized;                                            \
+            return kNotInitialized;                                                   \
         }                                                                             \
         const cudaError_t result = call(symbol, function, flags, status);             \
         int version = 0;                                                              \
@@ -214,7 +214,7 @@ FT_ENTRY_POINT(cudaGetDriverEntryPoint_ptsz)
                                int* status) {                                      \
         auto* call = real<Hook::k_##name>(__builtin_return_address(0));            \
         if (call == nullptr) {                                                     \
-            return kRuntimeNotInitialized;                                         \
+            return kNotInitialized;                                                \
         }                                                                          \
         const cudaError_t result = call(symbol, function, version, flags, status); \
         if (result == kSuccess) {                                                  \

@@ -8,11 +8,23 @@ set(FRAGTRACE_HOOK_SOURCES
     frameworks/torch_facts.cpp
     frameworks/torch_pending.cpp
     hooks.cpp
-    hooks_driver.cpp
-    hooks_runtime.cpp
+    hooks_arrays.cpp
+    hooks_contexts.cpp
+    hooks_device_memory.cpp
+    hooks_framework.cpp
+    hooks_graphs.cpp
+    hooks_host_memory.cpp
+    hooks_launches.cpp
+    hooks_modules.cpp
+    hooks_pools.cpp
+    hooks_sharing.cpp
+    hooks_stream_ordered.cpp
     hooks_virtual_memory.cpp
     jump.S
+    memory_delta.cpp
+    nvml.cpp
     objects.cpp
+    pools_cuda.cpp
     resolve.cpp
     unload.cpp)
 

@@ -3,9 +3,8 @@
 
 #include "facts_cuda.h"
 #include "frameworks/torch.h"
-
-#include <errno.h>
-#include <string.h>
+#include "numbers.h"
+#include "resolve.h"
 
 namespace fragtrace::preload {
 namespace {
@@ -24,25 +23,16 @@ uint32_t saturated(uint64_t duration_ns) {
     return duration_ns > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(duration_ns);
 }
 
-class ErrnoKeeper {
-  public:
-    ErrnoKeeper() : saved_(errno) {}
-
-    ~ErrnoKeeper() { errno = saved_; }
-
-    ErrnoKeeper(const ErrnoKeeper&) = delete;
-    ErrnoKeeper& operator=(const ErrnoKeeper&) = delete;
-
-  private:
-    int saved_;
-};
-
 }  // namespace
 
-Call::Call(Layer layer, const void* caller)
+constinit thread_local uint32_t t_refusals __attribute__((tls_model("initial-exec"))) = 0;
+
+Call::Call(Hook hook, Layer layer, const void* caller, Nested nested)
     : caller_(caller),
+      refusals_before_(t_refusals),
+      hook_(hook),
       layer_(layer),
-      records_(scope_.outermost() && recording_enabled()),
+      records_((scope_.outermost() || nested == Nested::kRecorded) && recording_enabled()),
       sane_(true),
       refused_(false) {
     if (scope_.outermost()) {
@@ -51,6 +41,7 @@ Call::Call(Layer layer, const void* caller)
     } else if (!t_refusing && refuse_call_from_handler()) {
         refused_ = t_refusing = true;
     }
+    records_ = records_ && !t_refusing;
     sane_ = ++t_depth <= kMaxDepth;
 }
 
@@ -65,16 +56,10 @@ uint16_t Call::current_device() const {
     int device = -1;
     if (layer_ == Layer::kRuntime) {
         auto* get = real<Hook::k_cudaGetDevice>(caller_);
-        if (get == nullptr || get(&device) != kSuccess) {
-            return kDeviceUnknown;
-        }
-    } else {
-        auto* get = real<Hook::k_cuCtxGetDevice>(caller_);
-        if (get == nullptr || get(&device) != kSuccess) {
-            return kDeviceUnknown;
-        }
+        return get != nullptr && get(&device) == kSuccess ? ordinal(device) : kDeviceUnknown;
     }
-    return device < 0 || device >= kDeviceUnknown ? kDeviceUnknown : static_cast<uint16_t>(device);
+    auto* get = real<Hook::k_cuCtxGetDevice>(caller_);
+    return get != nullptr && get(&device) == kSuccess ? ordinal(device) : kDeviceUnknown;
 }
 
 uint16_t Call::device_of(uint64_t address) const {
@@ -83,108 +68,135 @@ uint16_t Call::device_of(uint64_t address) const {
     int device = -1;
     auto* attribute = real<Hook::k_cuPointerGetAttribute>(caller_);
     if (attribute != nullptr &&
-        attribute(&device, kPointerAttributeDeviceOrdinal, address) == kSuccess && device >= 0 &&
-        device < kDeviceUnknown) {
-        return static_cast<uint16_t>(device);
+        attribute(&device, kPointerAttributeDeviceOrdinal, address) == kSuccess && device >= 0) {
+        return ordinal(device);
     }
     return current_device();
 }
 
-EventRecord Call::event(EventKind kind, uint16_t device) const {
+uint64_t Call::record(const Event& event) const {
     EventRecord record{};
-    record.kind = kind;
-    record.device = device;
-    record.stream = kStreamUnknown;
+    record.kind = event.kind;
+    record.device = event.device;
+    record.address = event.address;
+    record.size = event.size;
+    record.extra = event.extra;
+    record.stream = event.stream;
+    record.pool = event.pool;
     record.duration_ns = saturated(duration_ns_);
     record.flags = torch_is_allocating(caller_) ? kFlagFromAllocator : 0;
-    return record;
-}
-
-void Call::allocated(EventKind kind, uint64_t address, uint64_t bytes, uint16_t device) const {
-    const ErrnoKeeper keeper;
-    EventRecord record = event(kind, device);
-    record.address = address;
-    record.size = bytes;
     const Stacks stacks = torch_stacks();
     record.native_stack = stacks.native;
     record.python_stack = stacks.python;
+    return fragtrace::preload::record(record);
+}
+
+void Call::allocation(int result, const Event& event) {
+    if (result == kSuccess) {
+        if (event.address != 0) {
+            record(event);
+            if (event.kind != EventKind::kAddressReserve) {  // address space alone is no memory
+                record_first_use(event.device);
+            }
+        }
+        return;
+    }
+    if (event.size == 0 || event.size == kUnknown64) {
+        return;  // no refusal of memory, or one that note_out_of_memory describes better
+    }
+    Event refusal = event;
+    refusal.kind = EventKind::kAllocRefused;
+    refusal.address = 0;
+    refusal.extra = static_cast<uint64_t>(result);
+    const uint64_t sequence = record(refusal);
+    ++t_refusals;
+    (void)sample_memory(event.device);
+    if (result == kOutOfMemory) {
+        record_other_processes(event.device, sequence, caller_);
+    }
+}
+
+void Call::took(uint64_t sequence) const {
+    if (sequence == 0) {
+        return;
+    }
+    EventRecord record{};
+    record.kind = EventKind::kCallTime;
+    record.device = kDeviceUnknown;
+    record.stream = kStreamUnknown;
+    record.address = sequence;
+    record.size = duration_ns_;
     fragtrace::preload::record(record);
-    if (kind != EventKind::kAddressReserve) {  // address space alone is no memory
-        record_first_use(device);
+}
+
+void Call::note_out_of_memory(int result) {
+    if (result != kOutOfMemory || t_refusals != refusals_before_) {
+        return;
+    }
+    const uint16_t device = current_device();
+    const uint64_t sequence = record({.kind = EventKind::kCallOutOfMemory,
+                                      .device = device,
+                                      .size = text_number(hook_info(hook_).name),
+                                      .extra = static_cast<uint64_t>(result)});
+    ++t_refusals;
+    (void)sample_memory(device);
+    record_other_processes(device, sequence, caller_);
+}
+
+void note_launch_out_of_memory(Hook hook,
+                               Layer layer,
+                               const void* caller,
+                               uint32_t refusals_before) {
+    const KeepErrno keep_errno;
+    Call call(hook, layer, caller, Nested::kNotRecorded);
+    if (call.records() && call.sane() && t_refusals == refusals_before) {
+        call.note_out_of_memory(kOutOfMemory);
     }
 }
 
 void Call::record_first_use(uint16_t device) const {
     record_cuda_facts(caller_);
     if (device < kMaxDevices && __atomic_exchange_n(&g_sampled[device], 1, __ATOMIC_RELAXED) == 0) {
-        sample_memory(device);
+        const uint64_t free_bytes = sample_memory(device);
+        if (free_bytes != kUnknown64) {
+            record_context_bytes(device, free_bytes, caller_);
+        }
     }
 }
 
-void Call::sample_memory(uint16_t device) const {
+uint64_t Call::sample_memory(uint16_t device) const {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
-    // The driver's call leaves the runtime's last error alone.
+    // The driver's calls leave the runtime's last error alone. They speak of the current context.
+    int current = -1;
+    auto* context_device = real<Hook::k_cuCtxGetDevice>(caller_);
     auto* driver_info = real<Hook::k_cuMemGetInfo_v2>(caller_);
-    if (driver_info == nullptr || driver_info(&free_bytes, &total_bytes) != kSuccess) {
-        return;
+    if (context_device == nullptr || context_device(&current) != kSuccess ||
+        ordinal(current) != device || driver_info == nullptr ||
+        driver_info(&free_bytes, &total_bytes) != kSuccess) {
+        return kUnknown64;
     }
-    EventRecord record = event(EventKind::kMemoryInfo, device);
+    EventRecord record{};
+    record.kind = EventKind::kMemoryInfo;
+    record.device = device;
+    record.stream = kStreamUnknown;
     record.flags = kFlagByPool;
-    record.duration_ns = 0;
     record.size = free_bytes;
     record.extra = total_bytes;
     fragtrace::preload::record(record);
-}
-
-void Call::refused(uint64_t bytes, int error, uint16_t device) const {
-    const ErrnoKeeper keeper;
-    EventRecord record = event(EventKind::kAllocRefused, device);
-    record.size = bytes;
-    record.extra = static_cast<uint64_t>(error);
-    const Stacks stacks = torch_stacks();
-    record.native_stack = stacks.native;
-    record.python_stack = stacks.python;
-    fragtrace::preload::record(record);
-    sample_memory(device);
-}
-
-void Call::freeing(EventKind kind, uint64_t address, uint64_t bytes, uint16_t device) const {
-    const ErrnoKeeper keeper;
-    EventRecord record = event(kind, device);
-    record.address = address;
-    record.size = bytes;
-    const Stacks stacks = torch_stacks();
-    record.native_stack = stacks.native;
-    record.python_stack = stacks.python;
-    fragtrace::preload::record(record);
-}
-
-void Call::mapped(uint64_t address, uint64_t bytes, uint64_t handle, uint16_t device) const {
-    const ErrnoKeeper keeper;
-    EventRecord record = event(EventKind::kMap, device);
-    record.address = address;
-    record.size = bytes;
-    record.extra = handle;
-    const Stacks stacks = torch_stacks();
-    record.native_stack = stacks.native;
-    record.python_stack = stacks.python;
-    fragtrace::preload::record(record);
+    return free_bytes;
 }
 
 void Call::memory_info(uint64_t free_bytes, uint64_t total_bytes) const {
-    const ErrnoKeeper keeper;
     torch_note_free_memory(free_bytes);
-    EventRecord record = event(EventKind::kMemoryInfo, current_device());
+    EventRecord record{};
+    record.kind = EventKind::kMemoryInfo;
+    record.device = current_device();
+    record.stream = kStreamUnknown;
+    record.duration_ns = saturated(duration_ns_);
+    record.flags = torch_is_allocating(caller_) ? kFlagFromAllocator : 0;
     record.size = free_bytes;
     record.extra = total_bytes;
-    fragtrace::preload::record(record);
-}
-
-void Call::reset(uint16_t device) const {
-    const ErrnoKeeper keeper;
-    EventRecord record = event(EventKind::kDeviceReset, device);
-    record.duration_ns = 0;
     fragtrace::preload::record(record);
 }
 

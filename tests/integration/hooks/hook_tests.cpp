@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <sstream>
 
 using namespace fragtrace;
@@ -85,10 +86,26 @@ void check_driver_client(const std::string& way) {
     CHECK(mapped[0].extra == created[0].address);
     CHECK(ranges(trace, EventKind::kUnmap) == ranges(trace, EventKind::kMap));
     CHECK(ranges(trace, EventKind::kAddressFree) == ranges(trace, EventKind::kAddressReserve));
-    // The handle was retained and released once more: one release counts.
+    // Each reference to the handle has its event and its release.
+    const auto retained = trace.of_kind(EventKind::kPhysicalRetain);
     const auto released = trace.of_kind(EventKind::kPhysicalRelease);
-    REQUIRE(released.size() == 1);
+    REQUIRE((retained.size() == 1 && released.size() == 2));
+    CHECK(retained[0].address == created[0].address);
     CHECK(released[0].address == created[0].address);
+    CHECK(released[1].address == created[0].address);
+
+    // The time of what was recorded before its call comes after it.
+    for (const EventKind kind : {EventKind::kDeviceFree,
+                                 EventKind::kUnmap,
+                                 EventKind::kAddressFree,
+                                 EventKind::kPhysicalRelease}) {
+        for (const EventRecord& event : trace.of_kind(kind)) {
+            const auto times = trace.of_kind(EventKind::kCallTime);
+            CHECK(std::count_if(times.begin(), times.end(), [&](const EventRecord& time) {
+                      return time.address == event.sequence && time.sequence > event.sequence;
+                  }) == 1);
+        }
+    }
 
     CHECK(count(trace, EventKind::kDeviceReset) == 1);  // the last release of the context
 
