@@ -7,6 +7,11 @@ set(FRAGTRACE_HOOK_SOURCES
     frameworks/torch_allocator.cpp
     frameworks/torch_facts.cpp
     frameworks/torch_pending.cpp
+    frameworks/torch_pools.cpp
+    frameworks/torch_rewind.cpp
+    frameworks/torch_routing.cpp
+    frameworks/torch_settings.cpp
+    frameworks/torch_slots.cpp
     hooks.cpp
     hooks_arrays.cpp
     hooks_contexts.cpp

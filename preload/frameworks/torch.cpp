@@ -4,6 +4,8 @@
 // the request to free) and every failure, under the pool's mutex. Reports of other devices pass.
 #include "frameworks/torch.h"
 
+#include "frameworks/torch_pools.h"
+#include "frameworks/torch_rewind.h"
 #include "frameworks/torch_state.h"
 #include "hooks.h"
 
@@ -25,8 +27,7 @@ bool is_cuda(uint16_t device) {
 }
 
 uint16_t device_index(uint16_t device) {
-    const auto index = static_cast<int8_t>(device >> 8);
-    return index < 0 ? kDeviceUnknown : static_cast<uint16_t>(index);
+    return torch_device(static_cast<int8_t>(device >> 8));
 }
 
 void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
@@ -56,18 +57,29 @@ void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
     } else {
         stacks = capture_stacks();
     }
+    event.pool = pool_of_new_block(address, device, event.stream);
+    t_torch.driver_free_bytes = kUnknown64;
+    if (setting_back(address, bytes)) {
+        return;
+    }
     event.native_stack = stacks.native;
     event.python_stack = stacks.python;
     record(event);
 }
 
 void report_free(uint64_t address, uint64_t bytes, uint16_t device) {
+    const uint32_t pool = pool_of_freed_block(address);
+    if (setting_back(address, 0)) {
+        forget_pending_events();
+        return;
+    }
     EventRecord event{};
     event.kind = EventKind::kBlockFree;
     event.device = device;
     event.address = address;
     event.extra = bytes;
     event.stream = kStreamUnknown;
+    event.pool = pool;
     event.flags = t_torch.pending_count != 0 ? kFlagPending : 0;
     record(event);
     take_pending_events(address, device);
@@ -109,6 +121,9 @@ void report_out_of_memory(int64_t bytes, uint16_t device) {
         event.stream = request->stream;
         t_torch.request = TorchRequest{};  // an exception follows
     }
+    event.pool = pool_of_request(event.device, event.stream);
+    t_torch.routed_pool = 0;
+    t_torch.driver_free_bytes = kUnknown64;
     record(event);
 }
 
@@ -124,10 +139,7 @@ const TorchObjects& torch_objects() {
 
 TorchRequest* current_request() {
     TorchRequest& request = t_torch.request;
-    const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-    const bool live = reinterpret_cast<uintptr_t>(request.cookie) > here &&  // stacks grow down
-                      *request.cookie == cookie_value(request.cookie);
-    return live ? &request : nullptr;
+    return frame_lives(request.cookie) ? &request : nullptr;
 }
 
 void torch_note_object(const link_map* object) {
@@ -150,7 +162,7 @@ const void* torch_canonical_caller(const void* caller) {
 }
 
 bool torch_is_allocating(const void* caller) {
-    return torch_owns(caller) || current_request() != nullptr;
+    return torch_caches() && (torch_owns(caller) || current_request() != nullptr);
 }
 
 Stacks torch_stacks() {

@@ -4,62 +4,15 @@
 // reports the free, on the same thread; it reuses the block once it has seen all events complete.
 // libc10_cuda records events for others too (c10's device guard, on behalf of c10::Event); those
 // calls come from a virtual function of the guard and are told apart by it.
+#include "frameworks/address_table.h"
 #include "frameworks/torch.h"
 #include "frameworks/torch_state.h"
 
 namespace fragtrace::preload {
 namespace {
 
-// Events that a recorded free waits for. Lock-free; a full neighbourhood loses the completion.
-struct PendingSlot {
-    uint64_t event;  // 0 = free
-    uint16_t device;
-};
-
-constexpr uint32_t kPendingSlots = 8192;
-constexpr uint32_t kPendingProbes = 64;
-PendingSlot g_pending[kPendingSlots];
-int64_t g_pending_count;
-
-uint32_t slot_of(uint64_t event, uint32_t probe) {
-    return (static_cast<uint32_t>((event * 0x9e3779b97f4a7c15ull) >> 40) + probe) % kPendingSlots;
-}
-
-void add_pending(uint64_t event, uint16_t device) {
-    for (uint32_t probe = 0; probe < kPendingProbes; ++probe) {
-        PendingSlot& slot = g_pending[slot_of(event, probe)];
-        uint64_t expected = 0;
-        if (__atomic_compare_exchange_n(
-                &slot.event, &expected, event, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            __atomic_store_n(&slot.device, device, __ATOMIC_RELAXED);
-            __atomic_fetch_add(&g_pending_count, 1, __ATOMIC_RELEASE);
-            return;
-        }
-        if (expected == event) {
-            return;
-        }
-    }
-}
-
-bool remove_pending(uint64_t event, uint16_t* device) {
-    if (__atomic_load_n(&g_pending_count, __ATOMIC_ACQUIRE) == 0) {
-        return false;
-    }
-    for (uint32_t probe = 0; probe < kPendingProbes; ++probe) {
-        PendingSlot& slot = g_pending[slot_of(event, probe)];
-        uint64_t expected = event;
-        if (__atomic_load_n(&slot.event, __ATOMIC_ACQUIRE) != event) {
-            continue;
-        }
-        *device = __atomic_load_n(&slot.device, __ATOMIC_RELAXED);
-        if (__atomic_compare_exchange_n(
-                &slot.event, &expected, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-            __atomic_fetch_sub(&g_pending_count, 1, __ATOMIC_ACQ_REL);
-            return true;
-        }
-    }
-    return false;
-}
+// Events that a recorded free waits for, and its device. Without room the completion is lost.
+AddressTable<uint16_t, 8192> g_pending;
 
 // ---- whose call of cudaEventRecord it is --------------------------------------------------------
 
@@ -137,7 +90,7 @@ uint32_t take_pending_events(uint64_t block, uint16_t device) {
         event.extra = thread.pending[i].event;
         event.stream = thread.pending[i].stream;
         // Known before the record is out: the pool's mutex keeps queries away until we return.
-        add_pending(event.extra, device);
+        (void)g_pending.insert(event.extra, device);
         record(event);
     }
     thread.pending_count = 0;
@@ -160,7 +113,7 @@ void torch_event_recorded(const void* caller, void* event, void* stream) {
 void torch_event_complete(const void* caller, void* event) {
     uint16_t device = kDeviceUnknown;
     if (!torch_owns(caller) || !recording_enabled() ||
-        !remove_pending(reinterpret_cast<uint64_t>(event), &device)) {
+        !g_pending.take(reinterpret_cast<uint64_t>(event), &device)) {
         return;
     }
     EventRecord done{};

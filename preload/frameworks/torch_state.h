@@ -17,11 +17,15 @@ struct TorchRequest {
     Stacks stacks;
 };
 
+struct SettingBack;  // torch_rewind.cpp
+
 inline constexpr uint32_t kMaxPendingEvents = 32;  // of one free: streams that used the block
 
 struct TorchThread {
     TorchRequest request;
-    uint64_t driver_free_bytes = kUnknown64;
+    uint64_t driver_free_bytes = kUnknown64;  // as asked for within this request
+    uint32_t routed_pool = 0;                 // that the allocator chose for this request
+    SettingBack* setting_back = nullptr;      // the pool that this thread sets back
     uint32_t pending_count = 0;
 
     struct {
@@ -37,8 +41,15 @@ inline uint64_t cookie_value(const volatile uint64_t* place) {
     return reinterpret_cast<uintptr_t>(place) ^ 0x7d5c1f0a94b3e268ull;
 }
 
-// The request of the allocate call that is running on this thread, nullptr if none is. An
-// exception leaves the wrapper without a word: its frame is then below ours, or overwritten.
+// True if the frame that holds a cookie is one of this thread's callers: an exception leaves a
+// wrapper without a word, and its frame is then below ours, or overwritten.
+inline bool frame_lives(const volatile uint64_t* cookie) {
+    const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    return reinterpret_cast<uintptr_t>(cookie) > here &&  // stacks grow down
+           *cookie == cookie_value(cookie);
+}
+
+// The request of the allocate call that is running on this thread, nullptr if none is.
 TorchRequest* current_request();
 
 struct TorchObjects {
@@ -48,8 +59,21 @@ struct TorchObjects {
 
 const TorchObjects& torch_objects();
 
+// As in EventRecord::device, of a c10::DeviceIndex: -1 means "the current one".
+inline uint16_t torch_device(int index) {
+    const auto ordinal = static_cast<int8_t>(index);
+    return ordinal < 0 ? kDeviceUnknown : static_cast<uint16_t>(ordinal);
+}
+
 // True where blocks come from PyTorch's own pool (backend "native").
 bool torch_is_native();
+// False where every request goes to the device: caching was switched off.
+bool torch_caches();
+// A private pool gets its segments from a pluggable allocator: an address of its object, or of a
+// shared_ptr to it (or nullptr).
+void torch_note_pool_allocator(uint32_t pool, void* allocator);
+// Another allocator has been put in its place.
+void torch_allocator_changed();
 // Finds the allocator object and replaces its table of virtual functions, once.
 void torch_patch_allocator();
 // Versions and settings, as they are now; writes again only what changed.

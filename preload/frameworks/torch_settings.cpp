@@ -1,0 +1,220 @@
+#include "frameworks/torch_settings.h"
+
+#include "frameworks/torch.h"
+#include "frameworks/torch_state.h"
+#include "hooks.h"
+#include "numbers.h"
+#include "sys.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+namespace fragtrace::preload {
+namespace {
+
+using EmptyCache = void(void* self, uint64_t pool_first, uint64_t pool_second);
+using SetMemoryFraction = void(void* self, double fraction, int device);
+using Enable = void(void* self, bool value);
+
+struct Originals {
+    EmptyCache* empty_cache;
+    SetMemoryFraction* set_memory_fraction;
+    Enable* enable;
+};
+
+Originals g_original;
+int g_caching_off;
+
+void record_setting(EventKind kind, uint64_t size, uint16_t device, uint32_t pool) {
+    if (!recording_enabled()) {
+        return;
+    }
+    EventRecord event{};
+    event.kind = kind;
+    event.device = device;
+    event.size = size;
+    event.stream = kStreamUnknown;
+    event.pool = pool;
+    const Stacks stacks = capture_stacks();
+    event.native_stack = stacks.native;
+    event.python_stack = stacks.python;
+    record(event);
+}
+
+// Of all devices, one after the other; of the default pool and of private ones that nobody uses,
+// or of one private pool. The words of the pool's id are in their registers or, in releases
+// without that parameter, whatever they are.
+void empty_cache_of_pool(void* self, uint64_t pool_first, uint64_t pool_second) {
+    record_setting(EventKind::kEmptyCache,
+                   0,
+                   kDeviceUnknown,
+                   pool_number(PoolOwner::kPytorch, pool_first, pool_second));
+    g_original.empty_cache(self, pool_first, pool_second);
+}
+
+void empty_cache(void* self, uint64_t word, uint64_t other_word) {
+    record_setting(EventKind::kEmptyCache, 0, kDeviceUnknown, 0);
+    g_original.empty_cache(self, word, other_word);
+}
+
+void set_memory_fraction(void* self, double fraction, int device) {
+    uint64_t bits = 0;
+    memcpy(&bits, &fraction, sizeof bits);
+    record_setting(EventKind::kMemoryFraction, bits, torch_device(device), 0);
+    g_original.set_memory_fraction(self, fraction, device);
+}
+
+void note_caching(bool on, const char* how) {
+    __atomic_store_n(&g_caching_off, on ? 0 : 1, __ATOMIC_RELAXED);
+    record_fact("torch.caching", how);
+}
+
+void enable(void* self, bool value) {
+    g_original.enable(self, value);
+    note_caching(value, value ? "on again, at run time" : "off, at run time");
+}
+
+// The mangled class name by the table's type information: its second word is the name.
+const char* class_name(const void* object) {
+    void* const* slots = *static_cast<void* const* const*>(object);
+    const auto* type = static_cast<const char* const*>(slots[-1]);
+    return type == nullptr ? "" : type[1];
+}
+
+// "pluggable FILE FUNCTION" with what is known of the function that allocates: the first member of
+// the class is a std::function, and where that holds a plain function, its first word is it.
+void name_pluggable(const void* allocator, Text* text) {
+    text->add("pluggable");
+    const void* function = static_cast<void* const*>(allocator)[1];
+    Dl_info info;
+    if (function == nullptr || object_at(function) == nullptr || !is_code(function) ||
+        dladdr(function, &info) == 0) {
+        return;
+    }
+    const char* slash = strrchr(info.dli_fname, '/');
+    text->add(" ").add(slash == nullptr ? info.dli_fname : slash + 1);
+    if (info.dli_sname != nullptr) {
+        text->add(" ").add(info.dli_sname);
+    }
+}
+
+}  // namespace
+
+bool record_backend(void* allocator) {
+    const char* name = class_name(allocator);
+    if (strstr(name, "NativeCachingAllocator") != nullptr) {
+        record_fact("allocator_backend", "native");
+        // PyTorch asks once per process, and takes exactly this value for a yes.
+        const char* no_caching = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
+        if (no_caching != nullptr && strcmp(no_caching, "1") == 0) {
+            note_caching(false, "off");
+        }
+        return true;
+    }
+    char value[512];
+    Text text(value, sizeof value);
+    if (strstr(name, "CudaMallocAsync") != nullptr) {
+        text.add("cudaMallocAsync");
+    } else if (strstr(name, "CUDAPluggableAllocator") != nullptr) {
+        name_pluggable(allocator, &text);
+    } else {
+        text.add(name);
+    }
+    record_fact("allocator_backend", text.c_str());
+    return false;
+}
+
+bool torch_caches() {
+    return __atomic_load_n(&g_caching_off, __ATOMIC_RELAXED) == 0;
+}
+
+void torch_note_pool_allocator(uint32_t pool, void* allocator) {
+    // Up to 2.10 the parameter is the object, whose table lies in a library; later it is a
+    // shared_ptr, and so one step further.
+    void** words = static_cast<void**>(allocator);
+    if (words == nullptr || words[0] == nullptr) {
+        return;
+    }
+    const void* object = object_at(words[0]) != nullptr ? allocator : words[0];
+    char key[64];
+    char value[512];
+    Text text(value, sizeof value);
+    if (strstr(class_name(object), "CUDAPluggableAllocator") != nullptr) {
+        name_pluggable(object, &text);
+    } else {
+        text.add(class_name(object));
+    }
+    record_fact(Text(key, sizeof key).add("pool.").add_number(pool).add(".allocator").c_str(),
+                text.c_str());
+}
+
+void watch_settings(void** slots, const PoolSlots& layout) {
+    replace_slot(slots,
+                 layout.empty_cache,
+                 &g_original.empty_cache,
+                 layout.empty_cache_has_pool ? &empty_cache_of_pool : &empty_cache);
+    replace_slot(
+        slots, layout.set_memory_fraction, &g_original.set_memory_fraction, &set_memory_fraction);
+    replace_slot(slots, layout.enable, &g_original.enable, &enable);
+}
+
+// The settings as text; a std::string of either ABI begins with the address of its letters.
+static void settings_changed(const void* string) {
+    if (torch_objects().cuda != nullptr && torch_is_native()) {
+        record_setting(EventKind::kSettings,
+                       text_number(*static_cast<const char* const*>(string)),
+                       kDeviceUnknown,
+                       0);
+    }
+}
+
+}  // namespace fragtrace::preload
+
+using namespace fragtrace;
+using namespace fragtrace::preload;
+
+extern "C" {
+
+// Settings that PyTorch refuses end the call by an exception, and are not recorded. The first of
+// these serves up to 2.9, the second one since then; it parses the environment's, too, at a time
+// when there is no allocator yet.
+#define FT_SETTINGS(name, parameters, settings, ...)                    \
+    FT_PUBLIC void name parameters {                                    \
+        auto* call = real<Hook::k_##name>(__builtin_return_address(0)); \
+        if (call != nullptr) {                                          \
+            call(__VA_ARGS__);                                          \
+            settings_changed(settings);                                 \
+        }                                                               \
+    }
+FT_SETTINGS(_ZN3c104cuda20CUDACachingAllocator20setAllocatorSettingsERKSs,
+            (const void* settings),
+            settings,
+            settings)
+FT_SETTINGS(
+    _ZN3c104cuda20CUDACachingAllocator20setAllocatorSettingsERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE,
+    (const void* settings),
+    settings,
+    settings)
+FT_SETTINGS(
+    _ZN3c1016CachingAllocator26AcceleratorAllocatorConfig9parseArgsERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE,
+    (void* self, const void* settings),
+    settings,
+    self,
+    settings)
+
+// A pluggable allocator takes the native one's place, before anything was allocated.
+#define FT_CHANGE_ALLOCATOR(name)                                       \
+    FT_PUBLIC void name(void* allocator) {                              \
+        auto* call = real<Hook::k_##name>(__builtin_return_address(0)); \
+        if (call != nullptr) {                                          \
+            call(allocator);                                            \
+            torch_allocator_changed();                                  \
+        }                                                               \
+    }
+FT_CHANGE_ALLOCATOR(
+    _ZN5torch4cuda22CUDAPluggableAllocator22changeCurrentAllocatorERKSt10shared_ptrIN3c104cuda20CUDACachingAllocator13CUDAAllocatorEE)
+FT_CHANGE_ALLOCATOR(
+    _ZN5torch4cuda22CUDAPluggableAllocator22changeCurrentAllocatorESt10shared_ptrIN3c104cuda20CUDACachingAllocator13CUDAAllocatorEE)
+
+}  // extern "C"

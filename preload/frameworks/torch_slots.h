@@ -1,0 +1,45 @@
+// Where the pool's virtual functions lie in this release of PyTorch.
+//
+// The native pool's functions have no symbols. But libtorch_cuda (libtorch_python before 2.2)
+// exports a second class with the same base, CUDAPluggableAllocator, with its table and a symbol
+// for every function that it overrides: where a symbol's address stands in that table is the slot
+// of the function, in this very library, and the mangled name states the parameters. So nothing is
+// counted by hand, and a release that changes a function is seen to have done so.
+#pragma once
+
+namespace fragtrace::preload {
+
+// A number of slot, or kNoSlot where the release does not have the function (or not this way).
+inline constexpr int kNoSlot = -1;
+
+struct PoolSlots {
+    int raw_alloc = kNoSlot;              // (size_t)
+    int raw_alloc_with_stream = kNoSlot;  // (size_t, cudaStream_t)
+    int empty_cache = kNoSlot;            // () or, empty_cache_has_pool, (MempoolId_t)
+    bool empty_cache_has_pool = false;
+    int set_memory_fraction = kNoSlot;   // (double, device)
+    int enable = kNoSlot;                // (bool)                                        2.5 on
+    int begin_to_pool = kNoSlot;         // (device, MempoolId_t, std::function)          2.2 on
+    int begin_stream_to_pool = kNoSlot;  // (device, cudaStream_t, MempoolId_t)           2.1
+    int end_stream_to_pool = kNoSlot;    // (device, cudaStream_t)                        2.1
+    int release_pool = kNoSlot;          // (device, MempoolId_t)
+    int add_user = kNoSlot;              // (device, MempoolId_t, ...)                    2.6 on
+    int use_on_oom = kNoSlot;            // (device, MempoolId_t, ...)                    2.9 on
+    int no_split = kNoSlot;              // (device, MempoolId_t)                         2.10 on
+    int set_checkpoint = kNoSlot;        // (device, shared_ptr) -> CheckpointDelta
+};
+
+// False when the second class is not there, or its table and the native pool's (`slots`, as many
+// as `slot_count`) do not agree in shape.
+bool find_pool_slots(void* const* slots, int slot_count, PoolSlots* found);
+
+// Puts `wrapper` into a table in place of what it holds, which the wrapper calls.
+template <typename Function>
+void replace_slot(void** slots, int slot, Function** original, Function* wrapper) {
+    if (slot != kNoSlot) {
+        *original = reinterpret_cast<Function*>(slots[slot]);
+        slots[slot] = reinterpret_cast<void*>(wrapper);
+    }
+}
+
+}  // namespace fragtrace::preload
