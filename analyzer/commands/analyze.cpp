@@ -1,6 +1,7 @@
 #include "analyzer/commands/analyze.h"
 
 #include "analyzer/metrics/device_metrics.h"
+#include "analyzer/pools/pytorch_config.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
@@ -40,8 +41,25 @@ void name_device(const Timeline& timeline, DeviceAnalysis* device) {
     device->virtual_gpu = timeline.fact("virtual") == "1";
 }
 
-// ---- replays of the recorded settings
-// -------------------------------------------------------------
+// Settings in force when the allocator began. What cannot be replayed is said, not fatal.
+void take_settings(const Timeline& timeline, Analysis* analysis, DeviceAnalysis* device) {
+    std::string config = timeline.fact("allocator_conf");
+    if (!device->script.settings.empty()) {
+        // The fact is rewritten at every change: what was in force before is the environment's.
+        config = timeline.fact("environment.PYTORCH_CUDA_ALLOC_CONF",
+                               timeline.fact("environment.PYTORCH_ALLOC_CONF"));
+    }
+    const auto parsed = parse_pytorch_config(config, device->script.rules);
+    if (parsed) {
+        device->config = config;
+        return;
+    }
+    analysis->warnings.push_back(
+        fmt::format("the recorded settings cannot be replayed, the defaults are taken instead: {}",
+                    parsed.error().message));
+}
+
+// ---- replays of the recorded settings -----------------------------------------------------------
 
 Status add_replay(const Timeline& timeline, DeviceAnalysis* device, ReplayResult* result) {
     auto setup = recorded_setup(*device);
@@ -87,6 +105,7 @@ Result<Diagnosis> map_at_peak(const DeviceAnalysis& device, EventIndex peak_even
             }
         }
     };
+    hooks.change_settings = true;
     replay(device.script, *setup->pool, setup->recorded, hooks);
     return peak;
 }
@@ -188,6 +207,19 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
                 "cross-stream frees complete in a replay when they were seen complete "
                 "in the recorded run");
         }
+        if (script.rewinds != 0) {
+            lines.push_back(fmt::format(
+                "device {}: private pools were set back to a checkpoint {} (CUDA graph trees): "
+                "what they hold then is taken from the record, not replayed",
+                device.device,
+                format_counted(script.rewinds, "time", "times")));
+        }
+        if (!script.settings.empty()) {
+            lines.push_back(
+                fmt::format("the program changed the allocator's settings {} at run time: the "
+                            "recorded settings follow it, other settings stay as given",
+                            format_counted(script.settings.size(), "time", "times")));
+        }
         if (!device.capacity_known) {
             lines.push_back(
                 "the trace does not say how large the card is: no capacity is assumed; "
@@ -248,7 +280,8 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
 Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device) {
     auto beneath = std::make_unique<RecordedDevice>(device.total_bytes, device.capacity_bytes);
     RecordedDevice* recorded = beneath.get();
-    auto pool = make_pool(device.pool, device.config, std::move(beneath), device.script.streams);
+    auto pool = make_pool(
+        device.pool, device.config, std::move(beneath), device.script.streams, device.script.rules);
     if (!pool) {
         return Error{ErrorCode::kInput,
                      "the recorded settings cannot be replayed: " + pool.error().message};
@@ -261,7 +294,8 @@ Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidat
         candidate.pool,
         candidate.config,
         std::make_unique<FixedDevice>(candidate.total_bytes, candidate.capacity_bytes, kPageBytes),
-        device.script.streams);
+        device.script.streams,
+        device.script.rules);
     if (!pool) {
         return pool.error();
     }
@@ -291,7 +325,12 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
         device.script = make_script(analysis->timeline, id);
         const bool blocks = device.script.source == ScriptSource::kBlocks;
         device.pool = blocks ? "pytorch" : "none";
-        device.config = blocks ? analysis->timeline.fact("allocator_conf") : "";
+        if (!options.torch_version.empty()) {
+            device.script.rules = PytorchRules::for_release(options.torch_version);
+        }
+        if (blocks) {
+            take_settings(analysis->timeline, analysis.get(), &device);
+        }
         name_device(analysis->timeline, &device);
         add_recorded(analysis->timeline, &device);
         if (options.capacity_bytes) {

@@ -12,10 +12,11 @@
 namespace fragtrace::analyzer {
 
 struct AnalyzeOptions {
-    std::optional<std::uint64_t> capacity_bytes;  // instead of what the trace says
-    bool settings = false;                        // replay the settings worth trying
-    bool capacities = false;                      // replay the capacities worth trying
-    std::size_t max_diagnoses = 16;               // OOMs and retries looked into, per device
+    std::optional<std::uint64_t> capacity_bytes = {};  // instead of what the trace says
+    std::string torch_version = {};  // rules of this release instead of the recorded one's
+    bool settings = false;           // replay the settings worth trying
+    bool capacities = false;         // replay the capacities worth trying
+    std::size_t max_diagnoses = 16;  // OOMs and retries looked into, per device
 };
 
 Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options);

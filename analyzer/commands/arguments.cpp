@@ -1,5 +1,6 @@
 #include "analyzer/commands/arguments.h"
 
+#include "analyzer/pools/pytorch_rules.h"
 #include "analyzer/support/units.h"
 
 #include <fmt/format.h>
@@ -41,6 +42,19 @@ void CommonOptions::add_capacity(CLI::App* app) {
                     capacity,
                     "memory that the pool may use, such as 16GiB (default: as recorded)")
         ->type_name("SIZE");
+}
+
+void CommonOptions::add_torch_version(CLI::App* app) {
+    app->add_option("--torch-version",
+                    torch_version,
+                    "release of PyTorch whose allocator rules are replayed, such as 2.6 (default: "
+                    "as recorded)")
+        ->type_name("VERSION")
+        ->check([](const std::string& text) {
+            return PytorchRules::is_release(text)
+                       ? std::string()
+                       : fmt::format("'{}' is no release of PyTorch; give one such as 2.6", text);
+        });
 }
 
 Terminal CommonOptions::terminal() const {

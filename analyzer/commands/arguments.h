@@ -19,12 +19,14 @@ struct CommonOptions {
     std::string trace;
     std::string json;  // empty = text
     std::string color = "auto";
-    std::string capacity;  // empty = as recorded
+    std::string capacity;       // empty = as recorded
+    std::string torch_version;  // likewise
 
     void add_trace(CLI::App* app);
     void add_json(CLI::App* app);
     void add_color(CLI::App* app);
     void add_capacity(CLI::App* app);
+    void add_torch_version(CLI::App* app);
 
     [[nodiscard]] Terminal terminal() const;
     // nullopt when --capacity was not given.

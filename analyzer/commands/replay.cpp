@@ -32,7 +32,8 @@ const DeviceAnalysis* find_device(const Analysis& analysis, unsigned index) {
 }
 
 Status replay_once(const ReplayOptions& options, std::optional<std::uint64_t> capacity_bytes) {
-    const auto analysis = analyze(options.common.trace, {});
+    const auto analysis =
+        analyze(options.common.trace, {.torch_version = options.common.torch_version});
     if (!analysis) {
         return analysis.error();
     }
@@ -58,7 +59,9 @@ Status replay_once(const ReplayOptions& options, std::optional<std::uint64_t> ca
     if (!setup) {
         return setup.error();
     }
-    const ReplayResult result = replay(device->script, *setup->pool);
+    ReplayHooks hooks;
+    hooks.change_settings = !options.config_given;
+    const ReplayResult result = replay(device->script, *setup->pool, nullptr, hooks);
     auto second = candidate_setup(*device, candidate);
     if (!second) {
         return second.error();
@@ -94,6 +97,7 @@ Status run_replay(int argc, char** argv) {
     conf->type_name("CONF");
     app.add_option("--device", options.device, "device ordinal")->capture_default_str();
     options.common.add_capacity(&app);
+    options.common.add_torch_version(&app);
     options.common.add_json(&app);
     options.common.add_color(&app);
     const auto parsed = parse_arguments(&app, argc, argv);

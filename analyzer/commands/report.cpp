@@ -28,6 +28,7 @@ Status run_report(int argc, char** argv) {
         ->type_name("FILE");
     common.add_json(&app);
     common.add_capacity(&app);
+    common.add_torch_version(&app);
     common.add_color(&app);
     app.add_flag("--summary", summary, "at most 25 lines, for a job's log");
     app.add_flag("--no-whatif", without_whatif, "leave the what-if replays out");
@@ -47,6 +48,7 @@ Status run_report(int argc, char** argv) {
     }
     const auto analyzed = analyze(common.trace,
                                   {.capacity_bytes = *capacity,
+                                   .torch_version = common.torch_version,
                                    .settings = !without_whatif,
                                    .capacities = !without_whatif && !summary});
     if (!analyzed) {

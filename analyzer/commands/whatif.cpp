@@ -19,6 +19,7 @@ Status run_whatif(int argc, char** argv) {
     common.add_trace(&app);
     common.add_json(&app);
     common.add_capacity(&app);
+    common.add_torch_version(&app);
     common.add_color(&app);
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
@@ -31,8 +32,11 @@ Status run_whatif(int argc, char** argv) {
     if (!capacity) {
         return capacity.error();
     }
-    const auto analysis =
-        analyze(common.trace, {.capacity_bytes = *capacity, .settings = true, .capacities = true});
+    const auto analysis = analyze(common.trace,
+                                  {.capacity_bytes = *capacity,
+                                   .torch_version = common.torch_version,
+                                   .settings = true,
+                                   .capacities = true});
     if (!analysis) {
         return analysis.error();
     }

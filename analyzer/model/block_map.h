@@ -23,6 +23,7 @@ struct RecordedBlock {
     StreamId stream = kNoStream;
     BlockState state = BlockState::kLive;
     std::uint32_t pending_events = 0;  // still to complete
+    std::uint32_t private_pool = 0;
 
     [[nodiscard]] DeviceAddress end() const { return address + size_bytes; }
 

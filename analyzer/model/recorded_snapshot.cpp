@@ -45,6 +45,11 @@ void RecordedState::visit_ranges(const DeviceState& device, Visit visit) const {
     }
 }
 
+// A private pool keeps its memory as long as somebody uses it.
+bool RecordedState::may_release(const DeviceState& device, const RecordedSegment& segment) {
+    return segment.private_pool == 0 || device.pools_released.contains(segment.private_pool);
+}
+
 HeapSnapshot RecordedState::snapshot(DeviceId device) const {
     const DeviceState& state = devices_[device];
     HeapSnapshot result;
@@ -59,6 +64,8 @@ HeapSnapshot RecordedState::snapshot(DeviceId device) const {
                          heap.size_bytes = segment.size_bytes;
                          heap.first_block = static_cast<std::uint32_t>(result.blocks.size());
                          heap.stream = segment.stream;
+                         heap.private_pool = segment.private_pool;
+                         heap.may_release = may_release(state, segment);
                          heap.expandable = segment.expandable();
                          heap.page_bytes = segment.page_bytes;
                          const std::uint64_t unit =
@@ -85,17 +92,18 @@ HeapSnapshot RecordedState::snapshot(DeviceId device) const {
 
 std::uint64_t RecordedState::releasable_bytes(DeviceId device) const {
     std::uint64_t sum = 0;
-    for (const RecordedSegment& segment : devices_[device].segments.segments()) {
-        if (!segment.expandable() && segment.active_bytes == 0) {
+    const DeviceState& state = devices_[device];
+    for (const RecordedSegment& segment : state.segments.segments()) {
+        if (!segment.expandable() && segment.active_bytes == 0 && may_release(state, segment)) {
             sum += segment.size_bytes;
         }
     }
-    visit_ranges(devices_[device],
-                 [&sum](const RecordedSegment& segment,
-                        DeviceAddress begin,
-                        DeviceAddress end,
-                        const RecordedBlock* block) {
-                     if (block == nullptr && segment.expandable()) {
+    visit_ranges(state,
+                 [&sum, &state](const RecordedSegment& segment,
+                                DeviceAddress begin,
+                                DeviceAddress end,
+                                const RecordedBlock* block) {
+                     if (block == nullptr && segment.expandable() && may_release(state, segment)) {
                          sum += whole_page_bytes(segment, begin, end);
                      }
                  });

@@ -44,7 +44,7 @@ RecordedState::RecordedState(const Timeline& timeline) : timeline_(&timeline) {
     std::array<bool, kMaxDevices + 1> used = {};
     for (const Event& event : timeline.events) {
         const bool block =
-            event.kind >= EventKind::kBlockAlloc && event.kind < EventKind::kRangeBegin;
+            event.kind >= EventKind::kBlockAlloc && event.kind <= EventKind::kPoolUse;
         const bool memory =
             event.kind == EventKind::kDeviceAlloc || event.kind == EventKind::kPhysicalCreate ||
             event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockOutOfMemory ||
@@ -71,6 +71,7 @@ void RecordedState::advance_to(EventIndex end) {
 void RecordedState::advance() {
     const Event& event = timeline_->events[position_];
     DeviceState* device = &devices_[event.device];
+    pool_ = timeline_->event_pools.at(position_, &pool_cursor_);
     switch (event.kind) {
         case EventKind::kBlockAlloc:
             block_alloc(device, event);
@@ -111,6 +112,19 @@ void RecordedState::advance() {
         case EventKind::kEventComplete:
             event_complete(event);
             break;
+        case EventKind::kPoolUse:
+            if (event.size_bytes != 0) {
+                for_device_or_all(event.device,
+                                  [this](DeviceState* one) { one->pools_released.erase(pool_); });
+            }
+            break;
+        case EventKind::kPoolRelease:
+            for_device_or_all(event.device,
+                              [this](DeviceState* one) { one->pools_released.insert(pool_); });
+            break;
+        case EventKind::kPoolRewind:
+            for_device_or_all(event.device, [this](DeviceState* one) { pool_rewind(one, pool_); });
+            break;
         case EventKind::kMemoryInfo:
             device->sample = {position_,
                               event.extra,
@@ -135,6 +149,7 @@ void RecordedState::block_alloc(DeviceState* device, const Event& event) {
                                                                      : 0;
     block.allocated_by = position_;
     block.stream = event.stream;
+    block.private_pool = pool_;
     if (block.size_bytes == 0 || block.end() < block.address) {
         return violation(fmt::format("block {:#x} has no sensible size", block.address));
     }
@@ -199,6 +214,7 @@ void RecordedState::attach(DeviceState* device,
                            const RecordedBlock& block) {
     if (segment->stream == kNoStream) {
         segment->stream = block.stream;
+        segment->private_pool = block.private_pool;
     }
     segment->active_bytes += block.size_bytes;
     count_live(block, &device->totals);
@@ -263,6 +279,42 @@ void RecordedState::event_complete(const Event& event) {
         }
     }
     waiting_.erase(begin, end);
+}
+
+// Events of pools may name no device: the allocator of each has a pool of that number.
+template <typename Act>
+void RecordedState::for_device_or_all(DeviceId device, Act act) {
+    if (device != kMaxDevices) {
+        return act(&devices_[device]);
+    }
+    for (const DeviceId used : devices_used_) {
+        act(&devices_[used]);
+    }
+}
+
+// What the pool holds from now on is announced by the block allocs that follow.
+void RecordedState::pool_rewind(DeviceState* device, std::uint32_t pool) {
+    if (pool == 0) {
+        return;
+    }
+    std::vector<DeviceAddress> gone;
+    for (const RecordedSegment& segment : device->segments.segments()) {
+        if (segment.private_pool != pool || segment.active_bytes == 0) {
+            continue;
+        }
+        for (auto at = device->blocks.lower_bound(segment.address);; at = device->blocks.next(at)) {
+            const RecordedBlock* block = device->blocks.at(at);
+            if (block == nullptr || block->address >= segment.end()) {
+                break;
+            }
+            gone.push_back(block->address);
+        }
+    }
+    for (const DeviceAddress address : gone) {
+        drop(device, device->blocks.lower_bound(address));
+    }
+    std::erase_if(device->detached,
+                  [pool](const auto& entry) { return entry.second.private_pool == pool; });
 }
 
 void RecordedState::drop(DeviceState* device, BlockMap::Position position) {

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -97,6 +98,7 @@ class RecordedState {
         BlockMap blocks;
         std::map<DeviceAddress, RecordedBlock> detached;
         std::map<DeviceAddress, std::uint64_t> others;  // cudaMallocs outside the pool
+        std::set<std::uint32_t> pools_released;         // private pools without a user
     };
 
     struct Handle {
@@ -127,6 +129,7 @@ class RecordedState {
     void block_free(DeviceState* device, const Event& event);
     void pending_event(const Event& event);
     void event_complete(const Event& event);
+    void pool_rewind(DeviceState* device, std::uint32_t pool);
 
     void add_segment(DeviceState* device, const RecordedSegment& segment);
     void remove_range(DeviceState* device, DeviceAddress begin, DeviceAddress end, bool unmapped);
@@ -137,11 +140,16 @@ class RecordedState {
     void drop(DeviceState* device, BlockMap::Position position);
     void check_sums(const DeviceState& device);
     void violation(const std::string& what);
+    template <typename Act>
+    void for_device_or_all(DeviceId device, Act act);
+    static bool may_release(const DeviceState& device, const RecordedSegment& segment);
     template <typename Visit>
     void visit_ranges(const DeviceState& device, Visit visit) const;
 
     const Timeline* timeline_;
     EventIndex position_ = 0;
+    std::size_t pool_cursor_ = 0;
+    std::uint32_t pool_ = 0;  // of the event at position_
     std::vector<DeviceId> devices_used_;
     std::array<DeviceState, kMaxDevices + 1> devices_;  // the last: not known
     std::map<DeviceAddress, std::uint64_t> reservations_;

@@ -19,6 +19,7 @@ struct RecordedSegment {
     DeviceAddress reservation = 0;   // expandable: the reservation that it lies in
     std::uint64_t page_bytes = 0;    // expandable: size of the physical handles, else 0
     StreamId stream = kNoStream;     // of the first block in it
+    std::uint32_t private_pool = 0;  // likewise
 
     [[nodiscard]] DeviceAddress end() const { return address + size_bytes; }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "analyzer/model/event.h"
+#include "analyzer/model/sparse_column.h"
 
 #include <cstdint>
 #include <map>
@@ -47,6 +48,22 @@ struct Module {
     std::string build_id;  // hexadecimal
 };
 
+// A pool that events name by a number other than 0, the default pool's.
+struct PoolIdentity {
+    enum class Owner : std::uint8_t { kUnknown, kPytorch, kCuda };
+    Owner owner = Owner::kUnknown;
+    std::uint64_t first = 0;  // kPytorch: both halves of the id; kCuda: the handle, 0
+    std::uint64_t second = 0;
+    std::string text;         // the fact "pool.N"
+    bool no_split = false;    // kPytorch: a request takes a whole block
+    bool use_on_oom = false;  // kPytorch: its free blocks serve others before an OOM
+
+    // PyTorch numbers the pools of captured graphs (n, 0), those of MemPool objects (0, n).
+    [[nodiscard]] bool is_graph() const {
+        return owner == Owner::kPytorch && first != 0 && second == 0;
+    }
+};
+
 enum class Ending { kNormal, kQuickExit, kExec, kKilled, kRunning };
 
 // What was lost or could not be read, always printed with a result.
@@ -77,6 +94,9 @@ struct Timeline {
     std::vector<EventIndex> partner;
     // Nanoseconds spent in the real call, where measured; ascending by event.
     std::vector<std::pair<EventIndex, std::uint32_t>> durations;
+    // The number of the pool that an event belongs to; 0 is the default one.
+    SparseColumn event_pools;
+    std::map<std::uint32_t, PoolIdentity> pools;  // what the numbers mean, where known
 
     // Tables.
     std::vector<std::uint64_t> streams;  // raw handle per StreamId

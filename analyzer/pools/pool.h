@@ -30,6 +30,14 @@ struct Request {
     std::uint32_t private_pool = 0;  // 0 = the default pool
 };
 
+// What a program can ask of a private pool (torch.cuda.MemPool, CUDA graphs).
+struct PrivatePoolOptions {
+    bool freeable = false;    // nobody uses it any more: its cached segments may go
+    bool no_split = false;    // a request takes a whole block
+    bool use_on_oom = false;  // its free blocks serve others before an OOM
+    bool graph = false;       // of a CUDA graph: its memory is in use whatever its blocks say
+};
+
 // Where a block lies. Segments are numbered from 0 in the order they were obtained from the
 // driver; an expandable segment (an address range that is mapped bit by bit) is one segment, and
 // offsets count from the start of its range.
@@ -123,6 +131,32 @@ class Pool {
     virtual void empty_cache() = 0;
     // The share of the card that this process may use, [0, 1]; ignored by pools without a limit.
     virtual void set_memory_fraction(double fraction) = 0;
+
+    // ---- for pools that know private pools and settings; the others ignore what they are told
+    // ----
+
+    // Serves a request at a given place, which must lie in one free block of the request's pool
+    // (a pool set back to a checkpoint). False: it does not; nothing has changed then.
+    virtual bool allocate_at(const Request& request, const Placement& place) {
+        (void)request;
+        (void)place;
+        return false;
+    }
+
+    virtual void set_private_pool(std::uint32_t private_pool, const PrivatePoolOptions& options) {
+        (void)private_pool;
+        (void)options;
+    }
+
+    // empty_cache() for one private pool; PyTorch calls it when a MemPool object dies.
+    virtual void empty_private_pool(std::uint32_t private_pool) { (void)private_pool; }
+
+    // Settings that the program changes at run time, in the pool's own language. False: they are
+    // not valid and nothing has changed.
+    virtual bool change_settings(std::string_view config) {
+        (void)config;
+        return false;
+    }
 
     [[nodiscard]] virtual const PoolStatistics& statistics() const = 0;
     // Where a live or pending block lies; nullopt when there is none.

@@ -19,8 +19,9 @@ std::size_t roundup_slot(std::uint64_t interval_mb) {
 
 class Parser {
   public:
-    Parser(std::string_view text, const PytorchRules& rules)
-        : rules_(rules), tokens_(split_config_words(text)) {}
+    // `config` is what keys that are not named keep.
+    Parser(std::string_view text, const PytorchRules& rules, const PytorchConfig& config)
+        : rules_(rules), tokens_(split_config_words(text)), config_(config) {}
 
     Result<PytorchConfig> parse() {
         // The minima of other keys depend on this one, wherever it stands.
@@ -344,7 +345,25 @@ class Parser {
 }  // namespace
 
 Result<PytorchConfig> parse_pytorch_config(std::string_view text, const PytorchRules& rules) {
-    return Parser(text, rules).parse();
+    return Parser(text, rules, {}).parse();
+}
+
+Result<PytorchConfig> change_pytorch_config(const PytorchConfig& before,
+                                            std::string_view text,
+                                            const PytorchRules& rules) {
+    PytorchConfig kept = before;
+    const PytorchConfig defaults;
+    kept.max_split_size_bytes = defaults.max_split_size_bytes;
+    kept.roundup_divisions = defaults.roundup_divisions;
+    kept.garbage_collection_threshold = defaults.garbage_collection_threshold;
+    auto changed = Parser(text, rules, kept).parse();
+    if (changed) {
+        // Read once, when the device is first used.
+        PytorchConfig config = *changed;
+        config.per_process_memory_fraction = before.per_process_memory_fraction;
+        return config;
+    }
+    return changed;
 }
 
 }  // namespace fragtrace::analyzer

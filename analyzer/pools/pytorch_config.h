@@ -49,6 +49,13 @@ struct PytorchConfig {
 // An Error is kUsage; its line names the key, the value and PyTorch's reason.
 Result<PytorchConfig> parse_pytorch_config(std::string_view text, const PytorchRules& rules = {});
 
+// The settings after the program has changed them at run time: some keys fall back to their
+// defaults when `text` does not name them, the others keep their value, as in PyTorch. Errors as
+// above.
+Result<PytorchConfig> change_pytorch_config(const PytorchConfig& before,
+                                            std::string_view text,
+                                            const PytorchRules& rules = {});
+
 // "key:value,key:value" in a fixed order, only what differs from the defaults and matters to
 // device memory; parsing it gives the same settings.
 std::string to_string(const PytorchConfig& config);

@@ -2,6 +2,8 @@
 #include "analyzer/pools/pytorch_pool.h"
 #include "analyzer/pools/pytorch_sizes.h"
 
+#include <algorithm>
+
 namespace fragtrace::analyzer {
 
 void PytorchPool::count_obtained(PoolIndex pool, std::uint64_t size_bytes) {
@@ -34,8 +36,8 @@ bool PytorchPool::should_split(const Search& search, BlockIndex block) const {
            remainder > pytorch::kSmallSizeBytes;
 }
 
-Placement PytorchPool::hand_out(const Search& search, BlockIndex found, BlockId id) {
-    const std::size_t kind = size_class(search.pool);
+Placement PytorchPool::hand_out(const Search& search, BlockIndex found, const Request& request) {
+    const std::size_t kind = size_class(blocks_[found].pool);
     const bool was_split = is_split(blocks_[found]);
     const bool expandable = blocks_[found].expandable;
     if (should_split(search, found)) {
@@ -63,27 +65,40 @@ Placement PytorchPool::hand_out(const Search& search, BlockIndex found, BlockId 
         detail_.inactive_split_bytes.decrease(kind, blocks_[found].size_bytes);
         detail_.inactive_split.decrease(kind, 1);
     }
-    Block& block = blocks_[found];
+    count_live(found, request);
+    const Block& block = blocks_[found];
+    return {block.segment, block.offset, block.size_bytes};
+}
+
+// What the block's request rounds to. Settings may have changed since: never more than the block.
+std::uint64_t PytorchPool::rounded_part(const Block& block) const {
+    return std::min(rounded_bytes(block.requested_bytes), block.size_bytes);
+}
+
+// A block that is in no set is the program's from here on.
+void PytorchPool::count_live(BlockIndex index, const Request& request) {
+    Block& block = blocks_[index];
+    const std::size_t kind = size_class(block.pool);
     block.state = State::kLive;
-    block.requested_bytes = search.requested_bytes;
-    block.id = id;
-    table_.insert(id, found);
+    block.requested_bytes = std::min(request.requested_bytes, block.size_bytes);
+    block.id = request.block;
+    table_.insert(request.block, index);
 
     const std::uint64_t size_bytes = block.size_bytes;
     detail_.allocation.increase(kind, 1);
     detail_.allocated_bytes.increase(kind, size_bytes);
     detail_.active.increase(kind, 1);
     detail_.active_bytes.increase(kind, size_bytes);
-    detail_.requested_bytes.increase(kind, search.requested_bytes);
+    detail_.requested_bytes.increase(kind, block.requested_bytes);
     if (size_bytes >= config_.max_split_size_bytes) {
         detail_.oversize_allocations.increase(1);
     }
-    statistics_.requested.add(search.requested_bytes);
+    const std::uint64_t rounded = rounded_part(block);
+    statistics_.requested.add(block.requested_bytes);
     statistics_.allocated.add(size_bytes);
     statistics_.active.add(size_bytes);
-    statistics_.rounding_bytes += search.rounded_bytes - search.requested_bytes;
-    statistics_.slack_bytes += size_bytes - search.rounded_bytes;
-    return {block.segment, block.offset, size_bytes};
+    statistics_.rounding_bytes += rounded - block.requested_bytes;
+    statistics_.slack_bytes += size_bytes - rounded;
 }
 
 bool PytorchPool::release(BlockId id, const std::vector<PendingOn>& pending) {
@@ -98,7 +113,7 @@ bool PytorchPool::release(BlockId id, const std::vector<PendingOn>& pending) {
     if (block.size_bytes >= config_.max_split_size_bytes) {
         detail_.oversize_allocations.decrease(1);
     }
-    const std::uint64_t rounded = rounded_bytes(block.requested_bytes);
+    const std::uint64_t rounded = rounded_part(block);
     statistics_.requested.subtract(block.requested_bytes);
     statistics_.allocated.subtract(block.size_bytes);
     statistics_.rounding_bytes -= rounded - block.requested_bytes;

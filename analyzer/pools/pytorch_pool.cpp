@@ -78,6 +78,26 @@ void PytorchPool::set_memory_fraction(double fraction) {
         static_cast<std::uint64_t>(fraction * static_cast<double>(device_->total_bytes()));
 }
 
+// Blocks handed out under other settings keep their sizes; what is rounding and what is slack in
+// them is told by the settings of now.
+bool PytorchPool::change_settings(std::string_view config) {
+    auto changed = change_pytorch_config(config_, config, rules_);
+    if (!changed) {
+        return false;
+    }
+    config_ = *changed;
+    statistics_.rounding_bytes = 0;
+    statistics_.slack_bytes = 0;
+    for (const Block& block : blocks_) {
+        if (block.state == State::kLive) {
+            const std::uint64_t rounded = rounded_part(block);
+            statistics_.rounding_bytes += rounded - block.requested_bytes;
+            statistics_.slack_bytes += block.size_bytes - rounded;
+        }
+    }
+    return true;
+}
+
 std::vector<DriverCall> PytorchPool::take_driver_calls() {
     return std::exchange(driver_calls_, {});
 }
@@ -98,7 +118,7 @@ AllocateResult PytorchPool::allocate(const Request& request) {
     if (block == kNoBlock) {
         return {outcome, {}};
     }
-    return {outcome, hand_out(search, block, request.block)};
+    return {outcome, hand_out(search, block, request)};
 }
 
 PytorchPool::Search PytorchPool::make_search(const Request& request) {

@@ -25,14 +25,6 @@
 
 namespace fragtrace::analyzer {
 
-// What a program can ask of a private pool (torch.cuda.MemPool, CUDA graphs).
-struct PrivatePoolOptions {
-    bool freeable = false;    // nobody uses it any more: its cached segments may go
-    bool no_split = false;    // a request takes a whole block
-    bool use_on_oom = false;  // its free blocks serve others before an OOM
-    bool graph = false;       // of a CUDA graph: its memory is in use whatever its blocks say
-};
-
 class PytorchPool final : public Pool {
   public:
     // `stream_handles[i]` is the raw handle of StreamId i: free blocks are ordered by it.
@@ -67,9 +59,10 @@ class PytorchPool final : public Pool {
     [[nodiscard]] std::unique_ptr<Pool> clone() const override;
     bool relax(Relaxation relaxation) override;
 
-    void set_private_pool(std::uint32_t private_pool, const PrivatePoolOptions& options);
-    // empty_cache() for one private pool; PyTorch calls it when a MemPool object dies.
-    void empty_private_pool(std::uint32_t private_pool);
+    bool allocate_at(const Request& request, const Placement& place) override;
+    void set_private_pool(std::uint32_t private_pool, const PrivatePoolOptions& options) override;
+    void empty_private_pool(std::uint32_t private_pool) override;
+    bool change_settings(std::string_view config) override;
     // A stream capture: events are not looked at, cross-stream frees wait, nothing is released.
     void set_capturing(bool capturing);
 
@@ -165,7 +158,13 @@ class PytorchPool final : public Pool {
 
     // pytorch_hand_out.cpp
     [[nodiscard]] bool should_split(const Search& search, BlockIndex block) const;
-    Placement hand_out(const Search& search, BlockIndex found, BlockId id);
+    Placement hand_out(const Search& search, BlockIndex found, const Request& request);
+    void count_live(BlockIndex index, const Request& request);
+    [[nodiscard]] std::uint64_t rounded_part(const Block& block) const;
+
+    // pytorch_place.cpp: blocks at given places.
+    [[nodiscard]] BlockIndex block_around(const Placement& place) const;
+    BlockIndex split_off_front(BlockIndex index, std::uint64_t size_bytes);
 
     // pytorch_blocks.cpp: blocks, chains, free sets, pools.
     BlockIndex new_block();

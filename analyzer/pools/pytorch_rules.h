@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace fragtrace::analyzer {
 
@@ -19,6 +20,10 @@ struct PytorchRules {
     bool fraction_one_limits = false;
     // 2.10: pools that may be used on an OOM are asked after the driver, not before.
     bool fallback_before_driver = false;
+
+    // "2.6.0", "2.6"; what is no release gets the defaults.
+    static PytorchRules for_release(std::string_view release);
+    static bool is_release(std::string_view text);
 
     static PytorchRules for_version(int major, int minor) {
         const int version = major * 100 + minor;

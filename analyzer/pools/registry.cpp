@@ -26,14 +26,15 @@ std::string pool_names() {
 Result<std::unique_ptr<Pool>> make_pool(std::string_view name,
                                         std::string_view config,
                                         std::unique_ptr<Device> device,
-                                        std::vector<std::uint64_t> stream_handles) {
+                                        std::vector<std::uint64_t> stream_handles,
+                                        const PytorchRules& rules) {
     if (name == "pytorch") {
-        const auto settings = parse_pytorch_config(config);
+        const auto settings = parse_pytorch_config(config, rules);
         if (!settings) {
             return settings.error();
         }
-        return std::unique_ptr<Pool>(
-            std::make_unique<PytorchPool>(*settings, std::move(device), std::move(stream_handles)));
+        return std::unique_ptr<Pool>(std::make_unique<PytorchPool>(
+            *settings, std::move(device), std::move(stream_handles), rules));
     }
     if (name == "none") {
         if (!config.empty()) {

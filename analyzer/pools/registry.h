@@ -2,6 +2,7 @@
 #pragma once
 
 #include "analyzer/pools/pool.h"
+#include "analyzer/pools/pytorch_rules.h"
 #include "analyzer/support/result.h"
 
 #include <cstdint>
@@ -23,10 +24,11 @@ const std::vector<PoolDescription>& known_pools();
 std::string pool_names();
 
 // `config` in the pool's own language; empty = defaults. `stream_handles[i]` is the raw handle of
-// StreamId i. Errors are kUsage.
+// StreamId i; `rules` are those of the release of PyTorch. Errors are kUsage.
 Result<std::unique_ptr<Pool>> make_pool(std::string_view name,
                                         std::string_view config,
                                         std::unique_ptr<Device> device,
-                                        std::vector<std::uint64_t> stream_handles = {});
+                                        std::vector<std::uint64_t> stream_handles = {},
+                                        const PytorchRules& rules = {});
 
 }  // namespace fragtrace::analyzer

@@ -1,6 +1,7 @@
 #include "analyzer/replay/replayer.h"
 
 #include <bit>
+#include <unordered_map>
 
 namespace fragtrace::analyzer {
 
@@ -18,6 +19,13 @@ bool RecordedDevice::take(std::uint64_t size_bytes) {
     return true;
 }
 
+Request request_of(const Step& step) {
+    return {.block = step.block,
+            .requested_bytes = step.value,
+            .stream = step.stream,
+            .private_pool = step.private_pool};
+}
+
 WasteSplit waste_split(const Pool& pool) {
     const PoolStatistics& statistics = pool.statistics();
     WasteSplit split;
@@ -32,6 +40,27 @@ WasteSplit waste_split(const Pool& pool) {
     return split;
 }
 
+namespace {
+
+// Where blocks of private pools were put: a checkpoint brings them back to the same place.
+using Places = std::unordered_map<BlockId, Placement>;
+
+void place(const Step& step, Pool& pool, Places* places, ReplayResult* result) {
+    const auto former = places->find(step.placed_as);
+    if (former != places->end() && pool.allocate_at(request_of(step), former->second)) {
+        const Placement same = former->second;
+        (*places)[step.block] = same;
+        return;
+    }
+    ++result->placed_elsewhere;
+    const AllocateResult served = pool.allocate(request_of(step));
+    if (served.outcome != Outcome::kOutOfMemory && served.outcome != Outcome::kRejected) {
+        (*places)[step.block] = served.placement;
+    }
+}
+
+}  // namespace
+
 ReplayResult replay(const ReplayScript& script,
                     Pool& pool,
                     RecordedDevice* recorded,
@@ -39,6 +68,7 @@ ReplayResult replay(const ReplayScript& script,
     ReplayResult result;
     std::uint64_t peak_reserved = 0;
     std::vector<Pool::PendingOn> pending;
+    Places places;
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
         const Step& step = script.steps[i];
         if (hooks.before_step && !hooks.before_step(i, pool)) {
@@ -50,8 +80,7 @@ ReplayResult replay(const ReplayScript& script,
                     recorded->expect(script.refusals.data() + step.first_refusal,
                                      step.refusal_count);
                 }
-                const Request request{
-                    .block = step.block, .requested_bytes = step.value, .stream = step.stream};
+                const Request request = request_of(step);
                 const AllocateResult served = pool.allocate(request);
                 const bool failed =
                     served.outcome == Outcome::kOutOfMemory || served.outcome == Outcome::kRejected;
@@ -63,6 +92,9 @@ ReplayResult replay(const ReplayScript& script,
                     peak_reserved = pool.statistics().reserved.current;
                     result.waste_at_peak = waste_split(pool);
                     result.peak_event = step.event;
+                }
+                if (step.private_pool != 0 && script.rewinds != 0 && !failed) {
+                    places[step.block] = served.placement;
                 }
                 if (hooks.after_request) {
                     hooks.after_request(i, served, pool);
@@ -81,10 +113,29 @@ ReplayResult replay(const ReplayScript& script,
                 pool.complete(step.value);
                 break;
             case Step::Kind::kEmptyCache:
-                pool.empty_cache();
+                if (step.private_pool != 0) {
+                    pool.empty_private_pool(step.private_pool);
+                } else {
+                    pool.empty_cache();
+                }
                 break;
             case Step::Kind::kMemoryFraction:
                 pool.set_memory_fraction(std::bit_cast<double>(step.value));
+                break;
+            case Step::Kind::kPlace:
+                place(step, pool, &places, &result);
+                break;
+            case Step::Kind::kPoolOptions:
+                pool.set_private_pool(step.private_pool,
+                                      {.freeable = (step.value & kPoolFreeable) != 0,
+                                       .no_split = (step.value & kPoolNoSplit) != 0,
+                                       .use_on_oom = (step.value & kPoolUseOnOom) != 0,
+                                       .graph = (step.value & kPoolOfGraph) != 0});
+                break;
+            case Step::Kind::kSettings:
+                if (hooks.change_settings) {
+                    pool.change_settings(script.settings[step.value]);
+                }
                 break;
         }
     }

@@ -64,6 +64,9 @@ struct WasteSplit {
     std::uint64_t inactive_split = 0;
 };
 
+// What a step asks of a pool.
+Request request_of(const Step& step);
+
 WasteSplit waste_split(const Pool& pool);
 
 // A request that did not go smoothly.
@@ -80,9 +83,12 @@ struct ReplayResult {
     EventIndex peak_event = kNoEvent;
     std::vector<Trouble> troubles;  // OOMs and retries, in order
     std::uint64_t requests_served = 0;
+    std::uint64_t placed_elsewhere = 0;  // blocks of a rewound pool whose place was not to be had
 };
 
 struct ReplayHooks {
+    // Follow the recorded changes of settings: for replays of the recorded configuration.
+    bool change_settings = false;
     // Called before a step; return false to stop the replay there.
     std::function<bool(std::size_t step, Pool& pool)> before_step;
     // Called after each request.

@@ -1,6 +1,8 @@
 #include "analyzer/replay/script.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <unordered_map>
 
 namespace fragtrace::analyzer {
@@ -14,15 +16,23 @@ class Builder {
         script_.source = source;
         script_.streams = timeline.streams;
         script_.records_empty_cache = timeline.fact("torch.vtable") == "verified";
+        script_.rules = PytorchRules::for_release(timeline.fact("torch_version"));
     }
 
     ReplayScript build() {
         for (EventIndex i = 0; i < timeline_.events.size(); ++i) {
             const Event& event = timeline_.events[i];
+            pool_ = timeline_.event_pools.at(i, &pool_cursor_);
+            rewinding_ = rewinding_ && event.kind == EventKind::kBlockAlloc;
             if (event.kind == EventKind::kEventComplete) {
                 add_completion(event, i);  // an event handle belongs to no device
             } else if (event.kind == EventKind::kEmptyCache) {
-                script_.steps.push_back({.kind = Step::Kind::kEmptyCache, .event = i});
+                script_.steps.push_back(
+                    {.kind = Step::Kind::kEmptyCache, .event = i, .private_pool = pool_});
+            } else if (concerns_pools(event)) {
+                if (event.device == script_.device || event.device == kMaxDevices) {
+                    add_pool_event(event, i);
+                }
             } else if (event.device == script_.device) {
                 if (script_.source == ScriptSource::kBlocks) {
                     add_block_event(event, i);
@@ -35,12 +45,20 @@ class Builder {
     }
 
   private:
+    struct LastBlock {
+        BlockId block = kNoEvent;
+        std::uint64_t requested_bytes = 0;
+        std::uint64_t bytes = 0;
+    };
+
     void add_block_event(const Event& event, EventIndex i) {
         switch (event.kind) {
             case EventKind::kBlockAlloc:
+                know_pool(i);
                 add_allocation(event, i, event.extra, false);
                 break;
             case EventKind::kBlockOutOfMemory:
+                know_pool(i);
                 add_allocation(event, i, 0, true);
                 break;
             case EventKind::kBlockFree:
@@ -63,6 +81,76 @@ class Builder {
         }
     }
 
+    static bool concerns_pools(const Event& event) {
+        return event.kind == EventKind::kPoolUse || event.kind == EventKind::kPoolRelease ||
+               event.kind == EventKind::kPoolRewind || event.kind == EventKind::kSettings;
+    }
+
+    // Of private pools and settings; without a device they mean every one.
+    void add_pool_event(const Event& event, EventIndex i) {
+        switch (event.kind) {
+            case EventKind::kPoolUse:
+                if (event.size_bytes != 0) {
+                    set_pool(i, false);
+                }
+                break;
+            case EventKind::kPoolRelease:
+                set_pool(i, true);
+                break;
+            case EventKind::kPoolRewind:
+                rewind(i);
+                break;
+            case EventKind::kSettings: {
+                script_.steps.push_back(
+                    {.kind = Step::Kind::kSettings, .event = i, .value = script_.settings.size()});
+                script_.settings.push_back(
+                    timeline_.fact("text." + std::to_string(event.size_bytes)));
+                break;
+            }
+            default:
+                break;
+        }
+    }
+
+    void set_pool(EventIndex i, bool freeable) {
+        if (pool_ == 0) {
+            return;
+        }
+        const auto identity = timeline_.pools.find(pool_);
+        const PoolIdentity pool =
+            identity != timeline_.pools.end() ? identity->second : PoolIdentity{};
+        known_pools_.insert(pool_);
+        script_.steps.push_back(
+            {.kind = Step::Kind::kPoolOptions,
+             .event = i,
+             .private_pool = pool_,
+             .value = (freeable ? kPoolFreeable : 0) | (pool.is_graph() ? kPoolOfGraph : 0) |
+                      (pool.no_split ? kPoolNoSplit : 0) | (pool.use_on_oom ? kPoolUseOnOom : 0)});
+    }
+
+    // A pool that is seen first in a request has a user.
+    void know_pool(EventIndex i) {
+        if (pool_ != 0 && !known_pools_.contains(pool_)) {
+            set_pool(i, false);
+        }
+    }
+
+    // What the pool held is gone; what it holds now is told by the block allocs that follow.
+    void rewind(EventIndex i) {
+        if (pool_ == 0) {
+            return;
+        }
+        ++script_.rewinds;
+        rewinding_ = true;
+        std::set<BlockId>& held = held_[pool_];
+        for (const BlockId block : held) {
+            Step step{.kind = Step::Kind::kRelease, .event = i, .block = block};
+            step.first_pending = static_cast<std::uint32_t>(script_.pending.size());
+            script_.steps.push_back(step);
+        }
+        held.clear();
+    }
+
     void add_device_event(const Event& event, EventIndex i) {
         switch (event.kind) {
             case EventKind::kDeviceAlloc:
@@ -83,6 +171,10 @@ class Builder {
     void add_allocation(const Event& event, EventIndex i, std::uint64_t block_bytes, bool oom) {
         Step step{.kind = Step::Kind::kAllocate, .recorded_oom = oom, .event = i, .block = i};
         step.value = event.size_bytes;
+        if (pool_ != 0 && !oom) {
+            held_[pool_].insert(i);
+            place_again(event, i, &step);
+        }
         if (step.value == kUnknown64) {
             step.value = block_bytes;
             ++script_.requested_unknown;
@@ -95,15 +187,33 @@ class Builder {
         step.first_refusal = refusals_used_;
         step.refusal_count = static_cast<std::uint32_t>(script_.refusals.size()) - refusals_used_;
         refusals_used_ = static_cast<std::uint32_t>(script_.refusals.size());
-        if (step.value != 0) {
-            script_.steps.push_back(step);
+        step.private_pool = pool_;
+        if (step.value == 0) {
+            return;
         }
+        script_.steps.push_back(step);
+    }
+
+    // A block that a rewound pool holds again: which one it was before, and what was asked then.
+    void place_again(const Event& event, EventIndex i, Step* step) {
+        const auto [former, is_new] = last_at_.try_emplace(event.address, LastBlock{});
+        if (rewinding_) {
+            step->kind = Step::Kind::kPlace;
+            step->placed_as = former->second.block;
+            if (step->value == kUnknown64 && !is_new && former->second.bytes == event.extra) {
+                step->value = former->second.requested_bytes;
+            }
+        }
+        former->second = {i, step->value, event.extra};
     }
 
     void add_release(EventIndex i) {
         const EventIndex alloc = timeline_.partner[i];
         if (alloc == kNoEvent) {
             return;  // counted as trace damage by the reader
+        }
+        if (const auto held = held_.find(timeline_.event_pools.at(alloc)); held != held_.end()) {
+            held->second.erase(alloc);
         }
         Step step{.kind = Step::Kind::kRelease, .event = i, .block = alloc};
         step.first_pending = static_cast<std::uint32_t>(script_.pending.size());
@@ -146,6 +256,14 @@ class Builder {
     std::uint32_t refusals_used_ = 0;
     std::uint64_t next_pending_ = 0;
     std::unordered_map<std::uint64_t, std::uint64_t> outstanding_;  // event handle -> pending id
+
+    // Private pools.
+    std::uint32_t pool_ = 0;  // of the event that is looked at
+    std::size_t pool_cursor_ = 0;
+    bool rewinding_ = false;
+    std::set<std::uint32_t> known_pools_;
+    std::unordered_map<std::uint32_t, std::set<BlockId>> held_;  // live blocks per pool
+    std::unordered_map<DeviceAddress, LastBlock> last_at_;       // per address, of private pools
 };
 
 }  // namespace

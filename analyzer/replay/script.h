@@ -5,6 +5,7 @@
 
 #include "analyzer/model/timeline.h"
 #include "analyzer/pools/pool.h"
+#include "analyzer/pools/pytorch_rules.h"
 
 #include <cstdint>
 #include <string>
@@ -16,21 +17,35 @@ struct Step {
     enum class Kind : std::uint8_t {
         kAllocate,
         kRelease,
-        kComplete,  // a cross-stream event completed
-        kEmptyCache,
+        kComplete,    // a cross-stream event completed
+        kEmptyCache,  // of one private pool if it is not 0
         kMemoryFraction,
+        kPlace,        // a private pool was set back: a block where an earlier one lay
+        kPoolOptions,  // a private pool is used first, again or no longer
+        kSettings,     // the program changed the allocator's settings
     };
     Kind kind = Kind::kAllocate;
     bool recorded_oom = false;  // kAllocate: the recorded run could not serve it
     StreamId stream = 0;
-    EventIndex event = kNoEvent;      // the event in the timeline
-    BlockId block = 0;                // kAllocate, kRelease: index of the allocating event
-    std::uint64_t value = 0;          // requested bytes; pending id; bits of the fraction
+    EventIndex event = kNoEvent;  // the event in the timeline
+    BlockId block = 0;            // kAllocate, kPlace, kRelease: index of the allocating event
+    std::uint32_t private_pool = 0;
+    // Requested bytes; pending id; bits of the fraction; kPool bits; index into settings.
+    std::uint64_t value = 0;
+    BlockId placed_as = 0;            // kPlace: the block whose place it takes
     std::uint32_t first_pending = 0;  // kRelease: range in ReplayScript::pending
     std::uint32_t pending_count = 0;
     std::uint32_t first_refusal = 0;  // kAllocate: range in ReplayScript::refusals
     std::uint32_t refusal_count = 0;
 };
+
+static_assert(sizeof(Step) == 48);
+
+// Step::value of kPoolOptions.
+inline constexpr std::uint64_t kPoolFreeable = 1;
+inline constexpr std::uint64_t kPoolOfGraph = 2;
+inline constexpr std::uint64_t kPoolNoSplit = 4;
+inline constexpr std::uint64_t kPoolUseOnOom = 8;
 
 // What the steps are made of.
 enum class ScriptSource {
@@ -46,9 +61,12 @@ struct ReplayScript {
     // Sizes that the driver refused while the recorded allocator served a step.
     std::vector<std::uint64_t> refusals;
     std::vector<std::uint64_t> streams;  // raw handle per StreamId
+    std::vector<std::string> settings;   // what the program changed the allocator's settings to
+    PytorchRules rules;                  // of the release of PyTorch that was recorded
     // What had to be assumed, counted; 0 = nothing assumed.
     std::uint64_t requested_unknown = 0;  // block size taken instead
     std::uint64_t stream_unknown = 0;     // default stream taken instead
+    std::uint64_t rewinds = 0;            // private pools set back to a checkpoint
     bool records_empty_cache = false;     // the recorder could see empty_cache calls
 };
 

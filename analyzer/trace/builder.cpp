@@ -3,6 +3,7 @@
 #include <fragtrace/codec.h>
 
 #include "analyzer/trace/pairing.h"
+#include "analyzer/trace/pool_facts.h"
 
 #include <algorithm>
 #include <cstring>
@@ -127,6 +128,10 @@ void TimelineBuilder::add_event(const EventRecord& record) {
     timeline_.events.push_back(event);
     sequences_.push_back(record.sequence);
     durations_.push_back(record.duration_ns);
+    if (record.pool != 0 || !pools_.empty()) {
+        pools_.resize(timeline_.events.size());
+        pools_.back() = record.pool;
+    }
 }
 
 bool TimelineBuilder::add_nodes(std::uint64_t first, const std::vector<StackNode>& nodes) {
@@ -270,6 +275,9 @@ void TimelineBuilder::put_in_order() {
     permute(timeline_.events);
     permute(sequences_);
     permute(durations_);
+    if (!pools_.empty()) {
+        permute(pools_);
+    }
     in_order_ = true;
 }
 
@@ -329,8 +337,13 @@ Timeline TimelineBuilder::finish() {
             timeline_.durations.emplace_back(static_cast<EventIndex>(i), durations_[i]);
         }
     }
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+        timeline_.event_pools.add(static_cast<EventIndex>(i), pools_[i]);
+    }
+    timeline_.pools = pools_of_facts(timeline_.facts);
     sequences_ = {};
     durations_ = {};
+    pools_ = {};
     pair_events(&timeline_);
     if (timeline_.damage.notes.size() > kMaxNotes) {
         timeline_.damage.notes.resize(kMaxNotes);

@@ -61,6 +61,7 @@ class TimelineBuilder {
     std::uint64_t file_bytes_;
     std::vector<std::uint64_t> sequences_;  // parallel to timeline_.events
     std::vector<std::uint32_t> durations_;  // likewise
+    std::vector<std::uint32_t> pools_;      // likewise; empty until an event names a pool
     bool in_order_ = true;
     bool ended_ = false;
     std::vector<std::uint8_t> node_known_;

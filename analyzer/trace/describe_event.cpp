@@ -298,6 +298,12 @@ std::string describe_event(const Timeline& timeline, EventIndex index, Symbolize
     if (event.stream < timeline.streams.size()) {
         fmt::format_to(out, " stream={:#x}", timeline.streams[event.stream]);
     }
+    if (const std::uint32_t pool = timeline.event_pools.at(index)) {
+        fmt::format_to(out, " pool={}", pool);
+        if (const auto known = timeline.pools.find(pool); known != timeline.pools.end()) {
+            fmt::format_to(out, "({})", known->second.text);
+        }
+    }
     add_flags(out, event);
     if (event.origin < timeline.origins.size() && event.origin != 0) {
         fmt::format_to(out, " thread={}", timeline.origins[event.origin].thread);

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 #include <map>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -43,7 +45,7 @@ class Pairing {
             case EventKind::kDeviceFree:
                 return end(kDevices, index);
             case EventKind::kBlockAlloc:
-                return begin(kBlocks, index);
+                return block_alloc(index);
             case EventKind::kBlockFree:
                 return end(kBlocks, index);
             case EventKind::kAddressReserve:
@@ -60,6 +62,8 @@ class Pairing {
                 return unmap(index);
             case EventKind::kDeviceReset:
                 return reset(event.device);
+            case EventKind::kPoolRewind:
+                return rewind(index);
             default:
                 return;
         }
@@ -154,6 +158,33 @@ class Pairing {
         }
     }
 
+    void block_alloc(EventIndex index) {
+        begin(kBlocks, index);
+        if (const std::uint32_t pool = timeline_.event_pools.at(index, &pool_cursor_)) {
+            of_pool_[pool].push_back(index);
+        }
+    }
+
+    // A pool set to a checkpoint: the blocks it held end here, unseen by the program's calls.
+    void rewind(EventIndex index) {
+        const auto blocks = of_pool_.find(timeline_.event_pools.at(index, &pool_cursor_));
+        if (blocks == of_pool_.end()) {
+            return;
+        }
+        const std::uint32_t device = timeline_.events[index].device;
+        std::vector<EventIndex> elsewhere;
+        for (const EventIndex block : blocks->second) {
+            const Event& event = timeline_.events[block];
+            if (device != kUnknownDevice && device != event.device) {
+                elsewhere.push_back(block);
+            } else if (live_[kBlocks].find(event.address, event.device) == block) {
+                live_[kBlocks].take(event.address, event.device);
+                timeline_.partner[block] = index;
+            }
+        }
+        blocks->second = std::move(elsewhere);
+    }
+
     void over_live(EventIndex index, EventIndex former) {
         if (timeline_.damage.allocs_over_live++ < kNotesPerDefect) {
             timeline_.damage.notes.push_back(
@@ -176,6 +207,9 @@ class Pairing {
     Timeline& timeline_;
     PairMap live_[kTableCount];
     std::map<DeviceAddress, EventIndex> maps_;
+    // Blocks of each private pool since it was last rewound.
+    std::unordered_map<std::uint32_t, std::vector<EventIndex>> of_pool_;
+    std::size_t pool_cursor_ = 0;
 };
 
 }  // namespace

@@ -44,9 +44,8 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
         return diagnoses;
     }
     diagnoses.reserve(chosen.size());
-    const auto request_of = [&script](const Trouble& trouble) {
-        const Step& step = script.steps[trouble.step];
-        return Request{.block = step.block, .requested_bytes = step.value, .stream = step.stream};
+    const auto asked = [&script](const Trouble& trouble) {
+        return request_of(script.steps[trouble.step]);
     };
     // Relaxations ask the driver for what was never recorded: there capacity decides.
     const auto by_capacity = [](Pool& pool) {
@@ -56,6 +55,7 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
     };
     std::size_t next = 0;
     ReplayHooks hooks;
+    hooks.change_settings = setup.recorded != nullptr;
     hooks.before_step = [&](std::size_t i, Pool& pool) {
         if (next < chosen.size() && chosen[next].step == i &&
             chosen[next].outcome == Outcome::kRetryOk) {
@@ -66,7 +66,7 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
                                  .heap = {},
                                  .cheapest = {},
                                  .held_open = {}});
-            fill(*before, request_of(chosen[next]), others_bytes, &diagnoses.back());
+            fill(*before, asked(chosen[next]), others_bytes, &diagnoses.back());
             ++next;
         }
         return next < chosen.size();
@@ -80,7 +80,7 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
                                  .heap = {},
                                  .cheapest = {},
                                  .held_open = {}});
-            fill(*after, request_of(chosen[next]), others_bytes, &diagnoses.back());
+            fill(*after, asked(chosen[next]), others_bytes, &diagnoses.back());
             ++next;
         }
     };

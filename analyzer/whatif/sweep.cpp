@@ -75,7 +75,8 @@ Result<std::vector<WhatIfRow>> sweep(
                               candidate.config,
                               std::make_unique<FixedDevice>(
                                   candidate.total_bytes, candidate.capacity_bytes, kPageBytes),
-                              script.streams);
+                              script.streams,
+                              script.rules);
         if (!pool) {
             return pool.error();
         }
@@ -91,7 +92,9 @@ Result<std::vector<WhatIfRow>> sweep(
             row.is_recorded = candidates[i].config == context.recorded_config &&
                               candidates[i].capacity_bytes == context.recorded_capacity_bytes &&
                               candidates[i].pool == "pytorch";
-            row.result = replay(script, *pools[i]);
+            ReplayHooks hooks;
+            hooks.change_settings = row.is_recorded;
+            row.result = replay(script, *pools[i], nullptr, hooks);
             pools[i].reset();
             classify(context, &row);
             const std::lock_guard lock(progress_mutex);

@@ -303,3 +303,48 @@ TEST_CASE("what the driver could still give follows the last sample", "[state]")
     CHECK(state.device_free_bytes(0) == 50 * kMiB);
     CHECK(state.snapshot(0).device_free_bytes == 50 * kMiB);
 }
+
+TEST_CASE("private pools keep their segments while they have a user", "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.segment(kBase + 32 * kMiB, 20 * kMiB);
+    events.block(kBase, 2 * kMiB, 2 * kMiB);
+    events.block(kBase + 32 * kMiB, 2 * kMiB, 2 * kMiB);
+    events.timeline.event_pools.add(3, 9);
+    events.free(kBase);
+    events.free(kBase + 32 * kMiB);
+    CHECK(at_end(events).releasable_bytes(0) == 20 * kMiB);
+    const HeapSnapshot heap = at_end(events).snapshot(0);
+    REQUIRE(heap.segments.size() == 2);
+    CHECK(heap.segments[0].private_pool == 0);
+    CHECK(heap.segments[0].may_release);
+    CHECK(heap.segments[1].private_pool == 9);
+    CHECK_FALSE(heap.segments[1].may_release);
+    events.add(EventKind::kPoolRelease).device = 31;  // means every device
+    events.timeline.event_pools.add(6, 9);
+    CHECK(at_end(events).releasable_bytes(0) == 40 * kMiB);
+    events.add(EventKind::kPoolUse, 0, 1);
+    events.timeline.event_pools.add(7, 9);
+    CHECK(at_end(events).releasable_bytes(0) == 20 * kMiB);
+}
+
+TEST_CASE("a rewound pool holds what is announced after it", "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.segment(kBase + 32 * kMiB, 20 * kMiB);
+    events.block(kBase, 2 * kMiB, 2 * kMiB);
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        events.block(kBase + (32 + i) * kMiB, 1 * kMiB, 1 * kMiB);
+        events.timeline.event_pools.add(static_cast<EventIndex>(3 + i), 9);
+    }
+    events.add(EventKind::kPoolRewind);
+    events.timeline.event_pools.add(6, 9);
+    CHECK(at_end(events).totals(0).allocated == 2 * kMiB);
+    events.block(kBase + 33 * kMiB, 1 * kMiB, 1 * kMiB);
+    events.timeline.event_pools.add(7, 9);
+    const RecordedState state = at_end(events);
+    CHECK(state.violations().count == 0);
+    CHECK(state.totals(0).allocated == 3 * kMiB);
+    CHECK(state.totals(0).blocks == 2);
+    check_snapshot(state.snapshot(0));
+}

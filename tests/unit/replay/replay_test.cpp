@@ -43,6 +43,18 @@ struct Recorder {
         }
         return index;
     }
+
+    // As add(), for an event of a private pool.
+    EventIndex in_pool(std::uint32_t pool,
+                       EventKind kind,
+                       DeviceAddress address,
+                       std::uint64_t size,
+                       std::uint64_t extra = 0,
+                       EventIndex partner = kNoEvent) {
+        const EventIndex index = add(kind, address, size, extra, 0, partner);
+        timeline.event_pools.add(index, pool);
+        return index;
+    }
 };
 
 Fidelity fidelity_of(const Timeline& timeline, const char* config = "") {
@@ -170,4 +182,134 @@ TEST_CASE("empty_cache is a step of every device, even when it frees nothing") {
     const ReplayScript script = make_script(recorder.timeline, 0);
     REQUIRE(script.steps.size() == 2);
     CHECK(script.steps[1].kind == Step::Kind::kEmptyCache);
+}
+
+TEST_CASE("blocks of a private pool are replayed into its own segments") {
+    Recorder recorder;
+    const auto segment = [&](DeviceAddress address) {
+        recorder.add(EventKind::kDeviceAlloc, address, 20 * kMiB, 0, kFlagFromAllocator);
+    };
+    segment(kBase);
+    const EventIndex a = recorder.add(EventKind::kBlockAlloc, kBase, 3 * kMiB, 3 * kMiB);
+    recorder.add(EventKind::kBlockFree, kBase, 0, 3 * kMiB, 0, a);
+    recorder.in_pool(2, EventKind::kPoolUse, 0, 1);
+    // The default pool has room: a pool of its own does not use it.
+    segment(kBase + 32 * kMiB);
+    const EventIndex b =
+        recorder.in_pool(2, EventKind::kBlockAlloc, kBase + 32 * kMiB, 3 * kMiB, 3 * kMiB);
+    recorder.add(EventKind::kBlockAlloc, kBase, 2 * kMiB, 2 * kMiB);
+    recorder.add(EventKind::kBlockFree, kBase + 32 * kMiB, 0, 3 * kMiB, 0, b);
+    recorder.in_pool(2, EventKind::kBlockAlloc, kBase + 32 * kMiB, 1 * kMiB + 512, 1 * kMiB + 512);
+    const Fidelity fidelity = fidelity_of(recorder.timeline);
+    CHECK(fidelity.exact());
+    CHECK(fidelity.placements == 4);
+    CHECK(fidelity.segments == 2);
+}
+
+TEST_CASE("a private pool gives memory back only when its last user is gone") {
+    const bool released = GENERATE(false, true);
+    const bool by_its_own_call = GENERATE(false, true);
+    Recorder recorder;
+    recorder.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);
+    const EventIndex a = recorder.in_pool(7, EventKind::kBlockAlloc, kBase, 3 * kMiB, 3 * kMiB);
+    recorder.add(EventKind::kBlockFree, kBase, 0, 3 * kMiB, 0, a);
+    if (released) {
+        recorder.in_pool(7, EventKind::kPoolRelease, 0, 0);
+    }
+    recorder.in_pool(by_its_own_call ? 7 : 0, EventKind::kEmptyCache, 0, 0);
+    const ReplayScript script = make_script(recorder.timeline, 0);
+    auto pool = make_pool("pytorch",
+                          "",
+                          std::make_unique<FixedDevice>(1000 * kMiB, 1000 * kMiB, 2 * kMiB),
+                          script.streams);
+    REQUIRE(pool.ok());
+    CHECK(replay(script, **pool).statistics.reserved.current == (released ? 0 : 20 * kMiB));
+}
+
+TEST_CASE("a rewound pool holds what the record says, where it lay before") {
+    Recorder recorder;
+    recorder.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);
+    const auto block = [&](std::uint64_t at, std::uint64_t size) {
+        return recorder.in_pool(
+            3, EventKind::kBlockAlloc, kBase + at * kMiB, size * kMiB, size * kMiB);
+    };
+    const EventIndex a = block(0, 4);
+    const EventIndex b = block(4, 3);
+    block(7, 2);
+    recorder.add(EventKind::kBlockFree, kBase, 0, 4 * kMiB, 0, a);
+    recorder.add(EventKind::kBlockFree, kBase + 4 * kMiB, 0, 3 * kMiB, 0, b);
+    const EventIndex c = block(0, 6);
+    recorder.in_pool(3, EventKind::kPoolRewind, 0, 0);
+    // Only the second block is held again; what was asked for is known from before.
+    const EventIndex again =
+        recorder.in_pool(3, EventKind::kBlockAlloc, kBase + 4 * kMiB, kUnknown64, 3 * kMiB);
+    const EventIndex d = block(9, 5);
+    static_cast<void>(c);
+    static_cast<void>(d);
+    recorder.add(EventKind::kEmptyCache, 0, 0);
+    recorder.add(EventKind::kBlockFree, kBase + 4 * kMiB, 0, 3 * kMiB, 0, again);
+    const ReplayScript script = make_script(recorder.timeline, 0);
+    CHECK(script.rewinds == 1);
+    CHECK(script.requested_unknown == 0);
+    auto pool = make_pool("pytorch",
+                          "",
+                          std::make_unique<FixedDevice>(1000 * kMiB, 1000 * kMiB, 2 * kMiB),
+                          script.streams);
+    REQUIRE(pool.ok());
+    std::vector<std::uint64_t> live;
+    ReplayHooks hooks;
+    hooks.before_step = [&](std::size_t step, Pool& driven) {
+        if (script.steps[step].kind == Step::Kind::kEmptyCache) {
+            const HeapSnapshot heap = driven.snapshot();
+            for (const HeapBlock& one : heap.blocks) {
+                live.push_back(one.state == BlockState::kLive ? one.size_bytes / kMiB : 0);
+            }
+        }
+        return true;
+    };
+    const ReplayResult result = replay(script, **pool, nullptr, hooks);
+    // 4 free, the 3 where they lay, then the 5, of which nobody knew a place, in the rest.
+    CHECK(live == std::vector<std::uint64_t>{0, 3, 5, 0});
+    CHECK(result.placed_elsewhere == 1);
+    CHECK(result.statistics.allocated.current == 5 * kMiB);
+}
+
+TEST_CASE("settings that change at run time are followed where that is asked for") {
+    Recorder recorder;
+    recorder.timeline.facts["text.4"] = "roundup_power2_divisions:1,max_split_size_mb:40";
+    recorder.timeline.facts["text.5"] = "expandable_segments:True";
+    recorder.add(EventKind::kSettings, 0, 4);
+    recorder.add(EventKind::kBlockAlloc, kBase, 3 * kMiB, 3 * kMiB);
+    recorder.add(EventKind::kSettings, 0, 5);
+    recorder.add(EventKind::kSettings, 0, 99);  // no such text: no settings
+    recorder.add(EventKind::kBlockAlloc, kBase + 64 * kMiB, 30 * kMiB, 30 * kMiB);
+    const ReplayScript script = make_script(recorder.timeline, 0);
+    REQUIRE(script.settings.size() == 3);
+    const bool follow = GENERATE(true, false);
+    auto pool = make_pool("pytorch",
+                          "",
+                          std::make_unique<FixedDevice>(1000 * kMiB, 1000 * kMiB, 2 * kMiB),
+                          script.streams);
+    REQUIRE(pool.ok());
+    ReplayHooks hooks;
+    hooks.change_settings = follow;
+    replay(script, **pool, nullptr, hooks);
+    CHECK((*pool)->config() == (follow ? "expandable_segments:True" : ""));
+    bool expandable = false;
+    for (const HeapSegment& segment : (*pool)->snapshot().segments) {
+        expandable = expandable || segment.expandable;
+    }
+    CHECK(expandable == follow);
+}
+
+TEST_CASE("the rules are those of the recorded release") {
+    Recorder recorder;
+    recorder.timeline.facts["torch_version"] = "2.6.0+cu124";
+    CHECK(make_script(recorder.timeline, 0).rules.tie_break == PytorchRules::TieBreak::kAddress);
+    recorder.timeline.facts["torch_version"] = "2.15.0";
+    CHECK(make_script(recorder.timeline, 0).rules.tie_break ==
+          PytorchRules::TieBreak::kRegistration);
+    CHECK(PytorchRules::for_release("unknown").tie_break == PytorchRules::TieBreak::kRegistration);
+    CHECK(PytorchRules::for_release("1.13.1").one_division_rounds_up);
+    CHECK_FALSE(PytorchRules::is_release("2."));
 }

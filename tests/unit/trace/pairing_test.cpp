@@ -94,6 +94,28 @@ TEST_CASE("defects are counted and named", "[pairing]") {
     CHECK(events.timeline.damage.notes.size() == 2);
 }
 
+TEST_CASE("a rewind ends the blocks of its pool alone", "[pairing]") {
+    Sequence events;
+    const auto other = events.add(EventKind::kBlockAlloc, 0x1000, 512);
+    const auto first = events.add(EventKind::kBlockAlloc, 0x2000, 512);
+    const auto freed = events.add(EventKind::kBlockAlloc, 0x3000, 512);
+    const auto free = events.add(EventKind::kBlockFree, 0x3000);
+    const auto rewind = events.add(EventKind::kPoolRewind, 0);
+    const auto again = events.add(EventKind::kBlockAlloc, 0x2000, 512);
+    const auto last = events.add(EventKind::kBlockFree, 0x2000);
+    for (const auto event : {first, freed, rewind, again}) {
+        events.timeline.event_pools.add(event, 5);
+    }
+    pair_events(&events.timeline);
+    CHECK(events.timeline.partner[other] == kNoEvent);
+    CHECK(events.timeline.partner[first] == rewind);
+    CHECK(events.timeline.partner[rewind] == kNoEvent);
+    events.check_pair(freed, free);
+    events.check_pair(again, last);
+    CHECK(events.timeline.damage.allocs_over_live == 0);
+    CHECK(events.timeline.damage.frees_without_alloc == 0);
+}
+
 TEST_CASE("a device reset ends everything of its device without pairing", "[pairing]") {
     Sequence events;
     const auto gone = events.add(EventKind::kDeviceAlloc, 0x1000, 512, 0);

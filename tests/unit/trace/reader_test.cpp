@@ -18,7 +18,9 @@ using fragtrace::EventKind;
 using fragtrace::analyzer::Ending;
 using fragtrace::analyzer::ErrorCode;
 using fragtrace::analyzer::Event;
+using fragtrace::analyzer::EventIndex;
 using fragtrace::analyzer::kNoStream;
+using fragtrace::analyzer::PoolIdentity;
 using fragtrace::analyzer::read_trace;
 using fragtrace::analyzer::Result;
 using fragtrace::analyzer::Timeline;
@@ -139,6 +141,38 @@ TEST_CASE("durations stay with their events", "[reader]") {
     REQUIRE(timeline.durations.size() == 1);
     CHECK(timeline.durations[0].first == 1);
     CHECK(timeline.durations[0].second == 1234);
+}
+
+TEST_CASE("pools stay with their events, and their numbers get a meaning", "[reader]") {
+    TraceWriter trace;
+    trace.fact("pool.2", "pytorch 3,0");
+    trace.fact("pool.2.no_split", "1");
+    trace.fact("pool.3", "cuda 0xbeef");
+    trace.fact("pool.4", "something later");
+    trace.fact("pool.x", "pytorch 1,1");
+    for (const std::uint32_t pool : {0u, 2u, 0u, 4000000000u}) {
+        fragtrace::EventRecord event = {};
+        event.kind = EventKind::kBlockAlloc;
+        event.address = 0x1000 * (trace.events().size() + 1);
+        event.size = 512;
+        event.pool = pool;
+        trace.event(event);
+    }
+    const Timeline timeline = read(trace.bytes());
+    check_undamaged(timeline);
+    std::size_t cursor = 0;
+    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+        CHECK(timeline.event_pools.at(i) == trace.events()[i].pool);
+        CHECK(timeline.event_pools.at(i, &cursor) == trace.events()[i].pool);
+    }
+    REQUIRE(timeline.pools.size() == 3);
+    CHECK(timeline.pools.at(2).owner == PoolIdentity::Owner::kPytorch);
+    CHECK(timeline.pools.at(2).is_graph());
+    CHECK(timeline.pools.at(2).no_split);
+    CHECK_FALSE(timeline.pools.at(2).use_on_oom);
+    CHECK(timeline.pools.at(3).owner == PoolIdentity::Owner::kCuda);
+    CHECK(timeline.pools.at(3).first == 0xbeef);
+    CHECK(timeline.pools.at(4).owner == PoolIdentity::Owner::kUnknown);
 }
 
 TEST_CASE("the end of the process is told", "[reader]") {

@@ -1,0 +1,15 @@
+// What the numbers of pools mean: the facts "pool.N", "pool.N.no_split" and "pool.N.use_on_oom".
+#pragma once
+
+#include "analyzer/model/timeline.h"
+
+#include <map>
+#include <string>
+
+namespace fragtrace::analyzer {
+
+// By number; facts that cannot be understood give an entry that knows only its text.
+std::map<std::uint32_t, PoolIdentity> pools_of_facts(
+    const std::map<std::string, std::string>& facts);
+
+}  // namespace fragtrace::analyzer
