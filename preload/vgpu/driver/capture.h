@@ -7,6 +7,7 @@
 namespace fragtrace::vgpu {
 
 struct GraphNode;
+struct GraphMemory;  // graph_memory.cpp
 
 // A set of nodes that later work depends on.
 struct NodeSet {
@@ -40,6 +41,8 @@ struct Graph {
     GraphNode* last;
     int count;
     UserReference* users;
+    bool has_memory_nodes;
+    bool instantiated;  // of graphs with memory nodes: one executable graph at a time
 };
 
 struct GraphNode {
@@ -51,10 +54,50 @@ struct GraphNode {
     NodeSet dependencies;
     CUhostFn host_function;
     void* host_data;
+    GraphMemory* memory;  // of memory nodes
+};
+
+// One step of an executable graph that changes what memory is live.
+struct MemoryStep {
+    GraphMemory* memory;
+    bool allocates;
+};
+
+struct MemorySteps {
+    MemoryStep* steps;
+    int count;
+    Graph* graph;  // the one it came from, if that still exists
+    uint64_t graph_id;
 };
 
 GraphNode* append_node(Graph* graph, CUgraphNodeType type, const NodeSet& dependencies);
 Graph* new_graph();
+CUresult add_node(CUgraphNode* out,
+                  CUgraph handle,
+                  const CUgraphNode* dependencies,
+                  size_t count,
+                  CUgraphNodeType type);
+
+// graph_memory.cpp: nodes that allocate and free. An executable graph keeps their order as steps.
+CUresult add_allocation_node(CUgraphNode* out,
+                             CUgraph graph,
+                             const CUgraphNode* dependencies,
+                             size_t count,
+                             CUDA_MEM_ALLOC_NODE_PARAMS_v2* parameters);
+CUresult add_free_node(CUgraphNode* out,
+                       CUgraph graph,
+                       const CUgraphNode* dependencies,
+                       size_t count,
+                       CUdeviceptr address);
+void drop_memory(GraphNode* node);
+CUresult take_steps(Graph* graph, MemorySteps* steps);
+void drop_steps(MemorySteps* steps);
+CUresult back_steps(const MemorySteps& steps, bool auto_free, bool run);
+
+// Stream-ordered calls on a stream that is capturing.
+bool is_capturing(CUstream stream);
+CUresult capture_allocation(CUdeviceptr* address, size_t bytes, const Pool& pool, CUstream stream);
+CUresult capture_free(CUdeviceptr address, CUstream stream);
 
 struct Capture {
     Graph* graph;  // null: not capturing

@@ -29,9 +29,21 @@ CUresult new_context(int device, unsigned flags, bool primary, Context** out) {
     return CUDA_SUCCESS;
 }
 
+// What ends with a context: its linear, host and managed memory, arrays, code. Pools and the
+// handles of virtual memory are not the context's.
+void free_owned_by(Context* context) {
+    free_device_of(context->device, context);
+    free_host_owned_by(context);
+    free_arrays_of(context);
+    give_bytes(g_devices[context->device],
+               (context->code_bytes + kPageBytes - 1) / kPageBytes * kPageBytes);
+    context->code_bytes = 0;
+}
+
 void drop_context(Context* context) {
     Device& device = g_devices[context->device];
-    if (--device.contexts == 0) free_all_of(context->device);
+    free_owned_by(context);
+    if (--device.contexts == 0) free_device_of(context->device, nullptr);
     give_bytes(device, config().card.context_bytes);
     destroy(context);
 }
@@ -138,7 +150,8 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     FT_ENTER();
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    free_all_of(device);
+    if (g_devices[device].primary != nullptr) free_owned_by(g_devices[device].primary);
+    if (g_devices[device].contexts <= 1) free_device_of(device, nullptr);
     return CUDA_SUCCESS;
 }
 
@@ -254,7 +267,9 @@ CUresult cuCtxSynchronize(void) {
     wait_a_moment();
     FT_ENTER();
     Context* context = nullptr;
-    return require_context(&context);
+    FT_TRY(require_context(&context));
+    synchronised();
+    return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {

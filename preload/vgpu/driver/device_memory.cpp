@@ -35,40 +35,96 @@ void reserve_range(int device) {
                0);
 }
 
-void account_pool(Pool* pool, int64_t reserved, int64_t used) {
-    if (pool == nullptr) return;
-    pool->reserved += uint64_t(reserved);
-    pool->used += uint64_t(used);
-    if (pool->reserved > pool->reserved_high) pool->reserved_high = pool->reserved;
-    if (pool->used > pool->used_high) pool->used_high = pool->used;
-}
-
-Region* add_region(int device, uint64_t size, Pool* pool) {
+Region* new_region(int device, uint64_t size, Pool* pool, Context* context) {
     Device& on = g_devices[device];
+    const uint64_t limit = pool != nullptr ? pool->properties.maxSize : 0;
+    if (limit != 0 && pool->reserved + size > limit) return nullptr;
     if (size > on.total_bytes || !take_bytes(on, size)) return nullptr;
     reserve_range(device);
     const uint64_t base = base_of(device);
     if (on.first_gap < base) on.first_gap = base;
     const uint64_t start =
         on.regions.first_fit(on.first_gap, base + kDeviceStride, size, kPageBytes);
-    Region region{start, size, size, nullptr, pool};
+    Region region{start, size, size, nullptr, pool, context, 0, false};
     Region* added = start != 0 ? on.regions.insert(region) : nullptr;
     if (added == nullptr) {
         give_bytes(on, size);
         return nullptr;
     }
     if (start == on.first_gap) on.first_gap = start + size;
-    account_pool(pool, int64_t(size), 0);
+    count_in(pool, int64_t(size), 0, 0);
     return added;
 }
 
+// The lowest idle part of the pool that is large enough; the rest of it stays idle.
+Region* reuse_idle(int device, uint64_t size, Pool* pool) {
+    Device& on = g_devices[device];
+    if (pool == nullptr || on.idle_regions == 0) return nullptr;
+    for (Region& region : on.regions) {
+        if (!region.idle || region.pool != pool || region.size < size) continue;
+        const uint64_t start = region.start;
+        if (region.size > size) {
+            Region rest = region;
+            rest.start += size;
+            rest.size -= size;
+            region.size = size;  // before the insertion, which moves it
+            if (on.regions.insert(rest) == nullptr) {
+                on.regions.find_start(start)->size += rest.size;
+                return nullptr;
+            }
+        } else {
+            --on.idle_regions;
+        }
+        Region* found = on.regions.find_start(start);
+        found->idle = false;
+        found->requested = size;
+        return found;
+    }
+    return nullptr;
+}
+
+Region* add_region(int device, uint64_t size, Pool* pool, Context* context) {
+    Region* region = reuse_idle(device, size, pool);
+    if (region == nullptr) region = new_region(device, size, pool, context);
+    if (region == nullptr && pool != nullptr) {
+        release_idle(pool, 0);  // too small each, or in the way of the card's last bytes
+        region = new_region(device, size, pool, context);
+    }
+    return region;
+}
+
 void drop_region(int device, Region* region) {
-    account_pool(region->pool, -int64_t(region->size), 0);
+    count_in(region->pool, -int64_t(region->size), 0, 0);
     Device& on = g_devices[device];
     give_bytes(on, region->size);
     if (region->start < on.first_gap) on.first_gap = region->start;
+    if (region->idle) --on.idle_regions;
     free(region->slab);
     on.regions.erase(region);
+}
+
+// Nothing lives in the region any more: a pool keeps it, joined with its idle neighbours.
+void vacate(int device, Region* region) {
+    if (region->pool == nullptr) return drop_region(device, region);
+    Device& on = g_devices[device];
+    free(region->slab);
+    region->slab = nullptr;
+    region->idle = true;
+    ++on.idle_regions;
+    auto joins = [&](Region* low, Region* high) {
+        return low >= on.regions.begin() && high < on.regions.end() && low->idle && high->idle &&
+               low->pool == high->pool && low->start + low->size == high->start;
+    };
+    if (joins(region, region + 1)) {
+        region->size += region[1].size;
+        on.regions.erase(region + 1);
+        --on.idle_regions;
+    }
+    if (joins(region - 1, region)) {
+        region[-1].size += region->size;
+        on.regions.erase(region);
+        --on.idle_regions;
+    }
 }
 
 void mark_units(Slab* slab, int first, int count, bool taken) {
@@ -112,14 +168,15 @@ uint64_t carve(Region* region, int first, uint64_t bytes, int units) {
     mark_units(region->slab, first, units, true);
     region->slab->units_at[first] = uint16_t(units);
     region->slab->bytes_at[first] = uint32_t(bytes);
-    account_pool(region->pool, 0, int64_t(uint64_t(units) * kUnitBytes));
+    count_in(region->pool, 0, int64_t(uint64_t(units) * kUnitBytes), 1);
     return region->start + uint64_t(first) * kUnitBytes;
 }
 
-CUresult allocate_small(int device, uint64_t bytes, Pool* pool, CUdeviceptr* address) {
+CUresult allocate_small(
+    int device, uint64_t bytes, Pool* pool, Context* context, CUdeviceptr* address) {
     const int units = int((bytes + kUnitBytes - 1) / kUnitBytes);
     for (Region& region : g_devices[device].regions) {
-        if (region.slab == nullptr || region.pool != pool) continue;
+        if (region.slab == nullptr || region.pool != pool || region.context != context) continue;
         const int first = find_units(region.slab, units);
         if (first < 0) continue;
         *address = carve(&region, first, bytes, units);
@@ -127,7 +184,7 @@ CUresult allocate_small(int device, uint64_t bytes, Pool* pool, CUdeviceptr* add
     }
     Slab* slab = static_cast<Slab*>(calloc(1, sizeof(Slab)));
     if (slab == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    Region* region = add_region(device, kPageBytes, pool);
+    Region* region = add_region(device, kPageBytes, pool, context);
     if (region == nullptr) {
         free(slab);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -140,13 +197,14 @@ CUresult allocate_small(int device, uint64_t bytes, Pool* pool, CUdeviceptr* add
 
 }  // namespace
 
-CUresult allocate_device(int device, uint64_t bytes, Pool* pool, CUdeviceptr* address) {
-    if (bytes <= kSmallLimitBytes) return allocate_small(device, bytes, pool, address);
+CUresult allocate_device(
+    int device, uint64_t bytes, Pool* pool, Context* context, CUdeviceptr* address) {
+    if (bytes <= kSmallLimitBytes) return allocate_small(device, bytes, pool, context, address);
     if (bytes > kMaxCardBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-    Region* region = add_region(device, round_up(bytes, kPageBytes), pool);
+    Region* region = add_region(device, round_up(bytes, kPageBytes), pool, context);
     if (region == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     region->requested = bytes;
-    account_pool(pool, 0, int64_t(region->size));
+    count_in(pool, 0, int64_t(region->size), 1);
     *address = region->start;
     return CUDA_SUCCESS;
 }
@@ -155,30 +213,62 @@ CUresult free_device(CUdeviceptr address) {
     const int device = device_of(address);
     if (device < 0) return CUDA_ERROR_INVALID_VALUE;
     Region* region = g_devices[device].regions.find(address);
-    if (region == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (region == nullptr || region->idle) return CUDA_ERROR_INVALID_VALUE;
+    Pool* pool = region->pool;
     if (region->slab == nullptr) {
         if (region->start != address) return CUDA_ERROR_INVALID_VALUE;
-        account_pool(region->pool, 0, -int64_t(region->size));
-        drop_region(device, region);
-        return CUDA_SUCCESS;
+        count_in(pool, 0, -int64_t(region->size), -1);
+        vacate(device, region);
+    } else {
+        const int unit = int((address - region->start) / kUnitBytes);
+        const int units = region->slab->units_at[unit];
+        if (address % kUnitBytes != 0 || units == 0) return CUDA_ERROR_INVALID_VALUE;
+        region->slab->units_at[unit] = 0;
+        mark_units(region->slab, unit, units, false);
+        region->slab->longest_run = region->slab->units_free;
+        count_in(pool, 0, -int64_t(uint64_t(units) * kUnitBytes), -1);
+        if (region->slab->units_free == Slab::kUnits) vacate(device, region);
     }
-    const int unit = int((address - region->start) / kUnitBytes);
-    const int units = region->slab->units_at[unit];
-    if (address % kUnitBytes != 0 || units == 0) return CUDA_ERROR_INVALID_VALUE;
-    region->slab->units_at[unit] = 0;
-    mark_units(region->slab, unit, units, false);
-    region->slab->longest_run = region->slab->units_free;
-    account_pool(region->pool, 0, -int64_t(uint64_t(units) * kUnitBytes));
-    if (region->slab->units_free == Slab::kUnits) drop_region(device, region);
+    drop_if_over(pool);
     return CUDA_SUCCESS;
 }
 
-void free_all_of(int device) {
+uint64_t export_id_of(CUdeviceptr address) {
+    Region* region = g_devices[device_of(address)].regions.find(address);
+    if (region->export_id == 0) region->export_id = g_next_id++;
+    return region->export_id;
+}
+
+void free_device_of(int device, const Context* context) {
     SortedArray<Region>& regions = g_devices[device].regions;
-    while (regions.count() > 0) {
-        Region* last = &regions[regions.count() - 1];
-        if (last->pool != nullptr) last->pool->used = 0;
-        drop_region(device, last);
+    for (int i = regions.count() - 1; i >= 0; --i) {
+        if (context != nullptr && regions[i].context != context) continue;
+        Pool* pool = regions[i].pool;
+        if (pool != nullptr) {
+            pool->used = 0;
+            pool->allocations = 0;
+        }
+        drop_region(device, &regions[i]);
+    }
+}
+
+void release_idle(Pool* pool, uint64_t keep_bytes) {
+    if (pool->device < 0) return;
+    SortedArray<Region>& regions = g_devices[pool->device].regions;
+    for (int i = regions.count() - 1; i >= 0 && pool->reserved > keep_bytes; --i) {
+        if (regions[i].idle && regions[i].pool == pool) drop_region(pool->device, &regions[i]);
+    }
+}
+
+void synchronised() {
+    for (int device = 0; device < device_count(); ++device) {
+        SortedArray<Region>& regions = g_devices[device].regions;
+        if (g_devices[device].idle_regions == 0) continue;
+        for (int i = regions.count() - 1; i >= 0; --i) {
+            const Region& region = regions[i];
+            if (!region.idle || region.pool->reserved <= region.pool->release_threshold) continue;
+            drop_region(device, &regions[i]);
+        }
     }
 }
 
@@ -186,8 +276,13 @@ bool find_device_memory(uint64_t address, MemoryInfo* info) {
     const int device = device_of(address);
     if (device < 0) return false;
     Region* region = g_devices[device].regions.find(address);
-    if (region == nullptr) return false;
-    *info = {MemoryInfo::kDevice, region->start, region->requested, device, region->pool};
+    if (region == nullptr || region->idle) return false;
+    *info = {MemoryInfo::kDevice,
+             region->start,
+             region->requested,
+             device,
+             region->pool,
+             region->context};
     if (region->slab == nullptr) return address - region->start < region->requested;
     for (int unit = int((address - region->start) / kUnitBytes); unit >= 0; --unit) {
         const uint64_t start = region->start + uint64_t(unit) * kUnitBytes;
@@ -208,7 +303,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
     Context* context = nullptr;
     FT_TRY(require_context(&context));
     if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    return allocate_device(context->device, bytes, nullptr, address);
+    return allocate_device(context->device, bytes, nullptr, context, address);
 }
 
 CUresult cuMemAllocPitch_v2(
@@ -222,7 +317,7 @@ CUresult cuMemAllocPitch_v2(
         return CUDA_ERROR_INVALID_VALUE;
     }
     const uint64_t row_bytes = round_up(width, kUnitBytes);
-    FT_TRY(allocate_device(context->device, row_bytes * height, nullptr, address));
+    FT_TRY(allocate_device(context->device, row_bytes * height, nullptr, context, address));
     *pitch = row_bytes;
     return CUDA_SUCCESS;
 }

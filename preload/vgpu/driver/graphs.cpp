@@ -65,6 +65,7 @@ struct GraphExec {
     HostCall* calls;
     int call_count;
     UserReference* users;
+    MemorySteps memory;
 };
 
 bool retain(UserReference** list, UserObject* object, unsigned count) {
@@ -108,16 +109,25 @@ void destroy_nodes(Graph* graph) {
         GraphNode* node = graph->first;
         graph->first = node->next;
         clear(&node->dependencies);
+        drop_memory(node);
         destroy(node);
     }
     graph->last = nullptr;
     graph->count = 0;
 }
 
+bool frees_itself(const GraphExec& exec) {
+    return (exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+}
+
 CUresult instantiate(CUgraphExec* out, Graph* graph, uint64_t flags) {
     if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
     GraphExec* exec = make<GraphExec>();
     if (exec == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (const CUresult refused = take_steps(graph, &exec->memory)) {
+        destroy(exec);
+        return refused;
+    }
     exec->flags = flags;
     exec->calls = static_cast<HostCall*>(calloc(size_t(graph->count) + 1, sizeof(HostCall)));
     if (exec->calls == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -132,6 +142,8 @@ CUresult instantiate(CUgraphExec* out, Graph* graph, uint64_t flags) {
     *out = reinterpret_cast<CUgraphExec>(exec);
     return CUDA_SUCCESS;
 }
+
+}  // namespace
 
 CUresult add_node(CUgraphNode* out,
                   CUgraph handle,
@@ -151,7 +163,6 @@ CUresult add_node(CUgraphNode* out,
     return node != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-}  // namespace
 }  // namespace fragtrace::vgpu
 
 using namespace fragtrace::vgpu;
@@ -207,6 +218,7 @@ CUresult cuGraphExecDestroy(CUgraphExec handle) {
         GraphExec* exec = as<GraphExec>(handle);
         if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
         free(exec->calls);
+        drop_steps(&exec->memory);
         callbacks.release_all(&exec->users);
         destroy(exec);
     }
@@ -216,7 +228,9 @@ CUresult cuGraphExecDestroy(CUgraphExec handle) {
 
 CUresult cuGraphUpload(CUgraphExec handle, CUstream) {
     FT_ENTER();
-    return as<GraphExec>(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    GraphExec* exec = as<GraphExec>(handle);
+    if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return back_steps(exec->memory, frees_itself(*exec), false);
 }
 
 CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
@@ -225,8 +239,10 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
         FT_ENTER();
         exec = as<GraphExec>(handle);
         if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+        if (!captured(stream, CU_GRAPH_NODE_TYPE_KERNEL)) {
+            FT_TRY(back_steps(exec->memory, frees_itself(*exec), true));
+        }
         note_kernel();
-        captured(stream, CU_GRAPH_NODE_TYPE_KERNEL);
     }
     for (int i = 0; i < exec->call_count; ++i)
         exec->calls[i].function(exec->calls[i].data);
@@ -319,6 +335,12 @@ CUresult cuGraphAddNode_v2(CUgraphNode* out,
                            CUgraphNodeParams* parameters) {
     FT_ENTER();
     if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (parameters->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+        return add_allocation_node(out, graph, dependencies, count, &parameters->alloc);
+    }
+    if (parameters->type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
+        return add_free_node(out, graph, dependencies, count, parameters->free.dptr);
+    }
     FT_TRY(add_node(out, graph, dependencies, count, parameters->type));
     if (parameters->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
         const unsigned bodies = parameters->conditional.size;

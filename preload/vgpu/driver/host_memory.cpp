@@ -17,6 +17,8 @@ struct HostRange {
     unsigned flags;
     MemoryInfo::Type type;
     int device;
+    Context* context;  // null for a pool's memory
+    Pool* pool;        // or null
 };
 
 SortedArray<HostRange> g_host;        // ours, page-locked
@@ -48,8 +50,12 @@ CUresult map_host(
 CUresult unmap_host(SortedArray<HostRange>* ranges, uint64_t address) {
     HostRange* range = ranges->find_start(address);
     if (range == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Pool* pool = range->pool;
+    const int64_t size = int64_t(range->size);
     munmap(reinterpret_cast<void*>(range->start), range->size);
     ranges->erase(range);
+    count_in(pool, -size, -size, -1);
+    drop_if_over(pool);
     return CUDA_SUCCESS;
 }
 
@@ -66,8 +72,49 @@ HostRange* find_range(uint64_t address) {
 bool find_host_memory(uint64_t address, MemoryInfo* info) {
     HostRange* range = find_range(address);
     if (range == nullptr) return false;
-    *info = {range->type, range->start, range->requested, range->device, nullptr};
+    *info = {
+        range->type, range->start, range->requested, range->device, range->pool, range->context};
     return true;
+}
+
+// The pool keeps nothing that was freed: how the real one caches host memory is not known.
+CUresult allocate_host(uint64_t bytes, Pool* pool, void** out) {
+    const bool managed = pool->properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
+    FT_TRY(map_host(managed ? &g_managed : &g_host,
+                    managed ? kManagedBase : kHostBase,
+                    bytes,
+                    {0,
+                     0,
+                     0,
+                     managed ? unsigned{CU_MEM_ATTACH_GLOBAL} : 0U,
+                     managed ? MemoryInfo::kManaged : MemoryInfo::kHost,
+                     pool->device,
+                     nullptr,
+                     pool},
+                    out));
+    const int64_t size = int64_t(find_range(reinterpret_cast<uint64_t>(*out))->size);
+    count_in(pool, size, size, 1);
+    return CUDA_SUCCESS;
+}
+
+CUresult free_host_of(uint64_t address) {
+    SortedArray<HostRange>* ranges = address < kHostBase ? &g_managed : &g_host;
+    const HostRange* range = ranges->find_start(address);
+    const bool mine = range != nullptr && (ranges == &g_managed || range->pool != nullptr);
+    return mine ? unmap_host(ranges, address) : CUDA_ERROR_INVALID_VALUE;
+}
+
+void free_host_owned_by(const Context* context) {
+    for (SortedArray<HostRange>* ranges : {&g_host, &g_managed, &g_registered}) {
+        for (int i = ranges->count() - 1; i >= 0; --i) {
+            if ((*ranges)[i].context != context) continue;
+            if (ranges == &g_registered) {
+                ranges->erase(&(*ranges)[i]);
+            } else {
+                unmap_host(ranges, (*ranges)[i].start);
+            }
+        }
+    }
 }
 
 }  // namespace fragtrace::vgpu
@@ -76,9 +123,7 @@ using namespace fragtrace::vgpu;
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
     FT_ENTER();
-    if (address == 0) return CUDA_SUCCESS;
-    if (address >= kManagedBase && address < kHostBase) return unmap_host(&g_managed, address);
-    return free_device(address);
+    return free_memory(address);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
@@ -92,7 +137,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
     FT_TRY(map_host(&g_managed,
                     kManagedBase,
                     bytes,
-                    {0, 0, 0, flags, MemoryInfo::kManaged, context->device},
+                    {0, 0, 0, flags, MemoryInfo::kManaged, context->device, context, nullptr},
                     &mapped));
     *address = reinterpret_cast<CUdeviceptr>(mapped);
     return CUDA_SUCCESS;
@@ -103,8 +148,14 @@ CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
     Context* context = nullptr;
     FT_TRY(require_context(&context));
     if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return map_host(
-        &g_host, kHostBase, bytes, {0, 0, 0, flags, MemoryInfo::kHost, context->device}, pointer);
+    constexpr unsigned kKnown =
+        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    if ((flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
+    return map_host(&g_host,
+                    kHostBase,
+                    bytes,
+                    {0, 0, 0, flags, MemoryInfo::kHost, context->device, context, nullptr},
+                    pointer);
 }
 
 CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) {
@@ -114,7 +165,9 @@ CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) {
 CUresult cuMemFreeHost(void* pointer) {
     FT_ENTER();
     if (pointer == nullptr) return CUDA_SUCCESS;
-    return unmap_host(&g_host, reinterpret_cast<uint64_t>(pointer));
+    const HostRange* range = g_host.find_start(reinterpret_cast<uint64_t>(pointer));
+    if (range == nullptr || range->pool != nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return unmap_host(&g_host, range->start);
 }
 
 CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
@@ -124,7 +177,11 @@ CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
     if (pointer == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t start = reinterpret_cast<uint64_t>(pointer);
     if (find_range(start) != nullptr) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    const HostRange range{start, bytes, bytes, flags, MemoryInfo::kRegistered, context->device};
+    constexpr unsigned kKnown = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                                CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+    if ((flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
+    const HostRange range{
+        start, bytes, bytes, flags, MemoryInfo::kRegistered, context->device, context, nullptr};
     return g_registered.insert(range) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -153,13 +210,26 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
     return CUDA_SUCCESS;
 }
 
-// Hints about where managed memory should live change nothing here.
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) {
-    FT_ENTER();
+// Hints about where managed memory should live are checked and change nothing here.
+namespace {
+
+CUresult require_managed(CUdeviceptr address, size_t size) {
+    const HostRange* range = g_managed.find(address);
+    if (range == nullptr || size == 0 || size > range->size - (address - range->start)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemAdvise_v2(CUdeviceptr, size_t, CUmem_advise, CUmemLocation) {
+}  // namespace
+
+CUresult cuMemPrefetchAsync_v2(
+    CUdeviceptr address, size_t size, CUmemLocation, unsigned flags, CUstream) {
     FT_ENTER();
-    return CUDA_SUCCESS;
+    return flags == 0 ? require_managed(address, size) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemAdvise_v2(CUdeviceptr address, size_t size, CUmem_advise, CUmemLocation) {
+    FT_ENTER();
+    return require_managed(address, size);
 }

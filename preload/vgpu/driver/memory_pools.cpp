@@ -1,23 +1,109 @@
-// Stream-ordered memory. A pool holds exactly what is live in it: the real pool's habit of keeping
-// freed memory up to its release threshold is not modelled, so `reserved` follows `used` by pages.
-#include "driver/state.h"
+// Stream-ordered memory: pools, what they hold, and allocations from them. Freed memory stays with
+// its pool until a synchronising call (device_memory.cpp); pools in host memory keep nothing.
+#include "driver/capture.h"
 
 namespace fragtrace::vgpu {
-namespace {
 
-Pool* new_pool(int device, bool built_in) {
+void count_in(Pool* pool, int64_t reserved, int64_t used, int allocations) {
+    if (pool == nullptr) return;
+    pool->reserved += uint64_t(reserved);
+    pool->used += uint64_t(used);
+    pool->allocations += allocations;
+    if (pool->reserved > pool->reserved_high) pool->reserved_high = pool->reserved;
+    if (pool->used > pool->used_high) pool->used_high = pool->used;
+}
+
+void drop_if_over(Pool* pool) {
+    if (pool == nullptr || !pool->destroyed || pool->allocations > 0) return;
+    release_idle(pool, 0);
+    destroy(pool);
+}
+
+Pool* new_pool(const CUmemPoolProps& properties, bool built_in) {
     Pool* pool = make<Pool>();
     if (pool == nullptr) return nullptr;
-    pool->device = device;
+    pool->properties = properties;
+    pool->device =
+        properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? properties.location.id : -1;
     pool->built_in = built_in;
+    pool->id = g_next_id++;
     for (int& reuse : pool->reuse)
         reuse = 1;
     return pool;
 }
 
-Pool* pool_in(Pool** slot, int device) {
-    if (*slot == nullptr) *slot = new_pool(device, true);
-    return *slot;
+Pool* usable_pool(CUmemoryPool handle) {
+    Pool* pool = as<Pool>(handle);
+    return pool != nullptr && !pool->destroyed ? pool : nullptr;
+}
+
+namespace {
+
+// The pools of one place and kind of memory.
+struct Slot {
+    Pool** standard;
+    Pool** current;
+};
+
+bool is_host(const CUmemLocation& location) {
+    return location.type == CU_MEM_LOCATION_TYPE_HOST ||
+           (location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA && location.id == 0);
+}
+
+bool slot_of(const CUmemLocation& location, CUmemAllocationType type, Slot* slot) {
+    // Page-locked host memory; managed memory by device, by host and of no place.
+    static Pool* standard[kMaxDevices + 3];
+    static Pool* current[kMaxDevices + 3];
+    const bool device = location.type == CU_MEM_LOCATION_TYPE_DEVICE && valid_device(location.id);
+    int index = -1;
+    if (type == CU_MEM_ALLOCATION_TYPE_PINNED && device) {
+        *slot = {&g_devices[location.id].default_pool, &g_devices[location.id].current_pool};
+        return true;
+    }
+    if (type == CU_MEM_ALLOCATION_TYPE_PINNED && is_host(location)) index = kMaxDevices;
+    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) {
+        if (device) index = location.id;
+        if (is_host(location)) index = kMaxDevices + 1;
+        if (location.type == CU_MEM_LOCATION_TYPE_NONE) index = kMaxDevices + 2;
+    }
+    if (index < 0) return false;
+    *slot = {&standard[index], &current[index]};
+    return true;
+}
+
+CUresult standard_pool(const CUmemLocation& location, CUmemAllocationType type, Pool** out) {
+    Slot slot{};
+    if (!slot_of(location, type, &slot)) return CUDA_ERROR_INVALID_VALUE;
+    if (*slot.standard == nullptr) {
+        CUmemPoolProps properties{};
+        properties.allocType = type;
+        properties.location = location;
+        *slot.standard = new_pool(properties, true);
+    }
+    *out = *slot.standard;
+    return *out != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult current_pool(const CUmemLocation& location, CUmemAllocationType type, Pool** out) {
+    Slot slot{};
+    if (!slot_of(location, type, &slot)) return CUDA_ERROR_INVALID_VALUE;
+    *out = *slot.current;
+    return *out != nullptr ? CUDA_SUCCESS : standard_pool(location, type, out);
+}
+
+bool same_place(const CUmemLocation& a, const CUmemLocation& b) {
+    return a.type == b.type && (a.type != CU_MEM_LOCATION_TYPE_DEVICE || a.id == b.id);
+}
+
+CUresult set_pool(const CUmemLocation& location, CUmemAllocationType type, CUmemoryPool handle) {
+    Slot slot{};
+    Pool* pool = usable_pool(handle);
+    if (pool == nullptr || pool->imported || pool->properties.allocType != type ||
+        !same_place(pool->properties.location, location) || !slot_of(location, type, &slot)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *slot.current = pool;
+    return CUDA_SUCCESS;
 }
 
 uint64_t* counter_of(Pool* pool, CUmemPool_attribute attribute) {
@@ -42,13 +128,25 @@ bool is_reuse(CUmemPool_attribute attribute) {
            attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
 }
 
-CUresult current_pool(Pool** pool) {
-    Context* context = nullptr;
-    FT_TRY(require_context(&context));
-    Device& device = g_devices[context->device];
-    *pool = device.current_pool != nullptr ? device.current_pool
-                                           : pool_in(&device.default_pool, context->device);
-    return *pool != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+// While the stream is capturing the allocation becomes a node instead (graph_memory.cpp).
+CUresult allocate(CUdeviceptr* address, size_t bytes, Pool* pool, CUstream stream) {
+    if (address == nullptr || pool == nullptr || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0) {
+        *address = 0;
+        return CUDA_SUCCESS;
+    }
+    if (is_capturing(stream)) return capture_allocation(address, bytes, *pool, stream);
+    if (pool->device >= 0 && pool->properties.allocType == CU_MEM_ALLOCATION_TYPE_PINNED) {
+        return allocate_device(pool->device, bytes, pool, nullptr, address);
+    }
+    void* host = nullptr;
+    FT_TRY(allocate_host(bytes, pool, &host));
+    *address = reinterpret_cast<CUdeviceptr>(host);
+    return CUDA_SUCCESS;
+}
+
+CUmemLocation device_location(int device) {
+    return {CU_MEM_LOCATION_TYPE_DEVICE, device};
 }
 
 }  // namespace
@@ -61,79 +159,117 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address,
                                  CUmemoryPool handle,
                                  CUstream stream) {
     FT_ENTER();
-    Pool* pool = as<Pool>(handle);
-    if (address == nullptr || pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (bytes == 0) {
-        *address = 0;
-        return CUDA_SUCCESS;
-    }
-    FT_TRY(allocate_device(pool->device, bytes, pool, address));
-    captured(stream, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
-    return CUDA_SUCCESS;
+    Stream* known = nullptr;
+    FT_TRY(require_stream(stream, &known));
+    return allocate(address, bytes, usable_pool(handle), stream);
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
+    FT_ENTER();
+    Context* context = nullptr;
+    Stream* known = nullptr;
     Pool* pool = nullptr;
-    {
-        FT_ENTER();
-        FT_TRY(current_pool(&pool));
-    }
-    return cuMemAllocFromPoolAsync(address, bytes, reinterpret_cast<CUmemoryPool>(pool), stream);
+    FT_TRY(require_stream(stream, &known));
+    if (known == nullptr) FT_TRY(require_context(&context));
+    const int device = known != nullptr ? known->device : context->device;
+    FT_TRY(current_pool(device_location(device), CU_MEM_ALLOCATION_TYPE_PINNED, &pool));
+    return allocate(address, bytes, pool, stream);
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
     FT_ENTER();
+    Stream* known = nullptr;
+    FT_TRY(require_stream(stream, &known));
     if (address == 0) return CUDA_SUCCESS;
-    FT_TRY(free_device(address));
-    captured(stream, CU_GRAPH_NODE_TYPE_MEM_FREE);
-    return CUDA_SUCCESS;
+    return is_capturing(stream) ? capture_free(address, stream) : free_memory(address);
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* properties) {
     FT_ENTER();
     if (out == nullptr || properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    if (!valid_device(properties->location.id)) return CUDA_ERROR_INVALID_DEVICE;
-    Pool* pool = new_pool(properties->location.id, false);
+    Slot slot{};
+    if (!slot_of(properties->location, properties->allocType, &slot)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const unsigned handles = unsigned(properties->handleTypes);
+    if (handles != 0 && properties->location.type == CU_MEM_LOCATION_TYPE_HOST) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if ((handles & ~unsigned{CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR}) != 0) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    Pool* pool = new_pool(*properties, false);
     if (pool == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     *out = reinterpret_cast<CUmemoryPool>(pool);
     return CUDA_SUCCESS;
 }
 
+// What is still allocated stays valid, and the pool with it; its handle is refused from now on.
 CUresult cuMemPoolDestroy(CUmemoryPool handle) {
     FT_ENTER();
-    Pool* pool = as<Pool>(handle);
+    Pool* pool = usable_pool(handle);
     if (pool == nullptr || pool->built_in) return CUDA_ERROR_INVALID_VALUE;
-    Device& device = g_devices[pool->device];
-    if (device.current_pool == pool) device.current_pool = nullptr;
-    // What is still allocated stays valid; it only belongs to no pool any more.
-    for (Region& region : device.regions) {
-        if (region.pool == pool) region.pool = nullptr;
+    Slot slot{};
+    if (slot_of(pool->properties.location, pool->properties.allocType, &slot) &&
+        *slot.current == pool) {
+        *slot.current = nullptr;
     }
-    destroy(pool);
+    pool->destroyed = true;
+    drop_if_over(pool);
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t) {
+CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep_bytes) {
     FT_ENTER();
-    return as<Pool>(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    Pool* pool = usable_pool(handle);
+    if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    release_idle(pool, keep_bytes);
+    return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc*, size_t) {
+CUresult cuMemPoolSetAccess(CUmemoryPool handle,
+                            const CUmemAccessDesc* descriptions,
+                            size_t count) {
     FT_ENTER();
-    return as<Pool>(handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    Pool* pool = usable_pool(handle);
+    if (pool == nullptr || (descriptions == nullptr && count > 0)) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; ++i) {
+        const CUmemAccessDesc& wanted = descriptions[i];
+        if (wanted.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+        if (!valid_device(wanted.location.id)) return CUDA_ERROR_INVALID_DEVICE;
+        // A device keeps access to its own pool.
+        const bool complete = wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        if (wanted.location.id == pool->device && !complete) return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        const unsigned bit = 1U << descriptions[i].location.id;
+        const CUmemAccess_flags flags = descriptions[i].flags;
+        pool->peers = flags != 0 ? pool->peers | bit : pool->peers & ~bit;
+        const bool writes = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        pool->peers_can_write = writes ? pool->peers_can_write | bit : pool->peers_can_write & ~bit;
+    }
+    return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmemLocation*) {
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags,
+                            CUmemoryPool handle,
+                            CUmemLocation* location) {
     FT_ENTER();
-    if (flags == nullptr || as<Pool>(handle) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    const Pool* pool = usable_pool(handle);
+    if (flags == nullptr || pool == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    if (!valid_device(location->id)) return CUDA_ERROR_INVALID_DEVICE;
+    const unsigned bit = 1U << location->id;
+    *flags = location->id == pool->device || (pool->peers_can_write & bit) != 0
+                 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+             : (pool->peers & bit) != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                                        : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
     FT_ENTER();
-    Pool* pool = as<Pool>(handle);
+    Pool* pool = usable_pool(handle);
     if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (is_reuse(attribute)) {
         *static_cast<int*>(value) = pool->reuse[int(attribute) - 1];
@@ -147,7 +283,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
     FT_ENTER();
-    Pool* pool = as<Pool>(handle);
+    Pool* pool = usable_pool(handle);
     if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (is_reuse(attribute)) {
         pool->reuse[int(attribute) - 1] = *static_cast<int*>(value);
@@ -170,49 +306,47 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
     return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice device) {
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* out,
+                                CUmemLocation* location,
+                                CUmemAllocationType type) {
     FT_ENTER();
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Pool* pool = nullptr;
+    if (out == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    FT_TRY(standard_pool(*location, type, &pool));
+    *out = reinterpret_cast<CUmemoryPool>(pool);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool* out, CUmemLocation* location, CUmemAllocationType type) {
+    FT_ENTER();
+    Pool* pool = nullptr;
+    if (out == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    FT_TRY(current_pool(*location, type, &pool));
+    *out = reinterpret_cast<CUmemoryPool>(pool);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+    FT_ENTER();
+    return location != nullptr ? set_pool(*location, type, pool) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice device) {
+    FT_TRY(require_initialised());
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    *out = reinterpret_cast<CUmemoryPool>(pool_in(&g_devices[device].default_pool, device));
-    return *out != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    CUmemLocation location = device_location(device);
+    return cuMemGetDefaultMemPool(out, &location, CU_MEM_ALLOCATION_TYPE_PINNED);
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool* out, CUdevice device) {
-    if (out != nullptr) {
-        FT_ENTER();
-        if (valid_device(device) && g_devices[device].current_pool != nullptr) {
-            *out = reinterpret_cast<CUmemoryPool>(g_devices[device].current_pool);
-            return CUDA_SUCCESS;
-        }
-    }
-    return cuDeviceGetDefaultMemPool(out, device);
-}
-
-CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle) {
-    FT_ENTER();
-    Pool* pool = as<Pool>(handle);
-    if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (!valid_device(device) || pool->device != device) return CUDA_ERROR_INVALID_DEVICE;
-    g_devices[device].current_pool = pool;
-    return CUDA_SUCCESS;
-}
-
-// Memory of graphs: counted in the pool it was captured from, so nothing is held here.
-CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute, void* value) {
-    FT_ENTER();
-    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    FT_TRY(require_initialised());
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    *static_cast<cuuint64_t*>(value) = 0;
-    return CUDA_SUCCESS;
+    CUmemLocation location = device_location(device);
+    return cuMemGetMemPool(out, &location, CU_MEM_ALLOCATION_TYPE_PINNED);
 }
 
-CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute, void*) {
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
     FT_ENTER();
-    return valid_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-CUresult cuDeviceGraphMemTrim(CUdevice device) {
-    FT_ENTER();
-    return valid_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    return set_pool(device_location(device), CU_MEM_ALLOCATION_TYPE_PINNED, pool);
 }

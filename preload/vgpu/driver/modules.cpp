@@ -1,5 +1,9 @@
-// Modules, libraries and functions. Any image loads and any name is found.
+// Modules, libraries and functions. Any image loads and any name is found. A module takes the size
+// of its image; a library takes nothing unless CUDA_MODULE_LOADING=EAGER, since code is loaded
+// lazily, function by function, and images are not parsed for functions.
 #include "driver/modules.h"
+
+#include <sys/stat.h>
 
 namespace fragtrace::vgpu {
 namespace {
@@ -8,11 +12,74 @@ constexpr uint64_t kVariableBytes = 4096;  // per variable: images are not parse
 
 uint64_t g_statics = kStaticsBase;
 
-CUresult new_module(void* out_handle) {
+template <typename Value>
+Value read_at(const void* image, size_t offset) {
+    Value value;
+    memcpy(static_cast<void*>(&value), static_cast<const char*>(image) + offset, sizeof value);
+    return value;
+}
+
+// How long an image is that comes without a length: ELF, a fat binary or the wrapper around one,
+// or text.
+uint64_t image_bytes(const void* image) {
+    constexpr uint32_t kElf = 0x464c457f;
+    constexpr uint32_t kWrapper = 0x466243b1;  // FATBINC_MAGIC
+    constexpr uint32_t kFatBinary = 0xba55ed50;
+    if (static_cast<const char*>(image)[0] == '\0') return 0;
+    const size_t text = strnlen(static_cast<const char*>(image), 4);
+    if (text < 4) return text;
+    switch (read_at<uint32_t>(image, 0)) {
+        case kElf: {
+            const uint64_t sections = read_at<uint64_t>(image, 40);
+            return sections + uint64_t(read_at<uint16_t>(image, 58)) * read_at<uint16_t>(image, 60);
+        }
+        case kWrapper:
+            return image_bytes(read_at<const void*>(image, 8));
+        case kFatBinary:
+            return read_at<uint16_t>(image, 6) + read_at<uint64_t>(image, 8);
+        default:
+            return strlen(static_cast<const char*>(image));
+    }
+}
+
+uint64_t file_bytes(const char* path) {
+    struct stat status {};
+
+    return path != nullptr && stat(path, &status) == 0 ? uint64_t(status.st_size) : 0;
+}
+
+bool loads_eagerly() {
+    const char* mode = getenv("CUDA_MODULE_LOADING");
+    return mode != nullptr && strcmp(mode, "EAGER") == 0;
+}
+
+// Code lies in pages that modules of one context share.
+bool count_code(Context* context, uint64_t before, uint64_t after) {
+    const uint64_t pages_before = (before + kPageBytes - 1) / kPageBytes * kPageBytes;
+    const uint64_t pages_after = (after + kPageBytes - 1) / kPageBytes * kPageBytes;
+    Device& device = g_devices[context->device];
+    if (pages_after > pages_before && !take_bytes(device, pages_after - pages_before)) return false;
+    if (pages_after < pages_before) give_bytes(device, pages_before - pages_after);
+    context->code_bytes = after;
+    return true;
+}
+
+CUresult new_module(void* out_handle, uint64_t bytes) {
     if (out_handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    (void)require_context(&context);  // a library needs none
     Module* module = make<Module>();
+    if (module == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (context != nullptr && bytes > 0) {
+        if (!count_code(context, context->code_bytes, context->code_bytes + bytes)) {
+            destroy(module);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        module->context = context;
+        module->bytes = bytes;
+    }
     memcpy(out_handle, static_cast<void*>(&module), sizeof module);
-    return module != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
 }
 
 Symbol* symbol_in(Module* module, const char* name) {
@@ -39,6 +106,12 @@ CUresult unload(Module* module) {
         if (symbol->function != nullptr) destroy(static_cast<Function*>(symbol->function));
         free(symbol->name);
         free(symbol);
+    }
+    // A context that is gone took the code with it.
+    if (is_object(module->context, Kind::kContext) &&
+        module->context->code_bytes >= module->bytes) {
+        Context* context = module->context;
+        count_code(context, context->code_bytes, context->code_bytes - module->bytes);
     }
     destroy(module);
     return CUDA_SUCCESS;
@@ -117,14 +190,18 @@ CUresult set_attribute(Function* function, CUfunction_attribute attribute, int v
 
 using namespace fragtrace::vgpu;
 
-CUresult cuModuleLoad(CUmodule* out, const char*) {
+CUresult cuModuleLoad(CUmodule* out, const char* path) {
     FT_ENTER();
-    return new_module(out);
+    if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (file_bytes(path) == 0) return CUDA_ERROR_FILE_NOT_FOUND;
+    return new_module(out, file_bytes(path));
 }
 
 CUresult cuModuleLoadData(CUmodule* out, const void* image) {
     FT_ENTER();
-    return image != nullptr ? new_module(out) : CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    FT_TRY(require_context(&context));
+    return image != nullptr ? new_module(out, image_bytes(image)) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned, CUjit_option*, void**) {
@@ -142,7 +219,7 @@ CUresult cuModuleUnload(CUmodule handle) {
 
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
     if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *mode = CU_MODULE_LAZY_LOADING;
+    *mode = loads_eagerly() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;
 }
 
@@ -168,11 +245,12 @@ CUresult cuLibraryLoadData(CUlibrary* out,
                            void**,
                            unsigned) {
     FT_ENTER();
-    return code != nullptr ? new_module(out) : CUDA_ERROR_INVALID_VALUE;
+    if (code == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return new_module(out, loads_eagerly() ? image_bytes(code) : 0);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary* out,
-                               const char*,
+                               const char* path,
                                CUjit_option*,
                                void**,
                                unsigned,
@@ -180,7 +258,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary* out,
                                void**,
                                unsigned) {
     FT_ENTER();
-    return new_module(out);
+    return new_module(out, loads_eagerly() ? file_bytes(path) : 0);
 }
 
 CUresult cuLibraryUnload(CUlibrary handle) {

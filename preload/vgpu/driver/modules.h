@@ -17,6 +17,8 @@ struct Module {
     static constexpr Kind kKind = Kind::kModule;
     Object object;
     Symbol* symbols;
+    Context* context;  // that its code is counted in, or null
+    uint64_t bytes;    // of its code
 };
 
 // CUfunction and CUkernel alike.

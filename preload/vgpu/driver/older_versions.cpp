@@ -11,6 +11,8 @@
 #undef cuGetProcAddress
 #undef cuGraphInstantiate
 #undef cuGraphNodeGetDependencies
+#undef cuGraphAddNode
+#undef cuIpcOpenMemHandle
 #undef cuMemAdvise
 #undef cuMemHostRegister
 #undef cuMemPrefetchAsync
@@ -103,6 +105,18 @@ FT_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode node,
                                               CUgraphNode* dependencies,
                                               size_t* count) {
     return cuGraphNodeGetDependencies_v2(node, dependencies, nullptr, count);
+}
+
+FT_EXPORT CUresult cuGraphAddNode(CUgraphNode* node,
+                                  CUgraph graph,
+                                  const CUgraphNode* dependencies,
+                                  size_t count,
+                                  CUgraphNodeParams* parameters) {
+    return cuGraphAddNode_v2(node, graph, dependencies, nullptr, count, parameters);
+}
+
+FT_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr* address, CUipcMemHandle handle, unsigned flags) {
+    return cuIpcOpenMemHandle_v2(address, handle, flags);
 }
 
 FT_EXPORT CUresult cuMemHostRegister(void* pointer, size_t bytes, unsigned flags) {

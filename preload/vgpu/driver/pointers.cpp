@@ -10,6 +10,7 @@ bool is_device_side(const MemoryInfo& info) {
 }
 
 Context* context_of(const MemoryInfo& info) {
+    if (info.context != nullptr) return info.context;
     return info.device >= 0 ? g_devices[info.device].primary : nullptr;
 }
 
@@ -48,9 +49,10 @@ CUresult answer(CUpointer_attribute attribute,
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
             return put(static_cast<unsigned char>(0));
         case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-            return put(static_cast<unsigned char>(0));
+            return put(static_cast<unsigned char>(info.type == MemoryInfo::kDevice &&
+                                                  info.context != nullptr));
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-            return put(uint64_t{0});
+            return put(info.pool != nullptr ? uint64_t(info.pool->properties.handleTypes) : 0);
         case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
             return put(int{3});
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:

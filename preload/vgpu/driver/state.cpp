@@ -118,13 +118,24 @@ void give_bytes(Device& device, uint64_t bytes) {
 
 bool find_memory(uint64_t address, MemoryInfo* info) {
     return find_device_memory(address, info) || find_mapped_memory(address, info) ||
-           find_host_memory(address, info);
+           find_host_memory(address, info) || find_imported_memory(address, info) ||
+           find_graph_memory(address, info);
+}
+
+CUresult free_memory(CUdeviceptr address) {
+    if (address == 0) return CUDA_SUCCESS;
+    if (address >= kManagedBase && address < kStaticsBase) return free_host_of(address);
+    if (address >= kImportedBase && address < kGraphBase) return unmap_imported(address);
+    if (address >= kGraphBase && address < kGraphBase + kGraphRegionBytes) {
+        return free_graph_memory(address);
+    }
+    return free_device(address);
 }
 
 bool host_can_read(uint64_t address) {
     const bool device = address >= kDeviceBase && address < kManagedBase;
     const bool statics = address >= kStaticsBase && address < kStaticsBase + kRegionBytes;
-    const bool reserved = address >= kReservedBase && address < kReservedBase + kReservedBytes;
+    const bool reserved = address >= kReservedBase && address < kGraphBase + kGraphRegionBytes;
     return !device && !statics && !reserved;
 }
 

@@ -29,6 +29,9 @@ constexpr uint64_t kHandleBase = 0x3c0000000000;    // objects behind opaque han
 constexpr uint64_t kReservedBase = 0x400000000000;  // cuMemAddressReserve
 constexpr uint64_t kRegionBytes = uint64_t{1} << 42;
 constexpr uint64_t kReservedBytes = uint64_t{1} << 44;
+constexpr uint64_t kImportedBase = 0x500000000000;  // memory of other processes and interfaces
+constexpr uint64_t kGraphBase = 0x540000000000;     // memory nodes of graphs
+constexpr uint64_t kGraphRegionBytes = uint64_t{1} << 40;
 
 class StateLock {
   public:
@@ -52,6 +55,8 @@ enum class Kind : uint32_t {
     kPool,
     kPhysical,
     kArray,
+    kMipmappedArray,
+    kExternalMemory,
     kUserObject,
     kLink,
 };
@@ -88,15 +93,24 @@ struct Context {
     unsigned flags;
     bool primary;
     uint64_t id;
+    uint64_t code_bytes;  // of modules
 };
 
+// Freed memory stays with its pool until a synchronising call finds more than the threshold held.
 struct Pool {
     static constexpr Kind kKind = Kind::kPool;
     Object object;
-    int device;
+    CUmemPoolProps properties;
+    uint64_t id;
+    int device;  // -1: host memory
     bool built_in;
+    bool imported;   // from another process: gives no memory of its own
+    bool destroyed;  // goes with its last allocation
+    unsigned peers;  // bit per device that was given access
+    unsigned peers_can_write;
     uint64_t release_threshold;
     uint64_t reserved, reserved_high, used, used_high;
+    int allocations;
     int reuse[3];
 };
 
@@ -116,6 +130,9 @@ struct Region {
     uint64_t requested;  // the size asked for
     Slab* slab;          // or null
     Pool* pool;          // or null
+    Context* context;    // null for a pool's memory, which outlives contexts
+    uint64_t export_id;  // given when a handle for another process is first asked for
+    bool idle;           // nothing lives here: the pool keeps it
 };
 
 struct Device {
@@ -127,9 +144,10 @@ struct Device {
     Context* primary;
     SortedArray<Region> regions;
     uint64_t first_gap;  // everything below is taken
+    int idle_regions;
     Pool* default_pool;
     Pool* current_pool;
-    Pool* graph_pool;
+    uint64_t graph_reserved, graph_reserved_high, graph_used, graph_used_high;
 };
 
 extern Device g_devices[kMaxDevices];
@@ -145,11 +163,6 @@ uint64_t free_bytes(const Device& device);
 bool take_bytes(Device& device, uint64_t bytes);
 void give_bytes(Device& device, uint64_t bytes);
 
-// device_memory.cpp
-CUresult allocate_device(int device, uint64_t bytes, Pool* pool, CUdeviceptr* address);
-CUresult free_device(CUdeviceptr address);
-void free_all_of(int device);
-
 struct MemoryInfo {
     enum Type { kDevice, kManaged, kHost, kRegistered, kMapped } type;
 
@@ -157,7 +170,45 @@ struct MemoryInfo {
     uint64_t size;
     int device;
     Pool* pool;
+    Context* context;
 };
+
+// device_memory.cpp
+// One of pool and context is null: whose memory it is.
+CUresult allocate_device(
+    int device, uint64_t bytes, Pool* pool, Context* context, CUdeviceptr* address);
+CUresult free_device(CUdeviceptr address);
+void free_device_of(int device, const Context* context);  // null: all that is left
+uint64_t export_id_of(CUdeviceptr address);
+void release_idle(Pool* pool, uint64_t keep_bytes);
+void synchronised();  // a synchronising call was made: pools give back what exceeds thresholds
+
+// memory_pools.cpp
+void count_in(Pool* pool, int64_t reserved, int64_t used, int allocations);
+void drop_if_over(Pool* pool);  // destroyed and empty
+Pool* new_pool(const CUmemPoolProps& properties, bool built_in);
+Pool* usable_pool(CUmemoryPool handle);  // null: no pool, or a destroyed one
+
+// host_memory.cpp
+CUresult allocate_host(uint64_t bytes, Pool* pool, void** out);
+CUresult free_host_of(uint64_t address);  // managed memory and pools in host memory
+void free_host_owned_by(const Context* context);
+
+// shared_memory.cpp: memory that another process or interface owns, which takes nothing here
+CUresult map_imported(int device, uint64_t bytes, Pool* pool, uint64_t key, CUdeviceptr* address);
+int visible_ordinal(int physical_index, int otherwise);
+CUresult unmap_imported(CUdeviceptr address);
+bool find_imported_memory(uint64_t address, MemoryInfo* info);
+
+// graph_memory.cpp
+CUresult free_graph_memory(CUdeviceptr address);
+bool find_graph_memory(uint64_t address, MemoryInfo* info);
+
+// arrays.cpp
+void free_arrays_of(const Context* context);
+
+// Any address that cuMemFree takes.
+CUresult free_memory(CUdeviceptr address);
 
 bool find_memory(uint64_t address, MemoryInfo* info);         // any kind
 bool find_device_memory(uint64_t address, MemoryInfo* info);  // device_memory.cpp
@@ -176,7 +227,7 @@ void note_host_write(uint64_t address, const void* bytes, size_t size);
 void note_fill(uint64_t address, size_t size, uint32_t pattern, int pattern_bytes);
 void copy_memory(uint64_t to, uint64_t from, size_t size);
 
-// streams_events.cpp, graphs.cpp: true if the work was captured instead of done
+// streams_events.cpp: true if the work was captured instead of done
 bool captured(CUstream stream, CUgraphNodeType type);
 
 }  // namespace fragtrace::vgpu

@@ -78,9 +78,14 @@ void stop_capturing(Stream* stream) {
     stream->capture = Capture{};
 }
 
+bool is_capturing(CUstream handle) {
+    const Stream* stream = is_default(handle) ? nullptr : as<Stream>(handle);
+    return stream != nullptr && stream->capture.graph != nullptr;
+}
+
 GraphNode* capture_node(CUstream handle, CUgraphNodeType type) {
-    Stream* stream = is_default(handle) ? nullptr : as<Stream>(handle);
-    if (stream == nullptr || stream->capture.graph == nullptr) return nullptr;
+    if (!is_capturing(handle)) return nullptr;
+    Stream* stream = as<Stream>(handle);
     GraphNode* node = append_node(stream->capture.graph, type, stream->capture.leaves);
     if (node == nullptr) return nullptr;
     clear(&stream->capture.leaves);
@@ -137,13 +142,15 @@ CUresult cuStreamQuery(CUstream handle) {
     FT_ENTER();
     Stream* stream = nullptr;
     FT_TRY(require_stream(handle, &stream));
-    const bool capturing = stream != nullptr && stream->capture.graph != nullptr;
-    return capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+    return is_capturing(handle) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
     wait_a_moment();
-    return cuStreamQuery(handle);
+    FT_TRY(cuStreamQuery(handle));
+    FT_ENTER();
+    synchronised();
+    return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetPriority(CUstream handle, int* priority) {
@@ -264,7 +271,45 @@ CUresult cuEventQuery(CUevent handle) {
 
 CUresult cuEventSynchronize(CUevent handle) {
     wait_a_moment();
-    return cuEventQuery(handle);
+    FT_TRY(cuEventQuery(handle));
+    FT_ENTER();
+    synchronised();
+    return CUDA_SUCCESS;
+}
+
+// An event of another process: only its existence is shared, and all its work is over.
+namespace {
+
+struct EventTicket {
+    char magic[16];
+    uint64_t flags;
+    char unused[40];
+};
+
+static_assert(sizeof(EventTicket) == sizeof(CUipcEventHandle));
+constexpr EventTicket kEventTicket{"fragtrace-event", 0, ""};
+
+}  // namespace
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle* out, CUevent handle) {
+    FT_ENTER();
+    const Event* event = as<Event>(handle);
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    constexpr unsigned kNeeded = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+    if (out == nullptr || (event->flags & kNeeded) != kNeeded) return CUDA_ERROR_INVALID_VALUE;
+    EventTicket ticket = kEventTicket;
+    ticket.flags = event->flags;
+    memcpy(static_cast<void*>(out), &ticket, sizeof ticket);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuIpcOpenEventHandle(CUevent* out, CUipcEventHandle handle) {
+    EventTicket ticket{};
+    memcpy(&ticket, static_cast<const void*>(&handle), sizeof ticket);
+    if (memcmp(ticket.magic, kEventTicket.magic, sizeof ticket.magic) != 0) {
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    return cuEventCreate(out, unsigned(ticket.flags));
 }
 
 CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent first_handle, CUevent last_handle) {

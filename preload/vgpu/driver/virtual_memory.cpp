@@ -1,23 +1,10 @@
 // Virtual memory management: reserved addresses, physical allocations that count against the card,
 // and mappings between them. Physical bytes are held from cuMemCreate until the last handle is
 // released and the last mapping is gone, in either order.
-#include "driver/state.h"
-
-#include <sys/mman.h>
-#include <unistd.h>
+#include "driver/virtual_memory.h"
 
 namespace fragtrace::vgpu {
 namespace {
-
-struct Physical {
-    static constexpr Kind kKind = Kind::kPhysical;
-    Object object;
-    uint64_t size;
-    CUmemAllocationProp properties;
-    int device;  // -1: host memory, which takes nothing from a card
-    int handles;
-    int mappings;
-};
 
 struct Range {
     uint64_t start;
@@ -33,16 +20,6 @@ struct Mapping {
 
 SortedArray<Range> g_reserved;
 SortedArray<Mapping> g_mappings;
-
-void drop_if_unused(Physical* physical) {
-    if (physical->handles > 0 || physical->mappings > 0) return;
-    if (physical->device >= 0) give_bytes(g_devices[physical->device], physical->size);
-    destroy(physical);
-}
-
-bool is_paged(uint64_t value) {
-    return value % kPageBytes == 0;
-}
 
 // Index of the first of the mappings that cover [start, start+size) exactly, or -1.
 int mappings_of(uint64_t start, uint64_t size) {
@@ -70,6 +47,7 @@ CUresult new_physical(CUmemGenericAllocationHandle* handle,
         destroy(physical);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    physical->id = g_next_id++;
     physical->size = size;
     physical->properties = *properties;
     physical->device = device;
@@ -80,11 +58,34 @@ CUresult new_physical(CUmemGenericAllocationHandle* handle,
 
 }  // namespace
 
+void drop_if_unused(Physical* physical) {
+    if (physical->handles > 0 || physical->mappings > 0) return;
+    if (physical->multicast) unbind_all(physical);
+    if (physical->device >= 0) give_bytes(g_devices[physical->device], physical->size);
+    destroy(physical);
+}
+
+Physical* live_handle(CUmemGenericAllocationHandle handle) {
+    Physical* physical = as<Physical>(handle);
+    return physical != nullptr && physical->handles > 0 ? physical : nullptr;
+}
+
+Physical* mapped_at(CUdeviceptr address, uint64_t* offset) {
+    const Mapping* mapping = g_mappings.find(address);
+    if (mapping == nullptr) return nullptr;
+    *offset = address - mapping->start;
+    return mapping->physical;
+}
+
 bool find_mapped_memory(uint64_t address, MemoryInfo* info) {
     Mapping* mapping = g_mappings.find(address);
     if (mapping == nullptr) return false;
-    *info = {
-        MemoryInfo::kMapped, mapping->start, mapping->size, mapping->physical->device, nullptr};
+    *info = {MemoryInfo::kMapped,
+             mapping->start,
+             mapping->size,
+             mapping->physical->device,
+             nullptr,
+             nullptr};
     return true;
 }
 
@@ -146,8 +147,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle,
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     FT_ENTER();
-    Physical* physical = as<Physical>(handle);
-    if (physical == nullptr || physical->handles == 0) return CUDA_ERROR_INVALID_VALUE;
+    Physical* physical = live_handle(handle);
+    if (physical == nullptr) return CUDA_ERROR_INVALID_VALUE;
     --physical->handles;
     drop_if_unused(physical);
     return CUDA_SUCCESS;
@@ -159,11 +160,11 @@ CUresult cuMemMap(CUdeviceptr address,
                   CUmemGenericAllocationHandle handle,
                   unsigned long long flags) {
     FT_ENTER();
-    Physical* physical = as<Physical>(handle);
+    Physical* physical = live_handle(handle);
     Range* range = g_reserved.find(address);
     const bool sized = size != 0 && is_paged(size) && is_paged(address) && offset == 0;
-    if (physical == nullptr || physical->handles == 0 || range == nullptr || flags != 0 || !sized ||
-        size > physical->size || address - range->start + size > range->size) {
+    if (physical == nullptr || range == nullptr || flags != 0 || !sized || size > physical->size ||
+        address - range->start + size > range->size) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     const int next = g_mappings.upper_bound(address + size - 1);
@@ -223,51 +224,8 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
                                                 CUmemGenericAllocationHandle handle) {
     FT_ENTER();
-    Physical* physical = as<Physical>(handle);
+    const Physical* physical = live_handle(handle);
     if (properties == nullptr || physical == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *properties = physical->properties;
-    return CUDA_SUCCESS;
-}
-
-// The descriptor carries size and properties: another process can map the memory, and it counts
-// there as host memory does, not against the card twice.
-CUresult cuMemExportToShareableHandle(void* out,
-                                      CUmemGenericAllocationHandle handle,
-                                      CUmemAllocationHandleType type,
-                                      unsigned long long flags) {
-    FT_ENTER();
-    Physical* physical = as<Physical>(handle);
-    if (out == nullptr || physical == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-    const int descriptor = memfd_create("fragtrace-virtual-gpu", MFD_CLOEXEC);
-    if (descriptor < 0) return CUDA_ERROR_OPERATING_SYSTEM;
-    const Physical copy = *physical;
-    if (pwrite(descriptor, &copy, sizeof copy, 0) != ssize_t(sizeof copy)) {
-        close(descriptor);
-        return CUDA_ERROR_OPERATING_SYSTEM;
-    }
-    *static_cast<int*>(out) = descriptor;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle,
-                                        void* descriptor,
-                                        CUmemAllocationHandleType type) {
-    FT_ENTER();
-    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-    Physical copy{};
-    const int fd = int(reinterpret_cast<intptr_t>(descriptor));
-    if (pread(fd, &copy, sizeof copy, 0) != ssize_t(sizeof copy) ||
-        copy.object.kind != Kind::kPhysical) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    Physical* physical = make<Physical>();
-    if (physical == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    physical->size = copy.size;
-    physical->properties = copy.properties;
-    physical->device = -1;
-    physical->handles = 1;
-    *handle = reinterpret_cast<CUmemGenericAllocationHandle>(physical);
     return CUDA_SUCCESS;
 }

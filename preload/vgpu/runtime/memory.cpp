@@ -156,6 +156,16 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool,
         cuMemPoolSetAccess, pool, reinterpret_cast<const CUmemAccessDesc*>(descriptions), count);
 }
 
+cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags,
+                                 cudaMemPool_t pool,
+                                 cudaMemLocation* location) {
+    static_assert(sizeof(cudaMemLocation) == sizeof(CUmemLocation));
+    FT_FORWARD(cuMemPoolGetAccess,
+               reinterpret_cast<CUmemAccess_flags*>(flags),
+               pool,
+               reinterpret_cast<CUmemLocation*>(location));
+}
+
 cudaError_t cudaDeviceGetGraphMemAttribute(int device,
                                            cudaGraphMemAttributeType attribute,
                                            void* value) {

@@ -233,6 +233,42 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t* out,
                reinterpret_cast<CUgraphNodeParams*>(parameters));
 }
 
+cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* out,
+                                     cudaGraph_t graph,
+                                     const cudaGraphNode_t* dependencies,
+                                     size_t count,
+                                     cudaMemAllocNodeParams* parameters) {
+    static_assert(sizeof(cudaMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS));
+    FT_FORWARD(cuGraphAddMemAllocNode,
+               out,
+               graph,
+               dependencies,
+               count,
+               reinterpret_cast<CUDA_MEM_ALLOC_NODE_PARAMS*>(parameters));
+}
+
+cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, cudaMemAllocNodeParams* out) {
+    FT_FORWARD(
+        cuGraphMemAllocNodeGetParams, node, reinterpret_cast<CUDA_MEM_ALLOC_NODE_PARAMS*>(out));
+}
+
+cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t* out,
+                                    cudaGraph_t graph,
+                                    const cudaGraphNode_t* dependencies,
+                                    size_t count,
+                                    void* pointer) {
+    FT_FORWARD(cuGraphAddMemFreeNode,
+               out,
+               graph,
+               dependencies,
+               count,
+               reinterpret_cast<CUdeviceptr>(pointer));
+}
+
+cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void* out) {
+    FT_FORWARD(cuGraphMemFreeNodeGetParams, node, static_cast<CUdeviceptr*>(out));
+}
+
 cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* out,
                                              cudaGraph_t graph,
                                              unsigned initial,

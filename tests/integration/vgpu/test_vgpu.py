@@ -15,6 +15,10 @@ class VirtualGpu(real_process.RealProcessTest):
         for card in ("1GiB", "A100-80GB", "RTX-4090,count=2", "512MiB,context=0"):
             self.run_well([DRIVER], env=environment(card))
 
+    def test_every_family_of_memory_calls(self):
+        for card in ("1GiB", "RTX-4090,count=2"):
+            self.run_well([CLIENTS / "vgpu_memory_client"], env=environment(card))
+
     def test_without_the_variable_there_is_no_device(self):
         env = environment("1GiB")
         del env["FRAGTRACE_VIRTUAL_GPU"]

@@ -1,0 +1,31 @@
+// Physical allocations and multicast objects behind CUmemGenericAllocationHandle: shared by
+// virtual_memory.cpp, multicast.cpp and shared_memory.cpp.
+#pragma once
+
+#include "driver/state.h"
+
+namespace fragtrace::vgpu {
+
+struct Physical {
+    static constexpr Kind kKind = Kind::kPhysical;
+    Object object;
+    uint64_t id;
+    uint64_t size;
+    CUmemAllocationProp properties;
+    int device;  // -1: host memory, or another process's: takes nothing from a card here
+    int handles;
+    int mappings;      // and bindings to multicast objects
+    bool multicast;    // a multicast object: holds no memory itself
+    unsigned devices;  // of a multicast object: bit per device that joined
+};
+
+Physical* live_handle(CUmemGenericAllocationHandle handle);  // null if released or none
+Physical* mapped_at(CUdeviceptr address, uint64_t* offset);  // null if nothing is mapped
+void drop_if_unused(Physical* physical);
+void unbind_all(Physical* multicast);  // multicast.cpp
+
+inline bool is_paged(uint64_t value) {
+    return value % kPageBytes == 0;
+}
+
+}  // namespace fragtrace::vgpu
