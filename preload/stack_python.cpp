@@ -9,6 +9,7 @@
 #include "thread_state.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 namespace fragtrace::preload {
@@ -135,6 +136,25 @@ void say_python(Session* session, const char* status) {
     wake_drain(session);
 }
 
+// Where the function lies that runs Python frames, for a reader that lacks this interpreter.
+void say_evaluator(Session* session) {
+    Dl_info info{};
+    const ElfW(Sym)* symbol = nullptr;
+    const void* evaluator = dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault");
+    if (evaluator != nullptr &&
+        dladdr1(evaluator,
+                &info,
+                reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&symbol)),
+                RTLD_DL_SYMENT) != 0 &&
+        symbol != nullptr) {
+        char range[48];
+        Text text(range, sizeof range);
+        text.add_number(reinterpret_cast<uintptr_t>(evaluator)).add(" ");
+        text.add_number(symbol->st_size);
+        add_session_fact(session, "python.evaluator", range);
+    }
+}
+
 bool find_interpreter(Session* session) {
     const auto version = reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "Py_GetVersion"));
     if (version == nullptr) {
@@ -152,6 +172,7 @@ bool find_interpreter(Session* session) {
     Text(g_python.version, sizeof g_python.version)
         .add(text, blank == nullptr ? strlen(text) : static_cast<size_t>(blank - text));
     add_session_fact(session, "python.version", g_python.version);
+    say_evaluator(session);
     const char* reason = "off: the interpreter hides what is needed";
     if (thread_state == nullptr || is_initialized == nullptr || g_python.types.code == nullptr ||
         g_python.types.text == nullptr || g_python.types.bytes == nullptr ||
@@ -285,6 +306,7 @@ void start_python_stacks(Session* session) {
     const uint32_t state = load_acquire(&g_python.state);
     if (state == kUsable) {  // checked before a fork
         add_session_fact(session, "python.version", g_python.version);
+        say_evaluator(session);
         add_session_fact(session, "stacks.python", "on");
     } else if (state == kNotFound && !find_interpreter(session)) {
         add_session_fact(session, "stacks.python", "off: no interpreter in the process");

@@ -1,7 +1,9 @@
 #include "analyzer/trace/symbols.h"
 
 #include "analyzer/trace/elf_symbols.h"
+#include "analyzer/trace/mixed_stack.h"
 
+#include <charconv>
 #include <fmt/format.h>
 #include <string_view>
 
@@ -10,24 +12,16 @@ namespace {
 
 constexpr std::size_t kStacksKept = 16384;
 constexpr std::size_t kMaxNotes = 20;
+constexpr std::uint64_t kDefaultStackDepth = 48;
+
+std::uint64_t number_of(const std::string& text, std::uint64_t otherwise) {
+    std::uint64_t number = otherwise;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size() ? number : otherwise;
+}
 
 std::string_view base_name(std::string_view path) {
     return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-}
-
-bool is_interpreter_module(std::string_view path) {
-    const std::string_view name = base_name(path);
-    if (name.starts_with("libpython")) {
-        return true;
-    }
-    // "python", "python3", "python3.11", "python3.11-dbg"; not "python_helper".
-    return name.starts_with("python") &&
-           (name.size() == 6 || (name[6] >= '0' && name[6] <= '9') || name[6] == '-');
-}
-
-bool is_interpreter(const Frame& frame) {
-    return is_interpreter_module(frame.module) || frame.function.starts_with("_PyEval_") ||
-           frame.function.starts_with("PyEval_");
 }
 
 bool is_recorder(const Frame& frame) {
@@ -40,7 +34,16 @@ std::uint64_t key_of(const Origin& origin) {
 
 }  // namespace
 
-Symbolizer::Symbolizer(const Timeline& timeline) : timeline_(timeline) {}
+Symbolizer::Symbolizer(const Timeline& timeline)
+    : timeline_(timeline),
+      stack_depth_(number_of(timeline.fact("options.stack_depth"), kDefaultStackDepth)) {
+    const std::string evaluator = timeline.fact("python.evaluator");  // "BEGIN BYTES"
+    const std::size_t blank = evaluator.find(' ');
+    if (blank != std::string::npos) {
+        evaluator_begin_ = number_of(evaluator.substr(0, blank), 0);
+        evaluator_end_ = evaluator_begin_ + number_of(evaluator.substr(blank + 1), 0);
+    }
+}
 
 Symbolizer::~Symbolizer() = default;
 
@@ -76,30 +79,55 @@ std::string Symbolizer::describe(OriginId id) {
 }
 
 std::vector<Frame> Symbolizer::symbolize(const Origin& origin) {
-    std::vector<Frame> result;
     const std::vector<StackNode>& nodes = timeline_.nodes;
-    bool in_recorder = true;
+    std::vector<NativeCall> native;
+    std::uint32_t native_depth = 0;
     // Parents have smaller numbers, so both walks end.
     for (std::uint32_t node = origin.native_stack; node != 0 && node < nodes.size();
          node = nodes[node].parent) {
         if (is_python_frame(nodes[node].frame)) {
             continue;
         }
+        ++native_depth;
         const std::vector<Frame>& found = native_frames(nodes[node].frame);
-        if (in_recorder && is_recorder(found.front())) {
-            continue;
+        if (!native.empty() || !is_recorder(found.front())) {
+            const std::uint64_t call = nodes[node].frame - 1;
+            native.push_back({&found,
+                              (call >= evaluator_begin_ && call < evaluator_end_) ||
+                                  is_evaluator(found.back())});
         }
-        in_recorder = false;
-        if (origin.python_stack != 0 && is_interpreter(found.back())) {
-            break;
-        }
-        result.insert(result.end(), found.begin(), found.end());
     }
+    std::vector<PythonCall> python;
+    bool order_known = false;
     for (std::uint32_t node = origin.python_stack; node != 0 && node < nodes.size();
          node = nodes[node].parent) {
         if (is_python_frame(nodes[node].frame)) {
-            result.push_back(python_frame(nodes[node]));
+            python.push_back({python_frame(nodes[node]), is_python_entry(nodes[node].frame)});
+            order_known = order_known || python.back().entry;
         }
+    }
+    if (order_known && !native.empty()) {
+        auto mixed =
+            mix_stacks(native, native_depth >= stack_depth_, python, python.size() >= stack_depth_);
+        if (mixed.has_value()) {
+            return *std::move(mixed);
+        }
+        ++stacks_without_order_;
+    }
+    return native_then_python(native, python);
+}
+
+std::vector<Frame> Symbolizer::native_then_python(const std::vector<NativeCall>& native,
+                                                  const std::vector<PythonCall>& python) {
+    std::vector<Frame> result;
+    for (const NativeCall& call : native) {
+        if (!python.empty() && is_interpreter(call.frames->back())) {
+            break;
+        }
+        result.insert(result.end(), call.frames->begin(), call.frames->end());
+    }
+    for (const PythonCall& call : python) {
+        result.push_back(call.frame);
     }
     return result;
 }

@@ -18,6 +18,8 @@
 namespace fragtrace::analyzer {
 
 class ElfSymbols;
+struct NativeCall;
+struct PythonCall;
 
 class Symbolizer {
   public:
@@ -27,23 +29,30 @@ class Symbolizer {
     Symbolizer(const Symbolizer&) = delete;
     Symbolizer& operator=(const Symbolizer&) = delete;
 
-    // The stack, innermost first: native frames up to the interpreter, then the Python frames;
-    // without Python all native ones. The recorder's own frames and the interpreter's are left
-    // out. The reference stays valid for thousands of further look-ups.
+    // The stack, innermost first: native and Python frames as they called each other. Where that is
+    // not known (an older recorder, an interpreter that cannot be recognised), native frames up to
+    // the interpreter and then the Python frames. The recorder's own frames and the interpreter's
+    // are left out. The reference stays valid for thousands of further look-ups.
     const std::vector<Frame>& frames(OriginId origin);
 
     // The line that the user most likely wants to see: the innermost Python frame outside of
-    // libraries, else the innermost Python frame, else the backward node of an autograd thread,
-    // else the innermost native frame that is not plumbing. None without a stack.
+    // libraries and of generated code, else outside of libraries, else the innermost Python frame,
+    // else the backward node of an autograd thread, else the innermost native frame that is not
+    // plumbing. None without a stack.
     std::optional<Frame> user_frame(OriginId origin);
     // The same as text: "model/net.py:42 forward"; "unknown" without a stack.
     std::string describe(OriginId origin);
+
+    // Stacks whose native and Python frames did not match, so far: the native ones come first.
+    [[nodiscard]] std::uint64_t stacks_without_order() const { return stacks_without_order_; }
 
     // What the user should know about the symbols: one line each.
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
   private:
     std::vector<Frame> symbolize(const Origin& origin);
+    static std::vector<Frame> native_then_python(const std::vector<NativeCall>& native,
+                                                 const std::vector<PythonCall>& python);
     const std::vector<Frame>& native_frames(std::uint64_t return_address);
     std::vector<Frame> look_up(std::uint64_t address);
     Frame python_frame(const StackNode& node) const;
@@ -51,6 +60,10 @@ class Symbolizer {
     ElfSymbols* elf_of(const Module& module);
 
     const Timeline& timeline_;
+    std::uint64_t stack_depth_;          // frames of each kind that the recorder kept
+    std::uint64_t evaluator_begin_ = 0;  // of the interpreter, where the recorder found it
+    std::uint64_t evaluator_end_ = 0;
+    std::uint64_t stacks_without_order_ = 0;
     std::unordered_map<std::uint64_t, std::vector<Frame>> native_;  // by return address
     std::map<std::string, std::unique_ptr<ElfSymbols>> elves_;      // by path; null = unusable
     // Stacks by (native, Python) node; the oldest are forgotten.

@@ -38,6 +38,16 @@ bool is_library_file(std::string_view file) {
            });
 }
 
+// Python code that no file of the user holds: made by exec, by torch.fx, by torch.compile. What is
+// typed at a prompt or into a notebook's cell is the user's own.
+bool is_generated_file(std::string_view file) {
+    if (file.starts_with('<')) {
+        return !file.starts_with("<stdin>") && !file.starts_with("<ipython-input") &&
+               !file.starts_with("<python-input");
+    }
+    return contains(file, "/torchinductor_") || contains(file, "/torch_compile_debug/");
+}
+
 bool is_interpreter_module(const Frame& frame) {
     const std::string_view name = base_name(frame.module);
     return name.starts_with("python") || name.starts_with("libpython");
@@ -71,16 +81,29 @@ bool is_plumbing(const Frame& frame) {
            });
 }
 
-// "torch::autograd::generated::MmBackward0::apply(...)" -> "MmBackward0"; else empty.
+// Where the last component of a qualified name begins, template arguments included.
+std::size_t last_component(std::string_view name) {
+    int depth = 0;
+    for (std::size_t at = name.size(); at-- > 0;) {
+        depth += name[at] == '>' ? 1 : name[at] == '<' ? -1 : 0;
+        if (name[at] == ':' && depth == 0) {
+            return at + 1;
+        }
+    }
+    return 0;
+}
+
+// "torch::autograd::generated::MmBackward0::apply(...)" -> "MmBackward0", also for other nodes of
+// torch::autograd ("AccumulateGrad", "CppNode<my::Op>"); else empty.
 std::string_view backward_node(std::string_view function) {
     const std::size_t end = function.find("::apply(");
     if (end == std::string_view::npos) {
         return {};
     }
-    const std::size_t colon = function.rfind(':', end - 1);
-    const std::size_t begin = colon == std::string_view::npos ? 0 : colon + 1;
-    const std::string_view name = function.substr(begin, end - begin);
-    return contains(name, "Backward") ? name : std::string_view();
+    const std::string_view node = function.substr(0, end);
+    const std::string_view name = node.substr(last_component(node));
+    const bool is_node = contains(name, "Backward") || node.starts_with("torch::autograd::");
+    return is_node ? name : std::string_view();
 }
 
 template <typename Accept>
@@ -116,9 +139,15 @@ std::string_view without_parameters(std::string_view function) {
 
 const Frame* pick_user_frame(const std::vector<Frame>& frames) {
     const auto is_python = [](const Frame& frame) { return frame.kind == Frame::Kind::kPython; };
-    const Frame* frame = first(frames, [&](const Frame& candidate) {
+    const auto is_own = [&](const Frame& candidate) {
         return is_python(candidate) && !is_library_file(candidate.file);
+    };
+    const Frame* frame = first(frames, [&](const Frame& candidate) {
+        return is_own(candidate) && !is_generated_file(candidate.file);
     });
+    if (frame == nullptr) {
+        frame = first(frames, is_own);
+    }
     if (frame == nullptr) {
         frame = first(frames, is_python);
     }

@@ -2,6 +2,7 @@
 #include "analyzer/trace/symbols.h"
 
 #include "analyzer/trace/describe_event.h"
+#include "analyzer/trace/mixed_stack.h"
 
 #include <catch2/catch.hpp>
 
@@ -179,6 +180,89 @@ TEST_CASE("Python frames take the place of the interpreter", "[symbols]") {
     CHECK(symbols.user_frame(origin)->line == 42);
 }
 
+TEST_CASE("native and Python frames stand where they called each other", "[symbols]") {
+    const auto named = [](const std::string& function, const std::string& module) {
+        return std::vector<Frame>{native_frame(function, module)};
+    };
+    const auto alloc = named("cudaMalloc", "/x/libcudart.so.12");
+    const auto evaluator = named("_PyEval_EvalFrameDefault.cold", "/usr/bin/python3.12");
+    const auto call = named("PyObject_Call", "/usr/bin/python3.12");
+    const auto extension = named("solve", "/x/solver.so");
+    const auto start = named("__libc_start_main", "/x/libc.so.6");
+    const std::vector<NativeCall> native = {{&alloc, false},
+                                            {&call, false},
+                                            {&evaluator, true},
+                                            {&extension, false},
+                                            {&call, false},
+                                            {&evaluator, true},
+                                            {&call, false},
+                                            {&start, false}};
+    const auto python = [](const std::string& function, bool entry) {
+        return PythonCall{{Frame::Kind::kPython, function, "a.py", 1, {}}, entry};
+    };
+    const std::vector<PythonCall> calls = {python("callback", true),
+                                           python("step", false),
+                                           python("main", false),
+                                           python("<module>", true)};
+    const auto names = [](const std::optional<std::vector<Frame>>& frames) {
+        std::string text;
+        for (const Frame& frame : frames.value()) {
+            text += (text.empty() ? "" : " ") + frame.function;
+        }
+        return text;
+    };
+    CHECK(names(mix_stacks(native, false, calls, false)) ==
+          "cudaMalloc callback solve step main <module>");
+    // Each cut: what is left is in order.
+    const std::vector<NativeCall> innermost(native.begin(), native.begin() + 4);
+    CHECK(names(mix_stacks(innermost, true, calls, false)) ==
+          "cudaMalloc callback solve step main <module>");
+    const std::vector<PythonCall> one(calls.begin(), calls.begin() + 1);
+    CHECK(names(mix_stacks(native, false, one, true)) == "cudaMalloc callback solve");
+    // Neither cut, and they do not match.
+    CHECK_FALSE(mix_stacks(innermost, false, calls, false).has_value());
+    CHECK_FALSE(mix_stacks(native, false, one, false).has_value());
+    CHECK(is_evaluator(evaluator[0]));
+    CHECK_FALSE(is_evaluator(named("_PyEval_EvalFrameDefaulted", "/x/python3")[0]));
+}
+
+TEST_CASE("the recorder's marks put a stack in order, and a mismatch is counted", "[symbols]") {
+    Stacks stacks;
+    stacks.timeline.facts["python.evaluator"] = "4096 256";  // 0x1000
+    const auto add_module = [&](std::uint64_t begin, const std::string& path) {
+        Module module;
+        module.begin = module.bias = begin;
+        module.end = begin + 0x1000;
+        module.path = path;
+        stacks.timeline.modules.push_back(module);
+    };
+    add_module(0x1000, "/nowhere/python3.12");
+    add_module(0x2000, "/nowhere/solver.so");
+    std::uint32_t native = stacks.native(0, 0x1010);
+    native = stacks.native(native, 0x2101);
+    const std::uint32_t half = native;
+    native = stacks.native(native, 0x1020);
+    native = stacks.native(native, 0x2201);
+    std::uint32_t python = stacks.python(0, "main", "train.py", 90);
+    stacks.timeline.nodes.back().frame |= kPythonEntry;
+    python = stacks.python(python, "callback", "train.py", 7);
+    stacks.timeline.nodes.back().frame |= kPythonEntry;
+    const OriginId whole = stacks.origin(native, python);
+    const OriginId mismatch = stacks.origin(half, python);
+    Symbolizer symbols(stacks.timeline);
+    const auto names = [&](OriginId origin) {
+        std::string text;
+        for (const Frame& frame : symbols.frames(origin)) {
+            text += (text.empty() ? "" : " ") + frame.function;
+        }
+        return text;
+    };
+    CHECK(names(whole) == "solver.so+0x200 callback solver.so+0x100 main");
+    CHECK(symbols.stacks_without_order() == 0);
+    CHECK(names(mismatch) == "solver.so+0x100 callback main");
+    CHECK(symbols.stacks_without_order() == 1);
+}
+
 TEST_CASE("the user's line is chosen by what the stack has", "[symbols]") {
     const std::vector<Frame> autograd = {
         native_frame("cudaMalloc", "/x/libcudart.so.12"),
@@ -202,6 +286,26 @@ TEST_CASE("the user's line is chosen by what the stack has", "[symbols]") {
     CHECK(describe_frame(*pick_user_frame(no_python_stack)) ==
           "torch::autograd::THPVariable_linear in libtorch_python.so");
     CHECK(pick_user_frame({}) == nullptr);
+    const auto frame = [](const std::string& function, const std::string& file) {
+        return Frame{Frame::Kind::kPython, function, file, 5, {}};
+    };
+    const Frame generated = frame("call", "/tmp/torchinductor_me/ab/cabc.py");
+    const Frame traced = frame("forward", "<eval_with_key>.3");
+    const Frame library_frame = frame("run", "/v/site-packages/torch/_inductor/utils.py");
+    const Frame own = frame("step", "/home/me/train.py");
+    const Frame cell = frame("<module>", "<ipython-input-3-0123>");
+    const auto pick = [](std::vector<Frame> stack) { return pick_user_frame(stack)->function; };
+    CHECK(pick({generated, traced, library_frame, own}) == "step");
+    CHECK(pick({library_frame, traced, cell}) == "<module>");
+    CHECK(pick({library_frame, generated}) == "call");
+    const auto describe = [](const std::string& function) {
+        return describe_frame(native_frame(function, "/x/libtorch_cpu.so"));
+    };
+    CHECK(describe("torch::autograd::AccumulateGrad::apply(std::vector<at::Tensor>&&)") ==
+          "AccumulateGrad (backward pass)");
+    CHECK(describe("torch::autograd::CppNode<my::Op>::apply(std::vector<at::Tensor>&&)") ==
+          "CppNode<my::Op> (backward pass)");
+    CHECK(describe("my::Filter::apply(int)") == "my::Filter::apply in libtorch_cpu.so");
 }
 
 TEST_CASE("an event is one line that can be searched", "[symbols]") {

@@ -1,0 +1,77 @@
+"""Native and Python frames in their true order, and no garbage collection inside the recorder."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import real_process
+from real_process import environment
+
+FOLDER = pathlib.Path(__file__).parent
+PRINT_STACKS = os.environ["FRAGTRACE_PRINT_STACKS"]
+CARD = "1GiB,context=0"
+
+
+def interpreters():
+    """Those at hand that have ctypes, by version: the first of each."""
+    found = {}
+    for path in os.environ["FRAGTRACE_PYTHONS"].split(":"):
+        asked = subprocess.run([path, "-c", "import sys, ctypes; print(sys.version_info[:2])"],
+                               capture_output=True, text=True, check=False)
+        if asked.returncode == 0:
+            found.setdefault(asked.stdout.strip(), path)
+    return found
+
+
+class PythonStacks(real_process.RealProcessTest):
+    def stacks(self, trace):
+        """Per size of an allocation in KiB the functions of its stack, innermost first.
+
+        Without ctypes and its helper library, whose functions have many names.
+        """
+        lines = self.run_well([PRINT_STACKS, trace]).stdout.splitlines()
+        self.assertEqual(lines.pop(), "without order 0")
+        found = {}
+        for line in lines:
+            size, *functions = line.split("\t")
+            stack = found.setdefault(int(size) // 1024, [])
+            for name in functions:
+                if re.search(r"qsort|msort", name):
+                    name = "qsort"  # with its helpers
+                elif re.search(r"ctypes|ffi|closure|^Py|^_?[Cc]all|^0x", name):
+                    continue
+                if stack[-1:] != [name]:
+                    stack.append(name)
+        return found
+
+    def test_the_order_is_the_true_one(self):
+        tested = interpreters()
+        self.assertTrue(tested)
+        for version, python in tested.items():
+            with self.subTest(version):
+                folder = self.folder / re.sub(r"\W", "", version)
+                folder.mkdir()
+                self.run_well([python, FOLDER / "mixed_client.py"],
+                              env=environment(CARD, folder))
+                stacks = self.stacks(self.only_trace(folder))
+                for size, order in {4: "allocate innermost compare qsort sort <module>",
+                                    8: "allocate generate consume <module>",
+                                    12: "allocate generate consume <module>",
+                                    16: "allocate wait drive <module>"}.items():
+                    self.assertEqual(" ".join(stacks[size]), order)
+
+    def test_no_collection_begins_inside_the_recorder(self):
+        for version, python in interpreters().items():
+            with self.subTest(version):
+                folder = self.folder / re.sub(r"\W", "", version)
+                folder.mkdir()
+                done = self.run_well([python, FOLDER / "collection_client.py"],
+                                     env=environment(CARD, folder))
+                bare = self.run_well([python, FOLDER / "collection_client.py"],
+                                     env=environment(CARD))
+                self.assertEqual(done.stdout, bare.stdout)
+
+
+if __name__ == "__main__":
+    real_process.main()
