@@ -35,6 +35,11 @@ bool is_interpreter(const Frame& frame) {
 bool is_evaluator(const Frame& frame) {
     // Compilers split it: ".cold", ".part.0", ".localalias", ".llvm.NUMBER".
     constexpr std::string_view kName = "_PyEval_EvalFrameDefault";
+    // Where instructions are functions that tail-call each other (from 3.14 on), one of these is
+    // the evaluator's frame; an interpreter without symbols cannot be recognised then.
+    if (frame.function.starts_with("_TAIL_CALL_")) {
+        return true;
+    }
     return frame.function.starts_with(kName) &&
            (frame.function.size() == kName.size() || frame.function[kName.size()] == '.');
 }
