@@ -1,9 +1,11 @@
-// NVML, as far as frameworks ask: how many devices, which, how full, and that no NVLink is there to
-// describe. Memory of this process is not known here; `used` counts the context alone.
+// NVML, as far as frameworks ask: how many devices, which, how full, who else is there, and that no
+// NVLink is there to describe. Memory of this process is not known here, but for its context.
+// Other processes are made up: FRAGTRACE_VIRTUAL_GPU_PROCESSES=PID:BYTES[,PID:BYTES...]
 #include "common/config.h"
 #include "common/stub.h"
 
 #include <cstdint>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +59,64 @@ int copy_text(const char* text, char* out, unsigned size) {
     if (strlen(text) + 1 > size) return kInsufficientSize;
     memcpy(out, text, strlen(text) + 1);
     return kSuccess;
+}
+
+// Calls a function of the driver, if that is loaded.
+template <typename... Arguments>
+bool ask_driver(const char* name, Arguments... arguments) {
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (driver == nullptr) return false;
+    auto* function = reinterpret_cast<int (*)(Arguments...)>(dlsym(driver, name));
+    dlclose(driver);
+    return function != nullptr && function(arguments...) == kSuccess;
+}
+
+// This process has a context on the device, whatever number that has for CUDA.
+bool has_context(int index) {
+    unsigned char wanted[16];
+    unsigned char uuid[16];
+    fragtrace::vgpu::device_uuid(index, wanted);
+    for (int ordinal = 0; ask_driver("cuDeviceGetUuid_v2", uuid, ordinal); ++ordinal) {
+        unsigned flags = 0;
+        int active = 0;
+        if (memcmp(uuid, wanted, sizeof uuid) == 0) {
+            return ask_driver("cuDevicePrimaryCtxGetState", ordinal, &flags, &active) &&
+                   active != 0;
+        }
+    }
+    return false;
+}
+
+struct Process {
+    unsigned pid;
+    unsigned long long used;
+    unsigned gpu_instance;
+    unsigned compute_instance;
+};
+
+constexpr int kMostProcesses = 16;
+
+// The processes that the environment makes up, all of them on the first device.
+int other_processes(int index, Process* processes) {
+    const char* text = getenv("FRAGTRACE_VIRTUAL_GPU_PROCESSES");
+    int count = 0;
+    while (index == 0 && text != nullptr && count < kMostProcesses) {
+        Process process{0, 0, ~0u, ~0u};
+        if (sscanf(text, "%u:%llu", &process.pid, &process.used) != 2) break;
+        processes[count++] = process;
+        text = strchr(text, ',');
+        if (text != nullptr) ++text;
+    }
+    return count;
+}
+
+unsigned long long used_bytes(int index) {
+    Process processes[kMostProcesses];
+    unsigned long long used = has_context(index) ? config().card.context_bytes : 0;
+    const int count = other_processes(index, processes);
+    for (int i = 0; i < count; ++i)
+        used += processes[i].used;
+    return used;
 }
 
 struct Memory {
@@ -165,9 +225,9 @@ FT_EXPORT int nvmlDeviceGetName(void* device, char* out, unsigned size) {
 
 FT_EXPORT int nvmlDeviceGetMemoryInfo(void* device, Memory* memory) {
     if (index_of(device) < 0 || memory == nullptr) return kInvalidArgument;
-    *memory = {config().card.total_bytes,
-               config().card.total_bytes - config().card.context_bytes,
-               config().card.context_bytes};
+    const unsigned long long total = config().card.total_bytes;
+    const unsigned long long used = used_bytes(index_of(device));
+    *memory = {total, used < total ? total - used : 0, used};
     return kSuccess;
 }
 
@@ -189,15 +249,35 @@ FT_EXPORT int nvmlDeviceGetCudaComputeCapability(void* device, int* major, int* 
     return kSuccess;
 }
 
-// No process list: PyTorch then speaks of this process alone.
-FT_EXPORT int nvmlDeviceGetComputeRunningProcesses(void*, unsigned* count, void*) {
-    if (count == nullptr) return kInvalidArgument;
+// This process is not in the list: what it holds is not known here, and PyTorch speaks of it
+// anyway.
+FT_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, void* list) {
+    if (index_of(device) < 0 || count == nullptr) return kInvalidArgument;
+    Process processes[kMostProcesses];
+    const unsigned found = unsigned(other_processes(index_of(device), processes));
+    const unsigned room = *count;
+    *count = found;
+    if (found > room) return kInsufficientSize;
+    if (found > 0 && list == nullptr) return kInvalidArgument;
+    if (found > 0) memcpy(list, static_cast<const void*>(processes), found * sizeof(Process));
+    return kSuccess;
+}
+
+FT_EXPORT int nvmlDeviceGetGraphicsRunningProcesses_v3(void* device, unsigned* count, void*) {
+    if (index_of(device) < 0 || count == nullptr) return kInvalidArgument;
     *count = 0;
     return kSuccess;
 }
 
-FT_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, void* list) {
-    return nvmlDeviceGetComputeRunningProcesses(device, count, list);
+// The first version, with smaller entries: none.
+FT_EXPORT int nvmlDeviceGetComputeRunningProcesses(void* device, unsigned* count, void* list) {
+    return nvmlDeviceGetGraphicsRunningProcesses_v3(device, count, list);
+}
+
+FT_EXPORT int nvmlDeviceGetMigMode(void* device, unsigned* current, unsigned* pending) {
+    if (index_of(device) < 0 || current == nullptr || pending == nullptr) return kInvalidArgument;
+    *current = *pending = 0;
+    return kSuccess;
 }
 
 FT_EXPORT int nvmlDeviceGetNvLinkRemoteDeviceType(void*, unsigned, void*) {

@@ -12,8 +12,9 @@ import re
 import sys
 
 from cuda_calls import Dim3, Extent, IpcMemoryHandle, Libraries, rows
+from cuda_structures import (ACCESS, ALLOC_NODE, ARRAY, ARRAY_3D, CHANNELS, EXTERNAL_BUFFER, IMAGE,
+                               LOCATION, MIB, MULTICAST, PHYSICAL, POOL, SHARED_POOL, pack)
 
-MIB = 2**20
 ABSURD = 2**62
 NOT_SUPPORTED = 801
 UNKNOWN = 0x1234000  # an address or handle that nobody has given
@@ -44,12 +45,6 @@ class Buffer:
 def must(result, what):
     if result != 0:
         sys.exit(f"{what}: {result}")
-
-
-def pack(*numbers):
-    """Numbers as 4 (int) or 8 (tuple of one) bytes."""
-    return b"".join(n[0].to_bytes(8, "little") if isinstance(n, tuple) else
-                    (n & 0xffffffff).to_bytes(4, "little") for n in numbers)
 
 
 def made(name, *arguments):
@@ -194,23 +189,6 @@ class World:
     def library(self):
         return made("cuLibraryLoadData", IMAGE, None, None, 0, None, None, 0)
 
-
-# What right arguments hold. CUmemPoolProps, CUmemAllocationProp, descriptors, parameters of nodes.
-POOL = pack(1, 0, 1, 0, (0,), (0,)) + bytes(56)
-SHARED_POOL = pack(1, 1, 1, 0, (0,), (0,)) + bytes(56)
-PHYSICAL = pack(1, 1, 1, 0) + bytes(64)
-IMAGE = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n\0"
-ARRAY = pack((64,), (16,), 0x20, 4)
-ARRAY_3D = pack((64,), (16,), (0,), 0x20, 4, 0, 0)
-CHANNELS = pack(32, 32, 32, 32, 2)
-ALLOC_NODE = POOL + pack((0,), (0,), (MIB,), (0,))
-LOCATION = pack(1, 0)
-MULTICAST = pack(1, 0, (2 * MIB,), (0,), (0,))
-EXTERNAL_BUFFER = pack((0,), (4096,), 0) + bytes(64)
-ACCESS = pack(1, 0, 3)
-
-DEVICE_FAMILIES = {"kDeviceMemory", "kStreamOrdered", "kPools", "kGraphs", "kSharing"}
-FREES = {"cuMemFree_v2", "cudaFree", "cuMemFreeAsync", "cudaFreeAsync", "cuIpcGetMemHandle"}
 
 # Of things that there are: (name pattern of the function, type, name) -> how a right one is made.
 # The first that fits counts.

@@ -1,0 +1,53 @@
+"""Facts about devices, contexts and other processes, beside the events that they belong to."""
+
+import sys
+
+import real_process
+from real_process import GIB, MIB, environment
+
+PROGRAM = real_process.SOURCE / "tests" / "integration" / "hooks" / "families.py"
+
+
+class Facts(real_process.RealProcessTest):
+    def facts_of(self, scene, **variables):
+        self.run_well([sys.executable, PROGRAM, scene, "driver"],
+                      env=environment("4GiB", record_to=self.folder, **variables))
+        trace = self.only_trace()
+        lines = self.run_well([real_process.ANALYZER, "dump", trace, "--facts"]).stdout.splitlines()
+        return dict(line.split("\t", 1) for line in lines if "\t" in line), trace
+
+    def test_a_device_is_told_by_its_identity(self):
+        facts, _ = self.facts_of("device")
+        self.assertRegex(facts["device.0.uuid"], r"^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+        self.assertRegex(facts["device.0.pci_bus_id"], r"^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:")
+        self.assertRegex(facts["device.0.compute_capability"], r"^\d+\.\d+$")
+
+    def test_what_the_context_took_is_measured_and_says_how(self):
+        facts, _ = self.facts_of("device")
+        self.assertEqual(facts["device.0.context_bytes"], str(256 * MIB))
+        self.assertEqual(facts["device.0.context_bytes.measured"],
+                         "NVML before and after its creation")
+
+    def test_who_else_was_there_when_memory_was_refused(self):
+        facts, trace = self.facts_of("device",
+                                     FRAGTRACE_VIRTUAL_GPU_PROCESSES=f"4242:{GIB},77:{MIB}")
+        said = facts["device.0.processes.1"]
+        words = said.split()
+        self.assertEqual(words[0], "event")
+        refused = [line for line in self.events(trace) if "alloc_refused" in line]
+        self.assertEqual(len(refused), 1)
+        self.assertIn(f"used {GIB + MIB + 256 * MIB} ", said)
+        self.assertTrue(said.endswith(f", 4242 {GIB}, 77 {MIB}"), said)
+
+    def test_a_burst_of_refusals_is_asked_about_once(self):
+        facts, _ = self.facts_of("refusals", FRAGTRACE_VIRTUAL_GPU_PROCESSES=f"4242:{GIB}")
+        self.assertIn("device.0.processes.1", facts)
+        self.assertLess(len([key for key in facts if key.startswith("device.0.processes.")]), 50)
+
+    def test_nobody_else_is_no_process(self):
+        facts, _ = self.facts_of("device")
+        self.assertNotIn(", ", facts["device.0.processes.1"])
+
+
+if __name__ == "__main__":
+    real_process.main()
