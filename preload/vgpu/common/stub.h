@@ -32,3 +32,9 @@ FT_HIDDEN int fragtrace_vgpu_unsupported(const char* name, unsigned char* said);
 #define FT_ALIAS(name, target)                                                           \
     __asm__(".text\n.weak " #name "\n.type " #name ", %function\n" #name ":\n\t" FT_JUMP \
             " " #target "\n.size " #name ", . - " #name "\n");
+
+/* The version of `name` in an older version node: a jump to its target. */
+#define FT_OLDER(symbol, target, name, node)                                                       \
+    __asm__(".text\n.globl " #symbol "\n.type " #symbol ", %function\n.symver " #symbol ", " #name \
+            "@" #node "\n" #symbol ":\n\t" FT_JUMP " " #target "\n.size " #symbol ", . - " #symbol \
+            "\n");

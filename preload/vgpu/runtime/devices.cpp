@@ -1,7 +1,9 @@
 // Devices: choosing one and asking about it.
+#include "runtime/older_layouts.h"
 #include "runtime/runtime.h"
 
 #include <string.h>
+#include <type_traits>
 
 using namespace fragtrace::vgpu;
 
@@ -116,78 +118,12 @@ cudaError_t cudaDeviceDisablePeerAccess(int) {
 
 namespace {
 
-struct PropertyField {
-    size_t offset;
-    CUdevice_attribute attribute;
-    bool wide;  // size_t rather than int
-};
-
-#define FT_INT(field, attribute) \
-    { offsetof(cudaDeviceProp, field), CU_DEVICE_ATTRIBUTE_##attribute, false }
-#define FT_WIDE(field, attribute) \
-    { offsetof(cudaDeviceProp, field), CU_DEVICE_ATTRIBUTE_##attribute, true }
-
-constexpr PropertyField kFields[] = {
-    FT_WIDE(sharedMemPerBlock, MAX_SHARED_MEMORY_PER_BLOCK),
-    FT_INT(regsPerBlock, MAX_REGISTERS_PER_BLOCK),
-    FT_INT(warpSize, WARP_SIZE),
-    FT_WIDE(memPitch, MAX_PITCH),
-    FT_INT(maxThreadsPerBlock, MAX_THREADS_PER_BLOCK),
-    FT_INT(maxThreadsDim[0], MAX_BLOCK_DIM_X),
-    FT_INT(maxThreadsDim[1], MAX_BLOCK_DIM_Y),
-    FT_INT(maxThreadsDim[2], MAX_BLOCK_DIM_Z),
-    FT_INT(maxGridSize[0], MAX_GRID_DIM_X),
-    FT_INT(maxGridSize[1], MAX_GRID_DIM_Y),
-    FT_INT(maxGridSize[2], MAX_GRID_DIM_Z),
-    FT_WIDE(totalConstMem, TOTAL_CONSTANT_MEMORY),
-    FT_INT(major, COMPUTE_CAPABILITY_MAJOR),
-    FT_INT(minor, COMPUTE_CAPABILITY_MINOR),
-    FT_WIDE(textureAlignment, TEXTURE_ALIGNMENT),
-    FT_WIDE(texturePitchAlignment, TEXTURE_PITCH_ALIGNMENT),
-    FT_WIDE(surfaceAlignment, SURFACE_ALIGNMENT),
-    FT_INT(multiProcessorCount, MULTIPROCESSOR_COUNT),
-    FT_INT(integrated, INTEGRATED),
-    FT_INT(canMapHostMemory, CAN_MAP_HOST_MEMORY),
-    FT_INT(concurrentKernels, CONCURRENT_KERNELS),
-    FT_INT(ECCEnabled, ECC_ENABLED),
-    FT_INT(pciBusID, PCI_BUS_ID),
-    FT_INT(pciDeviceID, PCI_DEVICE_ID),
-    FT_INT(pciDomainID, PCI_DOMAIN_ID),
-    FT_INT(tccDriver, TCC_DRIVER),
-    FT_INT(asyncEngineCount, ASYNC_ENGINE_COUNT),
-    FT_INT(unifiedAddressing, UNIFIED_ADDRESSING),
-    FT_INT(memoryBusWidth, GLOBAL_MEMORY_BUS_WIDTH),
-    FT_INT(l2CacheSize, L2_CACHE_SIZE),
-    FT_INT(persistingL2CacheMaxSize, MAX_PERSISTING_L2_CACHE_SIZE),
-    FT_INT(maxThreadsPerMultiProcessor, MAX_THREADS_PER_MULTIPROCESSOR),
-    FT_INT(streamPrioritiesSupported, STREAM_PRIORITIES_SUPPORTED),
-    FT_INT(globalL1CacheSupported, GLOBAL_L1_CACHE_SUPPORTED),
-    FT_INT(localL1CacheSupported, LOCAL_L1_CACHE_SUPPORTED),
-    FT_WIDE(sharedMemPerMultiprocessor, MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
-    FT_INT(regsPerMultiprocessor, MAX_REGISTERS_PER_MULTIPROCESSOR),
-    FT_INT(managedMemory, MANAGED_MEMORY),
-    FT_INT(concurrentManagedAccess, CONCURRENT_MANAGED_ACCESS),
-    FT_INT(computePreemptionSupported, COMPUTE_PREEMPTION_SUPPORTED),
-    FT_INT(canUseHostPointerForRegisteredMem, CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM),
-    FT_INT(cooperativeLaunch, COOPERATIVE_LAUNCH),
-    FT_WIDE(sharedMemPerBlockOptin, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
-    FT_INT(maxBlocksPerMultiProcessor, MAX_BLOCKS_PER_MULTIPROCESSOR),
-    FT_INT(accessPolicyMaxWindowSize, MAX_ACCESS_POLICY_WINDOW_SIZE),
-    FT_WIDE(reservedSharedMemPerBlock, RESERVED_SHARED_MEMORY_PER_BLOCK),
-    FT_INT(hostRegisterSupported, HOST_REGISTER_SUPPORTED),
-    FT_INT(memoryPoolsSupported, MEMORY_POOLS_SUPPORTED),
-    FT_INT(clusterLaunch, CLUSTER_LAUNCH),
-    FT_INT(unifiedFunctionPointers, UNIFIED_FUNCTION_POINTERS),
-};
-#undef FT_INT
-#undef FT_WIDE
-
-}  // namespace
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+// Fills the structure of one major version; of its bytes only the first `bytes` are there.
+template <typename Properties>
+cudaError_t fill_properties(Properties* properties, size_t bytes, int device) {
     if (properties == nullptr) return finish(cudaErrorInvalidValue);
     FT_DRIVER_ONLY();
-    memset(static_cast<void*>(properties), 0, sizeof *properties);
+    memset(static_cast<void*>(properties), 0, bytes);
     if (const CUresult result =
             driver->cuDeviceGetName_(properties->name, int(sizeof properties->name), device)) {
         return finish(result);
@@ -196,16 +132,35 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     CUuuid uuid{};
     driver->cuDeviceGetUuid_(&uuid, device);
     memcpy(&properties->uuid, &uuid, sizeof uuid);
-    for (const PropertyField& field : kFields) {
+    auto put = [&](auto* field, CUdevice_attribute attribute) {
+        const size_t end =
+            size_t(reinterpret_cast<char*>(field + 1) - reinterpret_cast<char*>(properties));
+        if (end > bytes) return;
         int value = 0;
-        driver->cuDeviceGetAttribute_(&value, field.attribute, device);
-        const size_t wide = static_cast<size_t>(value);
-        char* at = reinterpret_cast<char*>(properties) + field.offset;
-        if (field.wide) {
-            memcpy(at, &wide, sizeof wide);
-        } else {
-            memcpy(at, &value, sizeof value);
-        }
+        driver->cuDeviceGetAttribute_(&value, attribute, device);
+        *field = static_cast<std::remove_pointer_t<decltype(field)>>(value);
+    };
+#define FT_FIELD(field, attribute) put(&properties->field, CU_DEVICE_ATTRIBUTE_##attribute);
+#include "runtime/device_properties.def"
+    if constexpr (std::is_same_v<Properties, OlderDeviceProperties>) {
+#define FT_OLDER_FIELD(field, attribute) put(&properties->field, CU_DEVICE_ATTRIBUTE_##attribute);
+#include "runtime/device_properties.def"
     }
     return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+    return fill_properties(properties, sizeof *properties, device);
+}
+
+extern "C" cudaError_t fragtrace_v12_cudaGetDeviceProperties_v2(OlderDeviceProperties* properties,
+                                                                int device) {
+    return fill_properties(properties, sizeof *properties, device);
+}
+
+extern "C" cudaError_t fragtrace_v12_cudaGetDeviceProperties(OlderDeviceProperties* properties,
+                                                             int device) {
+    return fill_properties(properties, kBytesOfCuda11, device);
 }

@@ -19,6 +19,10 @@ class VirtualGpu(real_process.RealProcessTest):
         for card in ("1GiB", "RTX-4090,count=2"):
             self.run_well([CLIENTS / "vgpu_memory_client"], env=environment(card))
 
+    def test_one_runtime_serves_the_older_major_versions(self):
+        for major in ("11.0", "12", "13"):
+            self.run_well([CLIENTS / "vgpu_older_client", major], env=environment("1GiB"))
+
     def test_without_the_variable_there_is_no_device(self):
         env = environment("1GiB")
         del env["FRAGTRACE_VIRTUAL_GPU"]
