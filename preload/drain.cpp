@@ -6,6 +6,7 @@
 #include "facts.h"
 #include "session.h"
 #include "stack_python.h"
+#include "stack_walk.h"
 #include "thread_state.h"
 
 #include <pthread.h>
@@ -44,6 +45,9 @@ void write_modules(Session* session) {
     if (version.added == session->modules_written.added &&
         version.removed == session->modules_written.removed) {
         return;
+    }
+    if (version.removed != session->modules_written.removed) {
+        forget_unloaded_code();  // the C library unloads modules of its own without dlclose()
     }
     ByteWriter out(session->file.scratch(), TraceFile::kScratch_bytes);
     const uint32_t count = encode_modules(&out);

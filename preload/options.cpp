@@ -220,7 +220,7 @@ void read_options(Options* options) {
     options->native_stacks = true;
     options->python_stacks = true;
     options->follow_fork = true;
-    options->stack_depth = 48;
+    options->stack_depth = kMaxStackDepth;
     options->ring_events = 65536;
     options->compression_level = 3;
     for (const Row& row : kRows) {

@@ -9,7 +9,6 @@
 #include "stack_python.h"
 #include "thread_state.h"
 
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,18 +48,10 @@ uint64_t mark_value(uintptr_t place) {
     return uint64_t{place} ^ 0x51f3a86c27d90be4u;
 }
 
-uint32_t thread_id() {
-    if (t_thread.thread_id == 0) {
-        t_thread.thread_id = static_cast<uint32_t>(syscall(SYS_gettid));
-    }
-    return t_thread.thread_id;
-}
-
 // Nodes remembered from another session mean nothing in this one.
 void use_session(const Session* session) {
     if (t_thread.session_generation != session->generation) {
         t_thread.session_generation = session->generation;
-        t_thread.native.count = 0;
         t_thread.python.count = 0;
         t_thread.counted_without_python = false;
     }

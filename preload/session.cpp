@@ -7,6 +7,7 @@
 #include "ranges.h"
 #include "stack_native.h"
 #include "stack_python.h"
+#include "thread_stacks.h"
 #include "thread_state.h"
 
 #include <initializer_list>
@@ -241,6 +242,7 @@ void forget_session_of_parent() {
     reset_facts_lock();
     reset_numbers_lock();
     forget_python_codes();
+    forget_thread_stacks();
     const uint32_t parent_thread = t_thread.thread_id;
     t_thread.thread_id = 0;
     forget_ranges_of_other_threads(parent_thread);

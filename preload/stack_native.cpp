@@ -2,7 +2,8 @@
 
 #include "facts.h"
 #include "session.h"
-#include "thread_state.h"
+#include "stack_walk.h"
+#include "thread_stacks.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -86,6 +87,61 @@ void redirect_pipe(void* library) {
 // Frames of ours that may precede the first that is kept.
 constexpr uint32_t kOwnFrames = 12;
 
+// The node of `count` frames that are called from `base`, 0 without room. `address_at` and `keep`
+// as in StackTable::find_stack.
+template <typename AddressAt, typename Keep>
+uint32_t intern(Session* session, uint32_t base, uint32_t count, AddressAt address_at, Keep keep) {
+    StackTable& stacks = session->stacks;
+    uint64_t hash = base;
+    for (uint32_t i = 0; i < count; ++i) {
+        hash = StackTable::add_to_hash(hash, address_at(i));
+    }
+    hash = StackTable::finish_hash(hash);
+    uint32_t node = stacks.find_stack(base, count, hash, address_at, keep);
+    if (node != 0) {
+        return node;
+    }
+    node = base;
+    for (uint32_t i = count; i > 0; --i) {
+        node = stacks.intern(node, address_at(i - 1), [] { return 0u; });
+        if (node == 0) {
+            count_up(&session->ring.header->stacks_without_room);
+            return 0;
+        }
+        keep(i - 1, node);
+    }
+    stacks.know_stack(hash, node);
+    return node;
+}
+
+uint32_t intern_walk(Session* session, ThreadStack* stack, const Walk& walk) {
+    const uint32_t base = walk.kept == 0 ? 0 : stack->frames[walk.kept - 1].node;
+    uint32_t node = base;
+    if (walk.fresh != 0) {
+        node = intern(
+            session,
+            base,
+            walk.fresh,
+            [stack](uint32_t i) { return stack->fresh[i].address; },
+            [stack](uint32_t i, uint32_t fresh) { stack->fresh[i].node = fresh; });
+    }
+    if (node == 0) {
+        stack->count = 0;
+    } else {
+        remember_walk(stack, walk);
+    }
+    return node;
+}
+
+// Nodes remembered from another session mean nothing in this one. Always true.
+bool use_session(ThreadStack* stack, const Session& session) {
+    if (stack->session_generation != session.generation) {
+        stack->session_generation = session.generation;
+        stack->count = 0;
+    }
+    return true;
+}
+
 }  // namespace
 
 void start_native_stacks(Session* session) {
@@ -100,66 +156,54 @@ void start_native_stacks(Session* session) {
             g_backtrace = reinterpret_cast<decltype(g_backtrace)>(dlsym(library, "unw_backtrace"));
         }
     }
+    start_walks();
     add_session_fact(
         session, "stacks.native", g_backtrace != nullptr ? "on" : "off: libunwind.so.8 not found");
 }
+
+#if defined(__x86_64__)
+#    define FT_OWN_WALK 1
+#else
+#    define FT_OWN_WALK 0
+#endif
 
 __attribute__((noinline)) uint32_t native_stack(Session* session) {
     if (g_backtrace == nullptr || !session->options.native_stacks) {
         return 0;
     }
-    void* found[kMaxStackDepth + kOwnFrames];
-    const uint32_t wanted = session->options.stack_depth + kOwnFrames;
-    const int count = g_backtrace(found, static_cast<int>(wanted));
-    // Skip the recorder and its hooks; where they are part of the program itself, only this
-    // function and its caller.
-    const TextRange own = session->own_text;
-    int first = 0;
-    if (own.end == 0) {
-        first = 1;
+    const uint32_t depth = session->options.stack_depth;
+    if (FT_OWN_WALK != 0) {
+        ThreadStack* stack = thread_stack();
+        const auto* frame = static_cast<const uint64_t*>(__builtin_frame_address(0));
+        // What this function's prologue left there: the caller's rbp and the return address.
+        const Registers caller{frame[1], reinterpret_cast<uint64_t>(frame + 2), frame[0]};
+        Walk walk{};
+        if (stack != nullptr && use_session(stack, *session) &&
+            walk_stack(stack, caller, session->own_text, depth, &walk)) {
+            return intern_walk(session, stack, walk);
+        }
     }
+    void* found[kMaxStackDepth + kOwnFrames];
+    const int count = g_backtrace(found, static_cast<int>(depth + kOwnFrames));
+    // Skip the recorder and its hooks; where they are part of the program itself, only this
+    // function.
+    const TextRange own = session->own_text;
+    int first = own.end == 0 ? 1 : 0;
     while (first < count &&
            reinterpret_cast<uint64_t>(found[first]) - own.begin < own.end - own.begin) {
         ++first;
     }
-    int frames = count - first;
-    if (frames <= 0) {
+    if (count <= first) {
         count_up(&session->ring.header->native_unwind_failures);
         return 0;
     }
-    if (frames > static_cast<int>(session->options.stack_depth)) {
-        frames = static_cast<int>(session->options.stack_depth);
-    }
-
-    // Outermost first. As long as the frames are those of this thread's previous stack, so are the
-    // nodes; most stacks differ from the one before only in their innermost frames.
-    NativeMemory& memory = t_thread.native;
-    const auto frame_at = [&](uint32_t depth) {
-        return reinterpret_cast<uint64_t>(found[first + frames - 1 - static_cast<int>(depth)]);
-    };
-    const auto depth_count = static_cast<uint32_t>(frames);
-    uint32_t depth = 0;
-    uint32_t node = 0;
-    while (depth < depth_count && depth < memory.count && memory.frame[depth] == frame_at(depth)) {
-        node = memory.node[depth];
-        ++depth;
-    }
-    for (; depth < depth_count; ++depth) {
-        const uint64_t frame = frame_at(depth);
-        const uint32_t next = session->stacks.intern(node, frame, [] { return 0u; });
-        if (next == 0) {
-            count_up(&session->ring.header->stacks_without_room);
-            memory.count = 0;
-            return 0;
-        }
-        node = next;
-        if (depth < kRememberedFrames) {
-            memory.frame[depth] = frame;
-            memory.node[depth] = node;
-        }
-    }
-    memory.count = depth_count < kRememberedFrames ? depth_count : kRememberedFrames;
-    return node;
+    const auto frames = static_cast<uint32_t>(count - first);
+    return intern(
+        session,
+        0,
+        frames < depth ? frames : depth,
+        [&](uint32_t i) { return reinterpret_cast<uint64_t>(found[first + static_cast<int>(i)]); },
+        [](uint32_t, uint32_t) {});
 }
 
 }  // namespace fragtrace::preload

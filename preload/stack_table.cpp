@@ -5,12 +5,14 @@ namespace fragtrace::preload {
 bool StackTable::create(Ring* ring) {
     ring_ = ring;
     entries_ = static_cast<uint64_t*>(map_private(kSlots * sizeof *entries_));
-    return entries_ != nullptr;
+    known_ = static_cast<uint64_t*>(map_private(kKnownStacks * sizeof *known_));
+    return entries_ != nullptr && known_ != nullptr;
 }
 
 void StackTable::abandon() {
     unmap(entries_, kSlots * sizeof *entries_);
-    entries_ = nullptr;
+    unmap(known_, kKnownStacks * sizeof *known_);
+    entries_ = known_ = nullptr;
 }
 
 uint32_t StackTable::insert(

@@ -30,15 +30,50 @@ class StackTable {
         return insert(parent, frame, hash, slot, line_of());
     }
 
+    // The node of a stack that was interned before, by a hash of all its frames: `frame_at(i)` from
+    // the innermost, i = 0, to the frame above `base`; every frame's node goes to `keep(i, node)`.
+    // 0 when it is not known. `hash` is made by the two functions below.
+    template <typename FrameAt, typename Keep>
+    uint32_t find_stack(
+        uint32_t base, uint32_t count, uint64_t hash, FrameAt frame_at, Keep keep) const {
+        const uint64_t entry = load_acquire(&known_[hash & (kKnownStacks - 1)]);
+        if ((entry ^ hash) >> 32 != 0) {
+            return 0;
+        }
+        const auto innermost = static_cast<uint32_t>(entry);
+        uint32_t node = innermost;
+        for (uint32_t i = 0; i < count; ++i) {
+            const StackNode& at = ring_->nodes[node];
+            if (node == 0 || at.frame != frame_at(i)) {
+                return 0;
+            }
+            keep(i, node);
+            node = at.parent;
+        }
+        return node == base ? innermost : 0;
+    }
+
+    void know_stack(uint64_t hash, uint32_t node) {
+        store_release(&known_[hash & (kKnownStacks - 1)], (hash >> 32 << 32) | node);
+    }
+
+    static uint64_t add_to_hash(uint64_t hash, uint64_t frame) {
+        return (hash ^ frame) * 0x9e3779b97f4a7c15u;
+    }
+
+    static uint64_t finish_hash(uint64_t hash) {
+        hash ^= hash >> 32;
+        hash *= 0xd6e8feb86659fd93u;
+        return hash ^ (hash >> 29);
+    }
+
   private:
+    static constexpr uint32_t kKnownStacks = 65536;
     static constexpr uint32_t kSlots = kNodeCapacity * 2;
     static constexpr uint32_t kNoSlot = ~uint32_t{0};
 
     static uint64_t mix(uint32_t parent, uint64_t frame) {
-        uint64_t hash = (frame ^ (uint64_t{parent} << 40) ^ parent) * 0x9e3779b97f4a7c15u;
-        hash ^= hash >> 32;
-        hash *= 0xd6e8feb86659fd93u;
-        return hash ^ (hash >> 29);
+        return finish_hash((frame ^ (uint64_t{parent} << 40) ^ parent) * 0x9e3779b97f4a7c15u);
     }
 
     // The node, or 0 and the slot where it belongs.
@@ -66,6 +101,7 @@ class StackTable {
 
     static constexpr uint32_t kMaxProbes = 256;
     Ring* ring_;
+    uint64_t* known_;    // of whole stacks; high half: tag from the hash; low half: innermost node
     uint64_t* entries_;  // high half: tag from the hash; low half: node, 0 = free
 };
 

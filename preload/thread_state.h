@@ -14,11 +14,7 @@ inline constexpr uint32_t kMaxStackDepth = 128;
 // Frames of the previous stack that are remembered, from the outermost inwards.
 inline constexpr uint32_t kRememberedFrames = 64;
 
-struct NativeMemory {
-    uint32_t count;
-    uint32_t node[kRememberedFrames];
-    uint64_t frame[kRememberedFrames];
-};
+struct ThreadStack;
 
 struct PythonMemory {
     uint32_t count;
@@ -37,11 +33,19 @@ struct ThreadState {
     uint32_t thread_id;
     uint32_t session_generation;  // whose nodes the memories hold
     bool counted_without_python;
-    NativeMemory native;
+    bool stack_refused;  // there are more threads than there is room for
+    ThreadStack* stack;  // the last native stack; see thread_stacks.h
     PythonMemory python;
 };
 
 extern constinit thread_local ThreadState t_thread __attribute__((tls_model("initial-exec")));
+
+// The kernel's id of the calling thread.
+uint32_t ask_thread_id();
+
+inline uint32_t thread_id() {
+    return t_thread.thread_id != 0 ? t_thread.thread_id : ask_thread_id();
+}
 
 // Marks this thread as inside the recorder. Not entered when a signal handler interrupted the
 // recorder on the same thread: its structures may be half changed then.

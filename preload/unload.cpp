@@ -1,7 +1,9 @@
-// dlclose, to learn that an object has gone: what was found for return addresses in it must not be
-// taken for an object that the loader puts in the same place. Passed on as it is.
+// dlclose, to learn that an object has gone: what was found for return addresses in it, and how its
+// frames are unwound, must not be taken for an object that the loader puts in the same place.
+// Passed on as it is.
 #include "modules.h"
 #include "resolve.h"
+#include "stack_walk.h"
 #include "sys.h"
 
 #include <dlfcn.h>
@@ -24,6 +26,7 @@ extern "C" FT_PUBLIC int dlclose(void* handle) {
     const KeepErrno keep_errno;
     if (module_version().removed != removed) {
         forget_callers();
+        forget_unloaded_code();
     }
     return result;
 }

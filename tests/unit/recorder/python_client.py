@@ -13,7 +13,7 @@ numbers = iter(range(1, 1 << 30))
 
 def expect(number):
     frame, rows = sys._getframe(1), []
-    while frame is not None and len(rows) < 48:
+    while frame is not None and len(rows) < 128:
         code = frame.f_code
         name = getattr(code, "co_qualname", code.co_name)
         rows.append("%s|%s|%d" % (name, code.co_filename, frame.f_lineno))

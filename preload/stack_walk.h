@@ -1,0 +1,45 @@
+// Walks the native stack of the calling thread without libunwind, where that can be done exactly.
+//
+// Steps by the rules of unwind_rules.h, and only within memory that was seen to be this thread's
+// stack, so that a walk can go wrong but never fault. Most of a stack is what it was at the walk
+// before: where address, stack and frame pointer of a frame are those of a remembered one, the
+// frames further out are compared word by word and taken over, with their nodes.
+#pragma once
+
+#include "modules.h"
+
+#include <stdint.h>
+
+namespace fragtrace::preload {
+
+struct ThreadStack;
+
+struct Registers {
+    uint64_t address;
+    uint64_t stack_pointer;
+    uint64_t frame_pointer;
+};
+
+// Result of a walk: `fresh` frames lie in ThreadStack::fresh, from the innermost; they are called
+// from the outermost `kept` remembered ones.
+struct Walk {
+    uint32_t fresh;
+    uint32_t kept;
+    bool whole;  // up to the outermost frame; else there were more frames than asked for
+};
+
+// Maps what walks need; where there are none, stacks are libunwind's.
+void start_walks();
+
+// The innermost `limit` frames, those at its beginning that lie in `own` left out. False where this
+// stack is not for us: frames of unusual code, memory that is no stack we know.
+bool walk_stack(
+    ThreadStack* stack, const Registers& from, const TextRange& own, uint32_t limit, Walk* walk);
+
+// Keeps the walked frames (their nodes filled in) for the next walk.
+void remember_walk(ThreadStack* stack, const Walk& walk);
+
+// After a module was unloaded.
+void forget_unloaded_code();
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,311 @@
+// The recorder's own walk of native stacks against libunwind: the same frames, whatever the program
+// does between two walks.
+#include "stack_walk.h"
+#include "thread_stacks.h"
+#include "unwind_rules.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <alloca.h>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <functional>
+#include <random>
+#include <signal.h>
+#include <stdexcept>
+#include <thread>
+#include <ucontext.h>
+#include <vector>
+
+using namespace fragtrace::preload;
+
+namespace {
+
+struct Tally {
+    uint64_t walked = 0;
+    uint64_t refused = 0;  // left to libunwind
+    uint64_t wrong = 0;
+    uint64_t kept = 0;  // frames taken over from the walk before
+};
+
+using Backtrace = int (*)(void** frames, int capacity);
+
+Backtrace libunwind() {
+    static const auto backtrace = [] {
+        void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+        return library == nullptr ? nullptr
+                                  : reinterpret_cast<Backtrace>(dlsym(library, "unw_backtrace"));
+    }();
+    return backtrace;
+}
+
+bool can_compare() {
+    start_walks();
+    if (libunwind() == nullptr || !can_read_unwind_rules() || thread_stack() == nullptr) {
+        WARN(
+            "skipped: needs libunwind.so.8, and a C library that finds unwind tables (glibc 2.35)");
+        return false;
+    }
+    return true;
+}
+
+thread_local Tally t_tally;
+thread_local std::mt19937 t_random(1);
+thread_local uint32_t t_limit = kMaxStackDepth;
+
+uint32_t random_below(uint32_t limit) {
+    return static_cast<uint32_t>(t_random() % limit);
+}
+
+// Walks from the caller of this function, both ways, and compares.
+__attribute__((noinline)) void compare() {
+    void* expected[kMaxStackDepth + 1];
+    const int count = libunwind()(expected, static_cast<int>(t_limit + 1));
+    const auto* frame = static_cast<const uint64_t*>(__builtin_frame_address(0));
+    const Registers caller{frame[1], reinterpret_cast<uint64_t>(frame + 2), frame[0]};
+    ThreadStack* stack = thread_stack();
+    Walk walk{};
+    if (stack == nullptr || !walk_stack(stack, caller, {0, 0}, t_limit, &walk)) {
+        ++t_tally.refused;
+        return;
+    }
+    std::vector<uint64_t> found;
+    for (uint32_t i = 0; i < walk.fresh; ++i) {
+        found.push_back(stack->fresh[i].address);
+    }
+    for (uint32_t i = walk.kept; i > 0; --i) {
+        found.push_back(stack->frames[i - 1].address);
+    }
+    std::vector<uint64_t> wanted;
+    for (int i = 1; i < count; ++i) {
+        wanted.push_back(reinterpret_cast<uint64_t>(expected[i]));
+    }
+    ++t_tally.walked;
+    t_tally.kept += walk.kept;
+    t_tally.wrong += found != wanted ? 1 : 0;
+    remember_walk(stack, walk);
+}
+
+void wander(int depth);
+
+__attribute__((noinline)) void with_large_frame(int depth) {
+    volatile char large[3000];
+    large[random_below(sizeof large)] = 1;
+    wander(depth);
+    large[0] = 2;
+}
+
+// A frame whose size differs from call to call, found by rbp.
+__attribute__((noinline)) void with_variable_frame(int depth) {
+    auto* memory = static_cast<volatile char*>(alloca(16 + random_below(4) * 64));
+    memory[0] = 1;
+    wander(depth);
+    memory[0] = 2;
+}
+
+__attribute__((noinline)) void with_aligned_frame(int depth) {
+    alignas(64) char aligned[64];
+    asm volatile("" : : "r"(aligned) : "memory");
+    wander(depth);
+    asm volatile("" : : "r"(aligned) : "memory");
+}
+
+int order(const void* a, const void* b) {
+    const int first = *static_cast<const int*>(a);
+    const int second = *static_cast<const int*>(b);
+    if (first == 1) {
+        wander(first + second - 1);  // the other one holds the depth
+    }
+    return first - second;
+}
+
+// From inside the C library.
+__attribute__((noinline)) void through_qsort(int depth) {
+    int values[] = {1, depth};
+    qsort(values, 2, sizeof values[0], order);
+    asm volatile("" ::: "memory");
+}
+
+struct WalksInDestructor {
+    ~WalksInDestructor() { compare(); }
+};
+
+__attribute__((noinline)) void with_exception(int depth) {
+    try {
+        const WalksInDestructor guard;
+        wander(depth);
+        throw std::runtime_error("expected");
+    } catch (const std::exception&) {
+        compare();
+        wander(depth - 1);
+    }
+}
+
+__attribute__((noinline)) void through_function_object(int depth) {
+    const std::function<void(int)> call = [](int further) { wander(further); };
+    call(depth);
+    asm volatile("" ::: "memory");
+}
+
+void wander(int depth) {
+    const uint32_t calls = 1 + random_below(2);
+    for (uint32_t i = 0; i < calls; ++i) {
+        if (random_below(2) == 0) {
+            compare();
+        }
+        if (depth <= 0) {
+            break;
+        }
+        switch (random_below(7)) {
+            case 0:
+                with_large_frame(depth - 1);
+                break;
+            case 1:
+                with_variable_frame(depth - 1);
+                break;
+            case 2:
+                with_aligned_frame(depth - 1);
+                break;
+            case 3:
+                through_qsort(depth - 1);
+                break;
+            case 4:
+                with_exception(depth - 1);
+                break;
+            case 5:
+                through_function_object(depth - 1);
+                break;
+            default:
+                wander(depth - 1);
+                break;
+        }
+    }
+    compare();
+}
+
+Tally wander_a_while(uint64_t walks) {
+    t_tally = {};
+    while (t_tally.walked + t_tally.refused < walks) {
+        wander(static_cast<int>(2 + random_below(10)));
+    }
+    return t_tally;
+}
+
+}  // namespace
+
+TEST_CASE("random walks see what libunwind sees, and take most frames over from the walk before") {
+    if (!can_compare()) {
+        return;
+    }
+    const Tally tally = wander_a_while(100'000);
+    CHECK(tally.wrong == 0);
+    CHECK(tally.walked > 90'000);
+    CHECK(tally.kept > tally.walked);
+}
+
+TEST_CASE("a stack that is cut keeps its innermost frames") {
+    if (!can_compare()) {
+        return;
+    }
+    for (const uint32_t limit : {1u, 2u, 7u, 13u}) {
+        t_limit = limit;
+        const Tally tally = wander_a_while(5'000);
+        CHECK(tally.wrong == 0);
+        CHECK(tally.walked > 4'000);
+    }
+    t_limit = kMaxStackDepth;
+}
+
+TEST_CASE("threads walk their own stacks") {
+    if (!can_compare()) {
+        return;
+    }
+    std::vector<std::thread> threads;
+    std::vector<Tally> tallies(4);
+    for (size_t i = 0; i < tallies.size(); ++i) {
+        threads.emplace_back([&tallies, i] {
+            t_random.seed(static_cast<uint32_t>(i));
+            tallies[i] = wander_a_while(10'000);
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    for (const Tally& tally : tallies) {
+        CHECK(tally.wrong == 0);
+        CHECK(tally.walked > 9'000);
+    }
+}
+
+TEST_CASE("walks in signal handlers, on another stack too, agree or are left to libunwind") {
+    if (!can_compare()) {
+        return;
+    }
+    static char alternate[1 << 16];
+    stack_t other{};
+    other.ss_sp = alternate;
+    other.ss_size = sizeof alternate;
+    REQUIRE(sigaltstack(&other, nullptr) == 0);
+    for (const int flags : {0, SA_ONSTACK}) {
+        struct sigaction action {};
+
+        action.sa_handler = [](int) { compare(); };
+        action.sa_flags = flags;
+        REQUIRE(sigaction(SIGUSR1, &action, nullptr) == 0);
+        t_tally = {};
+        for (int i = 0; i < 200; ++i) {
+            raise(SIGUSR1);
+            wander(2);
+        }
+        CHECK(t_tally.wrong == 0);
+        CHECK(t_tally.refused != 0);  // the signal's frame is none of ours
+    }
+    signal(SIGUSR1, SIG_DFL);
+    other.ss_flags = SS_DISABLE;
+    sigaltstack(&other, nullptr);
+}
+
+TEST_CASE("coroutines with stacks of their own do not confuse the thread's walks") {
+    if (!can_compare()) {
+        return;
+    }
+    static ucontext_t back;
+    static ucontext_t coroutine;
+    std::vector<char> memory(1 << 18);
+    t_tally = {};
+    for (int i = 0; i < 100; ++i) {
+        getcontext(&coroutine);
+        coroutine.uc_stack.ss_sp = memory.data();
+        coroutine.uc_stack.ss_size = memory.size();
+        coroutine.uc_link = &back;
+        makecontext(
+            &coroutine, [] { wander(4); }, 0);
+        swapcontext(&back, &coroutine);
+        wander(3);
+    }
+    CHECK(t_tally.wrong == 0);
+    CHECK(t_tally.walked != 0);
+}
+
+TEST_CASE("an address that is no code has no rule") {
+    static const char data[64] = {};
+    CHECK(read_unwind_rule(reinterpret_cast<uint64_t>(&data[8])) == kUnusualFrame);
+    CHECK(read_unwind_rule(1) == kUnusualFrame);
+    CHECK(read_unwind_rule(~uint64_t{0}) == kUnusualFrame);
+}
+
+TEST_CASE("after a module was unloaded rules are read anew") {
+    UnwindRules rules{};
+    if (!rules.create()) {
+        WARN("skipped: needs a C library that finds unwind tables (glibc 2.35)");
+        return;
+    }
+    const auto here = reinterpret_cast<uint64_t>(__builtin_return_address(0));
+    const UnwindRule rule = rules.rule_of(here);
+    CHECK(rule == read_unwind_rule(here));
+    const uint32_t generation = rules.generation();
+    rules.forget();
+    CHECK(rules.generation() != generation);
+    CHECK(rules.rule_of(here) == rule);
+}
