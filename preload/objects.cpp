@@ -1,6 +1,8 @@
 // See objects.h.
 #include "objects.h"
 
+#include "plain_text.h"
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <string.h>
@@ -50,7 +52,7 @@ SymbolTables symbol_tables(const link_map* map) {
 
 bool is_match(const SymbolTables& tables, uint32_t index, const char* name) {
     const ElfW(Sym)& symbol = tables.symbols[index];
-    return symbol.st_shndx != SHN_UNDEF && strcmp(tables.strings + symbol.st_name, name) == 0;
+    return symbol.st_shndx != SHN_UNDEF && is_same_text(tables.strings + symbol.st_name, name);
 }
 
 const ElfW(Sym) * lookup_gnu_hash(const SymbolTables& tables, const char* name) {
@@ -212,9 +214,8 @@ struct DefinitionSearch {
 // Runs inside dl_iterate_phdr, whose lock keeps the list from changing under us.
 int visit_list(dl_phdr_info*, size_t, void* data) {
     auto* search = static_cast<DefinitionSearch*>(data);
-    const size_t prefix_length = strlen(search->prefix);
     for (const link_map* map = search->from; map != nullptr; map = map->l_next) {
-        if (strncmp(base_name(map), search->prefix, prefix_length) != 0) {
+        if (!begins_with(base_name(map), search->prefix)) {
             continue;
         }
         bool indirect = false;
@@ -252,8 +253,12 @@ const link_map* first_object() {
 }
 
 const char* base_name(const link_map* map) {
-    const char* slash = strrchr(map->l_name, '/');
-    return slash == nullptr ? map->l_name : slash + 1;
+    const char* base = map->l_name;
+    for (const char* at = base; *at != '\0'; ++at) {
+        base = *at == '/' ? at + 1 : base;
+        asm volatile("");
+    }
+    return base;
 }
 
 const void* function_start(const void* address) {

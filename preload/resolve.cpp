@@ -2,10 +2,12 @@
 #include "resolve.h"
 
 #include "frameworks/torch.h"
+#include "plain_text.h"
 #include "sys.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <initializer_list>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,8 +113,10 @@ char g_preload_list[kPreloadList_bytes];
 // what says which objects are interposers.
 __attribute__((constructor)) void keep_preload_list() {
     const char* list = getenv("LD_PRELOAD");
-    if (list != nullptr && strlen(list) < kPreloadList_bytes) {
-        strcpy(g_preload_list, list);
+    const size_t length = list == nullptr ? 0 : text_length(list);
+    for (size_t i = 0; length < kPreloadList_bytes && i < length; ++i) {
+        g_preload_list[i] = list[i];
+        asm volatile("");
     }
 }
 
@@ -125,13 +129,16 @@ const char* preload_list() {
 bool is_preload(const link_map* map) {
     const char* list = preload_list();
     const char* name = base_name(map);
-    const size_t length = strlen(name);
+    const size_t length = text_length(name);
     if (list == nullptr || length == 0) {
         return false;
     }
     for (const char* at = list; *at != '\0';) {
-        const size_t entry = strcspn(at, ": ");
-        if (entry >= length && strncmp(at + entry - length, name, length) == 0 &&
+        size_t entry = 0;
+        while (at[entry] != '\0' && at[entry] != ':' && at[entry] != ' ') {
+            ++entry;
+        }
+        if (entry >= length && begins_with(at + entry - length, name) &&
             (entry == length || at[entry - length - 1] == '/')) {
             return true;
         }
@@ -153,6 +160,18 @@ void* preload_definition(const link_map* after, const char* name) {
     return nullptr;
 }
 
+// As find_definition, for objects that are never unloaded: dl_iterate_phdr may be interposed by a
+// library that is not ready to be called yet.
+void* early_definition(const char* prefix, const char* name) {
+    for (const link_map* map = first_object(); map != nullptr; map = map->l_next) {
+        bool indirect = false;
+        if (begins_with(base_name(map), prefix)) {
+            return defined_symbol(map, name, &indirect);
+        }
+    }
+    return nullptr;
+}
+
 bool precedes(const link_map* first, const link_map* second) {
     for (const link_map* map = first; map != nullptr; map = map->l_next) {
         if (map == second) {
@@ -166,7 +185,7 @@ bool precedes(const link_map* first, const link_map* second) {
 // the name belongs to.
 bool is_interposer(const link_map* map, const HookInfo& info) {
     bool indirect = false;
-    return is_preload(map) && strncmp(base_name(map), info.object, strlen(info.object)) != 0 &&
+    return is_preload(map) && !begins_with(base_name(map), info.object) &&
            defined_symbol(map, info.name, &indirect) != nullptr;
 }
 
@@ -333,11 +352,11 @@ extern "C" void fragtrace_find_loader() {
     static const char* const kNames[] = {"dlsym", "dlvsym"};
     for (int i = 0; i < 2; ++i) {
         void* function = preload_definition(our_object(), kNames[i]);
-        if (function == nullptr) {
-            function = find_definition(first_object(), "libc.so", kNames[i]);
-        }
-        if (function == nullptr) {  // before glibc 2.34
-            function = find_definition(first_object(), "libdl.so", kNames[i]);
+        // libdl: before glibc 2.34.
+        for (const char* library : {"libc.so", "libdl.so"}) {
+            if (function == nullptr) {
+                function = early_definition(library, kNames[i]);
+            }
         }
         __atomic_store_n(&fragtrace_real_loader[i], function, __ATOMIC_RELEASE);
     }

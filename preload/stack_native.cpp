@@ -149,6 +149,13 @@ void start_native_stacks(Session* session) {
         add_session_fact(session, "stacks.native", "off: FRAGTRACE_STACKS");
         return;
     }
+    // libunwind frees what it keeps of a thread after the sanitizer has given up that thread, and
+    // locks a mutex there, which the sanitizer intercepts.
+    if (dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr) {
+        add_session_fact(session, "stacks.native", "off: thread sanitizer");
+        return;
+    }
+    (void)dlerror();
     if (g_backtrace == nullptr) {
         void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
         if (library != nullptr) {

@@ -10,6 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
+// The thread sanitizer's, where it is in the process. It sees our calls of memcpy, which it
+// intercepts, but not the atomic words of our locks, and would report what they protect.
+extern "C" {
+void __tsan_acquire(void* address) __attribute__((weak));
+void __tsan_release(void* address) __attribute__((weak));
+}
+
 namespace fragtrace::preload {
 
 void futex_wait(const uint32_t* word, uint32_t expected, uint64_t timeout_ns) {
@@ -91,8 +98,12 @@ void move_out_of_the_way(int* fd) {
 
 bool Lock::try_lock() {
     uint32_t expected = 0;
-    return __atomic_compare_exchange_n(
+    const bool locked = __atomic_compare_exchange_n(
         &state_, &expected, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    if (locked && __tsan_acquire != nullptr) {
+        __tsan_acquire(&state_);
+    }
+    return locked;
 }
 
 bool Lock::lock_within(uint64_t timeout_ns) {
@@ -102,6 +113,9 @@ bool Lock::lock_within(uint64_t timeout_ns) {
     const uint64_t start = clock_ns(CLOCK_MONOTONIC);
     for (;;) {
         if (__atomic_exchange_n(&state_, 2, __ATOMIC_ACQUIRE) == 0) {
+            if (__tsan_acquire != nullptr) {
+                __tsan_acquire(&state_);
+            }
             return true;
         }
         const uint64_t waited = clock_ns(CLOCK_MONOTONIC) - start;
@@ -113,6 +127,9 @@ bool Lock::lock_within(uint64_t timeout_ns) {
 }
 
 void Lock::unlock() {
+    if (__tsan_release != nullptr) {
+        __tsan_release(&state_);
+    }
     if (__atomic_exchange_n(&state_, 0, __ATOMIC_RELEASE) == 2) {
         futex_wake_all(&state_);
     }

@@ -8,7 +8,9 @@
 // for this one name. What the program, its children and other tools see of the environment stays
 // what it was, and a tool that has set the variable (Nsight Systems) has the ranges to itself.
 #include "hooks.h"
+#include "plain_text.h"
 #include "ranges.h"
+#include "resolve.h"
 #include "sys.h"
 
 #include <dlfcn.h>
@@ -249,9 +251,9 @@ GetEnvironment g_real_getenv;
 
 // By the array itself: before our constructor ran there is nothing else to ask safely.
 char* find_variable(const char* name) {
-    const size_t size = strlen(name);
+    const size_t size = text_length(name);
     for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
-        if (strncmp(*at, name, size) == 0 && (*at)[size] == '=') {
+        if (begins_with(*at, name) && (*at)[size] == '=') {
             return *at + size + 1;
         }
     }
@@ -270,7 +272,7 @@ char* own_path() {
 }
 
 __attribute__((constructor)) void find_getenv() {
-    g_real_getenv = reinterpret_cast<GetEnvironment>(dlsym(RTLD_NEXT, "getenv"));
+    g_real_getenv = reinterpret_cast<GetEnvironment>(next_definition("getenv"));
 }
 
 }  // namespace
@@ -280,7 +282,7 @@ extern "C" {
 
 FT_PUBLIC char* getenv(const char* name) noexcept {
     char* value = real_getenv(name);
-    if (value != nullptr || strcmp(name, kVariable) != 0) [[likely]] {
+    if (value != nullptr || !is_same_text(name, kVariable)) [[likely]] {
         return value;
     }
     const char* off = real_getenv("FRAGTRACE_NVTX");
