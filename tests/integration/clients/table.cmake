@@ -6,6 +6,12 @@ client_program(many_threads many_threads.c)
 client_program(ends ends.cpp)
 client_program(exceptions exceptions.cpp)
 client_program(processes processes.c)
+client_program(stacks stacks.c)
+client_program(driver_calls driver_calls.c NO_RUNTIME)
+client_program(with_address_sanitizer ends.cpp -fsanitize=address)
+client_program(with_thread_sanitizer many_threads.c -fsanitize=thread)
+client_library(saver saver.c)
+client_library(limiter limiter.c)
 client_library(thrower thrower.cpp)
 
 client_program(handler_calls handler_calls.c)
@@ -43,3 +49,32 @@ client("clone, by the system call itself" processes -- clone)
 client("a daemon that closes every descriptor" processes -- daemon)
 client("a program that executes itself again and again" processes --ended exec,normal -- exec)
 client("a program that unsets LD_PRELOAD for its children" processes -- unset-preload)
+
+client("a call needs little of the stack, the first one too" stacks -- measure)
+client("threads with the smallest stacks" stacks -- small-threads)
+client("coroutines with stacks of their own" stacks -- coroutines)
+client("a handler that survives stack overflow in hooked calls" stacks --lost anything -- overflow)
+
+client("jemalloc before the recorder" many_threads --first libjemalloc.so.2)
+client("jemalloc behind the recorder" many_threads --then libjemalloc.so.2)
+client("a hook of cudaMalloc before the recorder, by RTLD_NEXT" many_threads --first ./libsaver.so)
+client("a hook of cudaMalloc behind the recorder, by RTLD_NEXT" many_threads --then ./libsaver.so)
+client("a hook of cudaMalloc before the recorder, by handle" many_threads --first ./libsaver.so
+       --set SAVER_BY_HANDLE=1)
+client("a hook of cudaMalloc behind the recorder, by handle" many_threads --then ./libsaver.so
+       --set SAVER_BY_HANDLE=1)
+client("a hook stays in the chain of a program that unsets LD_PRELOAD" processes
+       --then ./libsaver.so -- unset-preload)
+client("a hook of dlsym before the recorder hides the driver, and is not disturbed" driver_calls
+       --first ./liblimiter.so --no-trace)
+client("a hook of dlsym behind the recorder" driver_calls --then ./liblimiter.so)
+client("a hook of cuGetProcAddress before the recorder hides the driver likewise" driver_calls
+       --first ./liblimiter.so --no-trace -- by-entry-point)
+client("a hook of cuGetProcAddress behind the recorder" driver_calls --then ./liblimiter.so
+       -- by-entry-point)
+client("a program built with the address sanitizer" with_address_sanitizer --first libasan.so.8
+       --set ASAN_OPTIONS=detect_leaks=0)
+client("a program built with the thread sanitizer" with_thread_sanitizer --first libtsan.so.2
+       --then ./libplain_runtime.so)
+client("the address sanitizer's runtime behind the recorder" with_address_sanitizer
+       --then libasan.so.8 --set ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0)
