@@ -121,17 +121,26 @@ void* raw_alloc_with_stream(void* self, size_t bytes, void* stream) {
 
 // ---- patching -----------------------------------------------------------------------------------
 
+void* of_cuda(const char* name) {
+    bool indirect = false;
+    return defined_symbol(torch_objects().cuda, name, &indirect);
+}
+
 // `std::atomic<CUDAAllocator*> allocator`. A C++ program may hold a copy of the variable that
-// takes the place of the library's, so the program's scope is asked first.
+// takes the place of the library's, so the program's scope is asked first. Before 2.0 there is no
+// variable, but a function that tells (and no class besides Allocator: slot 2 is all there is).
 void* find_allocator() {
     constexpr char kName[] = "_ZN3c104cuda20CUDACachingAllocator9allocatorE";
     void** variable = static_cast<void**>(real_dlsym(RTLD_DEFAULT, kName));
     if (variable == nullptr) {
-        bool indirect = false;
-        variable = static_cast<void**>(defined_symbol(torch_objects().cuda, kName, &indirect));
+        variable = static_cast<void**>(of_cuda(kName));
         (void)dlerror();
     }
-    return variable == nullptr ? nullptr : __atomic_load_n(variable, __ATOMIC_ACQUIRE);
+    if (variable != nullptr) {
+        return __atomic_load_n(variable, __ATOMIC_ACQUIRE);
+    }
+    auto* get = reinterpret_cast<void* (*)()>(of_cuda("_ZN3c104cuda20CUDACachingAllocator3getEv"));
+    return get == nullptr ? nullptr : get();
 }
 
 int count_slots(void* const* slots) {
@@ -140,11 +149,6 @@ int count_slots(void* const* slots) {
         ++count;
     }
     return count;
-}
-
-void* of_cuda(const char* name) {
-    bool indirect = false;
-    return defined_symbol(torch_objects().cuda, name, &indirect);
 }
 
 PatchState patch(void* allocator) {
@@ -178,6 +182,9 @@ PatchState patch(void* allocator) {
                      &raw_alloc_with_stream);
         watch_pools(table, layout);
         watch_settings(table, layout);
+    }
+    if (!known) {
+        record_fact("torch.pools", "unknown: the pool's functions could not be told apart");
     }
     record_fact("torch.vtable", known ? "verified" : "unverified");
     __atomic_store_n(table_pointer, table, __ATOMIC_RELEASE);

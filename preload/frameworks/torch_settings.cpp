@@ -58,10 +58,14 @@ void empty_cache(void* self, uint64_t word, uint64_t other_word) {
     g_original.empty_cache(self, word, other_word);
 }
 
-void set_memory_fraction(void* self, double fraction, int device) {
+void record_fraction(double fraction, int device) {
     uint64_t bits = 0;
     memcpy(&bits, &fraction, sizeof bits);
     record_setting(EventKind::kMemoryFraction, bits, torch_device(device), 0);
+}
+
+void set_memory_fraction(void* self, double fraction, int device) {
+    record_fraction(fraction, device);
     g_original.set_memory_fraction(self, fraction, device);
 }
 
@@ -103,7 +107,8 @@ void name_pluggable(const void* allocator, Text* text) {
 
 bool record_backend(void* allocator) {
     const char* name = class_name(allocator);
-    if (strstr(name, "NativeCachingAllocator") != nullptr) {
+    if (strstr(name, "NativeCachingAllocator") != nullptr ||
+        strstr(name, "CudaCachingAllocator") != nullptr) {  // up to 1.13
         record_fact("allocator_backend", "native");
         // PyTorch asks once per process, and takes exactly this value for a yes.
         const char* no_caching = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
@@ -202,6 +207,26 @@ FT_SETTINGS(
     settings,
     self,
     settings)
+
+// Up to 1.13 these were functions of their own.
+FT_PUBLIC void _ZN3c104cuda20CUDACachingAllocator10emptyCacheEv() {
+    auto* call =
+        real<Hook::k__ZN3c104cuda20CUDACachingAllocator10emptyCacheEv>(__builtin_return_address(0));
+    if (call != nullptr) {
+        record_setting(EventKind::kEmptyCache, 0, kDeviceUnknown, 0);
+        call();
+    }
+}
+
+FT_PUBLIC void _ZN3c104cuda20CUDACachingAllocator17setMemoryFractionEdi(double fraction,
+                                                                        int device) {
+    auto* call = real<Hook::k__ZN3c104cuda20CUDACachingAllocator17setMemoryFractionEdi>(
+        __builtin_return_address(0));
+    if (call != nullptr) {
+        record_fraction(fraction, device);
+        call(fraction, device);
+    }
+}
 
 // A pluggable allocator takes the native one's place, before anything was allocated.
 #define FT_CHANGE_ALLOCATOR(name)                                       \

@@ -1,0 +1,236 @@
+"""What PyTorch's allocator did in small programs, held against what PyTorch itself says of it."""
+
+import json
+import os
+import pathlib
+import re
+import unittest
+
+import real_process
+from real_process import TORCH_PYTHON, environment
+from torch_process import TorchTest
+
+PROGRAMS = pathlib.Path(__file__).with_name("programs")
+PLUGGABLE = real_process.BUILD / "lib" / "libplain_allocator.so"
+CARD = "1GiB"
+# An interpreter with an older release: PyTorch 2.1 or later.
+OLDER_PYTHON = os.environ.get("FRAGTRACE_OLDER_PYTHON", "")
+
+
+class Event(dict):
+    """One line of `fraganalyze dump`: its kind, and its columns by name."""
+
+    def __init__(self, line):
+        words = line.split()
+        super().__init__(word.split("=", 1) for word in words[4:] if "=" in word)
+        self.device, self.kind, self.words = words[2], words[3], words[4:]
+
+    def number(self, name):
+        return int(self[name], 0)
+
+    @property
+    def pool(self):
+        """A, B of PyTorch's id; (0, 0) is the default pool."""
+        found = re.search(r"\bpool=\d+\(pytorch (\d+),(\d+)\)", " ".join(self.words))
+        return [int(found[1]), int(found[2])] if found else [0, 0]
+
+
+class Programs(TorchTest):
+    python = TORCH_PYTHON
+
+    def run_program(self, name, *arguments, **variables):
+        """Runs it; returns what it said, and the events and the facts of its trace."""
+        env = environment(CARD, record_to=self.folder, FRAGTRACE_COMPRESSION=0, **variables)
+        done = real_process.run([self.python, "-W", "ignore", PROGRAMS / f"{name}.py", *arguments],
+                                env=env)
+        if done.returncode == 77:
+            self.skipTest(done.stdout.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.trace = self.only_trace()
+        said = json.loads(done.stdout.splitlines()[-1])
+        return said, [Event(line) for line in self.events(self.trace)], self.facts()
+
+    def facts(self):
+        lines = re.findall(rb"(?<![a-z_.0-9])([a-z][a-z_.0-9]*)\t([^\n]*)\n",
+                           self.trace.read_bytes())
+        return {key.decode(): value.decode(errors="replace") for key, value in lines}
+
+    def assert_blocks_agree(self, said, events):
+        """Live blocks, their sizes and the pools of their segments are those that PyTorch names."""
+        live = {}
+        for event in events:
+            if event.kind == "block_alloc":
+                live[event.number("address")] = event
+            elif event.kind == "block_free":
+                freed = live.pop(event.number("address"))
+                self.assertEqual(event.pool, freed.pool)
+            elif event.kind == "pool_rewind":
+                live = {address: block for address, block in live.items()
+                        if block.pool != event.pool}
+        expected = {}
+        for segment in said["segments"]:
+            for address, size, requested in segment["live"]:
+                expected[address] = (size, segment["pool"])
+                if live[address]["requested"] != "unknown":
+                    self.assertEqual(live[address].number("requested"), requested)
+        self.assertEqual({address: (event.number("bytes"), event.pool)
+                          for address, event in live.items()}, expected)
+
+    def assert_pools_are_constant(self, events):
+        """All blocks of a segment are of one pool for as long as it lives."""
+        segments = {}
+        for event in events:
+            if event.kind == "device_alloc":
+                segments[event.number("address")] = [event.number("bytes"), None]
+            elif event.kind == "device_free":
+                segments.pop(event.number("address"), None)
+            elif event.kind == "block_alloc":
+                base = max(start for start in segments if start <= event.number("address"))
+                segment = segments[base]
+                self.assertLess(event.number("address"), base + segment[0])
+                segment[1] = segment[1] or event.pool
+                self.assertEqual(segment[1], event.pool)
+
+    def uses(self, events, pool):
+        """Kinds of what was said about the users of a pool, in order."""
+        return [event.words[0] if event.kind == "pool_use" else "release" for event in events
+                if event.kind in ("pool_use", "pool_release") and event.pool == pool]
+
+    # ---- pools ----------------------------------------------------------------------------------
+
+    def check_pools(self, program):
+        said, events, facts = self.run_program(program)
+        self.assertEqual(facts["torch.vtable"], "verified")
+        self.assertEqual(facts["torch.pools"], "recorded")
+        self.assert_blocks_agree(said, events)
+        self.assert_pools_are_constant(events)
+        for pool in said["pools"]:
+            self.assertIn(pool, [event.pool for event in events if event.kind == "block_alloc"])
+        return said, events
+
+    def test_blocks_of_mem_pools_name_their_pool(self):
+        said, events = self.check_pools("mem_pool")
+        first, second = said["pools"]
+        counted = [2 * self.uses(events, pool).count("begin") - len(self.uses(events, pool))
+                   for pool in (first, second)]
+        self.assertEqual(self.uses(events, first)[-1], "release")
+        self.assertNotIn("release", self.uses(events, second))
+        if said["use_counts"]:
+            self.assertEqual(counted[1], said["use_counts"][1])
+        self.assertIn([0, 0], [event.pool for event in events if event.kind == "empty_cache"])
+
+    def test_blocks_of_captured_graphs_name_their_pool(self):
+        said, events = self.check_pools("captured_graph")
+        self.assertEqual(self.uses(events, said["pools"][0]).count("begin"), 2)
+
+    def test_threads_are_routed_each_for_itself(self):
+        self.check_pools("two_threads")
+
+    def test_a_pool_that_is_set_back_announces_what_it_holds(self):
+        said, events, _ = self.run_program("rewound_pool")
+        self.assertEqual([event.pool for event in events if event.kind == "pool_rewind"],
+                         said["pools"])
+        self.assert_blocks_agree(said, events)
+        self.assert_pools_are_constant(events)
+
+    # ---- settings, failures ---------------------------------------------------------------------
+
+    def test_streams_and_pending_frees(self):
+        said, events, _ = self.run_program("two_streams")
+        self.assert_blocks_agree(said, events)
+        fidelity = self.report(self.trace)["fidelity"]
+        self.assertEqual(fidelity["placements_equal"], fidelity["placements"])
+        self.assertEqual(fidelity["segments_equal"], fidelity["segments"])
+        pending = [event for event in events if event.kind == "pending_event"]
+        self.assertGreater(len(pending), 10)
+        self.assertGreater(len({event["stream"] for event in events
+                                if event.kind == "block_alloc"}), 2)
+
+    def test_failures_say_what_the_device_had(self):
+        said, events, _ = self.run_program("out_of_memory")
+        self.assert_blocks_agree(said, events)
+        failed = [[event.number("requested"), event.number("device_free")] for event in events
+                  if event.kind == "block_out_of_memory"]
+        self.assertEqual(failed, said["failed"])
+        self.assertEqual([event.kind for event in events].count("memory_fraction"), 1)
+        self.assertEqual([event.kind for event in events].count("empty_cache"), 1)
+
+    def test_settings_that_were_accepted_at_run_time_are_recorded(self):
+        said, events, _ = self.run_program("settings_at_run_time")
+        self.assert_blocks_agree(said, events)
+        settings = [event["settings"].strip('"') for event in events if event.kind == "settings"]
+        self.assertEqual(settings, ["roundup_power2_divisions:4", "max_split_size_mb:40"])
+
+    # ---- which layer is the truth ---------------------------------------------------------------
+
+    def assert_no_blocks(self, events):
+        self.assertEqual([event for event in events if event.kind.startswith("block_")], [])
+
+    def test_native(self):
+        said, events, facts = self.run_program("default_pool")
+        self.assertEqual(facts["allocator_backend"], "native")
+        self.assert_blocks_agree(said, events)
+
+    def test_expandable(self):
+        said, events, facts = self.run_program(
+            "default_pool", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+        self.assertEqual(facts["allocator_conf"], "expandable_segments:True")
+        self.assert_blocks_agree(said, events)
+        self.assertTrue(any(event.kind == "map" for event in events))
+
+    def test_cuda_malloc_async(self):
+        _, events, facts = self.run_program(
+            "default_pool", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
+        self.assertEqual(facts["allocator_backend"], "cudaMallocAsync")
+        self.assert_no_blocks(events)
+
+    def test_no_caching(self):
+        _, events, facts = self.run_program("default_pool", PYTORCH_NO_CUDA_MEMORY_CACHING="1")
+        self.assertEqual(facts["torch.caching"], "off")
+        self.assert_no_blocks(events)
+        made = [event for event in events if event.kind == "device_alloc"]
+        self.assertEqual([event.number("bytes") for event in made],
+                         [5000, 3 * 2**20, 21 * 2**20, 70_000])
+        self.assertFalse(any("from_allocator" in event.words for event in made))
+
+    def test_caching_switched_off_at_run_time(self):
+        if not hasattr_of(self.python, "torch.cuda.memory.caching_allocator_enable"):
+            self.skipTest("this release of PyTorch has no caching_allocator_enable")
+        said, events, facts = self.run_program("default_pool", "switch")
+        self.assertEqual(facts["torch.caching"], "on again, at run time")
+        self.assert_blocks_agree(said, events)
+        direct = [event.number("bytes") for event in events
+                  if event.kind == "device_alloc" and "from_allocator" not in event.words]
+        self.assertEqual(direct, [123_456, 9 * 2**20 + 1])
+
+    def test_pluggable_allocator(self):
+        _, events, facts = self.run_program("pluggable", PLUGGABLE)
+        self.assertEqual(facts["allocator_backend"],
+                         "pluggable libplain_allocator.so plain_alloc")
+        self.assert_no_blocks(events)
+        self.assertEqual([event.number("bytes") for event in events
+                          if event.kind == "device_alloc"], [5000, 3 * 2**20 + 1, 7])
+
+    def test_pluggable_allocator_of_a_mem_pool(self):
+        said, events, facts = self.run_program("pluggable", PLUGGABLE, "pool")
+        self.assertEqual(facts["allocator_backend"], "native")
+        self.assert_blocks_agree(said, events)
+        named = [value for key, value in facts.items() if re.fullmatch(r"pool\.\d+\.allocator", key)]
+        self.assertEqual(named, ["pluggable libplain_allocator.so plain_alloc"])
+
+
+def hasattr_of(python, name):
+    module, attribute = name.rsplit(".", 1)
+    code = f"import sys, torch; sys.exit(not hasattr({module}, '{attribute}'))"
+    return real_process.run([python, "-c", code]).returncode == 0
+
+
+@unittest.skipUnless(OLDER_PYTHON, "skipped: FRAGTRACE_OLDER_PYTHON names no older PyTorch")
+class OlderPrograms(Programs):
+    """The same programs on an older release of PyTorch."""
+
+    python = OLDER_PYTHON
+
+
+if __name__ == "__main__":
+    real_process.main()

@@ -1,0 +1,6 @@
+# A pluggable allocator as users write it; what it calls comes with the process.
+add_library(plain_allocator SHARED ${CMAKE_CURRENT_LIST_DIR}/programs/plain_allocator.c)
+target_link_options(plain_allocator PRIVATE -Wl,-z,undefs)
+set_target_properties(plain_allocator PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+framework_test(torch_programs test_torch_programs.py TIMEOUT 600)
