@@ -49,6 +49,7 @@ class Builder {
         BlockId block = kNoEvent;
         std::uint64_t requested_bytes = 0;
         std::uint64_t bytes = 0;
+        StreamId stream = kNoStream;
     };
 
     void add_block_event(const Event& event, EventIndex i) {
@@ -171,6 +172,7 @@ class Builder {
     void add_allocation(const Event& event, EventIndex i, std::uint64_t block_bytes, bool oom) {
         Step step{.kind = Step::Kind::kAllocate, .recorded_oom = oom, .event = i, .block = i};
         step.value = event.size_bytes;
+        step.stream = event.stream;
         if (pool_ != 0 && !oom) {
             held_[pool_].insert(i);
             place_again(event, i, &step);
@@ -179,7 +181,6 @@ class Builder {
             step.value = block_bytes;
             ++script_.requested_unknown;
         }
-        step.stream = event.stream;
         if (step.stream == kNoStream) {
             step.stream = default_stream();
             script_.stream_unknown += script_.source == ScriptSource::kBlocks ? 1 : 0;
@@ -203,8 +204,11 @@ class Builder {
             if (step->value == kUnknown64 && !is_new && former->second.bytes == event.extra) {
                 step->value = former->second.requested_bytes;
             }
+            if (step->stream == kNoStream) {  // that of the segment, which goes on
+                step->stream = former->second.stream;
+            }
         }
-        former->second = {i, step->value, event.extra};
+        former->second = {i, step->value, event.extra, step->stream};
     }
 
     void add_release(EventIndex i) {

@@ -76,6 +76,16 @@ class Programs(TorchTest):
         self.assertEqual({address: (event.number("bytes"), event.pool)
                           for address, event in live.items()}, expected)
 
+        self.assert_replayed_exactly()
+
+    def assert_replayed_exactly(self):
+        report = self.report(self.trace)
+        fidelity = report["fidelity"]
+        self.assertGreater(fidelity["placements"], 0)
+        self.assertEqual(fidelity["placements_equal"], fidelity["placements"], fidelity)
+        self.assertEqual(fidelity["segments_equal"], fidelity["segments"], fidelity)
+        self.assertEqual(report["devices"][0]["violations"], 0)
+
     def assert_pools_are_constant(self, events):
         """All blocks of a segment are of one pool for as long as it lives."""
         segments = {}
@@ -138,9 +148,6 @@ class Programs(TorchTest):
     def test_streams_and_pending_frees(self):
         said, events, _ = self.run_program("two_streams")
         self.assert_blocks_agree(said, events)
-        fidelity = self.report(self.trace)["fidelity"]
-        self.assertEqual(fidelity["placements_equal"], fidelity["placements"])
-        self.assertEqual(fidelity["segments_equal"], fidelity["segments"])
         pending = [event for event in events if event.kind == "pending_event"]
         self.assertGreater(len(pending), 10)
         self.assertGreater(len({event["stream"] for event in events
