@@ -77,6 +77,7 @@ struct Originals {
 };
 
 Originals g_original;
+bool g_add_user_has_allocator;
 
 uint32_t number_of(uint64_t first, uint64_t second) {
     return pool_number(PoolOwner::kPytorch, first, second);
@@ -125,7 +126,9 @@ void end_stream_to_pool(void* self, int device, void* stream) {
 
 void add_user(void* self, int device, uint64_t first, uint64_t second, void* allocator) {
     const uint32_t pool = number_of(first, second);
-    torch_note_pool_allocator(pool, allocator);
+    if (g_add_user_has_allocator) {
+        torch_note_pool_allocator(pool, allocator);
+    }
     g_original.add_user(self, device, first, second, allocator);
     user_added(pool, device);
 }
@@ -172,6 +175,7 @@ void watch_pools(void** slots, const PoolSlots& layout) {
     replace_slot(
         slots, layout.end_stream_to_pool, &g_original.end_stream_to_pool, &end_stream_to_pool);
     replace_slot(slots, layout.release_pool, &g_original.release_pool, &release_pool);
+    g_add_user_has_allocator = layout.add_user_has_allocator;
     replace_slot(slots, layout.add_user, &g_original.add_user, &add_user);
     replace_slot(slots, layout.use_on_oom, &g_original.use_on_oom, &use_on_oom);
     replace_slot(slots, layout.no_split, &g_original.no_split, &no_split);

@@ -77,6 +77,7 @@ void place_inherited(const Twin& twin, PoolSlots* found) {
     const int between = found->release_pool == kNoSlot ? 0 : next - found->release_pool;
     if (between >= 4 && between <= 6) {  // getPoolUseCount, add_user, ..., live allocations, next
         found->add_user = found->release_pool + 2;
+        found->add_user_has_allocator = between >= 5;
         found->use_on_oom = between >= 5 ? found->release_pool + 3 : kNoSlot;
         found->no_split = between >= 6 ? found->release_pool + 4 : kNoSlot;
     }

@@ -17,16 +17,17 @@ struct PoolSlots {
     int raw_alloc_with_stream = kNoSlot;  // (size_t, cudaStream_t)
     int empty_cache = kNoSlot;            // () or, empty_cache_has_pool, (MempoolId_t)
     bool empty_cache_has_pool = false;
-    int set_memory_fraction = kNoSlot;   // (double, device)
-    int enable = kNoSlot;                // (bool)                                        2.5 on
-    int begin_to_pool = kNoSlot;         // (device, MempoolId_t, std::function)          2.2 on
-    int begin_stream_to_pool = kNoSlot;  // (device, cudaStream_t, MempoolId_t)           2.1
-    int end_stream_to_pool = kNoSlot;    // (device, cudaStream_t)                        2.1
-    int release_pool = kNoSlot;          // (device, MempoolId_t)
-    int add_user = kNoSlot;              // (device, MempoolId_t, ...)                    2.6 on
-    int use_on_oom = kNoSlot;            // (device, MempoolId_t, ...)                    2.9 on
-    int no_split = kNoSlot;              // (device, MempoolId_t)                         2.10 on
-    int set_checkpoint = kNoSlot;        // (device, shared_ptr) -> CheckpointDelta
+    int set_memory_fraction = kNoSlot;    // (double, device)
+    int enable = kNoSlot;                 // (bool)                                        2.5 on
+    int begin_to_pool = kNoSlot;          // (device, MempoolId_t, std::function)          2.2 on
+    int begin_stream_to_pool = kNoSlot;   // (device, cudaStream_t, MempoolId_t)           2.1
+    int end_stream_to_pool = kNoSlot;     // (device, cudaStream_t)                        2.1
+    int release_pool = kNoSlot;           // (device, MempoolId_t)
+    int add_user = kNoSlot;               // (device, MempoolId_t, ...)                    2.6 on
+    bool add_user_has_allocator = false;  // ... an allocator                              2.8 on
+    int use_on_oom = kNoSlot;             // (device, MempoolId_t, ...)                    2.8 on
+    int no_split = kNoSlot;               // (device, MempoolId_t)                         2.10 on
+    int set_checkpoint = kNoSlot;         // (device, shared_ptr) -> CheckpointDelta
 };
 
 // False when the second class is not there, or its table and the native pool's (`slots`, as many
