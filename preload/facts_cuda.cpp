@@ -120,6 +120,17 @@ void record_context_fact(uint16_t device, uint64_t bytes, const char* how) {
     record_text(device, "context_bytes.measured", how);
 }
 
+void record_mig_fact(uint16_t device, const void* caller) {
+    static uint8_t asked[kMaxDevices];
+    if (device >= kMaxDevices || __atomic_exchange_n(&asked[device], 1, __ATOMIC_RELAXED) != 0) {
+        return;
+    }
+    const int mode = nvml_mig_mode(device, caller);
+    if (mode >= 0) {
+        record_text(device, "mig", mode != 0 ? "1" : "0");
+    }
+}
+
 void record_context_bytes(uint16_t device, uint64_t free_bytes, const void* caller) {
     size_t total_bytes = 0;
     auto* get_total = real<Hook::k_cuDeviceTotalMem_v2>(caller);
@@ -141,6 +152,7 @@ void record_other_processes(uint16_t device, uint64_t sequence, const void* call
         return;
     }
     constexpr int kMostNamed = 64;
+    record_mig_fact(device, caller);
     NvmlProcess processes[kMostNamed];
     NvmlMemory memory{};
     int total = 0;

@@ -12,6 +12,9 @@ void record_cuda_facts(const void* caller);
 // What the device's first context took, and how that is known. Later ones do not count.
 void record_context_fact(uint16_t device, uint64_t bytes, const char* how);
 
+// Whether NVML knows the device as part of a divided one. Asks NVML.
+void record_mig_fact(uint16_t device, const void* caller);
+
 // The same where nobody saw the context begin: what is missing from the total right after the first
 // allocation, `free_bytes` being what the driver calls free.
 void record_context_bytes(uint16_t device, uint64_t free_bytes, const void* caller);

@@ -57,6 +57,7 @@ void context_made(Call& call, const MemoryDelta& delta, const void* context, uin
     if (bytes != kUnknown64) {
         record_context_fact(device, bytes, delta.source());
     }
+    record_mig_fact(device, call.caller());
     call.record({.kind = EventKind::kContextCreate,
                  .device = device,
                  .address = number(context),

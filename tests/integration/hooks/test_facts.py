@@ -21,6 +21,7 @@ class Facts(real_process.RealProcessTest):
         self.assertRegex(facts["device.0.uuid"], r"^GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
         self.assertRegex(facts["device.0.pci_bus_id"], r"^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:")
         self.assertRegex(facts["device.0.compute_capability"], r"^\d+\.\d+$")
+        self.assertEqual(facts["device.0.mig"], "0")
 
     def test_what_the_context_took_is_measured_and_says_how(self):
         facts, _ = self.facts_of("device")

@@ -1,0 +1,40 @@
+"""docs/hooks.md names every function of hooks.def as recorded, and none that is left alone."""
+
+import re
+import unittest
+
+import real_process
+from cuda_calls import rows
+
+PAGE = (real_process.SOURCE / "docs" / "hooks.md").read_text()
+NAME = r"`((?:__)?cu[A-Z]\w+|cuda[A-Z]\w+|(?:__)?cuda[A-Z]\w+)`"
+
+
+def section(title):
+    return PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def table(text):
+    return [line for line in text.splitlines() if line.startswith("|")]
+
+
+class HooksPage(unittest.TestCase):
+    def setUp(self):
+        self.functions = {re.sub(r"(_v\d)?(_ptsz|_ptds)?$", "", row.symbol) for row in rows()}
+
+    def test_every_function_of_the_table_is_on_the_page_and_no_other(self):
+        calls = "".join(line.split("|")[2] for line in table(section("Recorded")))
+        self.assertEqual(set(re.findall(NAME, calls)), self.functions)
+
+    def test_what_is_left_alone_has_no_row(self):
+        for line in table(section("Left alone, and why")):
+            calls = line.split("|")[1]
+            if "without a suffix" in calls:
+                symbols = {row.symbol for row in rows()}
+                self.assertEqual(set(re.findall(NAME, calls)) & symbols, set())
+            else:
+                self.assertEqual(set(re.findall(NAME, calls)) & self.functions, set())
+
+
+if __name__ == "__main__":
+    real_process.main()
