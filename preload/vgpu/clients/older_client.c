@@ -1,6 +1,6 @@
-/* Asks the runtime for the functions that CUDA 13 changed, in the version node named by the argument
- * (11.0, 12 or 13), and checks that no more is written than that version's structures hold. The exit
- * status is the number of checks that failed. */
+/* Asks the runtime for the functions that CUDA 13 changed, in the version node named by the
+ * argument (11.0, 12 or 13), and checks that no more is written than that version's structures
+ * hold. The exit status is the number of checks that failed. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -26,7 +26,8 @@ static void* get(const char* name) {
 
 /* How many bytes a function wrote that fills a structure. */
 static size_t written(const unsigned char* bytes, size_t room) {
-    while (room > 0 && bytes[room - 1] == 0xa5) --room;
+    while (room > 0 && bytes[room - 1] == 0xa5)
+        --room;
     return room;
 }
 

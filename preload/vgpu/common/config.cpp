@@ -118,18 +118,44 @@ const char* parse_option(const char* text, size_t length, Config* result) {
     return "unknown option";
 }
 
-// As the real driver reads it: ordinals in the order given, up to the first that does not exist.
+// The device whose UUID begins as `text` does ("GPU-6672..."), or -1. `end`: what follows it.
+int device_by_uuid(const char* text, int present, const char** end) {
+    const size_t length = strcspn(text, ",");
+    *end = text + length;
+    for (int i = 0; i < present && length > 4; ++i) {
+        char uuid[kUuidTextBytes];
+        uuid_text(i, uuid);
+        if (strncasecmp(uuid, text, length) == 0) return i;
+    }
+    return -1;
+}
+
+// As the real driver reads it: ordinals or UUIDs in the order given, up to the first that does not
+// exist. A device that is named twice leaves none.
 void apply_visible_devices(const char* visible, Config* result) {
     const int present = result->device_count;
     for (int i = 0; i < present; ++i)
         result->physical_index[i] = i;
     if (visible == nullptr) return;
     int count = 0;
+    unsigned seen = 0;
     const char* at = visible;
     while (*at != '\0' && count < present) {
-        char* end = nullptr;
-        const long index = strtol(at, &end, 10);
+        const char* end = at;
+        long index = -1;
+        if (strncasecmp(at, "GPU-", 4) == 0) {
+            index = device_by_uuid(at, present, &end);
+        } else {
+            char* number_end = nullptr;
+            index = strtol(at, &number_end, 10);
+            end = number_end;
+        }
         if (end == at || index < 0 || index >= present) break;
+        if ((seen & 1U << index) != 0) {
+            count = 0;
+            break;
+        }
+        seen |= 1U << index;
         result->physical_index[count++] = static_cast<int>(index);
         at = *end == ',' ? end + 1 : end;
         if (*end != ',' && *end != '\0') break;
@@ -190,6 +216,17 @@ void device_name(const Config& from, char* out, int out_bytes) {
 void device_uuid(int physical_index, unsigned char out[16]) {
     memcpy(out, "fragtrace-vgpu-", 15);
     out[15] = static_cast<unsigned char>('0' + physical_index);
+}
+
+void uuid_text(int physical_index, char out[kUuidTextBytes]) {
+    unsigned char uuid[16];
+    device_uuid(physical_index, uuid);
+    int length = snprintf(out, kUuidTextBytes, "GPU-");
+    for (int i = 0; i < 16; ++i) {
+        const char* dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
+        length += snprintf(
+            out + length, static_cast<size_t>(kUuidTextBytes - length), "%s%02x", dash, uuid[i]);
+    }
 }
 
 }  // namespace fragtrace::vgpu

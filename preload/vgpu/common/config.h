@@ -43,6 +43,8 @@ Config parse_config(const char* text, const char* visible_devices);
 // Stable names of a device, equal in the driver, the runtime and NVML.
 void device_name(const Config& config, char* out, int out_bytes);
 void device_uuid(int physical_index, unsigned char out[16]);
+constexpr int kUuidTextBytes = 48;
+void uuid_text(int physical_index, char out[kUuidTextBytes]);  // "GPU-..."
 
 constexpr int pci_bus_of(int physical_index) {
     return 0x10 + physical_index;

@@ -332,13 +332,28 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
+CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned flags) {
     FT_ENTER();
-    if (as<Context>(peer) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    Context* context = nullptr;
+    FT_TRY(require_context(&context));
+    const Context* peer = as<Context>(handle);
+    if (peer == nullptr || peer == context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (peer->device == context->device) return CUDA_ERROR_INVALID_DEVICE;
+    const unsigned bit = 1U << peer->device;
+    if ((context->peers & bit) != 0) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    context->peers |= bit;
+    return CUDA_SUCCESS;
 }
 
-CUresult cuCtxDisablePeerAccess(CUcontext peer) {
+CUresult cuCtxDisablePeerAccess(CUcontext handle) {
     FT_ENTER();
-    return as<Context>(peer) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    Context* context = nullptr;
+    FT_TRY(require_context(&context));
+    const Context* peer = as<Context>(handle);
+    if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    const unsigned bit = 1U << peer->device;
+    if ((context->peers & bit) == 0) return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    context->peers &= ~bit;
+    return CUDA_SUCCESS;
 }

@@ -94,6 +94,7 @@ struct Context {
     bool primary;
     uint64_t id;
     uint64_t code_bytes;  // of modules
+    unsigned peers;       // bit per device whose memory this context was let into
 };
 
 // Freed memory stays with its pool until a synchronising call finds more than the threshold held.

@@ -44,16 +44,6 @@ int handle_of(int index, void** out) {
     return kSuccess;
 }
 
-void uuid_text(int index, char out[48]) {
-    unsigned char uuid[16];
-    fragtrace::vgpu::device_uuid(index, uuid);
-    int length = snprintf(out, 48, "GPU-");
-    for (int i = 0; i < 16; ++i) {
-        const char* dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
-        length += snprintf(out + length, size_t(48 - length), "%s%02x", dash, uuid[i]);
-    }
-}
-
 int copy_text(const char* text, char* out, unsigned size) {
     if (out == nullptr) return kInvalidArgument;
     if (strlen(text) + 1 > size) return kInsufficientSize;
@@ -196,8 +186,8 @@ FT_EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char* text, void** device) 
 
 FT_EXPORT int nvmlDeviceGetHandleByUUID(const char* text, void** device) {
     for (int i = 0; text != nullptr && i < physical_count(); ++i) {
-        char uuid[48];
-        uuid_text(i, uuid);
+        char uuid[fragtrace::vgpu::kUuidTextBytes];
+        fragtrace::vgpu::uuid_text(i, uuid);
         if (strcmp(uuid, text) == 0) return handle_of(i, device);
     }
     return kNotFound;
@@ -211,8 +201,8 @@ FT_EXPORT int nvmlDeviceGetIndex(void* device, unsigned* index) {
 
 FT_EXPORT int nvmlDeviceGetUUID(void* device, char* out, unsigned size) {
     if (index_of(device) < 0) return kInvalidArgument;
-    char uuid[48];
-    uuid_text(index_of(device), uuid);
+    char uuid[fragtrace::vgpu::kUuidTextBytes];
+    fragtrace::vgpu::uuid_text(index_of(device), uuid);
     return copy_text(uuid, out, size);
 }
 

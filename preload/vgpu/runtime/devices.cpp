@@ -104,16 +104,19 @@ cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, i
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
     FT_CONTEXT();
+    CUdevice current = 0;
+    driver->cuCtxGetDevice_(&current);
+    if (current == peer) return finish(cudaErrorInvalidDevice);
     CUcontext context = nullptr;
-    if (const CUresult result = driver->cuDevicePrimaryCtxRetain_(&context, peer)) {
-        return finish(result);
-    }
+    if (const cudaError_t error = context_of_device(peer, &context)) return finish(error);
     return finish(driver->cuCtxEnablePeerAccess_(context, flags));
 }
 
-cudaError_t cudaDeviceDisablePeerAccess(int) {
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
     FT_CONTEXT();
-    return cudaSuccess;
+    CUcontext context = nullptr;
+    if (const cudaError_t error = context_of_device(peer, &context)) return finish(error);
+    return finish(driver->cuCtxDisablePeerAccess_(context));
 }
 
 namespace {

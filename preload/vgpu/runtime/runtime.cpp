@@ -91,13 +91,17 @@ cudaError_t load_driver(const DriverFunctions** driver) {
     return g_start_error;
 }
 
-cudaError_t set_device(int device) {
+cudaError_t context_of_device(int device, CUcontext* context) {
     int count = 0;
     if (g_driver.cuDeviceGetCount_(&count) != CUDA_SUCCESS || device < 0 || device >= count) {
         return cudaErrorInvalidDevice;
     }
+    return primary_context(device, context);
+}
+
+cudaError_t set_device(int device) {
     CUcontext context = nullptr;
-    if (const cudaError_t error = primary_context(device, &context)) return error;
+    if (const cudaError_t error = context_of_device(device, &context)) return error;
     t_device = device;
     return static_cast<cudaError_t>(g_driver.cuCtxSetCurrent_(context));
 }

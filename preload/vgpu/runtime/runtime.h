@@ -30,6 +30,7 @@ cudaError_t load_driver(const DriverFunctions** driver);
 cudaError_t enter(const DriverFunctions** driver);
 
 cudaError_t set_device(int device);
+cudaError_t context_of_device(int device, CUcontext* context);  // its primary one
 
 // Remembers a failure as this thread's last error and passes it on.
 cudaError_t finish(cudaError_t error);

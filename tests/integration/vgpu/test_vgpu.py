@@ -40,6 +40,18 @@ class VirtualGpu(real_process.RealProcessTest):
             env = environment("1GiB,count=2", CUDA_VISIBLE_DEVICES=visible)
             self.assertEqual("FAILED" in run([DRIVER], env=env).stdout, bool(status), visible)
 
+    def test_two_devices_in_one_process(self):
+        second = "GPU-66726167-7472-6163-652d-766770752d31"
+        for visible, physical in ((None, "01"), ("0,1", "01"), ("1,0", "10"), ("1", "1"),
+                                  ("1,9,0", "1"), ("0,0", ""), (second, "1"), (second[:4], ""),
+                                  (f"{second},0", "10")):
+            env = environment("RTX-4090,count=2")
+            env.pop("CUDA_VISIBLE_DEVICES", None)
+            if visible is not None:
+                env["CUDA_VISIBLE_DEVICES"] = visible
+            with self.subTest(visible=visible):
+                self.run_well([CLIENTS / "vgpu_devices_client", physical], env=env)
+
     def test_libraries_need_libc_alone(self):
         for library in sorted(VIRTUAL_GPU.glob("*.so*")):
             dynamic = subprocess.run(["readelf", "-d", library], capture_output=True, text=True,
