@@ -1,0 +1,44 @@
+"""The recorder's functions, found in the running process; absent without it."""
+
+import ctypes
+
+
+def _find(library, name, result=None, arguments=()):
+    try:
+        function = getattr(library, name)
+    except AttributeError:
+        return None
+    function.restype = result
+    function.argtypes = list(arguments)
+    return function
+
+
+def _process(kind):
+    try:
+        return kind(None)
+    except OSError:  # a statically linked interpreter
+        return None
+
+
+# Short calls keep the GIL, which is quicker than to give it up.
+_short = _process(ctypes.PyDLL)
+_long = _process(ctypes.CDLL)
+_name = (ctypes.c_char_p,)
+
+range_begin = _find(_short, "fragtrace_range_begin", None, _name)
+range_end = _find(_short, "fragtrace_range_end")
+range_start = _find(_short, "fragtrace_range_start", ctypes.c_uint64, _name)
+range_stop = _find(_short, "fragtrace_range_stop", None, (ctypes.c_uint64,))
+mark = _find(_short, "fragtrace_mark", None, _name)
+cell_begin = _find(_short, "fragtrace_cell_begin", None, _name)
+cell_end = _find(_short, "fragtrace_cell_end")
+start = _find(_long, "fragtrace_start", ctypes.c_int)
+stop = _find(_long, "fragtrace_stop", ctypes.c_int)
+write = _find(_long, "fragtrace_write", ctypes.c_int)
+
+present = range_begin is not None
+
+
+def encoded(name):
+    """A name as the recorder takes it."""
+    return str(name).encode("utf-8", "replace").replace(b"\0", b" ")

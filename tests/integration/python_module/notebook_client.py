@@ -1,0 +1,61 @@
+"""A notebook without a browser: runs cells in a real IPython shell and prints what they print.
+
+What each cell changed by PyTorch's own account is printed after it, as "truth: ...".
+"""
+from IPython.core.interactiveshell import InteractiveShell
+
+import torch
+
+shell = InteractiveShell.instance(colors="nocolor")
+
+
+def run(cell):
+    before = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+    shell.run_cell(cell, store_history=True)
+    after = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+    print(f"truth: {after[0] - before[0]:+,d} {after[1] - before[1]:+,d}", flush=True)
+
+
+run("%load_ext fragtrace")
+run("import torch")
+run("x = torch.empty(1 << 20, device='cuda')")
+run("# a comment first\nmodel = torch.nn.Linear(1024, 1024).cuda()\nviews = [x[:10], x[5:]]")
+run("x.sum()")
+run("""
+class Trainer:
+    def __init__(self):
+        self.ema = torch.empty(3 << 20, device='cuda')
+    def closure(self):
+        kept = torch.empty(5 << 20, device='cuda')
+        return lambda: kept
+trainer = Trainer()
+keep = trainer.closure()
+""")
+run("""
+def step(n):
+    h = torch.empty(n, device='cuda')
+    return torch.empty(1 << 40, device='cuda')
+step(16 << 20)
+""")
+print("== the traceback is let go")
+run("%fragtrace forget")
+run("%fragtrace report")
+print("== caught")
+run("""
+try:
+    step(1 << 20)
+except torch.OutOfMemoryError:
+    pass
+""")
+print("== off")
+run("%fragtrace off")
+run("y = torch.empty(1 << 20, device='cuda')")
+run("%fragtrace on")
+run("%fragtrace maybe")
+print("== everything is freed")
+run("del x, model, views, trainer, keep, y")
+run("%reset -f out")
+run("import gc; gc.collect()")
+print(torch.cuda.memory_allocated())
+run("%unload_ext fragtrace")
+run("z = torch.empty(1 << 20, device='cuda')")

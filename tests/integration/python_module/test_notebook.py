@@ -1,0 +1,85 @@
+"""The IPython extension, in a real IPython with the real PyTorch on the virtual GPU."""
+
+import os
+import pathlib
+import re
+import sys
+
+import real_process
+from real_process import SOURCE, TORCH_PYTHON, environment, run
+
+CLIENT = pathlib.Path(__file__).with_name("notebook_client.py")
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+# scripts/setup puts IPython beside PyTorch's environment, which stays as it is.
+PATH = ":".join(str(path) for path in (SOURCE / "preload" / "python",
+                                       *sorted((CACHE / "fragtrace").glob("ipython-*"))))
+
+
+def start(**variables):
+    return environment("2GiB", PYTHONPATH=PATH, PYTHONDONTWRITEBYTECODE=1, **variables)
+
+
+class Notebook(real_process.RealProcessTest):
+    def notebook(self, record):
+        env = start(IPYTHONDIR=self.folder / "ipython")
+        if record:
+            env = environment("2GiB", self.folder, PYTHONPATH=PATH, PYTHONDONTWRITEBYTECODE=1,
+                              IPYTHONDIR=self.folder / "ipython")
+        return self.run_well([TORCH_PYTHON, CLIENT], env=env)
+
+    def test_cells_say_what_they_allocated_and_what_is_held(self):
+        done = self.notebook(record=True)
+        text = done.stdout
+        # To the byte what PyTorch says itself, in every cell.
+        compared = 0
+        for part in text.split("truth: ")[:-1]:
+            truth = text[text.index(part) + len(part) + len("truth: "):].split("\n", 1)[0]
+            said = re.search(r"In \[(\d+)\]: allocated (\S+) B .*?, reserved (\S+) B", part)
+            if said:
+                self.assertEqual(f"{said[2]} {said[3]}", truth, part)
+                compared += 1
+        self.assertGreaterEqual(compared, 6)
+        self.assertIn("In [3]: allocated +4,194,304 B (now 4.0 MiB)", text)
+
+        after_error, rest = text.split("== the traceback is let go")
+        report = after_error[after_error.index("tensors hold"):]
+        for line in (r"64\.0 MiB  h in step \(.*:\d+\)  \(float32 16777216\)",
+                     r"20\.0 MiB  kept in the closure of keep  \(float32 5242880\)",
+                     r"12\.0 MiB  trainer\.ema  \(float32 3145728\)",
+                     r"4\.0 MiB  x, views\[0\], views\[1\]  \(float32 1048576\)",
+                     r"4\.0 MiB  model\.weight  \(float32 1024x1024\)",
+                     r"4\.0 KiB  model\.bias", r"4 B  Out\[5\]"):
+            self.assertRegex(report, line)
+        self.assertRegex(report, r"tensors hold 104\.0 MiB")
+        self.assertLess(report.index("h in step"), report.index("trainer.ema"))
+        self.assertIn("%fragtrace forget", report)
+        self.assertRegex(report, r"to free: del .*\bkeep\b")
+
+        # The advice works, and nothing was kept alive by having looked.
+        let_go, rest = rest.split("== caught")
+        self.assertIn("allocated -67,108,864 B", let_go)
+        self.assertNotIn("h in step", let_go)
+        caught, rest = rest.split("== off")
+        self.assertIn("tensors hold", caught)
+        off, freed = rest.split("== everything is freed")
+        self.assertNotIn("allocated", off)
+        self.assertIn("'maybe' is not known", done.stderr)
+        self.assertRegex(freed, r"(?m)^0$")
+        self.assertNotIn("fragtrace", freed.rsplit("\n0\n", 1)[1])
+
+        cells = [line for line in self.events(self.only_trace()) if "range_begin" in line]
+        self.assertTrue(any('text="In [3] x = torch.empty(1 << 20' in line for line in cells))
+        self.assertTrue(any('text="In [4] model = torch.nn.Linear' in line for line in cells))
+
+    def test_nothing_is_done_without_the_recorder(self):
+        done = self.notebook(record=False)
+        self.assertNotIn("allocated +", done.stdout)
+        self.assertNotIn("tensors hold", done.stdout)
+        self.assertIn("fragtrace run -- jupyter lab", done.stderr)
+
+
+if __name__ == "__main__":
+    if run([TORCH_PYTHON, "-c", "import IPython"], env=start()).returncode != 0:
+        print("skipped: no IPython beside PyTorch (scripts/setup --tests installs it)")
+        sys.exit(77)
+    real_process.main()
