@@ -164,6 +164,62 @@ TEST_CASE("a program with the runtime inside finds the driver's functions as bef
     CHECK(finished.exit_code == 4);
 }
 
+TEST_CASE("a launch is recorded if it fails for want of memory, and only then", "[launch]") {
+    const Finished finished =
+        run({built("launch_client")},
+            {.preload = {shim()}, .environment = {"LD_LIBRARY_PATH=" + built("toy_driver")}});
+    CAPTURE(finished.output);
+    CHECK(finished.exit_code == 0);
+    const TraceContents& trace = finished.trace();
+    REQUIRE(trace.events.size() == 1);
+    CHECK(trace.events[0].kind == EventKind::kCallOutOfMemory);
+    CHECK(trace.events[0].extra == 2);
+    CHECK(trace.events[0].native_stack != 0);
+    CHECK(trace.facts.at("text." + std::to_string(trace.events[0].size)) == "cuLaunchKernel");
+}
+
+TEST_CASE("stream-ordered events carry their stream, pool and device", "[streams]") {
+    const std::string layer = GENERATE("driver", "runtime");
+    CAPTURE(layer);
+    const Finished finished =
+        run({FT_PYTHON3, FT_FAMILIES, "pools", layer},
+            {.preload = {shim()}, .card = kCard, .environment = {"HOME=/tmp"}});
+    CAPTURE(finished.output);
+    REQUIRE(finished.exit_code == 0);
+    const TraceContents& trace = finished.trace();
+    const auto pools = trace.of_kind(EventKind::kPoolCreate);
+    REQUIRE(pools.size() == 1);
+    REQUIRE(pools[0].pool > 1);  // 0 is the default pool, 1 stands for those that found no number
+    char name[40];
+    snprintf(
+        name, sizeof name, "cuda 0x%016llx", static_cast<unsigned long long>(pools[0].address));
+    CHECK(trace.facts.at("pool." + std::to_string(pools[0].pool)) == name);
+
+    const auto allocations = trace.of_kind(EventKind::kAsyncAlloc);
+    REQUIRE(allocations.size() == 3);
+    CHECK(allocations[0].pool == 0);  // the device's current pool, still the default one
+    CHECK(allocations[1].pool == pools[0].pool);  // from a given pool
+    CHECK(allocations[2].pool == pools[0].pool);  // the current pool was chosen by then
+    CHECK(allocations[0].stream == allocations[1].stream);
+    CHECK(allocations[0].stream != 0);
+    CHECK(allocations[2].stream == 2);  // the thread's own default stream, not the legacy one
+    const auto refused = trace.of_kind(EventKind::kAllocRefused);
+    REQUIRE(refused.size() == 1);
+    CHECK(refused[0].pool == pools[0].pool);
+    CHECK(refused[0].stream == allocations[0].stream);
+    for (const EventRecord& event : trace.events) {
+        if (event.kind != EventKind::kCallTime) {
+            CHECK(event.device == 0);
+        }
+        if (event.kind == EventKind::kAsyncAlloc || event.kind == EventKind::kPoolTrim) {
+            CHECK(event.duration_ns > 0);
+        }
+    }
+    for (const EventRecord& event : trace.of_kind(EventKind::kAsyncFree)) {
+        CHECK(event.stream == allocations[0].stream);
+    }
+}
+
 TEST_CASE("nothing makes a program believe that CUDA is there", "[probe]") {
     const Finished finished = run({built("probe_client")}, {.preload = {shim()}});
     CAPTURE(finished.output);
