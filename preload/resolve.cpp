@@ -104,6 +104,45 @@ void remember(uint64_t key, void* function) {
     }
 }
 
+// ---- objects that have called
+// ---------------------------------------------------------------------
+
+// What was found for one place of an object holds for all of it: a program with thousands of launch
+// sites resolves once per library, not once per site. Slots are used once, so that nobody reads a
+// range that is half another one; when they are used up, each site is resolved.
+constexpr size_t kMaxObjects = 256;
+AddressRange g_objects[kMaxObjects];  // begin is stored last; 0 = free or forgotten
+size_t g_object_count;
+
+uintptr_t known_object(const void* caller) {
+    const size_t count = __atomic_load_n(&g_object_count, __ATOMIC_ACQUIRE);
+    for (size_t i = 0; i < count && i < kMaxObjects; ++i) {
+        const uintptr_t begin = __atomic_load_n(&g_objects[i].begin, __ATOMIC_ACQUIRE);
+        const auto value = reinterpret_cast<uintptr_t>(caller);
+        if (begin != 0 && value >= begin &&
+            value < __atomic_load_n(&g_objects[i].end, __ATOMIC_RELAXED)) {
+            return begin;
+        }
+    }
+    return 0;
+}
+
+uintptr_t note_object(const void* caller) {
+    const link_map* map = object_at(caller);
+    const AddressRange range = map == nullptr ? AddressRange{} : object_range(map);
+    if (!range.contains(caller) ||
+        __atomic_load_n(&g_object_count, __ATOMIC_RELAXED) >= kMaxObjects) {
+        return 0;
+    }
+    const size_t slot = __atomic_fetch_add(&g_object_count, 1, __ATOMIC_ACQ_REL);
+    if (slot >= kMaxObjects) {
+        return 0;
+    }
+    __atomic_store_n(&g_objects[slot].end, range.end, __ATOMIC_RELAXED);
+    __atomic_store_n(&g_objects[slot].begin, range.begin, __ATOMIC_RELEASE);
+    return range.begin;
+}
+
 // ---- preload order ------------------------------------------------------------------------------
 
 constexpr size_t kPreloadList_bytes = 8192;
@@ -322,6 +361,9 @@ bool remember_real(Hook hook, void* function) {
 }
 
 void forget_callers() {
+    for (AddressRange& range : g_objects) {
+        __atomic_store_n(&range.begin, 0, __ATOMIC_RELEASE);
+    }
     for (CacheEntry& entry : g_cache) {
         __atomic_store_n(&entry.key, 0, __ATOMIC_RELEASE);
         __atomic_store_n(&entry.function, nullptr, __ATOMIC_RELEASE);
@@ -335,12 +377,21 @@ void* resolve(Hook hook, const void* caller) {
     if (function != nullptr) [[likely]] {
         return function == &g_missing ? nullptr : function;
     }
-    const int saved_errno = errno;
-    function = resolve_slowly(hook, caller);
+    uintptr_t object = known_object(caller);
+    function =
+        object == 0 ? nullptr : cached(cache_key(hook, reinterpret_cast<const void*>(object)));
+    if (function == nullptr) {
+        const int saved_errno = errno;
+        function = resolve_slowly(hook, caller);
+        object = object != 0 ? object : note_object(caller);
+        if (function != nullptr && object != 0) {
+            remember(cache_key(hook, reinterpret_cast<const void*>(object)), function);
+        }
+        errno = saved_errno;
+    }
     if (function != nullptr) {
         remember(key, function);
     }
-    errno = saved_errno;
     return function == &g_missing ? nullptr : function;
 }
 
