@@ -205,8 +205,11 @@ void flush(Session* session, uint64_t unfinished_patience_ns) {
         const uint64_t first = header->tail + 1;
         const uint32_t count = published_from(session, first, last);
         if (count != 0) {
+            const uint64_t before_bytes = session->file.size_bytes();
             write_events(session, first, count);
+            follow_events(session, first, count);
             advance_tail(session, first + count - 1);
+            limit_part(session, session->file.size_bytes() - before_bytes);
         } else if (!wait_until_published(session, first, unfinished_patience_ns)) {
             ++session->lost_unfinished;
             advance_tail(session, first);
@@ -214,6 +217,7 @@ void flush(Session* session, uint64_t unfinished_patience_ns) {
     }
     add_loss_facts(session);
     write_facts(session);
+    copy_after_out_of_memory(session);
 }
 
 bool worth_flushing(const Session* session, uint64_t last_flush_ns) {
@@ -320,8 +324,28 @@ bool flush_now(Session* session) {
     return true;
 }
 
-bool write_copy(Session* session, const char* /*why*/) {
-    return flush_now(session);
+bool write_copy(Session* session, const char* why) {
+    if (!session->flush_lock.lock_within(kFlushLockPatience_ns)) {
+        return false;
+    }
+    flush(session, kUnfinishedPatienceAtEnd_ns);
+    const SignalTakenBack no_signal(SIGXFSZ);
+    const bool written = copy_parts(session, why);
+    session->flush_lock.unlock();
+    return written;
+}
+
+bool write_tables(Session* session) {
+    write_modules(session);
+    return write_facts(session) && write_code(session) && write_nodes(session);
+}
+
+bool write_end(Session* session, EndReason reason) {
+    EndRecord end{};
+    end.time_ns = clock_ns(CLOCK_MONOTONIC) - session->start_monotonic_ns;
+    end.reason = reason;
+    return write_or_count(session,
+                          session->file.write_chunk(ChunkType::kEnd, 1, 0, 0, &end, sizeof end));
 }
 
 void end_trace(Session* session, EndReason reason) {
@@ -332,13 +356,10 @@ void end_trace(Session* session, EndReason reason) {
     flush(session, kUnfinishedPatienceAtEnd_ns);
     const SignalTakenBack no_signal(SIGXFSZ);
     if (!session->ended) {
-        EndRecord end{};
-        end.time_ns = clock_ns(CLOCK_MONOTONIC) - session->start_monotonic_ns;
-        end.reason = reason;
-        session->ended = write_or_count(
-            session, session->file.write_chunk(ChunkType::kEnd, 1, 0, 0, &end, sizeof end));
+        session->ended = write_end(session, reason);
     }
     session->file.write_index();
+    join_parts_at_end(session);
     session->ring.remove_file();
     session->flush_lock.unlock();
 }

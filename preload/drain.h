@@ -24,6 +24,11 @@ bool flush_now(Session* session);
 // What the flight recorder holds, as a trace of its own; `why` becomes part of its name.
 bool write_copy(Session* session, const char* why);
 
+// For a part that begins: modules, facts, code and nodes, as far as the file lacks them.
+bool write_tables(Session* session);
+// The chunk that says how the recording ends.
+bool write_end(Session* session, EndReason reason);
+
 // Ends the trace: end chunk (the first time), losses, index, trailer; removes the ring's file.
 void end_trace(Session* session, EndReason reason);
 

@@ -87,8 +87,8 @@ uint64_t process_start_ticks() {
     return at == nullptr ? 0 : strtoull(at + 1, nullptr, 10);
 }
 
-bool write_trace_header(Session* session) {
-    static TraceHeader header;
+void fill_trace_header(Session* session) {
+    TraceHeader& header = session->header;
     memset(&header, 0, sizeof header);
     memcpy(header.magic, kTraceMagic, sizeof header.magic);
     header.version = kFormatVersion;
@@ -105,7 +105,6 @@ bool write_trace_header(Session* session) {
     header.local_rank = number_from_environment("LOCAL_RANK", nullptr);
     header.process_start_ticks = process_start_ticks();
     Text(header.ring_path, sizeof header.ring_path).add(session->ring.path());
-    return session->file.write_header(&header);
 }
 
 bool fail(Session* session, const char* what, int error) {
@@ -133,7 +132,8 @@ bool start(Session* session) {
     program_name(program, sizeof program);
     if (!session->file.create(session->options.output,
                               program,
-                              static_cast<int>(session->options.compression_level))) {
+                              static_cast<int>(session->options.compression_level),
+                              session->options.size_limit_bytes != 0)) {
         const int error = errno;
         session->file.abandon(true);
         return fail(session, "cannot create a trace", error);
@@ -142,11 +142,12 @@ bool start(Session* session) {
                               session->options.ring_events,
                               session->options.ring_directory,
                               session->options.output) ||
-        !session->stacks.create(&session->ring)) {
+        !session->stacks.create(&session->ring) || !start_parts(session)) {
         session->file.abandon(true);
         return fail(session, "cannot map memory for a trace", ENOMEM);
     }
-    if (!write_trace_header(session)) {
+    fill_trace_header(session);
+    if (!write_trace_header(session, session->parts.number)) {
         session->ring.remove_file();
         session->file.abandon(true);
         return fail(session, "cannot write a trace", session->file.last_error());
@@ -221,6 +222,11 @@ Session* session_for_event() {
     return may_record() ? start_or_wait() : nullptr;
 }
 
+bool write_trace_header(Session* session, uint32_t part) {
+    session->header.part = part;
+    return session->file.write_header(&session->header);
+}
+
 void forget_session_of_parent() {
     Session* session = &g_session;
     const uint32_t state = load_acquire(&session->state);
@@ -228,6 +234,7 @@ void forget_session_of_parent() {
         session->ring.abandon();
         session->file.abandon(false);
         session->stacks.abandon();
+        session->parts.live.abandon();
     }
     // A start that another thread of the parent had begun is left behind as it is: small, and
     // nothing in it is complete enough to be given back.

@@ -9,6 +9,7 @@
 
 #include "modules.h"
 #include "options.h"
+#include "parts.h"
 #include "ring.h"
 #include "stack_table.h"
 #include "sys.h"
@@ -38,6 +39,7 @@ struct Session {
     Options options;
     Ring ring;
     TraceFile file;
+    TraceHeader header;  // of the file, as written
     StackTable stacks;
     uint64_t id[2];
     uint64_t start_monotonic_ns;
@@ -52,6 +54,7 @@ struct Session {
     uint32_t room_made;    // a futex: counts advances of the tail
     uint32_t room_waiters;
     uint32_t fruitless_waits;  // for room, since the tail last advanced
+    Parts parts;
     ModuleVersion modules_written;
     uint32_t stored_facts_copied;  // bytes; with the lock of the facts
 
@@ -72,6 +75,9 @@ Session* session_for_event();
 
 // The session if there is one, stopped or not.
 Session* running_session();
+
+// The header of the file that is about to be written; `part` as in TraceHeader.
+bool write_trace_header(Session* session, uint32_t part);
 
 // For the child after a fork: forgets the parent's session.
 void forget_session_of_parent();

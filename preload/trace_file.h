@@ -14,8 +14,8 @@ namespace fragtrace::preload {
 class TraceFile {
   public:
     // Creates PROGRAM.PID.ftrace (or .2, .3 ... if that exists) in `directory`, which is made if
-    // missing. On failure errno tells why.
-    bool create(const char* directory, const char* program, int compression_level);
+    // missing; with `in_parts` PROGRAM.PID.part1.ftrace. On failure errno tells why.
+    bool create(const char* directory, const char* program, int compression_level, bool in_parts);
     // For a forked child, and for a start that failed.
     void abandon(bool remove);
 
@@ -29,6 +29,23 @@ class TraceFile {
                      size_t raw_bytes);
     // Index and trailer behind the last chunk; later chunks overwrite them.
     bool write_index();
+
+    // The next part, under a temporary name: what is written goes there until keep_part() gives it
+    // its own name and closes the part before, or drop_part() removes it and goes back. A part that
+    // could not be begun or kept is to be dropped, too.
+    bool begin_part(uint32_t part);
+    bool keep_part();
+    void drop_part();
+
+    // PROGRAM.PID.WHAT.ftrace, "" for PROGRAM.PID.ftrace: another file of this recording.
+    void name_of(const char* what, Text* path) const;
+    // Goes on in a file that somebody else has written up to `end`, and has opened.
+    void adopt(int fd, const char* path, uint64_t end);
+
+    void rename_to(const char* path);
+
+    // Bytes of the chunks so far, the header included.
+    [[nodiscard]] uint64_t size_bytes() const { return end_; }
 
     [[nodiscard]] uint8_t* scratch() const { return scratch_; }
 
@@ -45,7 +62,9 @@ class TraceFile {
     static constexpr size_t kColumnScratch_bytes = size_t{kBatchEvents} * 10;
 
   private:
-    bool open_new(const char* directory, const char* program);
+    bool open_new(const char* directory, const char* program, bool in_parts);
+    bool open_path();
+    void close_before();
     void open_compressor(int level);
     bool map_buffers();
     bool has_space(uint64_t offset, uint64_t size_bytes);
@@ -59,12 +78,21 @@ class TraceFile {
     static constexpr uint32_t kMaxEntries = 1u << 20;
     static constexpr size_t kOut_bytes = kScratch_bytes + (1u << 20);
 
+    struct OpenFile {
+        int fd;
+        uint64_t device;
+        uint64_t inode;
+        uint64_t end;
+        char path[4096];
+    };
+
     int fd_;
     uint64_t device_;  // of the file, to tell whether fd_ still is it
     uint64_t inode_;
     int last_error_;
     uint64_t end_;    // where the next chunk goes
     bool has_index_;  // behind end_
+    OpenFile before_;  // between begin_part() and its end
     uint8_t* scratch_;
     uint8_t* columns_;
     uint8_t* out_;
@@ -76,6 +104,7 @@ class TraceFile {
         void* context, void* to, size_t capacity, const void* from, size_t size, int level);
     unsigned (*is_error_)(size_t code);
     char path_[4096];
+    char base_[4096];  // the path without what tells the files of a recording apart
 };
 
 }  // namespace fragtrace::preload

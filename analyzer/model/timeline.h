@@ -64,7 +64,8 @@ struct PoolIdentity {
     }
 };
 
-enum class Ending { kNormal, kQuickExit, kExec, kKilled, kRunning };
+// kContinued: the recording went on in another file, or this is a copy of a part of it.
+enum class Ending { kNormal, kQuickExit, kExec, kKilled, kRunning, kContinued };
 
 // What was lost or could not be read, always printed with a result.
 struct TraceDamage {

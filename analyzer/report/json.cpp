@@ -22,6 +22,8 @@ const char* ending_name(Ending ending) {
             return "killed";
         case Ending::kRunning:
             return "running";
+        case Ending::kContinued:
+            return "continued";
     }
     return "killed";
 }

@@ -21,6 +21,8 @@ const char* ending_text(Ending ending) {
             return "died (killed or crashed)";
         case Ending::kRunning:
             return "still running";
+        case Ending::kContinued:
+            return "went on after this part of the recording";
     }
     return "died";
 }

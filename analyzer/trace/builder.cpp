@@ -210,7 +210,9 @@ bool TimelineBuilder::add_end(const Chunk& chunk) {
     }
     EndRecord end = {};
     std::memcpy(&end, chunk.payload, sizeof end);
-    timeline_.ending = end.reason == EndReason::kQuickExit ? Ending::kQuickExit : Ending::kNormal;
+    timeline_.ending = end.reason == EndReason::kQuickExit   ? Ending::kQuickExit
+                       : end.reason == EndReason::kContinued ? Ending::kContinued
+                                                             : Ending::kNormal;
     ended_ = true;
     return true;
 }
@@ -320,11 +322,14 @@ void TimelineBuilder::count_missing() {
     if (sequences_.empty()) {
         return;
     }
-    // Sequence numbers start at 1 and have no gaps of their own.
-    const std::uint64_t missing = sequences_.back() - sequences_.size();
-    if (missing != 0 && sequences_.back() >= sequences_.size()) {
-        timeline_.damage.notes.push_back(fmt::format(
-            "{} of {} sequence numbers have no event in the trace", missing, sequences_.back()));
+    // Sequence numbers start at 1, or at a checkpoint, and have no gaps of their own.
+    const bool midlife = timeline_.events.front().kind == EventKind::kCheckpointBegin;
+    const std::uint64_t expected = sequences_.back() - (midlife ? sequences_.front() - 1 : 0);
+    if (expected > sequences_.size()) {
+        timeline_.damage.notes.push_back(
+            fmt::format("{} of {} sequence numbers have no event in the trace",
+                        expected - sequences_.size(),
+                        expected));
     }
 }
 

@@ -41,6 +41,9 @@ class TimelineBuilder {
 
     [[nodiscard]] bool ended() const { return ended_; }
 
+    // After ended().
+    [[nodiscard]] Ending ending() const { return timeline_.ending; }
+
     [[nodiscard]] const std::map<std::string, std::string>& facts() const {
         return timeline_.facts;
     }

@@ -152,7 +152,13 @@ class TraceReading {
                 undecodable_bytes += sizeof(ChunkHeader) + chunk.header.stored_bytes;
             }
         }
-        const bool ended = builder_.ended();
+        // A part may say that another one follows, which the process did not live to begin: the
+        // ring then continues this one still.
+        bool ended = builder_.ended();
+        if (ended && builder_.ending() == Ending::kContinued) {
+            ended = ring.state != RingContents::State::kRead;
+            ring.state = ended ? RingContents::State::kAbsent : ring.state;
+        }
         if (ring.state == RingContents::State::kRead) {
             use_ring(ring, options.absorb_ring && !running);
         }

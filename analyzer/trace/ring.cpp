@@ -30,6 +30,9 @@ std::string check_ring(const RingHeader& ring, const TraceHeader& trace, std::ui
     if (std::memcmp(ring.session, trace.session, sizeof ring.session) != 0) {
         return "it belongs to another trace";
     }
+    if (ring.part != trace.part) {
+        return fmt::format("it continues part {} of this recording", ring.part);
+    }
     if (ring.slot_bytes != sizeof(EventRecord) || !std::has_single_bit(ring.slot_count) ||
         !fits(ring.slots_offset, std::uint64_t{ring.slot_count} * sizeof(EventRecord)) ||
         ring.node_capacity > kMaxRingNodes ||

@@ -187,7 +187,8 @@ struct TraceHeader {
     int32_t local_rank;
     uint64_t process_start_ticks;  // field 22 of /proc/PID/stat: tells a reused pid
     char ring_path[256];           // absolute, NUL-terminated; empty = no ring
-    char reserved[176];
+    uint32_t part;  // of a recording in parts, from 1; 0 = one file, or a copy of some parts
+    char reserved[172];
 };
 
 static_assert(sizeof(TraceHeader) == 512);
@@ -224,7 +225,8 @@ inline constexpr uint32_t kMaxChunkEvents = 65536;
 
 enum class EndReason : uint8_t {
     kNormal = 1,    // exit(), return from main
-    kQuickExit = 2  // _exit, _Exit, quick_exit: no destructors ran
+    kQuickExit = 2,  // _exit, _Exit, quick_exit: no destructors ran
+    kContinued = 3   // the process went on: another part follows, or this is a copy
 };
 
 // Payload of kEnd.
@@ -287,7 +289,7 @@ struct RingHeader {
     uint32_t code_count;
     uint32_t facts_bytes;  // bytes of the facts area in use: whole lines
     uint32_t facts_bytes_written;
-    uint32_t reserved1;
+    uint32_t part;  // TraceHeader::part of the trace file that this ring continues
     // Losses; also written as facts "lost.*".
     alignas(64) uint64_t lost_ring_full;
     uint64_t lost_reentrant;       // refused: the recorder was interrupted by a signal handler

@@ -5,7 +5,7 @@ import signal
 import sys
 
 import real_process
-from real_process import environment, traces
+from real_process import ANALYZER, environment, traces
 
 CLIENT = real_process.SOURCE / "tests" / "integration" / "control" / "client.py"
 CARD = "1GiB,context=0"
@@ -72,6 +72,88 @@ class StartAndStop(ControlTest):
     def test_nothing_can_be_started_where_recording_is_off(self):
         done = self.client("start", "alloc=4096", FRAGTRACE_OFF=1)
         self.assertEqual((traces(self.folder), done.stdout), ([], "start -1\n"))
+
+
+class PartsTest(ControlTest):
+    def held(self, trace):
+        """{address: bytes} of the device memory that is held at the end of a trace."""
+        held = {}
+        for line in self.events(trace):
+            address = re.search(r"\baddress=(0x[0-9a-f]+)", line)
+            if " device_alloc " in line:
+                held[address[1]] = int(re.search(r"\bbytes=(\d+)", line)[1])
+            elif " device_free " in line:
+                held.pop(address[1], None)
+        return held
+
+    def assert_whole(self, trace):
+        """Nothing is said to be missing."""
+        self.assertEqual(self.run_well([ANALYZER, "dump", trace, "--no-stacks"]).stderr, "")
+
+    def names(self):
+        return [trace.name.split(".", 2)[2] for trace in traces(self.folder)]
+
+
+class SizeLimit(PartsTest):
+    LIMIT = real_process.MIB
+
+    def test_the_parts_stay_below_the_limit_and_each_is_a_trace_by_itself(self):
+        self.client("alloc=4096", "alloc=8192", "churn=150000", "alloc=12288",
+                    FRAGTRACE_SIZE_LIMIT="1MiB", FRAGTRACE_COMPRESSION=0)
+        found = traces(self.folder)
+        self.assertEqual(len(found), 2, found)
+        self.assertLessEqual(sum(trace.stat().st_size for trace in found), self.LIMIT)
+        first, last = sorted(found, key=lambda trace: trace.stat().st_mtime_ns)
+        self.assertEqual(self.report(first)["source"]["ended"], "continued")
+        self.assertEqual(self.report(last)["source"]["ended"], "normal")
+        for trace in found:
+            self.assertIn("checkpoint_begin", self.events(trace)[0])
+            self.assert_whole(trace)
+        self.assertEqual(sorted(self.held(last).values()), [4096, 8192, 12288])
+
+    def test_what_fits_one_part_is_an_ordinary_trace(self):
+        self.client("alloc=4096", FRAGTRACE_SIZE_LIMIT="1MiB")
+        self.assertEqual(self.names(), ["ftrace"])
+        self.assertEqual(self.story(self.only_trace()), [4096])
+
+    def test_a_killed_process_leaves_readable_parts_and_its_last_events(self):
+        self.client("alloc=4096", "churn=150000", "alloc=12288", "kill",
+                    expected=-signal.SIGKILL.value, FRAGTRACE_SIZE_LIMIT="1MiB",
+                    FRAGTRACE_COMPRESSION=0)
+        found = sorted(traces(self.folder), key=lambda trace: trace.stat().st_mtime_ns)
+        self.assertEqual(len(found), 2, found)
+        self.assertEqual(sorted(self.held(found[0]).values())[0], 4096)
+        self.assertEqual(sorted(self.held(found[1]).values()), [4096, 12288])
+        self.assertEqual(self.report(found[1])["source"]["ended"], "killed")
+        self.assertEqual(list(self.folder.glob("*.ring")), [])  # absorbed, by the last part alone
+
+
+class FlightRecorder(PartsTest):
+    def test_at_an_out_of_memory_a_copy_is_left_with_all_that_is_held(self):
+        self.client("alloc=4096", "churn=150000", "refused", "sleep=1.5", "alloc=8192",
+                    FRAGTRACE_FLIGHT="1MiB", FRAGTRACE_COMPRESSION=0)
+        self.assertEqual(self.names(), ["ftrace", "oom1.ftrace"])
+        whole, copy = traces(self.folder)
+        self.assertEqual(list(self.held(copy).values()), [4096])
+        self.assertTrue(any("alloc_refused" in line for line in self.events(copy)[-3:]))
+        self.assertEqual(self.report(copy)["source"]["ended"], "continued")
+        self.assertEqual(sorted(self.held(whole).values()), [4096, 8192])
+        self.assertEqual(self.report(whole)["source"]["ended"], "normal")
+        for trace in (whole, copy):
+            self.assertLessEqual(trace.stat().st_size, real_process.MIB)
+            self.assert_whole(trace)
+
+    def test_copies_are_written_by_signal_and_by_call(self):
+        done = self.client("alloc=4096", "signal=USR2", "alloc=8192", "write", "alloc=12288",
+                           FRAGTRACE_FLIGHT=1, FRAGTRACE_SIGNAL="USR2")
+        self.assertEqual(done.stdout, "write 0\n")
+        stories = {trace.name.split(".", 2)[2]: self.story(trace) for trace in traces(self.folder)}
+        self.assertEqual(stories, {"ftrace": [4096, 8192, 12288], "signal1.ftrace": [4096],
+                                   "call2.ftrace": [4096, 8192]})
+
+    def test_a_refusal_in_a_row_of_many_is_copied_once(self):
+        self.client(*["refused"] * 20, "sleep=1.5", *["refused"] * 20, FRAGTRACE_FLIGHT=1)
+        self.assertEqual(self.names(), ["ftrace", "oom1.ftrace"])
 
 
 if __name__ == "__main__":

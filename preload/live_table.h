@@ -1,0 +1,108 @@
+// What is held at this moment, in all layers: the events of a trace that still matter.
+//
+// Fed by the drain with every event in order, read when a part of the trace begins with a
+// checkpoint. Keeps an allocation as the event that made it, until the event that ends it; of what
+// a program sets (a memory fraction, a pool's attributes), the last event. Grows with what is held
+// and shrinks with it, in memory from the kernel. One user at a time.
+#pragma once
+
+#include <fragtrace/format.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace fragtrace::preload {
+
+class LiveTable {
+  public:
+    // False without memory; the table may then be abandoned.
+    bool create();
+    void abandon();
+
+    [[nodiscard]] bool exists() const { return entries_ != nullptr; }
+
+    void apply(const EventRecord& event);
+
+    // Events that copy_to() gives.
+    [[nodiscard]] uint64_t event_count() const;
+    // All of them by their sequence numbers. `events` has room for event_count().
+    void copy_to(EventRecord* events) const;
+
+    [[nodiscard]] uint64_t lost() const { return lost_; }  // events that found no memory
+
+  private:
+    // What an entry stands for. Addresses and handles are unique only within one of these.
+    enum class Thing : uint8_t {
+        kNone,  // a free entry
+        kDevice,
+        kReservation,
+        kPhysical,
+        kMapping,
+        kHost,
+        kRegistered,
+        kArray,
+        kPool,
+        kPoolAttribute,
+        kPoolSelect,
+        kPoolInfo,
+        kPoolUse,
+        kImport,
+        kBlock,
+        kPendingFree,   // of a block, which stays until all of its events have completed
+        kPendingEvent,  // by the event's handle
+        kMemoryInfo,
+        kMemoryFraction,
+        kSettings,
+        kGraph,
+        kGraphMemory,
+        kContext,
+        kModule,
+        kRange,
+        kRangeDepth,    // open ranges of a thread
+        kRangeOfThread,
+    };
+
+    struct Entry {
+        EventRecord event;
+        uint64_t key;
+        uint32_t count;  // retains, uses, open ranges, pending events
+        Thing thing;
+    };
+
+    Entry* find(Thing thing, uint64_t key) const;
+    Entry* put(Thing thing, uint64_t key, const EventRecord& event);
+    void erase(Thing thing, uint64_t key);
+    void count(Thing thing, uint64_t key, const EventRecord& event, bool up);
+    template <typename Keep>
+    bool rebuild(size_t capacity, Keep keep);
+
+    void unmap_range(const EventRecord& event);
+    void block_alloc(const EventRecord& event);
+    void block_free(const EventRecord& event);
+    void pending_event(const EventRecord& event);
+    void event_complete(const EventRecord& event);
+    void range(const EventRecord& event);
+    void forget_device(uint16_t device);
+    void forget_pool_blocks(uint32_t pool);
+    void remember_segment(Thing thing, const EventRecord& event);
+    void give_segment_its_stream(const EventRecord& block);
+
+    // Memory that the framework's allocator has just obtained: whose stream and pool it serves is
+    // told by the first block in it, and outlives that block.
+    static constexpr uint32_t kNewSegments = 16;
+
+    struct NewSegment {
+        uint64_t address;
+        Thing thing;  // kNone = free
+    };
+
+    Entry* entries_;
+    size_t capacity_;  // a power of two
+    size_t used_;
+    uint64_t lost_;
+    NewSegment new_segments_[kNewSegments];
+    uint32_t new_segment_count_;
+    uint32_t next_new_segment_;
+};
+
+}  // namespace fragtrace::preload
