@@ -58,7 +58,7 @@ class LiveTable {
         kContext,
         kModule,
         kRange,
-        kRangeDepth,    // open ranges of a thread
+        kRangeDepth,  // open ranges of a thread
         kRangeOfThread,
     };
 

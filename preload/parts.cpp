@@ -81,17 +81,14 @@ bool write_checkpoint(Session* session, uint64_t count) {
             static_cast<uint32_t>(left < TraceFile::kBatchEvents ? left : TraceFile::kBatchEvents);
         const EventRecord* from = events + first;
         ByteWriter out(session->file.scratch(), TraceFile::kScratch_bytes);
-        written = encode_events([from](size_t i) -> const EventRecord& { return from[i]; },
-                                batch,
-                                session->file.column_scratch(),
-                                TraceFile::kColumnScratch_bytes,
-                                &out) &&
-                  session->file.write_chunk(ChunkType::kEvents,
-                                            batch,
-                                            from->sequence,
-                                            from->time_ns,
-                                            out.data(),
-                                            out.size());
+        written =
+            encode_events([from](size_t i) -> const EventRecord& { return from[i]; },
+                          batch,
+                          session->file.column_scratch(),
+                          TraceFile::kColumnScratch_bytes,
+                          &out) &&
+            session->file.write_chunk(
+                ChunkType::kEvents, batch, from->sequence, from->time_ns, out.data(), out.size());
     }
     unmap(events, size_bytes);
     return written;
@@ -257,11 +254,10 @@ void follow_events(Session* session, uint64_t first, uint32_t count) {
         const EventRecord& event = session->ring.slot_of(sequence);
         parts.live.apply(event);
         // A refused allocation of the framework's allocator is no end: it tries something else.
-        parts.out_of_memory = parts.out_of_memory ||
-                              event.kind == EventKind::kBlockOutOfMemory ||
-                              event.kind == EventKind::kCallOutOfMemory ||
-                              (event.kind == EventKind::kAllocRefused &&
-                               (event.flags & kFlagFromAllocator) == 0);
+        parts.out_of_memory =
+            parts.out_of_memory || event.kind == EventKind::kBlockOutOfMemory ||
+            event.kind == EventKind::kCallOutOfMemory ||
+            (event.kind == EventKind::kAllocRefused && (event.flags & kFlagFromAllocator) == 0);
     }
 }
 

@@ -19,13 +19,13 @@ struct Session;
 
 struct Parts {
     LiveTable live;
-    uint32_t number;               // of the part that is written, from 1; 0 = no parts
-    uint64_t before_bytes;         // chunks of the part before, without its end; 0 = there is none
-    uint64_t checkpoint_begin;     // of the part that is written: bytes in the file
+    uint32_t number;            // of the part that is written, from 1; 0 = no parts
+    uint64_t before_bytes;      // chunks of the part before, without its end; 0 = there is none
+    uint64_t checkpoint_begin;  // of the part that is written: bytes in the file
     uint64_t checkpoint_end;
     uint64_t largest_chunk_bytes;
-    uint64_t not_before_bytes;     // after a failure: try again when the part has grown to this
-    bool out_of_memory;            // seen, and not copied yet
+    uint64_t not_before_bytes;  // after a failure: try again when the part has grown to this
+    bool out_of_memory;         // seen, and not copied yet
     uint32_t copies;
     uint32_t copies_by_itself;
     uint64_t last_copy_ns;

@@ -90,8 +90,8 @@ class TraceFile {
     uint64_t device_;  // of the file, to tell whether fd_ still is it
     uint64_t inode_;
     int last_error_;
-    uint64_t end_;    // where the next chunk goes
-    bool has_index_;  // behind end_
+    uint64_t end_;     // where the next chunk goes
+    bool has_index_;   // behind end_
     OpenFile before_;  // between begin_part() and its end
     uint8_t* scratch_;
     uint8_t* columns_;

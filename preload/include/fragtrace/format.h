@@ -224,7 +224,7 @@ inline constexpr uint32_t kMaxChunkRawBytes = 64u << 20;
 inline constexpr uint32_t kMaxChunkEvents = 65536;
 
 enum class EndReason : uint8_t {
-    kNormal = 1,    // exit(), return from main
+    kNormal = 1,     // exit(), return from main
     kQuickExit = 2,  // _exit, _Exit, quick_exit: no destructors ran
     kContinued = 3   // the process went on: another part follows, or this is a copy
 };

@@ -1,7 +1,9 @@
-"""Recording switched on and off, limited in size, and kept for the moment that matters."""
+"""Recording switched on and off, limited in size, kept for the moment that matters, and watched."""
 
+import json
 import re
 import signal
+import subprocess
 import sys
 
 import real_process
@@ -154,6 +156,49 @@ class FlightRecorder(PartsTest):
     def test_a_refusal_in_a_row_of_many_is_copied_once(self):
         self.client(*["refused"] * 20, "sleep=1.5", *["refused"] * 20, FRAGTRACE_FLIGHT=1)
         self.assertEqual(self.names(), ["ftrace", "oom1.ftrace"])
+
+
+class Top(PartsTest):
+    def start(self, *steps, **variables):
+        process = subprocess.Popen([sys.executable, CLIENT, *steps], stdout=subprocess.PIPE,
+                                   text=True, env=environment(CARD, self.folder, **variables))
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "write 0\n")  # what comes before is recorded
+        return process
+
+    def top(self, process, expected=0):
+        return self.run_well([ANALYZER, "top", process.pid, "--once", "--json"], expected)
+
+    def test_shows_what_a_running_process_holds_from_its_file_and_its_ring(self):
+        for variables in ({}, {"FRAGTRACE_SIZE_LIMIT": "1MiB", "FRAGTRACE_COMPRESSION": 0}):
+            with self.subTest(variables=variables):
+                process = self.start("alloc=1048576", "churn=50000", "alloc=2097152", "write",
+                                     "alloc=4194304", "stop", "sleep=60", **variables)
+                self.assertEqual(process.stdout.readline(), "stop 0\n")
+                line = json.loads(self.top(process).stdout)
+                self.assertEqual({key: line[key] for key in (
+                    "process", "device", "allocated_bytes", "reserved_bytes", "events_lost")},
+                    {"process": process.pid, "device": 0, "allocated_bytes": 7 * real_process.MIB,
+                     "reserved_bytes": 7 * real_process.MIB, "events_lost": 0})
+                self.assertGreater(line["events"], 100000)
+                self.assertIsNone(process.poll())
+
+    def test_follows_a_process_until_it_ends(self):
+        process = self.start("alloc=1048576", "write", "alloc=2097152", "sleep=2", "churn=10")
+        done = self.run_well([ANALYZER, "top", process.pid, "--interval", "0.2"])
+        lines = done.stdout.splitlines()
+        self.assertRegex(lines[-2], r"^gpu0  allocated +3 MiB  reserved +3 MiB ")
+        self.assertIn("records no more", lines[-1])
+
+    def test_a_process_that_is_not_recorded_is_one_line_and_exit_code_2(self):
+        process = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        done = self.top(process, expected=2)
+        self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
+        self.assertIn(str(process.pid), done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,181 @@
+// fraganalyze top: what a running process holds, a line per device and second.
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/registry.h"
+#include "analyzer/model/recorded_state.h"
+#include "analyzer/support/units.h"
+#include "analyzer/trace/live_trace.h"
+
+#include <chrono>
+#include <cstdio>
+#include <fmt/format.h>
+#include <memory>
+#include <thread>
+
+namespace fragtrace::analyzer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct TopOptions {
+    std::uint32_t pid = 0;
+    double interval_s = 1;
+    bool once = false;
+    bool json = false;
+};
+
+// The only one, or an error that lists them.
+Result<std::uint32_t> only_process() {
+    const std::vector<RecordedProcess> found = recorded_processes();
+    if (found.size() == 1) {
+        return found.front().pid;
+    }
+    if (found.empty()) {
+        return Error{ErrorCode::kInput, "no process of this user is being recorded"};
+    }
+    std::string list;
+    for (const RecordedProcess& process : found) {
+        list += fmt::format(" {} ({})", process.pid, process.trace);
+    }
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{} processes are being recorded, name one:{}", found.size(), list)};
+}
+
+class Top {
+  public:
+    Top(const TopOptions& options, LiveTrace trace) : options_(options), trace_(std::move(trace)) {}
+
+    void run() {
+        for (bool runs = true; runs;) {
+            runs = trace_.update();
+            follow();
+            print();
+            if (options_.once) {
+                return;
+            }
+            if (runs) {
+                std::this_thread::sleep_for(std::chrono::duration<double>(options_.interval_s));
+            }
+        }
+        if (!options_.json) {
+            fmt::print("process {} records no more; its trace: {}\n",
+                       options_.pid,
+                       trace_.timeline().path);
+        }
+    }
+
+  private:
+    // What RecordedState asks of a whole trace when it is made: a device that is new, or that shows
+    // its first block, needs a state that knows of it.
+    void follow() {
+        const auto& events = trace_.timeline().events;
+        if (trace_.restarted()) {
+            state_.reset();
+            looked_at_ = 0;
+        }
+        std::uint64_t kinds = kinds_;
+        for (; looked_at_ < events.size(); ++looked_at_) {
+            const Event& event = events[looked_at_];
+            const bool blocks = event.kind == EventKind::kBlockAlloc ||
+                                (event.flags & kFlagFromAllocator) != 0;
+            kinds |= std::uint64_t{1} << (event.device * 2 + (blocks ? 1 : 0));
+        }
+        if (state_ == nullptr || kinds != kinds_) {
+            state_ = std::make_unique<RecordedState>(trace_.timeline());
+            kinds_ = kinds;
+        }
+        state_->advance_to(static_cast<EventIndex>(events.size()));
+    }
+
+    // Events per second since the last line, negative for the first.
+    double rate() {
+        const Clock::time_point now = Clock::now();
+        const double seconds = std::chrono::duration<double>(now - last_time_).count();
+        const double events = static_cast<double>(trace_.last_sequence() - last_sequence_);
+        const bool known = last_time_ != Clock::time_point{};
+        last_time_ = now;
+        last_sequence_ = trace_.last_sequence();
+        return known && seconds > 0 ? events / seconds : -1;
+    }
+
+    void print() {
+        const double events_per_s = rate();
+        for (const DeviceId device : state_->devices()) {
+            const MemoryTotals& totals = state_->totals(device);
+            const std::uint64_t hole = state_->largest_free_bytes(device);
+            if (options_.json) {
+                fmt::print("{{\"process\":{},\"device\":{},\"allocated_bytes\":{},"
+                           "\"reserved_bytes\":{},\"largest_hole_bytes\":{},\"events\":{},"
+                           "\"events_per_second\":{},\"events_lost\":{}}}\n",
+                           options_.pid,
+                           device,
+                           totals.allocated,
+                           totals.reserved,
+                           hole,
+                           trace_.last_sequence(),
+                           events_per_s < 0 ? "null" : fmt::format("{:.1f}", events_per_s),
+                           trace_.events_lost());
+            } else {
+                fmt::print("gpu{}  allocated {:>9}  reserved {:>9}  largest hole {:>9}  "
+                           "{} events/s  {} lost\n",
+                           device,
+                           format_bytes(totals.allocated),
+                           format_bytes(totals.reserved),
+                           format_bytes(hole),
+                           events_per_s < 0
+                               ? "-"
+                               : format_count(static_cast<std::uint64_t>(events_per_s)),
+                           format_count(trace_.events_lost()));
+            }
+        }
+        std::fflush(stdout);
+    }
+
+    TopOptions options_;
+    LiveTrace trace_;
+    std::unique_ptr<RecordedState> state_;
+    std::size_t looked_at_ = 0;
+    std::uint64_t kinds_ = 0;
+    Clock::time_point last_time_;
+    std::uint64_t last_sequence_ = 0;
+};
+
+}  // namespace
+
+Status run_top(int argc, char** argv) {
+    CLI::App app(
+        "Shows what a running process holds: a line per device and second.\n"
+        "Reads its trace and its ring; the process itself is not touched.\n\n"
+        "Examples\n"
+        "  fraganalyze top                the only recorded process of this user\n"
+        "  fraganalyze top 4711\n"
+        "  fraganalyze top 4711 --json --interval 10 >> usage.jsonl\n",
+        "fraganalyze top");
+    TopOptions options;
+    app.add_option("PID", options.pid, "the process; without it, the only one of this user");
+    app.add_option("--interval", options.interval_s, "seconds between lines (1)")
+        ->check(CLI::Range(0.05, 86400.0));
+    app.add_flag("--once", options.once, "print once and end");
+    app.add_flag("--json", options.json, "one JSON object a line");
+    const auto parsed = parse_arguments(&app, argc, argv);
+    if (!parsed) {
+        return parsed.error();
+    }
+    if (!*parsed) {
+        return Ok{};
+    }
+    if (options.pid == 0) {
+        const Result<std::uint32_t> only = only_process();
+        if (!only) {
+            return only.error();
+        }
+        options.pid = *only;
+    }
+    Result<LiveTrace> trace = LiveTrace::open(options.pid);
+    if (!trace) {
+        return trace.error();
+    }
+    Top(options, std::move(trace).value()).run();
+    return Ok{};
+}
+
+}  // namespace fragtrace::analyzer

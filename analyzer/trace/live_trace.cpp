@@ -1,0 +1,196 @@
+#include "analyzer/trace/live_trace.h"
+
+#include <fragtrace/codec.h>
+
+#include "analyzer/trace/chunk_scanner.h"
+#include "analyzer/trace/input_file.h"
+#include "analyzer/trace/ring.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fmt/format.h>
+#include <map>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".ftrace";
+constexpr std::size_t kMaxEvents = 0xfffffff0u;
+
+// The trace that a process has open, empty if there is none or it may not be seen.
+std::string open_trace_of(std::uint32_t pid) {
+    std::error_code error;
+    for (fs::directory_iterator at(fmt::format("/proc/{}/fd", pid), error), end; at != end;
+         at.increment(error)) {
+        std::string target = fs::read_symlink(at->path(), error).string();
+        // The next part bears a temporary name while it is begun.
+        if (!error && target.ends_with(kSuffix)) {
+            return target;
+        }
+    }
+    return {};
+}
+
+Event event_of(const EventRecord& record) {
+    Event event = {};
+    event.time_ns = record.time_ns;
+    event.address = record.address;
+    event.size_bytes = record.size;
+    event.extra = record.extra;
+    event.stream = kNoStream;
+    event.device = (record.device < kMaxDevices ? record.device : kMaxDevices) & 31u;
+    event.flags = record.flags & 7u;
+    event.kind = record.kind;
+    return event;
+}
+
+// Lost events as the ring's counters and the facts say; what is not written yet is not lost.
+std::uint64_t lost_events(const RingContents& ring) {
+    std::map<std::string_view, std::uint64_t> losses;
+    std::string_view text = ring.facts;
+    const auto take = [&losses](std::string_view key, std::string_view value) {
+        if (key.starts_with("lost.") && key != "lost.facts" && key != "lost.unfinished_in_ring") {
+            std::uint64_t count = 0;
+            std::from_chars(value.data(), value.data() + value.size(), count);
+            losses[key] = std::max(losses[key], count);
+        }
+    };
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        const std::string_view line = text.substr(0, end);
+        const std::size_t tab = std::min(line.find('\t'), line.size());
+        take(line.substr(0, tab), line.substr(std::min(tab + 1, line.size())));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    for (const auto& [key, value] : ring.losses) {
+        take(key, value);
+    }
+    std::uint64_t sum = 0;
+    for (const auto& [key, count] : losses) {
+        sum += count;
+    }
+    return sum;
+}
+
+}  // namespace
+
+std::vector<RecordedProcess> recorded_processes() {
+    std::vector<RecordedProcess> found;
+    std::error_code error;
+    for (fs::directory_iterator at("/proc", error), end; at != end; at.increment(error)) {
+        const std::string name = at->path().filename().string();
+        std::uint32_t pid = 0;
+        const auto [rest, failure] = std::from_chars(name.data(), name.data() + name.size(), pid);
+        struct stat status = {};
+        if (failure != std::errc{} || rest != name.data() + name.size() ||
+            stat(at->path().c_str(), &status) != 0 || status.st_uid != geteuid()) {
+            continue;
+        }
+        std::string trace = open_trace_of(pid);
+        if (!trace.empty()) {
+            found.push_back({pid, std::move(trace)});
+        }
+    }
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+        return a.pid < b.pid;
+    });
+    return found;
+}
+
+Result<LiveTrace> LiveTrace::open(std::uint32_t pid) {
+    LiveTrace live;
+    live.pid_ = pid;
+    struct stat status = {};
+    if (stat(fmt::format("/proc/{}", pid).c_str(), &status) != 0) {
+        return Error{ErrorCode::kInput, fmt::format("there is no process {}", pid)};
+    }
+    const std::string path = open_trace_of(pid);
+    if (path.empty() || !live.open_file(path)) {
+        return Error{ErrorCode::kInput,
+                     fmt::format("process {} writes no trace that can be read: it is of another "
+                                 "user, or not recorded, or has made no CUDA call yet",
+                                 pid)};
+    }
+    return live;
+}
+
+bool LiveTrace::open_file(const std::string& path) {
+    const Result<InputFile> file = InputFile::open(path);
+    TraceHeader header = {};
+    if (!file.ok() || file->read_at(0, &header, sizeof header) != sizeof header ||
+        std::memcmp(header.magic, kTraceMagic, sizeof kTraceMagic) != 0 ||
+        header_crc(header) != header.crc || header.version != kFormatVersion ||
+        header.header_bytes < sizeof header) {
+        return false;
+    }
+    header_ = header;
+    offset_ = header.header_bytes;
+    last_sequence_ = 0;
+    timeline_ = Timeline{};
+    timeline_.path = path;
+    timeline_.pid = header.pid;
+    timeline_.start_unix_ns = header.start_unix_ns;
+    restarted_ = true;
+    return true;
+}
+
+bool LiveTrace::update() {
+    restarted_ = false;
+    const std::string path = open_trace_of(pid_);
+    const bool runs = !path.empty() && process_runs(header_);
+    if (runs && path != timeline_.path) {
+        open_file(path);
+    }
+    // The ring before the file: what leaves the ring while we read is then found in the file.
+    const RingContents ring = runs ? read_ring(header_, true) : RingContents{};
+    read_file();
+    if (ring.state == RingContents::State::kRead) {
+        for (const EventRecord& event : ring.events) {
+            // An event that is not finished yet will be in the file, before those behind it.
+            if (event.sequence > last_sequence_ + 1) {
+                break;
+            }
+            add(event);
+        }
+        events_lost_ = lost_events(ring);
+    }
+    return runs;
+}
+
+void LiveTrace::read_file() {
+    const Result<InputFile> file = InputFile::open(timeline_.path);
+    if (!file.ok()) {
+        return;
+    }
+    ChunkScanner scanner(*file, offset_, true);
+    for (Chunk chunk; scanner.next(&chunk);) {
+        if (chunk.header.type == ChunkType::kIndex) {
+            continue;  // the next chunk will lie here
+        }
+        offset_ = chunk.offset + (sizeof(ChunkHeader) + chunk.header.stored_bytes + 7) / 8 * 8;
+        if (chunk.header.type == ChunkType::kEvents && chunk.header.count <= kMaxChunkEvents) {
+            decode_events(chunk.payload,
+                          chunk.header.raw_bytes,
+                          chunk.header.first,
+                          chunk.header.count,
+                          [this](const EventRecord& event) { add(event); });
+        }
+    }
+}
+
+void LiveTrace::add(const EventRecord& record) {
+    const bool first = timeline_.events.empty();
+    if ((first || record.sequence > last_sequence_) && timeline_.events.size() < kMaxEvents) {
+        timeline_.events.push_back(event_of(record));
+        last_sequence_ = record.sequence;
+    }
+}
+
+}  // namespace fragtrace::analyzer
