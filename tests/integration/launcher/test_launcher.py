@@ -9,7 +9,7 @@ import sys
 import time
 
 import real_process
-from real_process import LAUNCHER, SHIM, VIRTUAL_GPU, environment, run, traces
+from real_process import ANALYZER, LAUNCHER, SHIM, VIRTUAL_GPU, environment, run, traces
 
 CLIENT = real_process.SOURCE / "tests" / "integration" / "process_life" / "client.py"
 CARD = "1GiB,context=0"
@@ -57,6 +57,20 @@ class Launcher(real_process.RealProcessTest):
         for name in ("FRAGTRACE_OUTPUT", "FRAGTRACE_OFF", "FRAGTRACE_VIRTUAL_GPU"):
             self.assertIn(name, text)
         self.assertEqual(self.launch("run", "--help").stdout, text)
+
+    def test_limits_reach_the_recorder_and_a_bad_size_is_refused(self):
+        self.launch("run", "--virtual-gpu", CARD, "--quiet", "--flight-recorder", *self.client())
+        facts = self.run_well([ANALYZER, "dump", "--facts", self.only_trace()]).stdout
+        self.assertIn(f"options.size_limit\t{64 * real_process.MIB}\n", facts)
+        for arguments in (["--size-limit"], ["--size-limit", "12"], ["--size-limit=1KiB"],
+                          ["--flight-recorder=much"]):
+            with self.subTest(arguments=arguments):
+                done = self.launch("run", *arguments, "true", expected=2)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_top_is_fraganalyze_top(self):
+        self.assertEqual(self.launch("top", "--help").stdout,
+                         self.run_well([ANALYZER, "top", "--help"]).stdout)
 
     def test_version(self):
         self.assertRegex(self.launch("--version").stdout, r"^fragtrace \d+\.\d+\.\d+\n$")
