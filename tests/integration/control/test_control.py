@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import unittest
 
 import real_process
 from real_process import ANALYZER, environment, traces
@@ -156,6 +157,26 @@ class FlightRecorder(PartsTest):
     def test_a_refusal_in_a_row_of_many_is_copied_once(self):
         self.client(*["refused"] * 20, "sleep=1.5", *["refused"] * 20, FRAGTRACE_FLIGHT=1)
         self.assertEqual(self.names(), ["ftrace", "oom1.ftrace"])
+
+    @unittest.skipUnless(real_process.TORCH_PYTHON, "FRAGTRACE_PYTHON names no PyTorch")
+    def test_the_copy_of_an_out_of_memory_holds_what_pytorch_says_it_holds(self):
+        said = self.folder / "blocks.json"
+        self.run_well([real_process.TORCH_PYTHON, CLIENT.with_name("torch_client.py"), said],
+                      env=environment("1GiB,context=0", self.folder, FRAGTRACE_FLIGHT="1MiB",
+                                      FRAGTRACE_COMPRESSION=0))
+        copy = next(self.folder.glob("*.oom1.ftrace"))
+        events = self.events(copy)
+        self.assertIn("checkpoint_begin", events[0])
+        held = {}
+        for line in events:
+            address = re.search(r"\baddress=(0x[0-9a-f]+)", line)
+            if " block_alloc " in line:
+                held[int(address[1], 16)] = int(re.search(r" bytes=(\d+)", line)[1])
+            elif " block_free " in line:
+                del held[int(address[1], 16)]
+        self.assertEqual(sorted(held.items()),
+                         [tuple(block) for block in sorted(json.loads(said.read_text()))])
+        self.assertEqual(self.report(copy)["source"]["events_lost"], 0)
 
 
 class Top(PartsTest):
