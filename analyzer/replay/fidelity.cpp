@@ -2,6 +2,7 @@
 
 #include "analyzer/support/units.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <unordered_map>
@@ -134,6 +135,25 @@ std::string first_difference(const Timeline& timeline,
                        recorded->offset_bytes);
 }
 
+// What the recorder was told to leave out, or did not live to see, the replay cannot know.
+std::string why_not_judged(const Timeline& timeline) {
+    if (timeline.facts.contains("options.min_bytes")) {
+        return fmt::format("blocks below {} bytes were not recorded (FRAGTRACE_MIN_BYTES)",
+                           timeline.fact("options.min_bytes"));
+    }
+    if (!timeline.events.empty() && timeline.events.front().kind == EventKind::kCheckpointBegin) {
+        return "the trace begins in mid-life, the replay with an empty pool";
+    }
+    const auto paused = [](const Event& event) {
+        return event.kind == EventKind::kRecordingStopped ||
+               event.kind == EventKind::kRecordingStarted;
+    };
+    if (std::any_of(timeline.events.begin(), timeline.events.end(), paused)) {
+        return "recording was stopped for a part of the run";
+    }
+    return {};
+}
+
 }  // namespace
 
 Fidelity measure_fidelity(const Timeline& timeline,
@@ -202,6 +222,7 @@ Fidelity measure_fidelity(const Timeline& timeline,
     if (result != nullptr) {
         *result = std::move(replayed);
     }
+    fidelity.not_judged = why_not_judged(timeline);
     return fidelity;
 }
 

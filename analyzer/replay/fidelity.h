@@ -17,9 +17,11 @@ struct Fidelity {
     std::uint64_t segments = 0;          // cudaMallocs and map calls in the record
     std::uint64_t segments_equal = 0;    // replayed with the same kind and size, in order
     std::string reason;                  // empty when all are equal; else where it first parted
+    std::string not_judged;  // why the numbers say nothing: a record that lacks events on purpose
 
     [[nodiscard]] bool exact() const {
-        return placements == placements_equal && segments == segments_equal && reason.empty();
+        return placements == placements_equal && segments == segments_equal && reason.empty() &&
+               not_judged.empty();
     }
 };
 

@@ -61,7 +61,9 @@ Json fidelity_json(const DeviceAnalysis& device) {
             {"placements_equal", device.fidelity->placements_equal},
             {"segments", device.fidelity->segments},
             {"segments_equal", device.fidelity->segments_equal},
-            {"reason", device.fidelity->reason}};
+            {"reason",
+             device.fidelity->not_judged.empty() ? device.fidelity->reason
+                                                 : "not judged: " + device.fidelity->not_judged}};
 }
 
 Json waste_json(const WasteSplit& waste) {

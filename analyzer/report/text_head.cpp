@@ -104,6 +104,9 @@ std::string fidelity_line(const DeviceAnalysis& device) {
         return "  fidelity   not measured: no caching pool was recorded\n";
     }
     const Fidelity& fidelity = *device.fidelity;
+    if (!fidelity.not_judged.empty()) {
+        return fmt::format("  fidelity   not judged: {}\n", fidelity.not_judged);
+    }
     std::string text = fmt::format(
         "  fidelity   {}: {} of {} placements and {} of {} cudaMallocs or maps replayed equal\n",
         fidelity_percent(fidelity.placements_equal + fidelity.segments_equal,

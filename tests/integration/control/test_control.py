@@ -77,6 +77,24 @@ class StartAndStop(ControlTest):
         self.assertEqual((traces(self.folder), done.stdout), ([], "start -1\n"))
 
 
+@unittest.skipUnless(real_process.TORCH_PYTHON, "FRAGTRACE_PYTHON names no PyTorch")
+class Filters(ControlTest):
+    def test_small_blocks_and_their_frees_are_left_out_and_the_report_judges_no_replay(self):
+        program = ("import torch\n"
+                   "make = lambda size: torch.empty(size, dtype=torch.uint8, device='cuda')\n"
+                   "kept = [make(1 << 20), make(512), make(4 << 20)]\n"
+                   "del kept[1], kept[0]\n")
+        self.run_well([real_process.TORCH_PYTHON, "-c", program],
+                      env=environment("1GiB,context=0", self.folder, FRAGTRACE_MIN_BYTES="1MiB"))
+        trace = self.only_trace()
+        blocks = [(re.search(r"block_\w+", line)[0], int(re.search(r" bytes=(\d+)", line)[1]))
+                  for line in self.events(trace) if re.search(r" block_(alloc|free) ", line)]
+        self.assertEqual(blocks[:3], [("block_alloc", 1 << 20), ("block_alloc", 4 << 20),
+                                      ("block_free", 1 << 20)])
+        text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout
+        self.assertRegex(text, r"fidelity +not judged: blocks below 1048576 bytes were not recorded")
+
+
 class PartsTest(ControlTest):
     def held(self, trace):
         """{address: bytes} of the device memory that is held at the end of a trace."""
