@@ -125,7 +125,7 @@ bool find_pool_slots(void* const* slots, int slot_count, PoolSlots* found) {
     for (int slot = 0; slot < slot_count; ++slot) {
         aligned = aligned || (slots[slot] == inherited && twin.slots[slot] == inherited);
     }
-    return aligned && found->raw_alloc != kNoSlot && found->release_pool != kNoSlot;
+    return aligned && found->raw_alloc != kNoSlot && found->empty_cache != kNoSlot;
 }
 
 }  // namespace fragtrace::preload

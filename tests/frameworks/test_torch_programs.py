@@ -1,10 +1,8 @@
 """What PyTorch's allocator did in small programs, held against what PyTorch itself says of it."""
 
 import json
-import os
 import pathlib
 import re
-import unittest
 
 import real_process
 from real_process import TORCH_PYTHON, environment
@@ -13,8 +11,6 @@ from torch_process import TorchTest
 PROGRAMS = pathlib.Path(__file__).with_name("programs")
 PLUGGABLE = real_process.BUILD / "lib" / "libplain_allocator.so"
 CARD = "1GiB"
-# An interpreter with an older release: PyTorch 2.1 or later.
-OLDER_PYTHON = os.environ.get("FRAGTRACE_OLDER_PYTHON", "")
 
 
 class Event(dict):
@@ -232,13 +228,6 @@ def hasattr_of(python, name):
     module, attribute = name.rsplit(".", 1)
     code = f"import sys, torch; sys.exit(not hasattr({module}, '{attribute}'))"
     return real_process.run([python, "-c", code]).returncode == 0
-
-
-@unittest.skipUnless(OLDER_PYTHON, "skipped: FRAGTRACE_OLDER_PYTHON names no older PyTorch")
-class OlderPrograms(Programs):
-    """The same programs on an older release of PyTorch."""
-
-    python = OLDER_PYTHON
 
 
 if __name__ == "__main__":
