@@ -1,0 +1,172 @@
+"""Programs of several processes: one file for each that uses the GPU, nothing lost, all readable."""
+
+import os
+import struct
+import textwrap
+
+import real_process
+from real_process import TORCH_PYTHON, environment, traces
+
+CARD = "8GiB,count=2"
+
+WORK = """
+import os, sys, time, torch
+def work(megabytes=8):
+    kept = [torch.empty(megabytes << 20, dtype=torch.uint8, device="cuda") for _ in range(4)]
+    del kept[::2]
+    with open(os.path.join(os.environ["SEEN"], str(os.getpid())), "w") as seen:
+        seen.write(str(os.getppid()))
+"""
+
+
+class Processes(real_process.RealProcessTest):
+    def start(self, program, *command, **variables):
+        """{pid: (trace, parent)} of the processes that said that they used the GPU."""
+        path = self.folder / "program.py"
+        path.write_text(textwrap.dedent(WORK) + textwrap.dedent(program))
+        seen = self.folder / "seen"
+        seen.mkdir()
+        output = self.folder / "traces"
+        output.mkdir()
+        env = environment(CARD, record_to=output, SEEN=seen, **variables)
+        self.done = self.run_well([TORCH_PYTHON, *command, path], env=env)
+        used = {int(name.name): int(name.read_text()) for name in seen.iterdir()}
+        found = {}
+        for trace in traces(output):
+            source = self.report(trace)["source"]
+            self.assertEqual(source["events_lost"], 0, trace)
+            self.assertNotEqual(source["ended"], "killed", trace)
+            self.assertEqual(
+                self.run_well([real_process.ANALYZER, trace, "--no-whatif"]).stderr, "", trace)
+            header = trace.read_bytes()[:4096]
+            found.setdefault(source["process"], []).append((trace, header))
+        self.assertEqual(set(found), set(used), "processes with a trace, and those with work")
+        for pid, parent in used.items():
+            for trace, header in found[pid]:
+                self.assertEqual(parent_of(header), parent, trace)
+        return found
+
+    def test_data_loader_workers_that_are_forked_leave_no_file(self):
+        found = self.start("""
+            data = torch.utils.data.TensorDataset(torch.arange(64.0))
+            loader = torch.utils.data.DataLoader(data, 8, num_workers=2, pin_memory=True)
+            print(sum(batch[0].cuda().numel() for batch in loader))
+            work()
+            """)
+        self.assertEqual(len(found), 1)
+        self.assertEqual(self.done.stdout, "64\n")
+
+    def test_data_loader_workers_that_are_spawned_leave_no_file(self):
+        found = self.start("""
+            def main():
+                data = torch.utils.data.TensorDataset(torch.arange(64.0))
+                loader = torch.utils.data.DataLoader(data, 8, num_workers=2, pin_memory=True,
+                                                     multiprocessing_context="spawn")
+                print(sum(batch[0].cuda().numel() for batch in loader))
+                work()
+            if __name__ == "__main__":
+                main()
+            """)
+        self.assertEqual(len(found), 1)
+
+    def assert_children_by(self, method):
+        found = self.start(f"""
+            import multiprocessing
+            def main():
+                context = multiprocessing.get_context({method!r})
+                children = [context.Process(target=work, args=(i + 1,)) for i in range(2)]
+                for child in children: child.start()
+                for child in children: child.join()
+                assert all(child.exitcode == 0 for child in children)
+                work()
+            if __name__ == "__main__":
+                main()
+            """)
+        self.assertEqual(len(found), 3)
+
+    def test_multiprocessing_by_fork(self):
+        self.assert_children_by("fork")
+
+    def test_multiprocessing_by_spawn(self):
+        self.assert_children_by("spawn")
+
+    def test_multiprocessing_by_forkserver(self):
+        self.assert_children_by("forkserver")
+
+    def test_a_program_that_runs_another_one_that_uses_the_gpu(self):
+        found = self.start("""
+            import subprocess
+            if len(sys.argv) == 1:
+                subprocess.run([sys.executable, __file__, "child"], check=True)
+            work()
+            """)
+        self.assertEqual(len(found), 2)
+
+    def test_a_program_that_executes_itself_leaves_two_files_of_one_process(self):
+        found = self.start("""
+            work()
+            if len(sys.argv) == 1:
+                os.execv(sys.executable, [sys.executable, __file__, "again"])
+            """)
+        self.assertEqual([len(of_process) for of_process in found.values()], [2])
+
+    def test_a_daemon(self):
+        found = self.start("""
+            if len(sys.argv) == 1:
+                ends = os.pipe()
+                if os.fork() == 0:
+                    os.setsid()
+                    middle = os.getpid()
+                    if os.fork() == 0:
+                        os.close(ends[0])
+                        for descriptor in (0, 1, 2):
+                            os.close(descriptor)
+                        while os.getppid() == middle:
+                            time.sleep(0.01)
+                        work()
+                        sys.exit()
+                    os._exit(0)
+                os.close(ends[1])
+                os.wait()
+                assert os.read(ends[0], 1) == b""
+            """)
+        self.assertEqual(len(found), 1)
+
+    def test_two_ranks_of_torchrun_on_two_devices(self):
+        found = self.start("""
+            import torch.distributed
+            torch.distributed.init_process_group("gloo")
+            rank = int(os.environ["LOCAL_RANK"])
+            torch.cuda.set_device(rank)
+            total = torch.tensor([float(rank + 1)])
+            torch.distributed.all_reduce(total)
+            assert total.item() == 3.0
+            work(16)
+            torch.distributed.destroy_process_group()
+            """, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0",
+            "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0")
+        ranks = {}
+        for of_process in found.values():
+            for trace, header in of_process:
+                devices = self.report(trace)["devices"]
+                ranks[ranks_of(header)] = [device["index"] for device in devices
+                                           if device["segments_allocated"]]
+        self.assertEqual(ranks, {(0, 0): [0], (1, 1): [1]})
+
+
+def numbers_of(header):
+    """parent, rank and local rank: TraceHeader in preload/include/fragtrace/format.h."""
+    return struct.unpack_from("<Iii", header, 60)
+
+
+def parent_of(header):
+    return numbers_of(header)[0]
+
+
+def ranks_of(header):
+    return numbers_of(header)[1:]
+
+
+if __name__ == "__main__":
+    assert os.access(TORCH_PYTHON, os.X_OK), TORCH_PYTHON
+    real_process.main()
