@@ -7,6 +7,7 @@ client_program(ends ends.cpp)
 client_program(exceptions exceptions.cpp)
 client_program(processes processes.c)
 client_program(stacks stacks.c)
+client_program(restricted restricted.c)
 client_program(driver_calls driver_calls.c NO_RUNTIME)
 client_program(with_address_sanitizer ends.cpp -fsanitize=address)
 client_program(with_thread_sanitizer many_threads.c -fsanitize=thread)
@@ -78,3 +79,28 @@ client("a program built with the thread sanitizer" with_thread_sanitizer --first
        --then ./libplain_runtime.so)
 client("the address sanitizer's runtime behind the recorder" with_address_sanitizer
        --then libasan.so.8 --set ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0)
+
+# Limits taken on before the first call, or after some. Where a file can be made, nothing is lost.
+foreach(limit no-address-space closed-streams closed-descriptors another-user another-folder
+        umask-and-locale)
+    client("a program under limits, ${limit}" restricted -- ${limit})
+endforeach()
+foreach(limit no-descriptors no-address-space closed-streams closed-descriptors another-user
+        another-root sandbox-that-refuses another-folder umask-and-locale)
+    client("a program under limits in mid-run, ${limit}" restricted -- ${limit} later)
+endforeach()
+foreach(limit no-descriptors no-file-size another-root sandbox-that-refuses)
+    client("a program under limits that allow no file, ${limit}" restricted --lost anything
+           --no-trace -- ${limit})
+endforeach()
+client("a file size limit that a trace meets" restricted --lost anything -- little-file-size)
+client("a file size limit that a trace meets in mid-run" restricted --lost anything
+       -- little-file-size later)
+client("a file size limit below what is written already" restricted --lost anything
+       --ended normal,killed -- no-file-size later)
+client("a tmpfs too small for the ring" many_threads --within small
+       --recorder FRAGTRACE_RING_DIRECTORY=@FOLDER@/small)
+client("a disk too small for the trace" restricted --within small --lost anything --no-trace
+       --recorder FRAGTRACE_OUTPUT=@FOLDER@/small -- nothing)
+client("a working folder that cannot be written" restricted --within read-only --lost anything
+       --no-trace --recorder FRAGTRACE_OUTPUT= -- nothing)

@@ -46,8 +46,8 @@ def parse_arguments():
                         help="in the environment of both runs")
     parser.add_argument("--recorder", action="append", default=[], metavar="NAME=VALUE",
                         help="in the environment of the recorded run")
-    parser.add_argument("--within", default="", metavar="SCRIPT",
-                        help="shell script that prepares both runs and ends with \"$@\"")
+    parser.add_argument("--within", default="", metavar="PLACE",
+                        help="what programs/within.sh makes for both runs")
     parser.add_argument("--ended", default="normal", metavar="A,B",
                         help="how the traces may end")
     parser.add_argument("--lost", choices=["nothing", "reentrant", "anything"], default="nothing",
@@ -127,7 +127,8 @@ def run(options, folder, recorded):
         # The script runs without the preload; the program gets it at last.
         env = environment(options, folder, recorded)
         preload = env.pop("LD_PRELOAD")
-        command = ["sh", "-c", options.within, "sh", "env", f"LD_PRELOAD={preload}", *command]
+        script = pathlib.Path(__file__).parent / "programs" / "within.sh"
+        command = ["sh", script, options.within, "env", f"LD_PRELOAD={preload}", *command]
     else:
         env = environment(options, folder, recorded)
     done = subprocess.run(command, cwd=folder / "work", env=env, stdin=subprocess.DEVNULL,
@@ -206,7 +207,7 @@ def main():
         print(end=(folder / "notes").read_text())
         stderr = recorded.stderr
         if options.lost != "nothing":
-            stderr = re.sub(rb"fragtrace: \d+ events were lost; .*\n", b"", stderr)
+            stderr = re.sub(rb"fragtrace: (\d+ events were lost|nothing was recorded).*\n", b"", stderr)
         if options.says:
             said = [line for line in stderr.splitlines(True) if line.startswith(b"fragtrace: ")]
             assert len(said) == 1 and options.says.encode() in said[0], f"said {said}"

@@ -1,0 +1,19 @@
+# within.sh small|read-only COMMAND...: runs it where a folder of its own is a tmpfs of 256 KiB, or
+# where its working folder cannot be written, by whomever.
+place=$1
+shift
+unshare -m true 2>/dev/null || {
+    echo "no right to mount"
+    exit 77
+}
+# shellcheck disable=SC2016 # the inner shell expands them
+case $place in
+    small)
+        exec unshare -m sh -c 'mkdir -p "$CLIENT_FOLDER/small" &&
+            mount -t tmpfs -o size=256k none "$CLIENT_FOLDER/small" && exec "$@"' sh "$@"
+        ;;
+    read-only)
+        exec unshare -m sh -c 'mount -t tmpfs -o ro none "$CLIENT_FOLDER/work" &&
+            cd "$CLIENT_FOLDER/work" && exec "$@"' sh "$@"
+        ;;
+esac
