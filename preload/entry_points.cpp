@@ -119,7 +119,13 @@ void* replace_entry_point(void* function, const char* symbol, int version, uint6
     }
     const Hook requested = hook_of_request(symbol, version, flags);
     Hook hook = hook_of_address(symbol, function, requested);
-    if (hook == Hook::kNone && version <= kNewestKnownVersion) {
+    // From CUDA 12 on its header means another function by this name, with fewer parameters.
+    // Whether a driver does, the address alone can tell.
+    const bool ambiguous = version >= 12000 && strcmp(symbol, "cuGraphInstantiate") == 0;
+    if (hook == Hook::kNone && ambiguous) {
+        hook = hook_of_address("cuGraphInstantiateWithFlags", function, Hook::kNone);
+    }
+    if (hook == Hook::kNone && version <= kNewestKnownVersion && !ambiguous) {
         hook = requested;
     }
     if (hook == Hook::kNone || !remember_real(hook, function)) {

@@ -241,6 +241,12 @@ uint64_t given(int result, const Value* out) {
     return result == kSuccess && out != nullptr ? number(*out) : 0;
 }
 
+// Sizes that a refused call asked for may be absurd.
+inline uint64_t product(uint64_t first, uint64_t second) {
+    uint64_t result = 0;
+    return __builtin_mul_overflow(first, second, &result) ? kUnknown64 : result;
+}
+
 inline uint16_t ordinal(int device) {
     return device < 0 || device >= kDeviceUnknown ? kDeviceUnknown : static_cast<uint16_t>(device);
 }

@@ -34,7 +34,7 @@ int allocate_pitched(const void* caller,
                             {.kind = EventKind::kDeviceAlloc,
                              .device = call.current_device(),
                              .address = given(result, address),
-                             .size = (result == kSuccess ? *pitch : width_bytes) * height});
+                             .size = product(result == kSuccess ? *pitch : width_bytes, height)});
         },
         address,
         pitch,
@@ -48,12 +48,13 @@ int allocate_3d(const void* caller, PitchedPointer* pitched, Extent extent) {
     return recorded<kHook>(
         caller,
         [&](Call& call, int result) {
-            const size_t rows = extent.height * extent.depth;
-            call.allocation(result,
-                            {.kind = EventKind::kDeviceAlloc,
-                             .device = call.current_device(),
-                             .address = result == kSuccess ? number(pitched->address) : 0,
-                             .size = (result == kSuccess ? pitched->pitch : extent.width) * rows});
+            const uint64_t rows = product(extent.height, extent.depth);
+            call.allocation(
+                result,
+                {.kind = EventKind::kDeviceAlloc,
+                 .device = call.current_device(),
+                 .address = result == kSuccess ? number(pitched->address) : 0,
+                 .size = product(result == kSuccess ? pitched->pitch : extent.width, rows)});
         },
         pitched,
         extent);
