@@ -106,6 +106,20 @@ std::string_view backward_node(std::string_view function) {
     return is_node ? name : std::string_view();
 }
 
+constexpr std::string_view kEngine = "torch::autograd::Engine::";
+
+bool runs_backward(const std::vector<Frame>& frames) {
+    return std::any_of(frames.begin(), frames.end(), [](const Frame& frame) {
+        return frame.function.starts_with(kEngine);
+    });
+}
+
+// What the engine does between the nodes: to check, to sum and to hand on their gradients.
+bool is_backward_step(const Frame& frame) {
+    return frame.function.starts_with("torch::autograd::") &&
+           !frame.function.starts_with("torch::autograd::VariableType::");
+}
+
 template <typename Accept>
 const Frame* first(const std::vector<Frame>& frames, Accept accept) {
     const auto found = std::find_if(frames.begin(), frames.end(), accept);
@@ -155,6 +169,9 @@ const Frame* pick_user_frame(const std::vector<Frame>& frames) {
         frame = first(frames, [](const Frame& candidate) {
             return !backward_node(candidate.function).empty();
         });
+    }
+    if (frame == nullptr && runs_backward(frames)) {
+        frame = first(frames, is_backward_step);
     }
     if (frame == nullptr) {
         frame = first(frames, [](const Frame& candidate) { return !is_plumbing(candidate); });

@@ -1,8 +1,12 @@
 // Line tables written by hand, from the formats' descriptions.
 #include "python_lines.h"
 
+#include "python_layout.h"
+
 #include <catch2/catch.hpp>
 
+#include <cstring>
+#include <string>
 #include <vector>
 
 using fragtrace::preload::line_in_line_table;
@@ -64,4 +68,28 @@ TEST_CASE("lnotab of 3.8 and 3.9") {
     CHECK(line(6) == 12);
     CHECK(line(56) == 11);
     CHECK(line(400) == 14);
+}
+
+TEST_CASE("interpreters that are not known are refused with a reason") {
+    const auto reason_for = [](const char* version, const void* published) {
+        fragtrace::preload::PythonLayout layout;
+        const char* reason = "accepted";
+        const bool known = fragtrace::preload::python_layout(version, published, &layout, &reason);
+        return std::string(known ? "accepted" : reason);
+    };
+    const std::string unknown = "off: this version of Python is not known";
+    const std::string free_threaded = "off: free-threaded Python is not known";
+    CHECK(reason_for("3.11.2 (main, Apr 28 2025, 14:11:48) [GCC 12.2.0]", nullptr) == "accepted");
+    CHECK(reason_for("3.13.0 experimental free-threading build (main)", nullptr) == free_threaded);
+    CHECK(reason_for("3.14.0 free-threading build (main)", nullptr) == free_threaded);
+    CHECK(reason_for("2.7.18 (default)", nullptr) == unknown);
+    CHECK(reason_for("3.7.16 (default)", nullptr) == unknown);
+    CHECK(reason_for("3.99.0 (main)", nullptr) == unknown);
+    // A table of offsets that is another version's, or a free-threaded interpreter's.
+    uint64_t published[128] = {};
+    std::memcpy(published, "xdebugpy", 8);
+    published[1] = 0x030d00f0;
+    CHECK(reason_for("3.14.0 (main)", published) == unknown);
+    published[2] = 1;
+    CHECK(reason_for("3.13.0 (main)", published) == unknown);
 }

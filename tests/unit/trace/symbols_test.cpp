@@ -298,6 +298,15 @@ TEST_CASE("the user's line is chosen by what the stack has", "[symbols]") {
     CHECK(pick({generated, traced, library_frame, own}) == "step");
     CHECK(pick({library_frame, traced, cell}) == "<module>");
     CHECK(pick({library_frame, generated}) == "call");
+    const std::vector<Frame> between_nodes = {
+        native_frame("at::sum_to(at::Tensor)", "/x/libtorch_cpu.so"),
+        native_frame("torch::autograd::VariableType::sum(at::Tensor)", "/x/libtorch_cpu.so"),
+        native_frame("torch::autograd::validate_outputs(int)", "/x/libtorch_cpu.so"),
+        native_frame("torch::autograd::Engine::evaluate_function(int)", "/x/libtorch_cpu.so"),
+        native_frame("torch::autograd::python::PythonEngine::thread_init(int)",
+                     "/x/libtorch_python.so")};
+    CHECK(describe_frame(*pick_user_frame(between_nodes)) ==
+          "torch::autograd::validate_outputs in libtorch_cpu.so");
     const auto describe = [](const std::string& function) {
         return describe_frame(native_frame(function, "/x/libtorch_cpu.so"));
     };
