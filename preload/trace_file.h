@@ -5,7 +5,7 @@
 // the last chunks is kept allocated, so that a full disk does not cost the trace its proper end.
 #pragma once
 
-#include <fragtrace/format.h>
+#include <fragtrace/codec.h>
 
 #include "sys.h"
 
@@ -59,7 +59,7 @@ class TraceFile {
 
     static constexpr uint32_t kBatchEvents = 16384;
     static constexpr size_t kScratch_bytes = 5u << 20;
-    static constexpr size_t kColumnScratch_bytes = size_t{kBatchEvents} * 10;
+    static constexpr size_t kColumnScratch_bytes = event_scratch_bytes(kBatchEvents);
 
   private:
     bool open_new(const char* directory, const char* program, bool in_parts);

@@ -75,8 +75,8 @@ void append_events(std::string* out,
     std::vector<std::uint8_t> payload;
     for (std::size_t begin = 0; begin < events.size(); begin += chunk_events) {
         const std::size_t count = std::min(chunk_events, events.size() - begin);
-        scratch.resize(count * kMaxVarintBytes + kMaxVarintBytes);
-        payload.resize(scratch.size() * kEventColumnCount + 256);
+        scratch.resize(event_scratch_bytes(count));
+        payload.resize(scratch.size() + 256);
         ByteWriter writer(payload.data(), payload.size());
         const auto event = [&](std::size_t i) -> const EventRecord& { return events[begin + i]; };
         encode_events(event, count, scratch.data(), scratch.size(), &writer);

@@ -51,6 +51,16 @@ constexpr int64_t unzigzag(uint64_t value) {
 
 inline constexpr size_t kMaxVarintBytes = 10;
 
+// Where there is room for kMaxVarintBytes; gives the place behind.
+inline uint8_t* put_varint(uint8_t* to, uint64_t value) {
+    while (value >= 0x80) {
+        *to++ = static_cast<uint8_t>(value) | 0x80;
+        value >>= 7;
+    }
+    *to++ = static_cast<uint8_t>(value);
+    return to;
+}
+
 // Appends to caller-owned memory. Writing past the end sets failed() and writes nothing more.
 class ByteWriter {
   public:
@@ -61,11 +71,7 @@ class ByteWriter {
             failed_ = true;
             return;
         }
-        while (value >= 0x80) {
-            data_[size_++] = static_cast<uint8_t>(value) | 0x80;
-            value >>= 7;
-        }
-        data_[size_++] = static_cast<uint8_t>(value);
+        size_ = static_cast<size_t>(put_varint(data_ + size_, value) - data_);
     }
 
     void bytes(const void* source, size_t count) {

@@ -134,28 +134,43 @@ inline EventRecord event_before(uint64_t first_sequence) {
     return previous;
 }
 
-// Appends `count` events as columns. `scratch` needs count * kMaxVarintBytes bytes. `event(i)`
-// gives the i-th event by reference. Returns false when `out` is too small.
+// What encode_events needs to lay its columns side by side.
+constexpr size_t event_scratch_bytes(size_t count) {
+    return count * kEventColumnBytes * kEventColumnCount;
+}
+
+// Appends `count` events as columns, looking at each event once. `scratch` holds at least
+// event_scratch_bytes(count). `event(i)` gives the i-th event by reference. Returns false when
+// `scratch` or `out` is too small.
 template <typename EventAt>
 bool encode_events(
     EventAt event, size_t count, uint8_t* scratch, size_t scratch_bytes, ByteWriter* out) {
     if (count == 0) {
         return true;
     }
-    const EventRecord before = event_before(event(0).sequence);
+    if (scratch_bytes < event_scratch_bytes(count)) {
+        return false;
+    }
+    const size_t stride = count * kEventColumnBytes;
+    uint8_t* ends[kEventColumnCount];
     for (size_t column = 0; column < kEventColumnCount; ++column) {
-        ByteWriter data(scratch, scratch_bytes);
-        const EventRecord* previous = &before;
-        for (size_t i = 0; i < count; ++i) {
-            const EventRecord& now = event(i);
-            data.varint(event_column(now, *previous, column));
-            previous = &now;
+        ends[column] = scratch + column * stride;
+    }
+    const EventRecord before = event_before(event(0).sequence);
+    const EventRecord* previous = &before;
+    for (size_t i = 0; i < count; ++i) {
+        const EventRecord& now = event(i);
+#pragma GCC unroll 14
+        for (size_t column = 0; column < kEventColumnCount; ++column) {
+            ends[column] = put_varint(ends[column], event_column(now, *previous, column));
         }
-        if (data.failed()) {
-            return false;
-        }
-        out->varint(data.size());
-        out->bytes(data.data(), data.size());
+        previous = &now;
+    }
+    for (size_t column = 0; column < kEventColumnCount; ++column) {
+        const uint8_t* begin = scratch + column * stride;
+        const auto size = static_cast<size_t>(ends[column] - begin);
+        out->varint(size);
+        out->bytes(begin, size);
     }
     return !out->failed();
 }

@@ -42,7 +42,7 @@ EventRecord random_event(std::mt19937_64& random, uint64_t sequence) {
 }
 
 std::vector<uint8_t> encoded(const std::vector<EventRecord>& events) {
-    std::vector<uint8_t> scratch(events.size() * kMaxVarintBytes);
+    std::vector<uint8_t> scratch(event_scratch_bytes(events.size()));
     std::vector<uint8_t> bytes(events.size() * kMaxVarintBytes * kEventColumnCount + 200);
     ByteWriter out(bytes.data(), bytes.size());
     REQUIRE(encode_events([&](size_t i) -> const EventRecord& { return events[i]; },
