@@ -20,6 +20,11 @@ bool is_memory_call(EventKind kind) {
         case EventKind::kMap:
         case EventKind::kUnmap:
         case EventKind::kAllocRefused:
+        case EventKind::kAsyncAlloc:
+        case EventKind::kAsyncFree:
+        case EventKind::kPoolTrim:
+        case EventKind::kArrayAlloc:
+        case EventKind::kArrayFree:
             return true;
         default:
             return false;
@@ -41,6 +46,9 @@ class Measurement {
         const auto count = static_cast<EventIndex>(timeline_.events.size());
         for (EventIndex i = 0; i < count; ++i) {
             const Event& event = timeline_.events[i];
+            if (setting_up(i)) {
+                continue;
+            }
             if (ends_request(event)) {
                 settle_peak();
             }
@@ -69,6 +77,24 @@ class Measurement {
   private:
     [[nodiscard]] const MemoryTotals& totals() const { return state_.totals(device_); }
 
+    // What was held when the trace began is no call of the run, and a peak only as a whole.
+    bool setting_up(EventIndex i) {
+        if (next_checkpoint_ == timeline_.checkpoints.size() ||
+            i < timeline_.checkpoints[next_checkpoint_].begin) {
+            return false;
+        }
+        state_.advance();
+        if (i >= timeline_.checkpoints[next_checkpoint_].end || i + 1 == timeline_.events.size()) {
+            ++next_checkpoint_;
+            take_peaks(i);
+            settle_peak();
+        }
+        if (step_ != 0) {
+            add_to_series(i);
+        }
+        return true;
+    }
+
     static bool changed(const MemoryTotals& a, const MemoryTotals& b) {
         return a.reserved != b.reserved || a.own != b.own || a.other != b.other;
     }
@@ -77,8 +103,8 @@ class Measurement {
     [[nodiscard]] bool ends_request(const Event& event) const {
         return peak_open_ && event.device == device_ &&
                (event.kind == EventKind::kBlockFree || event.kind == EventKind::kBlockOutOfMemory ||
-                event.kind == EventKind::kDeviceFree || event.kind == EventKind::kDeviceReset ||
-                event.kind == EventKind::kUnmap);
+                event.kind == EventKind::kDeviceFree || event.kind == EventKind::kAsyncFree ||
+                event.kind == EventKind::kDeviceReset || event.kind == EventKind::kUnmap);
     }
 
     void take_peaks(EventIndex i) {
@@ -111,10 +137,12 @@ class Measurement {
         MemorySummary& summary = metrics_.summary;
         switch (event.kind) {
             case EventKind::kDeviceAlloc:
+            case EventKind::kAsyncAlloc:
                 ++calls.allocs;
                 summary.segments_allocated += of_pool ? 1 : 0;
                 break;
             case EventKind::kDeviceFree:
+            case EventKind::kAsyncFree:
                 ++calls.frees;
                 summary.segments_freed += of_pool ? 1 : 0;
                 break;
@@ -206,6 +234,7 @@ class Measurement {
             metrics_.context_and_others_bytes = sample.total_bytes - metrics_.capacity_bytes;
         }
         metrics_.violations = state_.violations().count;
+        metrics_.after_gap = state_.after_gap();
         metrics_.first_violations = state_.violations().first;
     }
 
@@ -214,6 +243,7 @@ class Measurement {
     RecordedState state_;
     DeviceMetrics metrics_;
     std::size_t step_ = 0;
+    std::size_t next_checkpoint_ = 0;
     bool peak_open_ = false;
     bool refused_ = false;
     bool obtained_after_ = false;

@@ -53,6 +53,7 @@ struct DeviceMetrics {
     std::uint64_t peak_other_holders_bytes = 0;  // of which allocations of this process, at most
 
     std::uint64_t violations = 0;  // of the whole trace
+    std::uint64_t after_gap = 0;   // what would be violations but follows from gaps in recording
     std::vector<std::string> first_violations;
     std::vector<SeriesPoint> series;
 };

@@ -17,7 +17,11 @@ void RecordedState::device_alloc(DeviceState* device, const Event& event) {
     }
     device->totals.own += event.size_bytes;
     if (device->direct || (event.flags & kFlagFromAllocator) != 0) {
-        add_segment(device, {.address = event.address, .size_bytes = event.size_bytes});
+        add_segment(device,
+                    {.address = event.address,
+                     .size_bytes = event.size_bytes,
+                     .stream = event.stream,
+                     .obtained_by = position_});
         return;
     }
     const auto [entry, is_new] = device->others.try_emplace(event.address, event.size_bytes);
@@ -51,55 +55,132 @@ void RecordedState::device_reset(DeviceId device) {
     state.blocks = {};
     state.detached.clear();
     state.others.clear();
+    state.arrays.clear();
+    state.graph_bytes = 0;
     state.totals = {};
-    std::erase_if(handles_, [device](const auto& entry) { return entry.second.device == device; });
+    std::erase_if(handles_, [this, device](const auto& entry) {
+        return physical_[entry.second].device == device;
+    });
     std::erase_if(mappings_, [device](const auto& entry) { return entry.second.device == device; });
     std::erase_if(waiting_, [device](const auto& entry) { return entry.second.device == device; });
 }
 
-void RecordedState::physical_create(const Event& event) {
-    const auto [entry, is_new] =
-        handles_.try_emplace(event.address, Handle{event.size_bytes, event.device});
-    if (!is_new) {
-        MemoryTotals& former = devices_[entry->second.device].totals;
-        former.own -= std::min(former.own, entry->second.size_bytes);
-        entry->second = {event.size_bytes, event.device};
+// A checkpoint tells everything anew.
+void RecordedState::forget_all() {
+    for (std::size_t device = 0; device < devices_.size(); ++device) {
+        device_reset(static_cast<DeviceId>(device));
+        devices_[device].pools_released.clear();
     }
+    reservations_.clear();
+    imported_.clear();
+    gap_ = false;
+}
+
+void RecordedState::array_alloc(DeviceState* device, const Event& event) {
+    if (event.size_bytes == kUnknown64) {
+        return;  // counted where holders are listed
+    }
+    array_free(device, event);
+    device->arrays[event.address] = event.size_bytes;
+    device->totals.other += event.size_bytes;
+    device->totals.own += event.size_bytes;
+}
+
+void RecordedState::array_free(DeviceState* device, const Event& event) {
+    const auto array = device->arrays.find(event.address);
+    if (array != device->arrays.end()) {
+        device->totals.other -= array->second;
+        device->totals.own -= array->second;
+        device->arrays.erase(array);
+    }
+}
+
+void RecordedState::graph_memory(DeviceState* device, const Event& event) {
+    if (event.extra == kUnknown64) {
+        return;
+    }
+    device->totals.other += event.extra - device->graph_bytes;
+    device->totals.own += event.extra - device->graph_bytes;
+    device->graph_bytes = event.extra;
+}
+
+void RecordedState::physical_create(const Event& event) {
+    const auto [entry, is_new] = handles_.try_emplace(event.address, kNoPhysical);
+    if (!is_new) {
+        let_go(entry->second);
+    }
+    entry->second = static_cast<std::uint32_t>(physical_.size());
+    physical_.push_back({event.size_bytes, 1, 1, event.device});
+    imported_.erase(event.address);
     devices_[event.device].totals.own += event.size_bytes;
+}
+
+void RecordedState::physical_retain(const Event& event) {
+    const auto entry = handles_.find(event.address);
+    if (entry != handles_.end()) {
+        ++physical_[entry->second].releases;
+    }
 }
 
 void RecordedState::physical_release(const Event& event) {
     const auto entry = handles_.find(event.address);
-    if (entry != handles_.end()) {
-        MemoryTotals& totals = devices_[entry->second.device].totals;
-        totals.own -= std::min(totals.own, entry->second.size_bytes);
+    if (entry == handles_.end()) {
+        imported_.erase(event.address);
+        return;
+    }
+    if (--physical_[entry->second].releases == 0) {
+        let_go(entry->second);
         handles_.erase(entry);
     }
+}
+
+void RecordedState::let_go(std::uint32_t physical) {
+    if (physical == kNoPhysical || --physical_[physical].holders != 0) {
+        return;
+    }
+    MemoryTotals& totals = devices_[physical_[physical].device].totals;
+    totals.own -= std::min(totals.own, physical_[physical].size_bytes);
 }
 
 void RecordedState::map(const Event& event) {
     if (event.size_bytes == 0 || event.address + event.size_bytes < event.address) {
         return violation(fmt::format("{:#x} is mapped with no sensible size", event.address));
     }
+    if (imported_.contains(event.extra)) {
+        return;  // memory of another process
+    }
     // The call that maps names no device: the physical memory does.
     const auto handle = handles_.find(event.extra);
-    const DeviceId id = handle != handles_.end() ? handle->second.device : event.device;
+    const std::uint32_t physical = handle != handles_.end() ? handle->second : kNoPhysical;
+    const DeviceId id = physical != kNoPhysical ? physical_[physical].device : event.device;
     DeviceState* device = &devices_[id];
     const bool of_pool = device->direct || (event.flags & kFlagFromAllocator) != 0;
     if (device->segments.overlaps(event.address, event.size_bytes)) {
         violation(fmt::format("{:#x} is mapped twice", event.address));
         remove_range(device, event.address, event.address + event.size_bytes, true);
     }
-    mappings_[event.address] = {event.size_bytes, id, of_pool};
+    if (physical != kNoPhysical) {
+        ++physical_[physical].holders;
+    }
+    const auto [former, is_new] =
+        mappings_.try_emplace(event.address, Mapping{event.size_bytes, id, of_pool, physical});
+    if (!is_new) {
+        let_go(former->second.physical);
+        former->second = {event.size_bytes, id, of_pool, physical};
+    }
     if (!of_pool) {
         device->totals.other += event.size_bytes;
         return;
     }
     RecordedSegment segment = {.address = event.address, .size_bytes = event.size_bytes};
-    segment.page_bytes = handle != handles_.end() ? handle->second.size_bytes : event.size_bytes;
+    segment.page_bytes =
+        physical != kNoPhysical ? physical_[physical].size_bytes : event.size_bytes;
     auto reservation = reservations_.upper_bound(event.address);
     if (reservation != reservations_.begin()) {
-        segment.reservation = std::prev(reservation)->first;
+        --reservation;
+        segment.reservation = reservation->first;
+        segment.reservation_bytes = reservation->second.size_bytes;
+        segment.obtained_by = reservation->second.event;
     }
     add_segment(device, segment);
 }
@@ -116,6 +197,7 @@ void RecordedState::unmap(const Event& event) {
         } else {
             device->totals.other -= std::min(device->totals.other, entry->second.size_bytes);
         }
+        let_go(entry->second.physical);
     }
 }
 
@@ -128,6 +210,7 @@ void RecordedState::add_segment(DeviceState* device, const RecordedSegment& segm
         block.size_bytes = segment.size_bytes;
         block.requested_bytes = segment.size_bytes;
         block.allocated_by = position_;
+        block.stream = segment.stream;
         attach(device, device->segments.find(segment.address), block);
         return;
     }

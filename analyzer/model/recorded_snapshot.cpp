@@ -68,6 +68,9 @@ HeapSnapshot RecordedState::snapshot(DeviceId device) const {
                          heap.may_release = may_release(state, segment);
                          heap.expandable = segment.expandable();
                          heap.page_bytes = segment.page_bytes;
+                         heap.obtained_by = segment.obtained_by;
+                         heap.reservation = segment.reservation;
+                         heap.reservation_bytes = segment.reservation_bytes;
                          const std::uint64_t unit =
                              heap.expandable ? segment.page_bytes : segment.size_bytes;
                          heap.size_class = state.direct                 ? SizeClass::kNone

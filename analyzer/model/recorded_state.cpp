@@ -42,16 +42,18 @@ void uncount_live(const RecordedBlock& block, MemoryTotals* totals) {
 
 RecordedState::RecordedState(const Timeline& timeline) : timeline_(&timeline) {
     std::array<bool, kMaxDevices + 1> used = {};
+    // Without blocks, calls of the framework's library tell that there is a pool, unless it is
+    // known to have none.
+    const bool may_have_pool = timeline.fact("allocator_backend", "native") == "native" &&
+                               timeline.fact("torch.no_caching").empty();
     for (const Event& event : timeline.events) {
-        const bool block =
-            event.kind >= EventKind::kBlockAlloc && event.kind <= EventKind::kPoolUse;
-        const bool memory =
-            event.kind == EventKind::kDeviceAlloc || event.kind == EventKind::kPhysicalCreate ||
-            event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockOutOfMemory ||
-            event.kind == EventKind::kAllocRefused;
-        used[event.device] = used[event.device] || memory;
+        const bool asks = is_request(event.kind) || event.kind == EventKind::kPhysicalCreate ||
+                          event.kind == EventKind::kArrayAlloc;
+        used[event.device] = used[event.device] || asks;
+        const bool device_call = event.kind < EventKind::kBlockAlloc;
         if (event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockOutOfMemory ||
-            (!block && (event.flags & kFlagFromAllocator) != 0)) {
+            (may_have_pool && device_call && event.kind != EventKind::kAsyncAlloc &&
+             event.kind != EventKind::kAsyncFree && (event.flags & kFlagFromAllocator) != 0)) {
             devices_[event.device].direct = false;
         }
     }
@@ -80,22 +82,57 @@ void RecordedState::advance() {
             block_free(device, event);
             break;
         case EventKind::kDeviceAlloc:
+        case EventKind::kAsyncAlloc:
             device_alloc(device, event);
             break;
         case EventKind::kDeviceFree:
+        case EventKind::kAsyncFree:
             device_free(device, event);
             break;
+        case EventKind::kArrayAlloc:
+            array_alloc(device, event);
+            break;
+        case EventKind::kArrayFree:
+            array_free(device, event);
+            break;
+        case EventKind::kGraphMemory:
+            graph_memory(device, event);
+            break;
+        case EventKind::kImport:
+            imported_.insert(event.address);
+            break;
+        case EventKind::kImportEnd:
+            imported_.erase(event.address);
+            break;
+        case EventKind::kContextCreate:
+            contexts_.created(event.device, event.address);
+            break;
+        case EventKind::kContextDestroy:
+            if (contexts_.destroyed(event.device, event.address)) {
+                device_reset(event.device);
+            }
+            break;
         case EventKind::kDeviceReset:
+            contexts_.reset(event.device);
             device_reset(event.device);
             break;
+        case EventKind::kCheckpointBegin:
+            forget_all();
+            break;
+        case EventKind::kRecordingStarted:
+            gap_ = true;
+            break;
         case EventKind::kAddressReserve:
-            reservations_[event.address] = event.size_bytes;
+            reservations_[event.address] = {event.size_bytes, position_};
             break;
         case EventKind::kAddressFree:
             reservations_.erase(event.address);
             break;
         case EventKind::kPhysicalCreate:
             physical_create(event);
+            break;
+        case EventKind::kPhysicalRetain:
+            physical_retain(event);
             break;
         case EventKind::kPhysicalRelease:
             physical_release(event);
@@ -342,6 +379,10 @@ void RecordedState::check_sums(const DeviceState& device) {
 }
 
 void RecordedState::violation(const std::string& what) {
+    if (gap_) {
+        ++after_gap_;
+        return;
+    }
     if (violations_.count++ < kViolationsDescribed) {
         violations_.first.push_back(fmt::format("event {}: {}", position_, what));
     }

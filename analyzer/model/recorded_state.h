@@ -5,10 +5,12 @@
 // A device without any block layer ("direct") holds its own allocations: each is a segment with
 // one block. Sums are kept up to date with every event, the rest is computed on demand. The
 // invariants of docs/metrics.md are checked on every event and violations counted; nothing aborts.
+// Stream-ordered allocations are as others; managed and host memory is no part of a device's sums.
 // Copyable (checkpoints); not thread-safe.
 #pragma once
 
 #include "analyzer/model/block_map.h"
+#include "analyzer/model/contexts.h"
 #include "analyzer/model/heap_snapshot.h"
 #include "analyzer/model/segment_map.h"
 #include "analyzer/model/timeline.h"
@@ -19,6 +21,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -79,6 +82,9 @@ class RecordedState {
 
     [[nodiscard]] const Violations& violations() const { return violations_; }
 
+    // As violations, but consequences of times in which nothing was recorded.
+    [[nodiscard]] std::uint64_t after_gap() const { return after_gap_; }
+
     // Blocks whose memory is not mapped or not known: no part of any sum.
     [[nodiscard]] std::uint64_t detached_blocks(DeviceId device) const;
 
@@ -97,20 +103,33 @@ class RecordedState {
         SegmentMap segments;
         BlockMap blocks;
         std::map<DeviceAddress, RecordedBlock> detached;
-        std::map<DeviceAddress, std::uint64_t> others;  // cudaMallocs outside the pool
-        std::set<std::uint32_t> pools_released;         // private pools without a user
+        std::map<DeviceAddress, std::uint64_t> others;            // cudaMallocs outside the pool
+        std::unordered_map<std::uint64_t, std::uint64_t> arrays;  // by handle
+        std::uint64_t graph_bytes = 0;                            // reserved by launched graphs
+        std::set<std::uint32_t> pools_released;                   // private pools without a user
     };
 
-    struct Handle {
-        std::uint64_t size_bytes;
-        DeviceId device;
+    // Physical memory: held until its last release, and until its last mapping is gone.
+    struct Physical {
+        std::uint64_t size_bytes = 0;
+        std::uint64_t holders = 0;   // its handle, retained or not, and its mappings
+        std::uint64_t releases = 0;  // to come
+        DeviceId device = 0;
     };
 
     struct Mapping {
         std::uint64_t size_bytes;
         DeviceId device;
         bool of_pool;
+        std::uint32_t physical;  // index into physical_, kNoPhysical = not known
     };
+
+    struct Reservation {
+        std::uint64_t size_bytes;
+        EventIndex event;
+    };
+
+    static constexpr std::uint32_t kNoPhysical = 0xffffffffu;
 
     struct Waiting {
         DeviceAddress address;
@@ -122,7 +141,13 @@ class RecordedState {
     void device_free(DeviceState* device, const Event& event);
     void device_reset(DeviceId device);
     void physical_create(const Event& event);
+    void physical_retain(const Event& event);
     void physical_release(const Event& event);
+    void let_go(std::uint32_t physical);
+    void array_alloc(DeviceState* device, const Event& event);
+    void array_free(DeviceState* device, const Event& event);
+    void graph_memory(DeviceState* device, const Event& event);
+    void forget_all();
     void map(const Event& event);
     void unmap(const Event& event);
     void block_alloc(DeviceState* device, const Event& event);
@@ -152,11 +177,16 @@ class RecordedState {
     std::uint32_t pool_ = 0;  // of the event at position_
     std::vector<DeviceId> devices_used_;
     std::array<DeviceState, kMaxDevices + 1> devices_;  // the last: not known
-    std::map<DeviceAddress, std::uint64_t> reservations_;
-    std::unordered_map<std::uint64_t, Handle> handles_;
+    std::map<DeviceAddress, Reservation> reservations_;
+    std::vector<Physical> physical_;
+    std::unordered_map<std::uint64_t, std::uint32_t> handles_;  // to physical_
+    std::unordered_set<std::uint64_t> imported_;                // handles: memory of others
     std::map<DeviceAddress, Mapping> mappings_;
+    Contexts contexts_;
     std::unordered_multimap<std::uint64_t, Waiting> waiting_;  // by event handle
     Violations violations_;
+    std::uint64_t after_gap_ = 0;
+    bool gap_ = false;
 };
 
 }  // namespace fragtrace::analyzer

@@ -15,11 +15,13 @@ namespace fragtrace::analyzer {
 struct RecordedSegment {
     DeviceAddress address = 0;
     std::uint64_t size_bytes = 0;
-    std::uint64_t active_bytes = 0;  // live and pending blocks in it
-    DeviceAddress reservation = 0;   // expandable: the reservation that it lies in
-    std::uint64_t page_bytes = 0;    // expandable: size of the physical handles, else 0
-    StreamId stream = kNoStream;     // of the first block in it
-    std::uint32_t private_pool = 0;  // likewise
+    std::uint64_t active_bytes = 0;     // live and pending blocks in it
+    DeviceAddress reservation = 0;      // expandable: the reservation that it lies in
+    std::uint64_t page_bytes = 0;       // expandable: size of the physical handles, else 0
+    StreamId stream = kNoStream;        // of the first block in it
+    std::uint32_t private_pool = 0;     // likewise
+    EventIndex obtained_by = kNoEvent;  // expandable: of its reservation
+    std::uint64_t reservation_bytes = 0;
 
     [[nodiscard]] DeviceAddress end() const { return address + size_bytes; }
 

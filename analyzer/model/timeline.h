@@ -64,6 +64,22 @@ struct PoolIdentity {
     }
 };
 
+// A named range of the program's own: mark.h, NVTX, a notebook's cell.
+struct Phase {
+    std::uint32_t name = 0;  // fact "text.N"
+    RangeKind kind = RangeKind::kApi;
+    std::uint32_t thread = 0;  // that began it
+    std::uint32_t depth = 0;   // open ranges of that thread around it
+    EventIndex begin = 0;      // its kRangeBegin
+    EventIndex end = 0;        // its end, or the number of events
+};
+
+// Events [begin, end]; `end` is the number of events where the trace ends first.
+struct EventSpan {
+    EventIndex begin = 0;
+    EventIndex end = 0;
+};
+
 // kContinued: the recording went on in another file, or this is a copy of a part of it.
 enum class Ending { kNormal, kQuickExit, kExec, kKilled, kRunning, kContinued };
 
@@ -75,7 +91,8 @@ struct TraceDamage {
     std::uint64_t events_unfinished = 0;    // claimed in the ring, never completed (process died)
     std::uint64_t frees_without_alloc = 0;  // pairing
     std::uint64_t allocs_over_live = 0;     // pairing: the address was still handed out
-    std::vector<std::string> notes;         // one line each
+    std::uint64_t after_gap = 0;  // pairing: as the two above, but follows from a gap in recording
+    std::vector<std::string> notes;  // one line each
 };
 
 struct Timeline {
@@ -98,6 +115,12 @@ struct Timeline {
     // The number of the pool that an event belongs to; 0 is the default one.
     SparseColumn event_pools;
     std::map<std::uint32_t, PoolIdentity> pools;  // what the numbers mean, where known
+
+    // What the recorder did, ascending. Nothing was seen in a gap; between the two events of a
+    // checkpoint stands what was held when the trace began in mid-life.
+    std::vector<EventSpan> gaps;
+    std::vector<EventSpan> checkpoints;
+    std::vector<Phase> phases;  // in the order in which they began
 
     // Tables.
     std::vector<std::uint64_t> streams;  // raw handle per StreamId

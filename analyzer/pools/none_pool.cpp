@@ -1,5 +1,6 @@
 #include "analyzer/pools/none_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -60,6 +61,26 @@ bool NonePool::release(BlockId block, const std::vector<PendingOn>&) {
     statistics_.rounding_bytes -= held.size_bytes - held.requested_bytes;
     ++statistics_.segments_freed;
     held_.erase(found);
+    return true;
+}
+
+bool NonePool::adopt(const HeapSnapshot& heap) {
+    while (!held_.empty()) {
+        release(held_.begin()->first, {});
+    }
+    for (const HeapBlock& block : heap.blocks) {
+        if (block.state == BlockState::kFree) {
+            continue;
+        }
+        const std::uint64_t requested = std::min(block.requested_bytes, block.size_bytes);
+        if (allocate(
+                {.block = block.allocated_by, .requested_bytes = requested, .stream = block.stream})
+                .outcome != Outcome::kGrow) {
+            return false;
+        }
+        --statistics_.segments_allocated;
+    }
+    driver_calls_.clear();
     return true;
 }
 

@@ -23,6 +23,8 @@ class NonePool final : public Pool {
     AllocateResult allocate(const Request& request) override;
     bool release(BlockId block, const std::vector<PendingOn>& pending) override;
 
+    bool adopt(const HeapSnapshot& heap) override;
+
     void complete(PendingId) override {}
 
     void empty_cache() override {}

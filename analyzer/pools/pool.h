@@ -132,6 +132,12 @@ class Pool {
     // The share of the card that this process may use, [0, 1]; ignored by pools without a limit.
     virtual void set_memory_fraction(double fraction) = 0;
 
+    // Takes over what another pool holds, in place of all that this one has: segments in the order
+    // of the snapshot, and their blocks, under the ids `allocated_by`; pending ones as live. An
+    // expandable segment is one per reservation. False: the device has not so much memory; the
+    // pool is then of no use any more.
+    virtual bool adopt(const HeapSnapshot& heap) = 0;
+
     // ---- for pools that know private pools and settings; the others ignore what they are told
     // ----
 

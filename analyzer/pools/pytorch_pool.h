@@ -59,6 +59,7 @@ class PytorchPool final : public Pool {
     [[nodiscard]] std::unique_ptr<Pool> clone() const override;
     bool relax(Relaxation relaxation) override;
 
+    bool adopt(const HeapSnapshot& heap) override;
     bool allocate_at(const Request& request, const Placement& place) override;
     void set_private_pool(std::uint32_t private_pool, const PrivatePoolOptions& options) override;
     void empty_private_pool(std::uint32_t private_pool) override;
@@ -161,6 +162,15 @@ class PytorchPool final : public Pool {
     Placement hand_out(const Search& search, BlockIndex found, const Request& request);
     void count_live(BlockIndex index, const Request& request);
     [[nodiscard]] std::uint64_t rounded_part(const Block& block) const;
+
+    // pytorch_adopt.cpp: the state of another pool.
+    void forget_all();
+    BlockIndex append_block(std::uint32_t segment, const Block& block, BlockIndex last);
+    bool adopt_range(const HeapSnapshot& heap,
+                     const HeapSegment& range,
+                     std::uint32_t segment,
+                     std::uint64_t offset,
+                     BlockIndex* last);
 
     // pytorch_place.cpp: blocks at given places.
     [[nodiscard]] BlockIndex block_around(const Placement& place) const;

@@ -35,7 +35,10 @@ void PytorchPool::append_segment(const Segment& segment, HeapSnapshot& heap) con
                  .size_class = size_class(block.pool) == 0 ? SizeClass::kSmall : SizeClass::kLarge,
                  .expandable = block.expandable,
                  .may_release = owner.options.freeable,
-                 .page_bytes = segment.page_bytes});
+                 .page_bytes = segment.page_bytes,
+                 .obtained_by = block.segment,
+                 .reservation = block.expandable ? segment.address : 0,
+                 .reservation_bytes = block.expandable ? segment.size_bytes : 0});
         }
         HeapSegment& range = heap.segments.back();
         range.size_bytes += block.size_bytes;

@@ -30,13 +30,17 @@ struct RecordedLayout {
 
 class LayoutBuilder {
   public:
-    LayoutBuilder(const Timeline& timeline, DeviceId device)
-        : timeline_(timeline), device_(device) {}
+    LayoutBuilder(const Timeline& timeline, const ReplayScript& script)
+        : timeline_(timeline), script_(script), device_(script.device) {}
 
     RecordedLayout build() {
         for (EventIndex i = 0; i < timeline_.events.size(); ++i) {
             const Event& event = timeline_.events[i];
-            if (event.device == device_) {
+            if (next_checkpoint_ < timeline_.checkpoints.size() &&
+                i == timeline_.checkpoints[next_checkpoint_].begin) {
+                adopt(script_.checkpoints[next_checkpoint_]);
+                i = timeline_.checkpoints[next_checkpoint_++].end;
+            } else if (event.device == device_) {
                 add(event, i);
             }
         }
@@ -48,6 +52,21 @@ class LayoutBuilder {
         std::uint64_t size_bytes;
         std::uint32_t ordinal;
     };
+
+    // As the pool numbers what it takes over: one segment per reservation.
+    void adopt(const HeapSnapshot& heap) {
+        ranges_.clear();
+        next_ordinal_ = 0;
+        map_end_ = 0;
+        for (const HeapSegment& segment : heap.segments) {
+            const bool reserved = segment.expandable && segment.reservation_bytes != 0;
+            const DeviceAddress begin = reserved ? segment.reservation : segment.address;
+            const std::uint64_t bytes = reserved ? segment.reservation_bytes : segment.size_bytes;
+            if (ranges_.try_emplace(begin, Range{bytes, next_ordinal_}).second) {
+                ++next_ordinal_;
+            }
+        }
+    }
 
     void add(const Event& event, EventIndex i) {
         const bool from_allocator = (event.flags & kFlagFromAllocator) != 0;
@@ -107,7 +126,9 @@ class LayoutBuilder {
     }
 
     const Timeline& timeline_;
+    const ReplayScript& script_;
     DeviceId device_;
+    std::size_t next_checkpoint_ = 0;
     RecordedLayout layout_;
     std::map<DeviceAddress, Range> ranges_;
     std::uint32_t next_ordinal_ = 0;
@@ -161,7 +182,7 @@ Fidelity measure_fidelity(const Timeline& timeline,
                           Pool& pool,
                           RecordedDevice& recorded,
                           ReplayResult* result) {
-    const RecordedLayout layout = LayoutBuilder(timeline, script.device).build();
+    const RecordedLayout layout = LayoutBuilder(timeline, script).build();
     Fidelity fidelity;
     fidelity.segments = layout.segments.size();
     std::size_t next_segment = 0;

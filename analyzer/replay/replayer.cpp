@@ -1,5 +1,6 @@
 #include "analyzer/replay/replayer.h"
 
+#include <algorithm>
 #include <bit>
 #include <unordered_map>
 
@@ -57,6 +58,31 @@ void place(const Step& step, Pool& pool, Places* places, ReplayResult* result) {
     if (served.outcome != Outcome::kOutOfMemory && served.outcome != Outcome::kRejected) {
         (*places)[step.block] = served.placement;
     }
+}
+
+// False: what was held does not fit, and nothing can be said of what follows.
+bool adopt(const ReplayScript& script,
+           std::size_t step,
+           Pool& pool,
+           Places* places,
+           ReplayResult* result) {
+    const HeapSnapshot& heap = script.checkpoints[script.steps[step].value];
+    if (!pool.adopt(heap)) {
+        std::uint64_t held = 0;
+        for (const HeapSegment& segment : heap.segments) {
+            held += segment.size_bytes;
+        }
+        result->troubles.push_back({step, script.steps[step].event, Outcome::kOutOfMemory, held});
+        return false;
+    }
+    if (script.rewinds != 0) {
+        for (const HeapBlock& block : heap.blocks) {
+            if (block.state != BlockState::kFree) {
+                (*places)[block.allocated_by] = pool.find(block.allocated_by).value_or(Placement{});
+            }
+        }
+    }
+    return true;
 }
 
 }  // namespace
@@ -121,6 +147,13 @@ ReplayResult replay(const ReplayScript& script,
                 break;
             case Step::Kind::kMemoryFraction:
                 pool.set_memory_fraction(std::bit_cast<double>(step.value));
+                break;
+            case Step::Kind::kAdopt:
+                if (!adopt(script, i, pool, &places, &result)) {
+                    result.statistics = pool.statistics();
+                    return result;
+                }
+                peak_reserved = std::max(peak_reserved, pool.statistics().reserved.current);
                 break;
             case Step::Kind::kPlace:
                 place(step, pool, &places, &result);

@@ -1,6 +1,9 @@
 #include "analyzer/replay/script.h"
 
+#include "analyzer/model/recorded_state.h"
+
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -24,6 +27,13 @@ class Builder {
             const Event& event = timeline_.events[i];
             pool_ = timeline_.event_pools.at(i, &pool_cursor_);
             rewinding_ = rewinding_ && event.kind == EventKind::kBlockAlloc;
+            if (next_checkpoint_ < timeline_.checkpoints.size() &&
+                i == timeline_.checkpoints[next_checkpoint_].begin) {
+                adopt(timeline_.checkpoints[next_checkpoint_++]);
+            }
+            if (i < checkpoint_end_ && is_request(event.kind)) {
+                continue;  // part of the state that is taken over
+            }
             if (event.kind == EventKind::kEventComplete) {
                 add_completion(event, i);  // an event handle belongs to no device
             } else if (event.kind == EventKind::kEmptyCache) {
@@ -51,6 +61,52 @@ class Builder {
         std::uint64_t bytes = 0;
         StreamId stream = kNoStream;
     };
+
+    // What was held when the trace began, or was set up anew, in mid-life. Pending blocks are taken
+    // over as live: their frees stand in the checkpoint, too.
+    void adopt(const EventSpan& checkpoint) {
+        checkpoint_end_ = checkpoint.end;
+        if (!state_) {
+            state_.emplace(timeline_);
+        }
+        state_->advance_to(
+            std::min(checkpoint.end, static_cast<EventIndex>(timeline_.events.size())));
+        HeapSnapshot heap = state_->snapshot(script_.device);
+        const auto obtained = [this](const HeapSegment& segment) {
+            const EventIndex by = segment.obtained_by;
+            return std::pair(by == kNoEvent ? ~std::uint64_t{0} : timeline_.events[by].time_ns, by);
+        };
+        std::stable_sort(heap.segments.begin(),
+                         heap.segments.end(),
+                         [&obtained](const HeapSegment& a, const HeapSegment& b) {
+                             return obtained(a) < obtained(b);
+                         });
+        for (HeapBlock& block : heap.blocks) {
+            block.stream = block.stream == kNoStream ? default_stream() : block.stream;
+        }
+        for (HeapSegment& segment : heap.segments) {
+            segment.stream = segment.stream == kNoStream ? default_stream() : segment.stream;
+        }
+        held_.clear();
+        script_.steps.push_back({.kind = Step::Kind::kAdopt,
+                                 .event = checkpoint.begin,
+                                 .value = script_.checkpoints.size()});
+        for (const HeapSegment& segment : heap.segments) {
+            pool_ = segment.private_pool;
+            know_pool(checkpoint.begin);
+        }
+        for (const HeapBlock& block : heap.blocks) {
+            if (block.state != BlockState::kFree) {
+                const std::uint32_t pool = timeline_.event_pools.at(block.allocated_by);
+                if (pool != 0) {
+                    held_[pool].insert(block.allocated_by);
+                    last_at_[block.address] = {
+                        block.allocated_by, block.requested_bytes, block.size_bytes};
+                }
+            }
+        }
+        script_.checkpoints.push_back(std::move(heap));
+    }
 
     void add_block_event(const Event& event, EventIndex i) {
         switch (event.kind) {
@@ -154,6 +210,9 @@ class Builder {
 
     void add_device_event(const Event& event, EventIndex i) {
         switch (event.kind) {
+            case EventKind::kAsyncAlloc:
+                ++script_.stream_ordered;
+                [[fallthrough]];
             case EventKind::kDeviceAlloc:
                 add_allocation(event, i, event.size_bytes, false);
                 break;
@@ -162,8 +221,13 @@ class Builder {
                 add_allocation(event, i, 0, true);
                 break;
             case EventKind::kDeviceFree:
-                add_release(i);
+            case EventKind::kAsyncFree: {
+                const EventIndex alloc = timeline_.partner[i];
+                if (alloc != kNoEvent && timeline_.events[alloc].kind != EventKind::kManagedAlloc) {
+                    add_release(i);
+                }
                 break;
+            }
             default:
                 break;
         }
@@ -265,6 +329,9 @@ class Builder {
     std::uint32_t pool_ = 0;  // of the event that is looked at
     std::size_t pool_cursor_ = 0;
     bool rewinding_ = false;
+    std::size_t next_checkpoint_ = 0;
+    EventIndex checkpoint_end_ = 0;
+    std::optional<RecordedState> state_;  // where there are checkpoints
     std::set<std::uint32_t> known_pools_;
     std::unordered_map<std::uint32_t, std::set<BlockId>> held_;  // live blocks per pool
     std::unordered_map<DeviceAddress, LastBlock> last_at_;       // per address, of private pools
@@ -275,10 +342,7 @@ class Builder {
 std::vector<DeviceId> replayable_devices(const Timeline& timeline) {
     bool seen[kMaxDevices + 1] = {};
     for (const Event& event : timeline.events) {
-        const bool counts =
-            event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kDeviceAlloc ||
-            event.kind == EventKind::kBlockOutOfMemory || event.kind == EventKind::kAllocRefused;
-        seen[event.device] |= counts && event.device < kMaxDevices;
+        seen[event.device] |= event.device < kMaxDevices && is_request(event.kind);
     }
     std::vector<DeviceId> devices;
     for (DeviceId device = 0; device < kMaxDevices; ++device) {

@@ -22,6 +22,7 @@ struct Step {
         kMemoryFraction,
         kPlace,        // a private pool was set back: a block where an earlier one lay
         kPoolOptions,  // a private pool is used first, again or no longer
+        kAdopt,        // the state that the record has at a checkpoint
         kSettings,     // the program changed the allocator's settings
     };
     Kind kind = Kind::kAllocate;
@@ -30,7 +31,8 @@ struct Step {
     EventIndex event = kNoEvent;  // the event in the timeline
     BlockId block = 0;            // kAllocate, kPlace, kRelease: index of the allocating event
     std::uint32_t private_pool = 0;
-    // Requested bytes; pending id; bits of the fraction; kPool bits; index into settings.
+    // Requested bytes; pending id; bits of the fraction; kPool bits; index into
+    // checkpoints or settings.
     std::uint64_t value = 0;
     BlockId placed_as = 0;            // kPlace: the block whose place it takes
     std::uint32_t first_pending = 0;  // kRelease: range in ReplayScript::pending
@@ -60,13 +62,15 @@ struct ReplayScript {
     std::vector<Pool::PendingOn> pending;
     // Sizes that the driver refused while the recorded allocator served a step.
     std::vector<std::uint64_t> refusals;
-    std::vector<std::uint64_t> streams;  // raw handle per StreamId
-    std::vector<std::string> settings;   // what the program changed the allocator's settings to
-    PytorchRules rules;                  // of the release of PyTorch that was recorded
+    std::vector<std::uint64_t> streams;     // raw handle per StreamId
+    std::vector<HeapSnapshot> checkpoints;  // segments in the order in which they were obtained
+    std::vector<std::string> settings;      // what the program changed the allocator's settings to
+    PytorchRules rules;                     // of the release of PyTorch that was recorded
     // What had to be assumed, counted; 0 = nothing assumed.
     std::uint64_t requested_unknown = 0;  // block size taken instead
     std::uint64_t stream_unknown = 0;     // default stream taken instead
     std::uint64_t rewinds = 0;            // private pools set back to a checkpoint
+    std::uint64_t stream_ordered = 0;     // kDeviceLayer: requests served in a stream's order
     bool records_empty_cache = false;     // the recorder could see empty_cache calls
 };
 

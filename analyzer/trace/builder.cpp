@@ -3,7 +3,9 @@
 #include <fragtrace/codec.h>
 
 #include "analyzer/trace/pairing.h"
+#include "analyzer/trace/phases.h"
 #include "analyzer/trace/pool_facts.h"
+#include "analyzer/trace/recording_spans.h"
 
 #include <algorithm>
 #include <cstring>
@@ -24,7 +26,8 @@ constexpr std::uint32_t kUnknownDevice = kMaxDevices;
 // Kinds whose stream column has a meaning.
 bool has_stream(EventKind kind) {
     return kind == EventKind::kBlockAlloc || kind == EventKind::kBlockOutOfMemory ||
-           kind == EventKind::kPendingEvent;
+           kind == EventKind::kPendingEvent || kind == EventKind::kAsyncAlloc ||
+           kind == EventKind::kAsyncFree;
 }
 
 std::string unescape(std::string_view text) {
@@ -333,10 +336,25 @@ void TimelineBuilder::count_missing() {
     }
 }
 
+// Times that came after their events: of calls that are recorded before they are passed on.
+void TimelineBuilder::add_call_times() {
+    for (const Event& event : timeline_.events) {
+        if (event.kind != EventKind::kCallTime) {
+            continue;
+        }
+        const auto found = std::lower_bound(sequences_.begin(), sequences_.end(), event.address);
+        if (found != sequences_.end() && *found == event.address) {
+            durations_[static_cast<std::size_t>(found - sequences_.begin())] =
+                static_cast<std::uint32_t>(std::min<std::uint64_t>(event.size_bytes, kUnknown32));
+        }
+    }
+}
+
 Timeline TimelineBuilder::finish() {
     put_in_order();
     check_references();
     count_missing();
+    add_call_times();
     for (std::size_t i = 0; i < durations_.size(); ++i) {
         if (durations_[i] != 0) {
             timeline_.durations.emplace_back(static_cast<EventIndex>(i), durations_[i]);
@@ -349,6 +367,8 @@ Timeline TimelineBuilder::finish() {
     sequences_ = {};
     durations_ = {};
     pools_ = {};
+    find_recording_spans(&timeline_);
+    find_phases(&timeline_);
     pair_events(&timeline_);
     if (timeline_.damage.notes.size() > kMaxNotes) {
         timeline_.damage.notes.resize(kMaxNotes);

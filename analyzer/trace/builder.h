@@ -59,6 +59,7 @@ class TimelineBuilder {
     OriginId origin_id(const EventRecord& event);
     void check_references();
     void count_missing();
+    void add_call_times();
 
     Timeline timeline_;
     std::uint64_t file_bytes_;

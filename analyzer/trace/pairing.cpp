@@ -1,5 +1,6 @@
 #include "analyzer/trace/pairing.h"
 
+#include "analyzer/model/contexts.h"
 #include "analyzer/trace/pair_map.h"
 
 #include <fmt/format.h>
@@ -35,15 +36,69 @@ class Pairing {
     }
 
   private:
-    enum Table { kDevices, kBlocks, kReservations, kHandles, kTableCount };
+    enum Table {
+        kDevices,  // all that a device free ends
+        kBlocks,
+        kReservations,
+        kHandles,
+        kHosts,
+        kRegistered,
+        kArrays,
+        // Opened more than once, or by objects whose end nobody sees: without a partner is no
+        // defect.
+        kImports,
+        kGraphs,
+        kPools,
+        kModules,
+        kContextHandles,
+        kTableCount
+    };
+
+    static bool is_strict(Table table) { return table < kImports; }
 
     void visit(EventIndex index) {
         const Event& event = timeline_.events[index];
         switch (event.kind) {
             case EventKind::kDeviceAlloc:
+            case EventKind::kAsyncAlloc:
+            case EventKind::kManagedAlloc:
                 return begin(kDevices, index);
             case EventKind::kDeviceFree:
+            case EventKind::kAsyncFree:
                 return end(kDevices, index);
+            case EventKind::kHostAlloc:
+                return begin(kHosts, index);
+            case EventKind::kHostFree:
+                return end(kHosts, index);
+            case EventKind::kHostRegister:
+                return begin(kRegistered, index);
+            case EventKind::kHostUnregister:
+                return end(kRegistered, index);
+            case EventKind::kArrayAlloc:
+                return begin(kArrays, index);
+            case EventKind::kArrayFree:
+                return end(kArrays, index);
+            case EventKind::kImport:
+                return begin(kImports, index);
+            case EventKind::kImportEnd:
+                return end(kImports, index);
+            case EventKind::kGraphAlloc:
+                return begin(kGraphs, index);
+            case EventKind::kGraphFree:
+                return end(kGraphs, index);
+            case EventKind::kPoolCreate:
+                return begin(kPools, index);
+            case EventKind::kPoolDestroy:
+                return end(kPools, index);
+            case EventKind::kModuleLoad:
+                return begin(kModules, index);
+            case EventKind::kModuleUnload:
+                return end(kModules, index);
+            case EventKind::kContextCreate:
+                contexts_.created(timeline_.events[index].device, timeline_.events[index].address);
+                return begin(kContextHandles, index);
+            case EventKind::kContextDestroy:
+                return context_destroy(index);
             case EventKind::kBlockAlloc:
                 return block_alloc(index);
             case EventKind::kBlockFree:
@@ -54,14 +109,20 @@ class Pairing {
                 return end(kReservations, index);
             case EventKind::kPhysicalCreate:
                 return begin(kHandles, index);
+            case EventKind::kPhysicalRetain:
+                ++retains_[timeline_.events[index].address];
+                return;
             case EventKind::kPhysicalRelease:
-                return end(kHandles, index);
+                return physical_release(index);
             case EventKind::kMap:
                 return map(index);
             case EventKind::kUnmap:
                 return unmap(index);
             case EventKind::kDeviceReset:
+                contexts_.reset(event.device);
                 return reset(event.device);
+            case EventKind::kCheckpointBegin:
+                return forget_all();
             case EventKind::kPoolRewind:
                 return rewind(index);
             default:
@@ -72,7 +133,7 @@ class Pairing {
     void begin(Table table, EventIndex index) {
         const Event& event = timeline_.events[index];
         const std::uint32_t former = live_[table].set(event.address, event.device, index);
-        if (former != PairMap::kAbsent) {
+        if (former != PairMap::kAbsent && is_strict(table)) {
             over_live(index, former);
         }
     }
@@ -84,7 +145,7 @@ class Pairing {
             alloc = take_of_other_device(table, event);
         }
         if (alloc == PairMap::kAbsent) {
-            if (event.address != 0) {
+            if (event.address != 0 && is_strict(table)) {
                 without_alloc(index);
             }
             return;
@@ -185,7 +246,47 @@ class Pairing {
         blocks->second = std::move(elsewhere);
     }
 
+    // Retained handles have as many releases more; imported ones end as their own do.
+    void physical_release(EventIndex index) {
+        const Event& event = timeline_.events[index];
+        const auto retained = retains_.find(event.address);
+        if (retained != retains_.end()) {
+            if (--retained->second == 0) {
+                retains_.erase(retained);
+            }
+            return;
+        }
+        const bool imported = live_[kImports].find(event.address, event.device) != PairMap::kAbsent;
+        end(imported ? kImports : kHandles, index);
+    }
+
+    void context_destroy(EventIndex index) {
+        const Event event = timeline_.events[index];
+        end(kContextHandles, index);
+        if (contexts_.destroyed(event.device, event.address)) {
+            reset(event.device);
+        }
+    }
+
+    // A checkpoint tells everything anew.
+    void forget_all() {
+        for (PairMap& table : live_) {
+            table = PairMap();
+        }
+        maps_.clear();
+        of_pool_.clear();
+    }
+
+    // Inside or after a gap nothing more can be said than that something was not seen.
+    [[nodiscard]] bool follows_from_gap(EventIndex index) const {
+        return !timeline_.gaps.empty() && index > timeline_.gaps.front().end;
+    }
+
     void over_live(EventIndex index, EventIndex former) {
+        if (follows_from_gap(index)) {
+            ++timeline_.damage.after_gap;
+            return;
+        }
         if (timeline_.damage.allocs_over_live++ < kNotesPerDefect) {
             timeline_.damage.notes.push_back(
                 fmt::format("event {}: {:#x} is handed out while event {} still holds it",
@@ -196,6 +297,10 @@ class Pairing {
     }
 
     void without_alloc(EventIndex index) {
+        if (follows_from_gap(index)) {
+            ++timeline_.damage.after_gap;
+            return;
+        }
         if (timeline_.damage.frees_without_alloc++ < kNotesPerDefect) {
             timeline_.damage.notes.push_back(
                 fmt::format("event {}: {:#x} is released but was not obtained in the trace",
@@ -206,6 +311,8 @@ class Pairing {
 
     Timeline& timeline_;
     PairMap live_[kTableCount];
+    Contexts contexts_;
+    std::unordered_map<DeviceAddress, std::uint64_t> retains_;
     std::map<DeviceAddress, EventIndex> maps_;
     // Blocks of each private pool since it was last rewound.
     std::unordered_map<std::uint32_t, std::vector<EventIndex>> of_pool_;

@@ -258,6 +258,62 @@ TEST_CASE("a clone continues as the original does") {
     }
 }
 
+TEST_CASE("a pool that takes over what another one holds serves as that one does") {
+    for (unsigned seed = 0; seed < 300; ++seed) {
+        const std::string config = configs[seed % configs.size()];
+        if (config.find("garbage") != std::string::npos) {
+            continue;  // goes by how long blocks have been free, which no address map says
+        }
+        INFO("seed " << seed << ", " << config);
+        Script script(seed);
+        for (int call = 0; call < 200; ++call) {
+            script.call();
+        }
+        script.pool.relax(Relaxation::kPendingComplete);
+        HeapSnapshot heap = script.pool.snapshot();
+        std::stable_sort(heap.segments.begin(),
+                         heap.segments.end(),
+                         [](const HeapSegment& a, const HeapSegment& b) {
+                             return a.obtained_by < b.obtained_by;
+                         });
+        PytorchPool heir(*parse_pytorch_config(config),
+                         std::make_unique<FixedDevice>(script.card_bytes, script.card_bytes, 512),
+                         {0, 77, 33});
+        heir.allocate({.block = 1, .requested_bytes = 5 * kMiB});  // is forgotten
+        REQUIRE(heir.adopt(heap));
+        for (const HeapSegment& segment : heap.segments) {
+            heir.set_private_pool(segment.private_pool, {.freeable = segment.may_release});
+        }
+        const PoolStatistics& was = script.pool.statistics();
+        REQUIRE(heir.statistics().reserved.current == was.reserved.current);
+        REQUIRE(heir.statistics().allocated.current == was.allocated.current);
+        REQUIRE(heir.statistics().requested.current == was.requested.current);
+        REQUIRE(heir.statistics().rounding_bytes == was.rounding_bytes);
+        REQUIRE(heir.releasable_bytes() == script.pool.releasable_bytes());
+        REQUIRE(heir.device().free_bytes() == script.pool.device().free_bytes());
+        for (int i = 0; i < 80; ++i) {
+            const Request request = {.block = script.next_block++,
+                                     .requested_bytes = script.random_bytes(),
+                                     .stream = static_cast<StreamId>(i % 3),
+                                     .private_pool = i % 7 == 0 ? 2U : 0U};
+            const AllocateResult here = script.pool.allocate(request);
+            const AllocateResult there = heir.allocate(request);
+            REQUIRE(here.outcome == there.outcome);
+            REQUIRE(here.placement.offset_bytes == there.placement.offset_bytes);
+            REQUIRE(here.placement.block_bytes == there.placement.block_bytes);
+            if (i % 3 == 0) {
+                REQUIRE(script.pool.release(request.block, {}) == heir.release(request.block, {}));
+            }
+            if (i % 5 == 0 && !script.live.empty()) {
+                const BlockId old = script.live.begin()->first;
+                REQUIRE(script.pool.release(old, {}) == heir.release(old, {}));
+                script.live.erase(script.live.begin());
+            }
+        }
+        REQUIRE(heir.statistics().reserved.current == was.reserved.current);
+    }
+}
+
 TEST_CASE("any order of relaxations leaves a consistent pool") {
     for (unsigned seed = 0; seed < 200; ++seed) {
         INFO("seed " << seed);

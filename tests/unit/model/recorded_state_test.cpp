@@ -348,3 +348,97 @@ TEST_CASE("a rewound pool holds what is announced after it", "[state]") {
     CHECK(state.totals(0).blocks == 2);
     check_snapshot(state.snapshot(0));
 }
+
+TEST_CASE("stream-ordered memory is the blocks of a device without a pool", "[state]") {
+    Events events;
+    events.timeline.facts["allocator_backend"] = "cudaMallocAsync";
+    events.add(EventKind::kAsyncAlloc, kBase, 3 * kMiB, 0, kFlagFromAllocator).stream = 1;
+    events.add(EventKind::kAsyncAlloc, kBase + 4 * kMiB, 1 * kMiB, 0, kFlagFromAllocator);
+    RecordedState state = at_end(events);
+    CHECK_FALSE(state.has_block_layer(0));
+    CHECK(state.totals(0).allocated == 4 * kMiB);
+    CHECK(state.totals(0).own == 4 * kMiB);
+    CHECK(state.snapshot(0).blocks.at(0).stream == 1);
+    events.add(EventKind::kAsyncFree, kBase);
+    events.add(EventKind::kDeviceFree, kBase + 4 * kMiB);  // legal for either
+    state = at_end(events);
+    CHECK(state.totals(0).own == 0);
+    CHECK(state.totals(0).blocks == 0);
+}
+
+TEST_CASE("arrays, graphs and stream-ordered memory beside a pool are the process's own",
+          "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.block(kBase, 2 * kMiB, 2 * kMiB);
+    events.add(EventKind::kAsyncAlloc, kBase + 64 * kMiB, 1 * kMiB);
+    events.add(EventKind::kArrayAlloc, 0xa1, 2 * kMiB);
+    events.add(EventKind::kArrayAlloc, 0xa2, kUnknown64);
+    events.add(EventKind::kGraphMemory, 0, 1 * kMiB, 4 * kMiB);
+    events.add(EventKind::kHostAlloc, 0x1000, 100 * kMiB);
+    events.add(EventKind::kManagedAlloc, kBase + 128 * kMiB, 100 * kMiB);
+    RecordedState state = at_end(events);
+    CHECK(state.totals(0).other == 7 * kMiB);
+    CHECK(state.totals(0).own == 27 * kMiB);
+    CHECK(state.totals(0).reserved == 20 * kMiB);
+    events.add(EventKind::kGraphMemory, 0, 0, 0);
+    events.add(EventKind::kArrayFree, 0xa1);
+    events.add(EventKind::kArrayFree, 0xa2);
+    events.add(EventKind::kAsyncFree, kBase + 64 * kMiB);
+    state = at_end(events);
+    CHECK(state.totals(0).other == 0);
+    CHECK(state.totals(0).own == 20 * kMiB);
+    CHECK(state.violations().count == 0);
+}
+
+TEST_CASE("the last context takes the device's memory with it", "[state]") {
+    Events events;
+    events.add(EventKind::kContextCreate, 0xc1);
+    events.add(EventKind::kContextCreate, 0xc2);
+    events.add(EventKind::kDeviceAlloc, kBase, 1 * kMiB);
+    events.add(EventKind::kContextDestroy, 0xc1);
+    CHECK(at_end(events).totals(0).own == 1 * kMiB);
+    events.add(EventKind::kContextDestroy, 0xc2);
+    CHECK(at_end(events).totals(0).own == 0);
+}
+
+TEST_CASE("physical memory is held while its handle or a mapping of it is", "[state]") {
+    Events events;
+    events.add(EventKind::kAddressReserve, kBase, 64 * kMiB);
+    events.add(EventKind::kPhysicalCreate, 0x51, 2 * kMiB);
+    events.add(EventKind::kMap, kBase, 2 * kMiB, 0x51);
+    events.add(EventKind::kPhysicalRetain, 0x51);
+    events.add(EventKind::kPhysicalRelease, 0x51);
+    events.add(EventKind::kPhysicalRelease, 0x51);
+    CHECK(at_end(events).totals(0).own == 2 * kMiB);
+    events.add(EventKind::kUnmap, kBase, 2 * kMiB);
+    CHECK(at_end(events).totals(0).own == 0);
+    SECTION("memory of others is not ours") {
+        events.add(EventKind::kImport, 0x52, 2 * kMiB);
+        events.add(EventKind::kMap, kBase, 2 * kMiB, 0x52);
+        CHECK(at_end(events).totals(0).own == 0);
+        CHECK(at_end(events).totals(0).reserved == 0);
+    }
+}
+
+TEST_CASE("a checkpoint tells everything anew; what follows from a gap is no defect", "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.block(kBase, 2 * kMiB, 2 * kMiB);
+    events.add(EventKind::kRecordingStopped);
+    events.add(EventKind::kRecordingStarted);
+    events.free(kBase + 8 * kMiB);            // handed out while nobody looked
+    events.block(kBase, 4 * kMiB, 4 * kMiB);  // the one before was freed while nobody looked
+    RecordedState state = at_end(events);
+    CHECK(state.violations().count == 0);
+    CHECK(state.after_gap() == 2);
+    events.add(EventKind::kCheckpointBegin);
+    events.segment(kBase + 64 * kMiB, 20 * kMiB);
+    events.block(kBase + 64 * kMiB, 1 * kMiB, 2 * kMiB);
+    events.add(EventKind::kCheckpointEnd);
+    events.free(kBase);  // now it is one again
+    state = at_end(events);
+    CHECK(state.totals(0).reserved == 20 * kMiB);
+    CHECK(state.totals(0).allocated == 2 * kMiB);
+    CHECK(state.violations().count == 1);
+}

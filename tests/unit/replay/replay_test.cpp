@@ -313,3 +313,71 @@ TEST_CASE("the rules are those of the recorded release") {
     CHECK(PytorchRules::for_release("1.13.1").one_division_rounds_up);
     CHECK_FALSE(PytorchRules::is_release("2."));
 }
+
+TEST_CASE("a trace that begins in mid-life is replayed from what was held") {
+    Recorder recorder;
+    recorder.timeline.checkpoints.push_back({0, 0});
+    recorder.add(EventKind::kCheckpointBegin, 0, 0);
+    const auto segment = [&](DeviceAddress address, std::uint64_t obtained_ns) {
+        recorder.add(EventKind::kDeviceAlloc, address, 20 * kMiB, 0, kFlagFromAllocator);
+        recorder.timeline.events.back().time_ns = obtained_ns;
+    };
+    // Told in another order than that in which they were obtained, which decides between equals.
+    segment(kBase, 20);
+    segment(kBase + 32 * kMiB, 10);
+    const EventIndex a = recorder.add(EventKind::kBlockAlloc, kBase, 4 * kMiB, 4 * kMiB);
+    recorder.add(EventKind::kBlockAlloc, kBase + 32 * kMiB, 4 * kMiB, 4 * kMiB);
+    recorder.timeline.checkpoints[0].end = recorder.add(EventKind::kCheckpointEnd, 0, 0);
+    recorder.add(EventKind::kBlockAlloc, kBase + 36 * kMiB, 2 * kMiB, 2 * kMiB);
+    recorder.add(EventKind::kBlockFree, kBase, 0, 4 * kMiB, 0, a);
+    recorder.add(EventKind::kBlockAlloc, kBase, 18 * kMiB, 20 * kMiB);
+    recorder.timeline.events.back().extra = 18 * kMiB;
+    const ReplayScript script = make_script(recorder.timeline, 0);
+    REQUIRE(script.checkpoints.size() == 1);
+    const Fidelity fidelity = fidelity_of(recorder.timeline);
+    CHECK(fidelity.placements == 2);
+    CHECK(fidelity.placements_equal == 2);
+    CHECK(fidelity.segments == 0);
+    CHECK(fidelity.exact());
+    SECTION("and cannot be where even that does not fit") {
+        auto pool = make_pool("pytorch",
+                              "",
+                              std::make_unique<FixedDevice>(30 * kMiB, 30 * kMiB, 2 * kMiB),
+                              script.streams);
+        REQUIRE(pool.ok());
+        const ReplayResult result = replay(script, **pool);
+        REQUIRE(result.troubles.size() == 1);
+        CHECK(result.troubles[0].requested_bytes == 40 * kMiB);
+        CHECK(result.requests_served == 0);
+    }
+}
+
+TEST_CASE("pending blocks of a checkpoint are released once their events have completed") {
+    Recorder recorder;
+    recorder.timeline.checkpoints.push_back({0, 5});
+    recorder.add(EventKind::kCheckpointBegin, 0, 0);
+    recorder.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);
+    const EventIndex a = recorder.add(EventKind::kBlockAlloc, kBase, 4 * kMiB, 4 * kMiB);
+    recorder.add(EventKind::kBlockFree, kBase, 0, 4 * kMiB, fragtrace::kFlagPending, a);
+    recorder.add(EventKind::kPendingEvent, kBase, 0, 0xe1);
+    recorder.add(EventKind::kCheckpointEnd, 0, 0);
+    recorder.add(EventKind::kBlockAlloc, kBase + 4 * kMiB, 3 * kMiB, 3 * kMiB);
+    recorder.add(EventKind::kEventComplete, 0, 0, 0xe1);
+    recorder.add(EventKind::kBlockAlloc, kBase, 2 * kMiB, 2 * kMiB);
+    CHECK(fidelity_of(recorder.timeline).exact());
+}
+
+TEST_CASE("stream-ordered allocations are requests where there is no pool of a framework") {
+    Recorder recorder;
+    const EventIndex a = recorder.add(EventKind::kAsyncAlloc, kBase, 5 * kMiB);
+    recorder.add(EventKind::kAsyncAlloc, kBase + 8 * kMiB, 7 * kMiB);
+    const EventIndex managed = recorder.add(EventKind::kManagedAlloc, kBase + 64 * kMiB, kMiB);
+    recorder.add(EventKind::kAsyncFree, kBase, 0, 0, 0, a);
+    recorder.add(EventKind::kDeviceFree, kBase + 64 * kMiB, 0, 0, 0, managed);
+    CHECK(replayable_devices(recorder.timeline) == std::vector<DeviceId>{0});
+    const ReplayScript script = make_script(recorder.timeline, 0);
+    CHECK(script.source == ScriptSource::kDeviceLayer);
+    CHECK(script.stream_ordered == 2);
+    REQUIRE(script.steps.size() == 3);
+    CHECK(script.steps[2].block == a);
+}

@@ -1,0 +1,12 @@
+// What the recorder says of itself: times in which it saw nothing, and what was held when a trace
+// begins in mid-life.
+#pragma once
+
+#include "analyzer/model/timeline.h"
+
+namespace fragtrace::analyzer {
+
+// Fills Timeline::gaps and Timeline::checkpoints, and notes what has no end.
+void find_recording_spans(Timeline* timeline);
+
+}  // namespace fragtrace::analyzer
