@@ -1,5 +1,6 @@
 #include "analyzer/commands/analyze.h"
 
+#include "analyzer/commands/remarks.h"
 #include "analyzer/metrics/device_metrics.h"
 #include "analyzer/pools/pytorch_config.h"
 #include "analyzer/pools/registry.h"
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <unordered_set>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -24,6 +24,9 @@ void add_recorded(const Timeline& timeline, DeviceAnalysis* device) {
     const DeviceMetrics metrics = measure_device(timeline, device->device);
     device->recorded = metrics.summary;
     device->violations = metrics.violations;
+    device->after_gap = metrics.after_gap;
+    device->context = context_memory(timeline, device->device);
+    device->other_processes = other_processes(timeline, device->device);
     device->driver_time_ns = metrics.driver_time_ns;
     device->total_bytes = metrics.total_bytes;
     device->others_bytes = metrics.context_and_others_bytes;
@@ -167,114 +170,6 @@ Status add_whatif(const Analysis& analysis, const AnalyzeOptions& options, Devic
     return Ok{};
 }
 
-// ---- what must be said with the result ----------------------------------------------------------
-
-bool reads_free_memory(const Timeline& timeline) {
-    return std::any_of(timeline.events.begin(), timeline.events.end(), [](const Event& event) {
-        return event.kind == EventKind::kMemoryInfo &&
-               (event.flags & (kFlagByPool | kFlagFromAllocator)) == 0;
-    });
-}
-
-void add_assumptions(const Timeline& timeline, Analysis* analysis) {
-    std::vector<std::string>& lines = analysis->assumptions;
-    for (const DeviceAnalysis& device : analysis->devices) {
-        const ReplayScript& script = device.script;
-        if (device.virtual_gpu) {
-            lines.push_back(fmt::format(
-                "device {} is virtual: device work ends at once and computes zeros, cuDNN is off, "
-                "library workspaces are not modelled; context and others are taken as {}",
-                device.device,
-                format_bytes(device.others_bytes)));
-        }
-        if (script.requested_unknown != 0) {
-            lines.push_back(
-                fmt::format("the requested size of {} is not known: the block size is taken",
-                            format_counted(script.requested_unknown, "block", "blocks")));
-        }
-        if (script.stream_unknown != 0) {
-            lines.push_back(
-                fmt::format("the stream of {} is not known: the default stream is taken",
-                            format_counted(script.stream_unknown, "block", "blocks")));
-        }
-        if (script.source == ScriptSource::kBlocks && !script.records_empty_cache) {
-            lines.push_back(
-                "calls of empty_cache that free nothing cannot be seen with this "
-                "PyTorch: none are assumed");
-        }
-        if (!script.pending.empty()) {
-            lines.push_back(
-                "cross-stream frees complete in a replay when they were seen complete "
-                "in the recorded run");
-        }
-        if (script.rewinds != 0) {
-            lines.push_back(fmt::format(
-                "device {}: private pools were set back to a checkpoint {} (CUDA graph trees): "
-                "what they hold then is taken from the record, not replayed",
-                device.device,
-                format_counted(script.rewinds, "time", "times")));
-        }
-        if (!script.settings.empty()) {
-            lines.push_back(
-                fmt::format("the program changed the allocator's settings {} at run time: the "
-                            "recorded settings follow it, other settings stay as given",
-                            format_counted(script.settings.size(), "time", "times")));
-        }
-        if (!device.capacity_known) {
-            lines.push_back(
-                "the trace does not say how large the card is: no capacity is assumed; "
-                "give --capacity");
-        }
-    }
-    if (reads_free_memory(timeline)) {
-        lines.push_back(
-            "the program asks how much memory is free and may adapt: rows for other "
-            "capacities are estimates");
-    }
-}
-
-void add_warnings(const Timeline& timeline, Analysis* analysis) {
-    const TraceDamage& damage = timeline.damage;
-    std::vector<std::string>& lines = analysis->warnings;
-    lines.insert(lines.end(), damage.notes.begin(), damage.notes.end());
-    if (damage.events_lost != 0) {
-        lines.push_back(
-            fmt::format("{} events were lost while recording; what follows them may be "
-                        "off",
-                        format_count(damage.events_lost)));
-    }
-    if (damage.events_unfinished != 0) {
-        lines.push_back(fmt::format("{} calls had not returned when the process died",
-                                    format_count(damage.events_unfinished)));
-    }
-    const std::string rejected = timeline.fact("options.rejected");
-    if (!rejected.empty()) {
-        lines.push_back(fmt::format(
-            "the setting {} was not understood while recording: its default was used", rejected));
-    }
-    for (const char* kind : {"native", "python"}) {
-        const std::string state = timeline.fact(fmt::format("stacks.{}", kind));
-        if (state.starts_with("off")) {
-            lines.push_back(fmt::format("{} stacks are {}", kind, state));
-        }
-    }
-    for (const DeviceAnalysis& device : analysis->devices) {
-        if (device.violations != 0) {
-            lines.push_back(fmt::format("device {}: {} recorded events contradict each other",
-                                        device.device,
-                                        format_count(device.violations)));
-        }
-        if (device.troubles > device.diagnoses.size()) {
-            lines.push_back(
-                fmt::format("device {}: {} out-of-memories and retries, the first {} "
-                            "diagnosed",
-                            device.device,
-                            format_count(device.troubles),
-                            device.diagnoses.size()));
-        }
-    }
-}
-
 }  // namespace
 
 Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device) {
@@ -319,6 +214,8 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
     auto analysis = std::make_unique<Analysis>();
     analysis->timeline = std::move(timeline).value();
     analysis->symbols = std::make_unique<Symbolizer>(analysis->timeline);
+    analysis->phases.emplace(analysis->timeline);
+    analysis->run = measure_run(analysis->timeline);
     for (const DeviceId id : replayable_devices(analysis->timeline)) {
         DeviceAnalysis device;
         device.device = id;
@@ -350,8 +247,7 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
         }
         analysis->devices.push_back(std::move(device));
     }
-    add_assumptions(analysis->timeline, analysis.get());
-    add_warnings(analysis->timeline, analysis.get());
+    add_remarks(analysis.get());
     return analysis;
 }
 

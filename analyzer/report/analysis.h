@@ -3,6 +3,9 @@
 #pragma once
 
 #include "analyzer/metrics/memory_summary.h"
+#include "analyzer/metrics/other_processes.h"
+#include "analyzer/metrics/run_metrics.h"
+#include "analyzer/model/phase_index.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/replay/fidelity.h"
 #include "analyzer/replay/replayer.h"
@@ -33,7 +36,10 @@ struct DeviceAnalysis {
 
     ReplayScript script;
     MemorySummary recorded;
-    std::uint64_t violations = 0;      // of the invariants of docs/metrics.md, in the record
+    std::uint64_t violations = 0;  // of the invariants of docs/metrics.md, in the record
+    std::uint64_t after_gap = 0;   // what would be, but follows from gaps in recording
+    ContextMemory context;
+    std::vector<OtherProcesses> other_processes;  // when memory ran out
     std::uint64_t driver_time_ns = 0;  // spent in recorded driver calls; 0 = not measured
     std::optional<Fidelity> fidelity;  // none: there is no caching pool to compare with
     std::vector<Diagnosis> diagnoses;  // of the recorded settings, in time order
@@ -46,6 +52,8 @@ struct DeviceAnalysis {
 struct Analysis {
     Timeline timeline;
     std::unique_ptr<Symbolizer> symbols;  // over `timeline`
+    std::optional<PhaseIndex> phases;     // over `timeline`
+    RunMetrics run;
     std::vector<DeviceAnalysis> devices;
     std::vector<std::string> assumptions;
     std::vector<std::string> warnings;
@@ -58,7 +66,8 @@ struct CulpritGroup {
     std::uint64_t held_open_bytes = 0;
     std::uint64_t live_bytes = 0;
     std::uint64_t blocks = 0;
-    std::uint64_t oldest_ns = 0;  // birth of the oldest block
+    std::uint64_t oldest_ns = 0;   // birth of the oldest block
+    EventIndex oldest = kNoEvent;  // its allocation
     // Allocating events of the blocks that keep a mostly empty segment.
     std::vector<EventIndex> pinning;
 };

@@ -46,11 +46,15 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
             group.label = label;
             group.origin = born.origin;
             group.oldest_ns = born.time_ns;
+            group.oldest = block.allocated_by;
         }
         group.held_open_bytes += diagnosis.held_open[i];
         group.live_bytes += block.size_bytes;
         group.blocks += 1;
-        group.oldest_ns = std::min(group.oldest_ns, born.time_ns);
+        if (born.time_ns < group.oldest_ns) {
+            group.oldest_ns = born.time_ns;
+            group.oldest = block.allocated_by;
+        }
         // Holds open at least as much as it uses: its segment is at least half empty.
         if (only_cheapest || diagnosis.held_open[i] >= block.size_bytes) {
             group.pinning.push_back(block.allocated_by);

@@ -1,5 +1,7 @@
 #include "analyzer/report/json.h"
 
+#include "analyzer/report/json_run.h"
+
 #include <nlohmann/json.hpp>
 
 namespace fragtrace::analyzer {
@@ -75,6 +77,16 @@ Json waste_json(const WasteSplit& waste) {
 }
 
 Json device_json(const DeviceAnalysis& device, const MemorySummary& summary) {
+    Json others = Json::array();
+    for (const OtherProcesses& one : device.other_processes) {
+        others.push_back({{"event", one.sequence},
+                          {"used_bytes", one.used_bytes},
+                          {"free_bytes", one.free_bytes},
+                          {"other_bytes", one.other_bytes},
+                          {"processes", one.processes},
+                          {"largest_pid", one.largest_pid},
+                          {"largest_bytes", one.largest_bytes}});
+    }
     return {{"index", device.device},
             {"name", device.name},
             {"total_bytes", device.total_bytes},
@@ -90,19 +102,10 @@ Json device_json(const DeviceAnalysis& device, const MemorySummary& summary) {
             {"segments_freed", summary.segments_freed},
             {"retries", summary.retries},
             {"ooms", summary.ooms},
-            {"violations", device.violations}};
-}
-
-Json stack_json(const Analysis& analysis, OriginId origin) {
-    Json stack = Json::array();
-    for (const Frame& frame : analysis.symbols->frames(origin)) {
-        stack.push_back({{"function", frame.function},
-                         {"file", frame.file},
-                         {"line", frame.line},
-                         {"module", frame.module},
-                         {"kind", frame.kind == Frame::Kind::kPython ? "python" : "native"}});
-    }
-    return stack;
+            {"violations", device.violations},
+            {"violations_after_gaps", device.after_gap},
+            {"context", {{"bytes", device.context.bytes}, {"measured", device.context.measured}}},
+            {"other_processes", others}};
 }
 
 Json culprits_json(const Analysis& analysis, const Diagnosis& diagnosis) {
@@ -115,7 +118,8 @@ Json culprits_json(const Analysis& analysis, const Diagnosis& diagnosis) {
                             {"stack", stack_json(analysis, group.origin)},
                             {"held_open_bytes", group.held_open_bytes},
                             {"live_bytes", group.live_bytes},
-                            {"blocks", group.blocks}});
+                            {"blocks", group.blocks},
+                            {"phase", phase_name(analysis, group.oldest)}});
     }
     return culprits;
 }
@@ -151,6 +155,7 @@ Json diagnosis_json(const Analysis& analysis,
             {"rounded_bytes", verdict.rounded_bytes},
             {"verdict", verdict.id},
             {"requester", device.script.source == ScriptSource::kBlocks ? "pool" : "program"},
+            {"phase", phase_name(analysis, event)},
             {"despite_free_memory", verdict.despite_free_memory()},
             {"page_bytes", verdict.page_bytes},
             {"steps", steps},
@@ -179,6 +184,9 @@ Json troubles_json(const Analysis& analysis,
     for (const Diagnosis& diagnosis : diagnoses) {
         if ((diagnosis.trouble.outcome == Outcome::kRetryOk) == retries) {
             rows.push_back(diagnosis_json(analysis, device, diagnosis));
+            if (retries) {
+                rows.back()["driver_ns"] = retry_ns(analysis, diagnosis.trouble.event);
+            }
         }
     }
     return rows;
@@ -249,10 +257,18 @@ std::string report_json(const Analysis& analysis) {
         document["pool"] = first.pool;
         document["capacity_bytes"] = first.capacity_bytes;
     }
+    for (const CallOutOfMemory& call : analysis.run.call_ooms) {
+        ooms.push_back(failed_call_json(analysis, call));
+    }
     document["devices"] = devices;
     document["ooms"] = ooms;
     document["retries"] = retries;
     document["whatif"] = whatif_rows(analysis);
+    document["phases"] = phases_json(analysis);
+    document["driver_calls"] = calls_json(analysis);
+    document["memory"] = memory_json(analysis);
+    document["recording"] = recording_json(analysis);
+    document["facts"] = facts_json(analysis);
     return finish(&document, analysis);
 }
 

@@ -18,6 +18,7 @@ struct Limits {
     std::size_t settings = kSettingRows;
     bool capacities = true;
     std::size_t assumptions = 4;
+    bool run = true;
 };
 
 std::string waste_bar(const WasteSplit& waste, const Terminal& terminal) {
@@ -119,11 +120,12 @@ std::string culprit_lines(const Analysis& analysis,
                                                       : "Who pins the holes at peak reserved") +
                        "\n";
     for (std::size_t i = 0; i < std::min(limits.culprits, groups.size()); ++i) {
-        text += fmt::format("  {:>9} held open by {:>9} in {:>13}  {}\n",
+        text += fmt::format("  {:>9} held open by {:>9} in {:>13}  {}{}\n",
                             format_bytes(groups[i].held_open_bytes),
                             format_bytes(groups[i].live_bytes),
                             format_counted(groups[i].blocks, "block", "blocks"),
-                            printable(shorten(groups[i].label, terminal.width() - 49)));
+                            printable(shorten(groups[i].label, terminal.width() - 49)),
+                            phase_suffix(analysis, groups[i].oldest));
     }
     if (groups.size() > limits.culprits) {
         text += fmt::format("  and {} more places\n", groups.size() - limits.culprits);
@@ -196,6 +198,7 @@ std::string device_text(const Analysis& analysis,
                         printable(device.name),
                         device.virtual_gpu ? " (virtual: kernels computed nothing)" : "",
                         device.config.empty() ? "default" : device.config);
+    text += limits.run ? card_lines(device) : "";
     text += memory_lines(device, terminal);
     text += culprit_lines(analysis, device, limits, terminal);
     return text + whatif_lines(device, limits, terminal);
@@ -215,12 +218,18 @@ std::string assemble(const Analysis& analysis, const Limits& limits, const Termi
                     : "Nothing that can still be read says anything about GPU memory.\n";
     }
     // What went wrong comes first, whichever device it was on.
+    text += failed_call_lines(analysis, terminal);
     for (const bool failed : {true, false}) {
         for (const DeviceAnalysis& device : analysis.devices) {
             if ((first_oom(device) != nullptr) == failed) {
                 text += device_text(analysis, device, limits, terminal);
             }
         }
+    }
+    if (limits.run) {
+        const std::string lines = call_lines(analysis) + side_lines(analysis);
+        text += lines.empty() ? "" : terminal.styled(Style::kBold, "Process") + "\n" + lines;
+        text += phase_lines(analysis, terminal);
     }
     text += list_lines("Assumptions", analysis.assumptions, limits.assumptions, terminal);
     text += list_lines("Warnings", analysis.warnings, limits.assumptions, terminal);
@@ -235,7 +244,8 @@ std::string report_text(const Analysis& analysis, const Terminal& terminal) {
 
 std::string summary_text(const Analysis& analysis, const Terminal& terminal) {
     constexpr std::size_t kMaxLines = 24;  // and one line for what the launcher adds
-    const Limits limits{.culprits = 2, .settings = 2, .capacities = false, .assumptions = 1};
+    const Limits limits{
+        .culprits = 2, .settings = 2, .capacities = false, .assumptions = 1, .run = false};
     std::string text = assemble(analysis, limits, terminal);
     if (static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) <= kMaxLines) {
         return text;

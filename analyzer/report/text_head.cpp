@@ -185,9 +185,10 @@ std::string verdict_lines(const Analysis& analysis,
         format_bytes(verdict.free_bytes),
         format_bytes(verdict.largest_hole_bytes),
         format_bytes(verdict.device_free_bytes));
-    text += fmt::format("  asked by   {} at {}\n",
+    text += fmt::format("  asked by   {} at {}{}\n",
                         printable(analysis.symbols->describe(event.origin)),
-                        format_duration(event.time_ns));
+                        format_duration(event.time_ns),
+                        phase_suffix(analysis, oom->trouble.event));
     return text;
 }
 

@@ -25,6 +25,15 @@ std::string verdict_lines(const Analysis& analysis,
                           const DeviceAnalysis& device,
                           const Terminal& terminal);
 
+// Of the run as a whole; each empty where there is nothing to say.
+std::string phase_lines(const Analysis& analysis, const Terminal& terminal);
+std::string call_lines(const Analysis& analysis);
+std::string side_lines(const Analysis& analysis);
+std::string failed_call_lines(const Analysis& analysis, const Terminal& terminal);
+std::string card_lines(const DeviceAnalysis& device);
+// " in phase NAME", or nothing.
+std::string phase_suffix(const Analysis& analysis, EventIndex event);
+
 // How well the replay agrees with the record.
 std::string fidelity_line(const DeviceAnalysis& device);
 

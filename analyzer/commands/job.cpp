@@ -1,0 +1,121 @@
+#include "analyzer/commands/job.h"
+
+#include "analyzer/cli/output_file.h"
+#include "analyzer/metrics/device_metrics.h"
+#include "analyzer/report/text_parts.h"
+#include "analyzer/support/units.h"
+#include "analyzer/trace/reader.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <tuple>
+#include <vector>
+
+namespace fragtrace::analyzer {
+namespace {
+
+struct Process {
+    int rank = -1;
+    std::uint32_t pid = 0;
+    std::string file;
+    std::string program;
+    std::uint64_t peak_allocated = 0;  // the sum of the devices' own peaks
+    std::uint64_t peak_reserved = 0;
+    std::uint64_t retries = 0;
+    std::uint64_t ooms = 0;
+    Ending ending = Ending::kKilled;
+};
+
+Process summarize(const Timeline& timeline, const std::filesystem::path& path) {
+    Process process;
+    process.rank = timeline.rank;
+    process.pid = timeline.pid;
+    process.file = path.filename().string();
+    process.program = timeline.fact("command_line", process.file);
+    process.ending = timeline.ending;
+    for (const DeviceId device : replayable_devices(timeline)) {
+        const MemorySummary summary = measure_device(timeline, device).summary;
+        process.peak_allocated += summary.peak_allocated;
+        process.peak_reserved += summary.peak_reserved;
+        process.retries += summary.retries;
+        process.ooms += summary.ooms;
+    }
+    process.ooms += static_cast<std::uint64_t>(
+        std::count_if(timeline.events.begin(), timeline.events.end(), [](const Event& event) {
+            return event.kind == EventKind::kCallOutOfMemory;
+        }));
+    return process;
+}
+
+std::string table(const std::vector<Process>& processes, const Terminal& terminal) {
+    std::string text = fmt::format("{:>5} {:>8} {:>10} {:>10} {:>7} {:>5}  {:<20} {}\n",
+                                   "rank",
+                                   "pid",
+                                   "allocated",
+                                   "reserved",
+                                   "retries",
+                                   "OOMs",
+                                   "ended",
+                                   "program");
+    for (const Process& process : processes) {
+        const std::string line = fmt::format(
+            "{:>5} {:>8} {:>10} {:>10} {:>7} {:>5}  {:<20} {}\n",
+            process.rank < 0 ? std::string("-") : std::to_string(process.rank),
+            process.pid,
+            format_bytes(process.peak_allocated),
+            format_bytes(process.peak_reserved),
+            format_count(process.retries),
+            format_count(process.ooms),
+            ending_text(process.ending),
+            printable(shorten(process.program, 60)));
+        text += process.ooms != 0 ? terminal.styled(Style::kRed, line) : line;
+    }
+    return text;
+}
+
+}  // namespace
+
+Status report_job(const std::string& folder, const Terminal& terminal) {
+    std::vector<std::filesystem::path> paths;
+    std::error_code failed;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+        if (entry.path().extension() == ".ftrace") {
+            paths.push_back(entry.path());
+        }
+    }
+    if (failed || paths.empty()) {
+        return Error{ErrorCode::kInput,
+                     fmt::format("{}: {}; give a trace, or a folder with traces (*.ftrace)",
+                                 folder,
+                                 failed ? failed.message() : "no traces in it")};
+    }
+    std::sort(paths.begin(), paths.end());
+    std::vector<Process> processes;
+    std::string first_error;
+    for (const std::filesystem::path& path : paths) {
+        const auto timeline = read_trace(path.string(), {});
+        if (timeline) {
+            processes.push_back(summarize(*timeline, path));
+        } else if (first_error.empty()) {
+            first_error = timeline.error().message;
+        }
+    }
+    std::stable_sort(processes.begin(), processes.end(), [](const Process& a, const Process& b) {
+        return std::tuple(a.rank < 0, a.rank, a.pid) < std::tuple(b.rank < 0, b.rank, b.pid);
+    });
+    const Status written = write_output(
+        "-",
+        table(processes, terminal) +
+            fmt::format("Peaks are each process's own. Next: fraganalyze TRACE, for one of them.\n"));
+    if (written && processes.size() != paths.size()) {
+        return Error{ErrorCode::kInput,
+                     fmt::format("{} of {} traces cannot be read; the first: {}",
+                                 paths.size() - processes.size(),
+                                 paths.size(),
+                                 first_error)};
+    }
+    return written;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,173 @@
+#include "analyzer/commands/remarks.h"
+
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+
+bool reads_free_memory(const Timeline& timeline) {
+    return std::any_of(timeline.events.begin(), timeline.events.end(), [](const Event& event) {
+        return event.kind == EventKind::kMemoryInfo &&
+               (event.flags & (kFlagByPool | kFlagFromAllocator)) == 0;
+    });
+}
+
+namespace {
+
+std::uint64_t held_at(const HeapSnapshot& heap) {
+    std::uint64_t sum = 0;
+    for (const HeapSegment& segment : heap.segments) {
+        sum += segment.size_bytes;
+    }
+    return sum;
+}
+
+// From when to when nothing was seen, and what that led to.
+void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
+    constexpr std::size_t kMostGaps = 5;
+    const auto time_of = [&timeline](EventIndex event) {
+        const std::size_t last = timeline.events.size() - 1;
+        return format_duration(timeline.events[std::min<std::size_t>(event, last)].time_ns);
+    };
+    for (std::size_t i = 0; i < std::min(kMostGaps, timeline.gaps.size()); ++i) {
+        lines->push_back(
+            fmt::format("nothing was recorded from {} to {}",
+                        timeline.gaps[i].begin == 0 ? "the begin" : time_of(timeline.gaps[i].begin),
+                        time_of(timeline.gaps[i].end)));
+    }
+    if (timeline.gaps.size() > kMostGaps) {
+        lines->push_back(fmt::format("and in {} more times", timeline.gaps.size() - kMostGaps));
+    }
+    if (timeline.damage.after_gap != 0) {
+        lines->push_back(
+            fmt::format("{} follow from that: frees of what was allocated meanwhile, and the like",
+                        format_counted(timeline.damage.after_gap, "event", "events")));
+    }
+}
+
+void add_assumptions(const Timeline& timeline, Analysis* analysis) {
+    std::vector<std::string>& lines = analysis->assumptions;
+    for (const DeviceAnalysis& device : analysis->devices) {
+        const ReplayScript& script = device.script;
+        if (device.virtual_gpu) {
+            lines.push_back(fmt::format(
+                "device {} is virtual: device work ends at once and computes zeros, cuDNN is off, "
+                "library workspaces are not modelled; context and others are taken as {}",
+                device.device,
+                format_bytes(device.others_bytes)));
+        }
+        if (script.requested_unknown != 0) {
+            lines.push_back(
+                fmt::format("the requested size of {} is not known: the block size is taken",
+                            format_counted(script.requested_unknown, "block", "blocks")));
+        }
+        if (script.stream_unknown != 0) {
+            lines.push_back(
+                fmt::format("the stream of {} is not known: the default stream is taken",
+                            format_counted(script.stream_unknown, "block", "blocks")));
+        }
+        if (script.source == ScriptSource::kBlocks && !script.records_empty_cache) {
+            lines.push_back(
+                "calls of empty_cache that free nothing cannot be seen with this "
+                "PyTorch: none are assumed");
+        }
+        if (!script.pending.empty()) {
+            lines.push_back(
+                "cross-stream frees complete in a replay when they were seen complete "
+                "in the recorded run");
+        }
+        if (script.stream_ordered != 0) {
+            lines.push_back(fmt::format(
+                "device {}: {} are ordered by streams and served from the driver's own pool, which "
+                "is "
+                "not modelled: each counts from its allocation to the call that frees it",
+                device.device,
+                format_counted(script.stream_ordered, "allocation", "allocations")));
+        }
+        if (!script.checkpoints.empty()) {
+            lines.push_back(
+                fmt::format("device {}: the trace begins in mid-life; what was held then ({}) is "
+                            "taken from its "
+                            "checkpoint",
+                            device.device,
+                            format_bytes(held_at(script.checkpoints.front()))));
+        }
+        if (script.rewinds != 0) {
+            lines.push_back(fmt::format(
+                "device {}: private pools were set back to a checkpoint {} (CUDA graph trees): "
+                "what they hold then is taken from the record, not replayed",
+                device.device,
+                format_counted(script.rewinds, "time", "times")));
+        }
+        if (!script.settings.empty()) {
+            lines.push_back(
+                fmt::format("the program changed the allocator's settings {} at run time: the "
+                            "recorded settings follow it, other settings stay as given",
+                            format_counted(script.settings.size(), "time", "times")));
+        }
+        if (!device.capacity_known) {
+            lines.push_back(
+                "the trace does not say how large the card is: no capacity is assumed; "
+                "give --capacity");
+        }
+    }
+    if (reads_free_memory(timeline)) {
+        lines.push_back(
+            "the program asks how much memory is free and may adapt: rows for other "
+            "capacities are estimates");
+    }
+}
+
+void add_warnings(const Timeline& timeline, Analysis* analysis) {
+    const TraceDamage& damage = timeline.damage;
+    std::vector<std::string>& lines = analysis->warnings;
+    lines.insert(lines.end(), damage.notes.begin(), damage.notes.end());
+    add_gaps(timeline, &lines);
+    if (damage.events_lost != 0) {
+        lines.push_back(
+            fmt::format("{} events were lost while recording; what follows them may be "
+                        "off",
+                        format_count(damage.events_lost)));
+    }
+    if (damage.events_unfinished != 0) {
+        lines.push_back(fmt::format("{} calls had not returned when the process died",
+                                    format_count(damage.events_unfinished)));
+    }
+    const std::string rejected = timeline.fact("options.rejected");
+    if (!rejected.empty()) {
+        lines.push_back(fmt::format(
+            "the setting {} was not understood while recording: its default was used", rejected));
+    }
+    for (const char* kind : {"native", "python"}) {
+        const std::string state = timeline.fact(fmt::format("stacks.{}", kind));
+        if (state.starts_with("off")) {
+            lines.push_back(fmt::format("{} stacks are {}", kind, state));
+        }
+    }
+    for (const DeviceAnalysis& device : analysis->devices) {
+        if (device.violations != 0) {
+            lines.push_back(fmt::format("device {}: {} recorded events contradict each other",
+                                        device.device,
+                                        format_count(device.violations)));
+        }
+        if (device.troubles > device.diagnoses.size()) {
+            lines.push_back(
+                fmt::format("device {}: {} out-of-memories and retries, the first {} "
+                            "diagnosed",
+                            device.device,
+                            format_count(device.troubles),
+                            device.diagnoses.size()));
+        }
+    }
+}
+
+}  // namespace
+
+void add_remarks(Analysis* analysis) {
+    add_assumptions(analysis->timeline, analysis);
+    add_warnings(analysis->timeline, analysis);
+}
+
+}  // namespace fragtrace::analyzer

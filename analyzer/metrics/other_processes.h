@@ -1,0 +1,33 @@
+// What the driver's management library said of a card: the context's own memory, and what other
+// processes held when memory ran out. From facts of the trace, which are untrusted text.
+#pragma once
+
+#include "analyzer/model/timeline.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+struct OtherProcesses {
+    std::uint64_t sequence = 0;    // of the event that it was asked for, as the recorder counts
+    std::uint64_t used_bytes = 0;  // of the card, by all
+    std::uint64_t free_bytes = 0;
+    std::uint64_t other_bytes = 0;  // by other processes, as far as known
+    std::uint32_t processes = 0;    // other ones
+    std::uint64_t largest_pid = 0;  // 0 = none
+    std::uint64_t largest_bytes = 0;
+};
+
+// Facts "device.N.processes.M", in the order of M.
+std::vector<OtherProcesses> other_processes(const Timeline& timeline, DeviceId device);
+
+struct ContextMemory {
+    std::uint64_t bytes = 0;  // 0 = not known
+    std::string measured;     // how
+};
+
+ContextMemory context_memory(const Timeline& timeline, DeviceId device);
+
+}  // namespace fragtrace::analyzer
