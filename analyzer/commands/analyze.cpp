@@ -47,7 +47,9 @@ void name_device(const Timeline& timeline, DeviceAnalysis* device) {
 // Settings in force when the allocator began. What cannot be replayed is said, not fatal.
 void take_settings(const Timeline& timeline, Analysis* analysis, DeviceAnalysis* device) {
     std::string config = timeline.fact("allocator_conf");
-    if (!device->script.settings.empty()) {
+    if (device->script.first_settings) {
+        config = *device->script.first_settings;
+    } else if (!device->script.settings.empty()) {
         // The fact is rewritten at every change: what was in force before is the environment's.
         config = timeline.fact("environment.PYTORCH_CUDA_ALLOC_CONF",
                                timeline.fact("environment.PYTORCH_ALLOC_CONF"));

@@ -59,16 +59,16 @@ std::string table(const std::vector<Process>& processes, const Terminal& termina
                                    "ended",
                                    "program");
     for (const Process& process : processes) {
-        const std::string line = fmt::format(
-            "{:>5} {:>8} {:>10} {:>10} {:>7} {:>5}  {:<20} {}\n",
-            process.rank < 0 ? std::string("-") : std::to_string(process.rank),
-            process.pid,
-            format_bytes(process.peak_allocated),
-            format_bytes(process.peak_reserved),
-            format_count(process.retries),
-            format_count(process.ooms),
-            ending_text(process.ending),
-            printable(shorten(process.program, 60)));
+        const std::string line =
+            fmt::format("{:>5} {:>8} {:>10} {:>10} {:>7} {:>5}  {:<20} {}\n",
+                        process.rank < 0 ? std::string("-") : std::to_string(process.rank),
+                        process.pid,
+                        format_bytes(process.peak_allocated),
+                        format_bytes(process.peak_reserved),
+                        format_count(process.retries),
+                        format_count(process.ooms),
+                        ending_text(process.ending),
+                        printable(shorten(process.program, 60)));
         text += process.ooms != 0 ? terminal.styled(Style::kRed, line) : line;
     }
     return text;
@@ -107,7 +107,8 @@ Status report_job(const std::string& folder, const Terminal& terminal) {
     const Status written = write_output(
         "-",
         table(processes, terminal) +
-            fmt::format("Peaks are each process's own. Next: fraganalyze TRACE, for one of them.\n"));
+            fmt::format(
+                "Peaks are each process's own. Next: fraganalyze TRACE, for one of them.\n"));
     if (written && processes.size() != paths.size()) {
         return Error{ErrorCode::kInput,
                      fmt::format("{} of {} traces cannot be read; the first: {}",

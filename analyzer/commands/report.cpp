@@ -2,12 +2,14 @@
 #include "analyzer/cli/output_file.h"
 #include "analyzer/commands/analyze.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/job.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/page.h"
 #include "analyzer/report/page_content.h"
 #include "analyzer/report/text.h"
 
+#include <filesystem>
 #include <fmt/format.h>
 
 namespace fragtrace::analyzer {
@@ -17,7 +19,8 @@ Status run_report(int argc, char** argv) {
         "What happened, who did it, what would have helped.\n\n"
         "Examples\n"
         "  fraganalyze train.4711.ftrace\n"
-        "  fraganalyze train.4711.ftrace --html timeline.html --json report.json\n",
+        "  fraganalyze train.4711.ftrace --html timeline.html --json report.json\n"
+        "  fraganalyze traces/                      a job: one line per process\n",
         "fraganalyze");
     CommonOptions common;
     std::string html;
@@ -45,6 +48,14 @@ Status run_report(int argc, char** argv) {
     const auto capacity = common.capacity_bytes();
     if (!capacity) {
         return capacity.error();
+    }
+    if (std::filesystem::is_directory(common.trace)) {
+        if (!html.empty() || !common.json.empty()) {
+            return Error{
+                ErrorCode::kUsage,
+                "a folder gives a table only; give one of its traces for --html and --json"};
+        }
+        return report_job(common.trace, common.terminal());
     }
     const auto analyzed = analyze(common.trace,
                                   {.capacity_bytes = *capacity,

@@ -75,8 +75,8 @@ class Top {
         std::uint64_t kinds = kinds_;
         for (; looked_at_ < events.size(); ++looked_at_) {
             const Event& event = events[looked_at_];
-            const bool blocks = event.kind == EventKind::kBlockAlloc ||
-                                (event.flags & kFlagFromAllocator) != 0;
+            const bool blocks =
+                event.kind == EventKind::kBlockAlloc || (event.flags & kFlagFromAllocator) != 0;
             kinds |= std::uint64_t{1} << (event.device * 2 + (blocks ? 1 : 0));
         }
         if (state_ == nullptr || kinds != kinds_) {
@@ -103,28 +103,28 @@ class Top {
             const MemoryTotals& totals = state_->totals(device);
             const std::uint64_t hole = state_->largest_free_bytes(device);
             if (options_.json) {
-                fmt::print("{{\"process\":{},\"device\":{},\"allocated_bytes\":{},"
-                           "\"reserved_bytes\":{},\"largest_hole_bytes\":{},\"events\":{},"
-                           "\"events_per_second\":{},\"events_lost\":{}}}\n",
-                           options_.pid,
-                           device,
-                           totals.allocated,
-                           totals.reserved,
-                           hole,
-                           trace_.last_sequence(),
-                           events_per_s < 0 ? "null" : fmt::format("{:.1f}", events_per_s),
-                           trace_.events_lost());
+                fmt::print(
+                    "{{\"process\":{},\"device\":{},\"allocated_bytes\":{},"
+                    "\"reserved_bytes\":{},\"largest_hole_bytes\":{},\"events\":{},"
+                    "\"events_per_second\":{},\"events_lost\":{}}}\n",
+                    options_.pid,
+                    device,
+                    totals.allocated,
+                    totals.reserved,
+                    hole,
+                    trace_.last_sequence(),
+                    events_per_s < 0 ? "null" : fmt::format("{:.1f}", events_per_s),
+                    trace_.events_lost());
             } else {
-                fmt::print("gpu{}  allocated {:>9}  reserved {:>9}  largest hole {:>9}  "
-                           "{} events/s  {} lost\n",
-                           device,
-                           format_bytes(totals.allocated),
-                           format_bytes(totals.reserved),
-                           format_bytes(hole),
-                           events_per_s < 0
-                               ? "-"
-                               : format_count(static_cast<std::uint64_t>(events_per_s)),
-                           format_count(trace_.events_lost()));
+                fmt::print(
+                    "gpu{}  allocated {:>9}  reserved {:>9}  largest hole {:>9}  "
+                    "{} events/s  {} lost\n",
+                    device,
+                    format_bytes(totals.allocated),
+                    format_bytes(totals.reserved),
+                    format_bytes(hole),
+                    events_per_s < 0 ? "-" : format_count(static_cast<std::uint64_t>(events_per_s)),
+                    format_count(trace_.events_lost()));
             }
         }
         std::fflush(stdout);

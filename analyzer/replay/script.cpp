@@ -157,16 +157,22 @@ class Builder {
             case EventKind::kPoolRewind:
                 rewind(i);
                 break;
-            case EventKind::kSettings: {
-                script_.steps.push_back(
-                    {.kind = Step::Kind::kSettings, .event = i, .value = script_.settings.size()});
-                script_.settings.push_back(
-                    timeline_.fact("text." + std::to_string(event.size_bytes)));
+            case EventKind::kSettings:
+                add_settings(timeline_.fact("text." + std::to_string(event.size_bytes)), i);
                 break;
-            }
             default:
                 break;
         }
+    }
+
+    void add_settings(std::string text, EventIndex i) {
+        if (!any_request_) {
+            script_.first_settings = std::move(text);
+            return;
+        }
+        script_.steps.push_back(
+            {.kind = Step::Kind::kSettings, .event = i, .value = script_.settings.size()});
+        script_.settings.push_back(std::move(text));
     }
 
     void set_pool(EventIndex i, bool freeable) {
@@ -256,6 +262,7 @@ class Builder {
         if (step.value == 0) {
             return;
         }
+        any_request_ = true;
         script_.steps.push_back(step);
     }
 
@@ -329,6 +336,7 @@ class Builder {
     std::uint32_t pool_ = 0;  // of the event that is looked at
     std::size_t pool_cursor_ = 0;
     bool rewinding_ = false;
+    bool any_request_ = false;
     std::size_t next_checkpoint_ = 0;
     EventIndex checkpoint_end_ = 0;
     std::optional<RecordedState> state_;  // where there are checkpoints

@@ -8,6 +8,7 @@
 #include "analyzer/pools/pytorch_rules.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,8 +65,10 @@ struct ReplayScript {
     std::vector<std::uint64_t> refusals;
     std::vector<std::uint64_t> streams;     // raw handle per StreamId
     std::vector<HeapSnapshot> checkpoints;  // segments in the order in which they were obtained
-    std::vector<std::string> settings;      // what the program changed the allocator's settings to
-    PytorchRules rules;                     // of the release of PyTorch that was recorded
+    // Settings told before the first request: those in force from the begin.
+    std::optional<std::string> first_settings;
+    std::vector<std::string> settings;  // what the program changed the allocator's settings to
+    PytorchRules rules;                 // of the release of PyTorch that was recorded
     // What had to be assumed, counted; 0 = nothing assumed.
     std::uint64_t requested_unknown = 0;  // block size taken instead
     std::uint64_t stream_unknown = 0;     // default stream taken instead

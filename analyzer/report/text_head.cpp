@@ -9,24 +9,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-const char* ending_text(Ending ending) {
-    switch (ending) {
-        case Ending::kNormal:
-            return "ended normally";
-        case Ending::kQuickExit:
-            return "ended by _exit";
-        case Ending::kExec:
-            return "became another program (exec)";
-        case Ending::kKilled:
-            return "died (killed or crashed)";
-        case Ending::kRunning:
-            return "still running";
-        case Ending::kContinued:
-            return "went on after this part of the recording";
-    }
-    return "died";
-}
-
 // The command line as one would have typed it: programs and scripts without their folders.
 std::string command_text(const Timeline& timeline) {
     const std::string line = timeline.fact("command_line", timeline.path);
@@ -72,6 +54,24 @@ std::string remedy_clause(const DeviceAnalysis& device) {
 }
 
 }  // namespace
+
+const char* ending_text(Ending ending) {
+    switch (ending) {
+        case Ending::kNormal:
+            return "ended normally";
+        case Ending::kQuickExit:
+            return "ended by _exit";
+        case Ending::kExec:
+            return "became another program (exec)";
+        case Ending::kKilled:
+            return "died (killed or crashed)";
+        case Ending::kRunning:
+            return "still running";
+        case Ending::kContinued:
+            return "went on after this part of the recording";
+    }
+    return "died";
+}
 
 std::string shorten(std::string_view text, std::size_t width) {
     if (text.size() <= width) {
