@@ -32,7 +32,7 @@ Process summarize(const Timeline& timeline, const std::filesystem::path& path) {
     process.rank = timeline.rank;
     process.pid = timeline.pid;
     process.file = path.filename().string();
-    process.program = timeline.fact("command_line", process.file);
+    process.program = command_text(timeline);
     process.ending = timeline.ending;
     for (const DeviceId device : replayable_devices(timeline)) {
         const MemorySummary summary = measure_device(timeline, device).summary;

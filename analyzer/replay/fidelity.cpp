@@ -162,15 +162,15 @@ std::string why_not_judged(const Timeline& timeline) {
         return fmt::format("blocks below {} bytes were not recorded (FRAGTRACE_MIN_BYTES)",
                            timeline.fact("options.min_bytes"));
     }
-    if (!timeline.events.empty() && timeline.events.front().kind == EventKind::kCheckpointBegin) {
-        return "the trace begins in mid-life, the replay with an empty pool";
-    }
-    const auto paused = [](const Event& event) {
-        return event.kind == EventKind::kRecordingStopped ||
-               event.kind == EventKind::kRecordingStarted;
-    };
-    if (std::any_of(timeline.events.begin(), timeline.events.end(), paused)) {
-        return "recording was stopped for a part of the run";
+    // A checkpoint behind a gap tells everything anew, and the replay takes it over.
+    for (const EventSpan& gap : timeline.gaps) {
+        const bool told = std::any_of(
+            timeline.checkpoints.begin(), timeline.checkpoints.end(), [&gap](const EventSpan& one) {
+                return one.begin >= gap.end;
+            });
+        if (!told) {
+            return "recording was stopped for a part of the run";
+        }
     }
     return {};
 }

@@ -9,23 +9,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// The command line as one would have typed it: programs and scripts without their folders.
-std::string command_text(const Timeline& timeline) {
-    const std::string line = timeline.fact("command_line", timeline.path);
-    std::string text;
-    std::size_t begin = 0;
-    for (int word = 0; begin < line.size(); ++word) {
-        const std::size_t end = std::min(line.find(' ', begin), line.size());
-        std::string part = line.substr(begin, end - begin);
-        if (word < 2 && part.find('/') != std::string::npos) {
-            part = part.substr(part.find_last_of('/') + 1);
-        }
-        text += (text.empty() ? "" : " ") + part;
-        begin = end + 1;
-    }
-    return printable(shorten(text, 60));
-}
-
 std::string percent(std::uint64_t part, std::uint64_t whole) {
     if (whole == 0) {
         return "0 %";
@@ -54,6 +37,23 @@ std::string remedy_clause(const DeviceAnalysis& device) {
 }
 
 }  // namespace
+
+// The command line as one would have typed it: programs and scripts without their folders.
+std::string command_text(const Timeline& timeline) {
+    const std::string line = timeline.fact("command_line", timeline.path);
+    std::string text;
+    std::size_t begin = 0;
+    for (int word = 0; begin < line.size(); ++word) {
+        const std::size_t end = std::min(line.find(' ', begin), line.size());
+        std::string part = line.substr(begin, end - begin);
+        if (word < 2 && part.find('/') != std::string::npos) {
+            part = part.substr(part.find_last_of('/') + 1);
+        }
+        text += (text.empty() ? "" : " ") + part;
+        begin = end + 1;
+    }
+    return printable(shorten(text, 60));
+}
 
 const char* ending_text(Ending ending) {
     switch (ending) {

@@ -14,6 +14,9 @@ namespace fragtrace::analyzer {
 // At most `width` bytes; what is cut is marked.
 std::string shorten(std::string_view text, std::size_t width);
 
+// The command line without the folders of program and script, shortened.
+std::string command_text(const Timeline& timeline);
+
 // "ended normally".
 const char* ending_text(Ending ending);
 
