@@ -2,6 +2,7 @@
 
 #include <fragtrace/codec.h>
 
+#include "clock.h"
 #include "control.h"
 #include "facts.h"
 #include "session.h"
@@ -237,6 +238,7 @@ void* drain_main(void* argument) {
     uint64_t last_flush_ns = 0;
     for (;;) {
         const uint32_t wakes = load_acquire(&session->drain_wakes);
+        measure_clock();
         serve_control_signal(session);
         if (worth_flushing(session, last_flush_ns) && session->flush_lock.lock_within(kSecond_ns)) {
             flush(session, kUnfinishedPatience_ns);

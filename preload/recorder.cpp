@@ -1,5 +1,6 @@
 #include "recorder.h"
 
+#include "clock.h"
 #include "control.h"
 #include "drain.h"
 #include "facts.h"
@@ -9,7 +10,6 @@
 #include "stack_python.h"
 #include "thread_state.h"
 
-#include <time.h>
 #include <unistd.h>
 
 namespace fragtrace::preload {
@@ -83,7 +83,11 @@ HookScope::~HookScope() {
 }
 
 uint64_t now_ns() {
-    return clock_ns(CLOCK_MONOTONIC);
+    const uint64_t now = monotonic_ns();
+    if (now > t_thread.last_time_ns) [[likely]] {
+        t_thread.last_time_ns = now;
+    }
+    return t_thread.last_time_ns;
 }
 
 Stacks capture_stacks() {

@@ -40,7 +40,7 @@ struct Stacks {
 
 Stacks capture_stacks();
 
-// Nanoseconds of CLOCK_MONOTONIC.
+// Nanoseconds of CLOCK_MONOTONIC (clock.h says how exact); never goes back within a thread.
 uint64_t now_ns();
 
 // Hands one event to the ring. The caller fills kind, flags, device, address, size, extra, stream,

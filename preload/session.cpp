@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include "clock.h"
 #include "control.h"
 #include "drain.h"
 #include "facts.h"
@@ -159,6 +160,7 @@ bool start(Session* session) {
     session->parent_token = make_parent_token();
     begin_control(session);
     begin_ranges_again();
+    start_clock();
     start_drain(session);
     return true;
 }

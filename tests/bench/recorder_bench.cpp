@@ -105,6 +105,9 @@ struct Spent {
 
 Spent time_loop(int threads, uint64_t pairs) {
     loop(1000);
+    if (g_record) {  // until the recorder knows the processor's counter
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
     std::atomic<uint64_t> processor{0};
     const auto timed = [&] {
         const uint64_t begin = processor_ns();
