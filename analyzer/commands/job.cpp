@@ -3,6 +3,7 @@
 #include "analyzer/cli/output_file.h"
 #include "analyzer/metrics/device_metrics.h"
 #include "analyzer/report/text_parts.h"
+#include "analyzer/report/text_source.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/reader.h"
 
@@ -32,7 +33,7 @@ Process summarize(const Timeline& timeline, const std::filesystem::path& path) {
     process.rank = timeline.rank;
     process.pid = timeline.pid;
     process.file = path.filename().string();
-    process.program = command_text(timeline);
+    process.program = command_text(timeline.fact("command_line", timeline.path));
     process.ending = timeline.ending;
     for (const DeviceId device : replayable_devices(timeline)) {
         const MemorySummary summary = measure_device(timeline, device).summary;

@@ -9,6 +9,7 @@ namespace {
 constexpr std::array kCommands = {
     Command{"report", "verdict, culprits and remedies (the default)", run_report},
     Command{"dump", "the events, one a line", run_dump},
+    Command{"list", "traces, a line each: program, events, how it ended", run_list},
     Command{"replay", "replay once under other settings or on another card", run_replay},
     Command{"top", "what a running process holds, a line per second", run_top},
     Command{"whatif", "replay under many settings and capacities, ranked", run_whatif},

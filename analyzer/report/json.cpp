@@ -1,6 +1,7 @@
 #include "analyzer/report/json.h"
 
 #include "analyzer/report/json_run.h"
+#include "analyzer/report/text_source.h"
 
 #include <nlohmann/json.hpp>
 
@@ -11,24 +12,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
 constexpr std::size_t kMaxCulprits = 20;
-
-const char* ending_name(Ending ending) {
-    switch (ending) {
-        case Ending::kNormal:
-            return "normal";
-        case Ending::kQuickExit:
-            return "quick_exit";
-        case Ending::kExec:
-            return "exec";
-        case Ending::kKilled:
-            return "killed";
-        case Ending::kRunning:
-            return "running";
-        case Ending::kContinued:
-            return "continued";
-    }
-    return "killed";
-}
 
 Json source_json(const Analysis& analysis) {
     const Timeline& timeline = analysis.timeline;

@@ -1,6 +1,7 @@
 // The first lines of the text report: the process, the sentence that it exists for, the verdict.
 #include "analyzer/report/text.h"
 #include "analyzer/report/text_parts.h"
+#include "analyzer/report/text_source.h"
 #include "analyzer/support/units.h"
 
 #include <cmath>
@@ -38,41 +39,6 @@ std::string remedy_clause(const DeviceAnalysis& device) {
 
 }  // namespace
 
-// The command line as one would have typed it: programs and scripts without their folders.
-std::string command_text(const Timeline& timeline) {
-    const std::string line = timeline.fact("command_line", timeline.path);
-    std::string text;
-    std::size_t begin = 0;
-    for (int word = 0; begin < line.size(); ++word) {
-        const std::size_t end = std::min(line.find(' ', begin), line.size());
-        std::string part = line.substr(begin, end - begin);
-        if (word < 2 && part.find('/') != std::string::npos) {
-            part = part.substr(part.find_last_of('/') + 1);
-        }
-        text += (text.empty() ? "" : " ") + part;
-        begin = end + 1;
-    }
-    return printable(shorten(text, 60));
-}
-
-const char* ending_text(Ending ending) {
-    switch (ending) {
-        case Ending::kNormal:
-            return "ended normally";
-        case Ending::kQuickExit:
-            return "ended by _exit";
-        case Ending::kExec:
-            return "became another program (exec)";
-        case Ending::kKilled:
-            return "died (killed or crashed)";
-        case Ending::kRunning:
-            return "still running";
-        case Ending::kContinued:
-            return "went on after this part of the recording";
-    }
-    return "died";
-}
-
 std::string shorten(std::string_view text, std::size_t width) {
     if (text.size() <= width) {
         return std::string(text);
@@ -83,7 +49,8 @@ std::string shorten(std::string_view text, std::size_t width) {
 std::string first_line(const Analysis& analysis, const Terminal& terminal) {
     const Timeline& timeline = analysis.timeline;
     const std::uint64_t end_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
-    std::string text = terminal.styled(Style::kBold, command_text(timeline));
+    std::string text =
+        terminal.styled(Style::kBold, command_text(timeline.fact("command_line", timeline.path)));
     text += fmt::format("  pid {}, {}, {} events, {}",
                         timeline.pid,
                         format_duration(end_ns),

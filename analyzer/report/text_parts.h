@@ -14,12 +14,6 @@ namespace fragtrace::analyzer {
 // At most `width` bytes; what is cut is marked.
 std::string shorten(std::string_view text, std::size_t width);
 
-// The command line without the folders of program and script, shortened.
-std::string command_text(const Timeline& timeline);
-
-// "ended normally".
-const char* ending_text(Ending ending);
-
 // What was recorded, how it ended and what was lost.
 std::string first_line(const Analysis& analysis, const Terminal& terminal);
 

@@ -98,9 +98,8 @@ std::vector<RecordedProcess> recorded_processes() {
             found.push_back({pid, std::move(trace)});
         }
     }
-    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-        return a.pid < b.pid;
-    });
+    std::sort(
+        found.begin(), found.end(), [](const auto& a, const auto& b) { return a.pid < b.pid; });
     return found;
 }
 

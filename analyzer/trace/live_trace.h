@@ -34,7 +34,8 @@ class LiveTrace {
     // Only grows, until restarted() says that it begins anew.
     [[nodiscard]] const Timeline& timeline() const { return timeline_; }
 
-    // True if the last update() found another part of the recording, which begins with a checkpoint.
+    // True if the last update() found another part of the recording, which begins with a
+    // checkpoint.
     [[nodiscard]] bool restarted() const { return restarted_; }
 
     [[nodiscard]] std::uint64_t last_sequence() const { return last_sequence_; }

@@ -1,7 +1,9 @@
 """The launcher: exit codes, signals, environment, what it prints and where."""
 
+import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -212,14 +214,14 @@ class Launcher(real_process.RealProcessTest):
 
     # ---- what is said afterwards ----------------------------------------------------------------
 
-    def test_the_verdict_is_printed_to_the_standard_error_in_25_lines_at_most(self):
+    def test_the_verdict_is_printed_to_the_standard_error_and_short(self):
         done = self.launch("run", "--virtual-gpu", CARD, "-o", "out", "--", *self.client())
         self.assertEqual(done.stdout, "50 allocations, then return\n")
         self.assertEqual(len(traces(self.folder / "out")), 1)
         lines = done.stderr.splitlines()
         self.assertTrue(1 <= len(lines) <= 25, done.stderr)
 
-    def test_a_long_summary_is_cut(self):
+    def test_a_long_summary_and_a_long_list_are_cut(self):
         prefix = self.folder / "prefix"
         (prefix / "bin").mkdir(parents=True)
         shutil.copy(LAUNCHER, prefix / "bin")
@@ -230,7 +232,7 @@ class Launcher(real_process.RealProcessTest):
         done = run([prefix / "bin" / "fragtrace", "run", "--virtual-gpu", CARD, "--",
                     *self.client()], cwd=self.folder)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertTrue(20 <= done.stderr.count("\n") <= 25, done.stderr)
+        self.assertTrue(40 <= done.stderr.count("\n") <= 47, done.stderr)
 
     def test_quiet_leaves_only_the_command_which_works_as_it_stands(self):
         done = self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client())
@@ -246,15 +248,57 @@ class Launcher(real_process.RealProcessTest):
                            env=environment(FRAGTRACE_OFF=1))
         self.assertIn("FRAGTRACE_OFF", done.stderr)
 
-    def test_traces_of_other_processes_are_listed_and_older_ones_are_not(self):
+    def test_every_trace_of_the_run_is_listed_and_older_ones_are_not(self):
         self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client())
         older = self.only_trace()
         time.sleep(0.05)
-        line = " ".join(self.client())
-        done = self.launch("run", "--virtual-gpu", CARD, "--", "sh", "-c", f"{line}; {line}")
-        self.assertEqual(len(traces(self.folder)), 3)
-        self.assertIn("Other traces of this run: ", done.stderr)
-        self.assertNotIn(older.name, done.stderr)
+        normal, killed = (" ".join(self.client(20, ending)) for ending in ("return", "kill"))
+        done = self.launch("run", "--virtual-gpu", CARD, "--", "sh", "-c",
+                           f"RANK=3 {normal}; {killed}; true",
+                           env=environment(FRAGTRACE_RING_DIRECTORY=self.folder))
+        lines = done.stderr.splitlines()
+        heading = next(number for number, line in enumerate(lines)
+                       if re.fullmatch("fragtrace: 2 traces of job [0-9a-f]{12}:", line))
+        listed = lines[heading + 1:]
+        self.assertEqual(sorted(line.split()[0] for line in listed),
+                         sorted(trace.name for trace in traces(self.folder) if trace != older))
+        said = {re.search(r"pid (\d+)", line)[1]: line for line in listed}
+        for trace in traces(self.folder):
+            if trace == older:
+                continue
+            source = self.report(trace)["source"]
+            line = said[str(source["process"])]
+            self.assertIn("client.py", line)
+            self.assertIn(f" {source['events']} events, ", line)
+            self.assertIn({"normal": "rank 3, ", "killed": "died"}[source["ended"]], line)
+
+    def test_of_many_traces_the_first_20_are_listed_and_the_rest_are_counted(self):
+        line = " ".join(self.client(1))
+        done = self.launch("run", "--virtual-gpu", CARD, "--", "sh", "-c",
+                           f"for i in $(seq 23); do {line} & done; wait")
+        self.assertEqual(len(traces(self.folder)), 23)
+        listed = done.stderr[done.stderr.index("fragtrace: 23 traces of job "):].splitlines()
+        self.assertEqual(len(listed), 22, done.stderr)
+        self.assertEqual(listed[-1], "  and 3 more")
+
+    def test_the_list_of_a_folder_is_json_too_and_leaves_other_jobs_out(self):
+        for rank in (0, 1):
+            self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client(),
+                        env=environment(RANK=rank))
+        (self.folder / "foreign.ftrace").write_text("not a trace")
+        done = self.run_well([ANALYZER, "list", self.folder, "--json", "-"])
+        self.assertIn("foreign.ftrace: is not a trace", done.stderr)
+        listed = sorted(json.loads(done.stdout)["traces"], key=lambda trace: trace["rank"])
+        self.assertEqual([(trace["rank"], trace["ended"], trace["events_lost"], trace["damaged"])
+                          for trace in listed], [(0, "normal", 0, False), (1, "normal", 0, False)])
+        job = listed[1]["job"]
+        self.assertNotEqual(job, listed[0]["job"])
+        done = self.run_well([ANALYZER, "list", self.folder, "--job", job])
+        self.assertTrue(done.stdout.startswith(f"1 trace of job {job}:\n"), done.stdout)
+        self.assertIn(", rank 1, ", done.stdout)
+        (self.folder / "empty").mkdir()
+        done = self.run_well([ANALYZER, "list", self.folder / "empty"], expected=2)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_the_traces_of_a_run_carry_its_job(self):
         self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client())

@@ -1,0 +1,170 @@
+// fraganalyze list PATH...: what traces there are, a line each; their events are not read.
+#include "analyzer/cli/output_file.h"
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/registry.h"
+#include "analyzer/report/text_source.h"
+#include "analyzer/support/units.h"
+#include "analyzer/trace/trace_outline.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fmt/format.h>
+#include <system_error>
+
+namespace fragtrace::analyzer {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ListOptions {
+    std::vector<std::string> paths;
+    std::string job;        // empty = any
+    std::size_t limit = 0;  // 0 = all
+};
+
+// A folder stands for the traces in it, by name.
+std::vector<std::string> trace_files(const std::vector<std::string>& paths) {
+    std::vector<std::string> files;
+    for (const std::string& path : paths) {
+        std::error_code error;
+        if (!fs::is_directory(path, error)) {
+            files.push_back(path);
+            continue;
+        }
+        const auto first = static_cast<std::ptrdiff_t>(files.size());
+        for (fs::directory_iterator at(path, error), end; !error && at != end;
+             at.increment(error)) {
+            if (at->path().extension() == ".ftrace") {
+                files.push_back(at->path().string());
+            }
+        }
+        std::sort(files.begin() + first, files.end());
+    }
+    return files;
+}
+
+// Those that cannot be read are said on standard error. A trace without a job may be of any.
+std::vector<TraceOutline> read_outlines(const std::vector<std::string>& files,
+                                        const std::string& job) {
+    std::vector<TraceOutline> outlines;
+    for (const std::string& file : files) {
+        Result<TraceOutline> outline = read_outline(file);
+        if (!outline) {
+            fmt::print(stderr, "fraganalyze: {}\n", outline.error().message);
+        } else if (job.empty() || outline->job.empty() || outline->job == job) {
+            outlines.push_back(std::move(outline).value());
+        }
+    }
+    return outlines;
+}
+
+std::string heading(const std::vector<TraceOutline>& outlines) {
+    const std::string& job = outlines.front().job;
+    const bool one_job = std::all_of(
+        outlines.begin(), outlines.end(), [&](const TraceOutline& o) { return o.job == job; });
+    return format_counted(outlines.size(), "trace", "traces") +
+           (one_job && !job.empty() ? fmt::format(" of job {}", printable(job)) : "") + ":\n";
+}
+
+std::string line_of(const TraceOutline& outline) {
+    std::string text = fmt::format("pid {}", outline.pid);
+    if (outline.rank >= 0) {
+        text += fmt::format(", rank {}", outline.rank);
+    }
+    text += fmt::format(
+        ", {}, {}", format_counted(outline.events, "event", "events"), ending_text(outline.ending));
+    if (outline.events_lost != 0) {
+        text += fmt::format("; {} LOST", format_counted(outline.events_lost, "event", "events"));
+    }
+    return text + (outline.damaged ? "; DAMAGED" : "");
+}
+
+std::string list_text(const std::vector<TraceOutline>& outlines, std::size_t limit) {
+    const std::size_t shown = limit == 0 ? outlines.size() : std::min(limit, outlines.size());
+    std::vector<std::string> names;
+    std::vector<std::string> programs;
+    std::size_t name_width = 0;
+    std::size_t program_width = 0;
+    for (std::size_t i = 0; i < shown; ++i) {
+        names.push_back(shell_quoted(outlines[i].path));
+        programs.push_back(command_text(outlines[i].command_line));
+        name_width = std::max(name_width, names.back().size());
+        program_width = std::max(program_width, programs.back().size());
+    }
+    std::string text = heading(outlines);
+    for (std::size_t i = 0; i < shown; ++i) {
+        text += fmt::format("  {:<{}}  {:<{}}  {}\n",
+                            names[i],
+                            name_width,
+                            programs[i],
+                            program_width,
+                            line_of(outlines[i]));
+    }
+    if (shown < outlines.size()) {
+        text += fmt::format("  and {} more\n", format_count(outlines.size() - shown));
+    }
+    return text;
+}
+
+std::string list_json(const std::vector<TraceOutline>& outlines) {
+    using Json = nlohmann::ordered_json;
+    Json traces = Json::array();
+    for (const TraceOutline& outline : outlines) {
+        traces.push_back({{"path", outline.path},
+                          {"process", outline.pid},
+                          {"rank", outline.rank >= 0 ? Json(outline.rank) : Json()},
+                          {"part", outline.part},
+                          {"job", outline.job},
+                          {"command_line", outline.command_line},
+                          {"start_unix_ns", outline.start_unix_ns},
+                          {"events", outline.events},
+                          {"events_lost", outline.events_lost},
+                          {"ended", ending_name(outline.ending)},
+                          {"damaged", outline.damaged}});
+    }
+    return Json{{"schema", 1}, {"traces", traces}}.dump(
+               2, ' ', false, Json::error_handler_t::replace) +
+           "\n";
+}
+
+}  // namespace
+
+Status run_list(int argc, char** argv) {
+    CLI::App app(
+        "Lists traces, a line each: program, process, rank, events, how it ended.\n"
+        "Events are not read, and nothing is changed.\n\n"
+        "Examples\n"
+        "  fraganalyze list traces/\n"
+        "  fraganalyze list traces/ --job 67409f1c2b7a --json - | jq '.traces[].path'\n",
+        "fraganalyze list");
+    ListOptions options;
+    CommonOptions common;
+    app.add_option("PATH", options.paths, "traces, and folders of traces")->required();
+    app.add_option("--job", options.job, "leave out the traces of other runs than this");
+    app.add_option("--limit", options.limit, "lines at most, then a count (default: all)");
+    common.add_json(&app);
+    const auto parsed = parse_arguments(&app, argc, argv);
+    if (!parsed) {
+        return parsed.error();
+    }
+    if (!*parsed) {
+        return Ok{};
+    }
+    const std::vector<TraceOutline> outlines =
+        read_outlines(trace_files(options.paths), options.job);
+    if (!common.json.empty()) {
+        return write_output(common.json, list_json(outlines));
+    }
+    if (outlines.empty()) {
+        return Error{ErrorCode::kInput,
+                     fmt::format("{}{}: no trace there that can be listed",
+                                 options.paths.front(),
+                                 options.paths.size() > 1 ? " ..." : "")};
+    }
+    return write_output("-", list_text(outlines, options.limit));
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,136 @@
+#include "analyzer/trace/trace_outline.h"
+
+#include "analyzer/trace/builder.h"
+#include "analyzer/trace/chunk_scanner.h"
+#include "analyzer/trace/input_file.h"
+#include "analyzer/trace/losses.h"
+#include "analyzer/trace/ring.h"
+#include "analyzer/trace/trace_header.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint64_t kAlignment = 8;
+
+// Walks from chunk to chunk by their headers. Payloads are read, and checked, of facts and end
+// only.
+class Walk {
+  public:
+    Walk(const InputFile& file, std::uint64_t begin) : file_(file), builder_(file.size()) {
+        for (std::uint64_t at = begin; at != 0;) {
+            at = step(at);
+        }
+    }
+
+    [[nodiscard]] std::uint64_t events() const { return events_; }
+
+    [[nodiscard]] std::uint64_t last_sequence() const { return last_sequence_; }
+
+    [[nodiscard]] bool damaged() const { return damaged_; }
+
+    TimelineBuilder& builder() { return builder_; }
+
+  private:
+    // Where the next chunk begins; 0 at the end.
+    std::uint64_t step(std::uint64_t at) {
+        ChunkHeader header = {};
+        const std::size_t got = file_.read_at(at, &header, sizeof header);
+        if (got >= sizeof(FileTrailer) &&
+            std::memcmp(reinterpret_cast<const char*>(&header) + offsetof(FileTrailer, magic),
+                        kTraceMagic,
+                        sizeof kTraceMagic) == 0) {
+            return at + sizeof(FileTrailer);  // a ring's events may have been appended behind it
+        }
+        if (got != sizeof header) {
+            return 0;
+        }
+        if (header.magic != kChunkMagic) {
+            damaged_ = header.magic != 0;  // blocks that were never written hold zeros
+            return 0;
+        }
+        const std::uint64_t end = at + sizeof header + header.stored_bytes;
+        if (end > file_.size()) {
+            return 0;  // its process was killed while it wrote this
+        }
+        take(at, header);
+        return (end + kAlignment - 1) / kAlignment * kAlignment;
+    }
+
+    void take(std::uint64_t at, const ChunkHeader& header) {
+        if (header.type == ChunkType::kEvents && header.count <= kMaxChunkEvents) {
+            events_ += header.count;
+            last_sequence_ = std::max(last_sequence_, header.first + header.count - 1);
+        } else if (header.type == ChunkType::kFacts || header.type == ChunkType::kEnd) {
+            ChunkScanner scanner(file_, at, false);
+            Chunk chunk;
+            damaged_ |= !scanner.next(&chunk) || chunk.offset != at || !builder_.add_chunk(chunk);
+        }
+    }
+
+    const InputFile& file_;
+    TimelineBuilder builder_;
+    std::uint64_t events_ = 0;
+    std::uint64_t last_sequence_ = 0;
+    bool damaged_ = false;
+};
+
+}  // namespace
+
+Result<TraceOutline> read_outline(const std::string& path) {
+    Result<InputFile> file = InputFile::open(path);
+    if (!file.ok()) {
+        return file.error();
+    }
+    const Result<TraceHeader> header = read_trace_header(path, *file);
+    if (!header.ok()) {
+        return header.error();
+    }
+    const bool running = process_runs(*header);
+    // Before the file: what leaves the ring while we read is then found in the file.
+    RingContents ring = read_ring(*header, running);
+    if (running) {
+        Result<InputFile> again = InputFile::open(path);
+        file = again.ok() ? std::move(again) : std::move(file);
+    }
+    Walk walk(*file, header->header_bytes);
+    TimelineBuilder& builder = walk.builder();
+    const bool in_ring = ring.state == RingContents::State::kRead &&
+                         (!builder.ended() || builder.ending() == Ending::kContinued);
+    if (in_ring) {
+        builder.add_facts(ring.facts);
+    }
+    TraceOutline outline;
+    outline.path = path;
+    outline.pid = header->pid;
+    outline.rank = header->rank;
+    outline.part = header->part;
+    outline.start_unix_ns = header->start_unix_ns;
+    outline.events = walk.events();
+    outline.damaged = walk.damaged();
+    if (in_ring) {
+        outline.events += static_cast<std::uint64_t>(std::count_if(
+            ring.events.begin(), ring.events.end(), [&walk](const EventRecord& event) {
+                return event.sequence > walk.last_sequence();
+            }));
+    }
+    if (builder.ended() && !in_ring) {
+        outline.ending = builder.ending();
+    } else {
+        outline.ending = running                      ? Ending::kRunning
+                         : called_exec(path, *header) ? Ending::kExec
+                                                      : Ending::kKilled;
+    }
+    std::map<std::string, std::string> facts = builder.facts();
+    if (in_ring) {
+        merge_losses(ring.losses, &facts);
+    }
+    outline.events_lost = losses_of(facts).events_lost;
+    outline.command_line = facts["command_line"];
+    outline.job = facts["environment.FRAGTRACE_JOB"];
+    return outline;
+}
+
+}  // namespace fragtrace::analyzer
