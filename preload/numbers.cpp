@@ -20,12 +20,12 @@ constexpr uint32_t kMostEntries = kEntries / 2;
 
 struct Table {
     Entry entries[kEntries];
-    uint32_t count = kNumberOfTheRest;
-    bool full = false;
+    uint32_t count;  // their numbers follow kNumberOfTheRest
+    bool full;
 };
 
-Table g_texts;
-Table g_pools;
+constinit Table g_texts{};
+constinit Table g_pools{};
 Lock g_lock;
 
 uint64_t mixed(uint64_t value) {
@@ -73,8 +73,8 @@ uint32_t number_of(Table* table, uint64_t hash, Describe describe) {
     Entry* entry = find(table, hash);
     uint32_t number = entry->number;
     if (number == 0) {
-        const bool room = table->count < kMostEntries;
-        number = room ? ++table->count : kNumberOfTheRest;
+        const bool room = kNumberOfTheRest + table->count < kMostEntries;
+        number = room ? kNumberOfTheRest + ++table->count : kNumberOfTheRest;
         if (room || !table->full) {
             table->full = !room;
             describe(number);

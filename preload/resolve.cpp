@@ -348,6 +348,17 @@ void* next_definition(const char* name) {
     return symbol != nullptr ? symbol : dlsym_from_here(RTLD_NEXT, name);
 }
 
+void* next_definition_at_start(const char* name) {
+    for (const link_map* map = our_object()->l_next; map != nullptr; map = map->l_next) {
+        bool indirect = false;
+        void* symbol = defined_symbol(map, name, &indirect);
+        if (symbol != nullptr && !indirect) {
+            return symbol;
+        }
+    }
+    return nullptr;
+}
+
 bool remember_real(Hook hook, void* function) {
     void*& seen = g_seen[static_cast<size_t>(hook)];
     void* expected = nullptr;

@@ -272,7 +272,7 @@ char* own_path() {
 }
 
 __attribute__((constructor)) void find_getenv() {
-    g_real_getenv = reinterpret_cast<GetEnvironment>(next_definition("getenv"));
+    g_real_getenv = reinterpret_cast<GetEnvironment>(next_definition_at_start("getenv"));
 }
 
 }  // namespace

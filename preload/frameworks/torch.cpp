@@ -14,7 +14,7 @@
 namespace fragtrace::preload {
 namespace {
 
-TorchObjects g_objects;
+constinit TorchObjects g_objects{};
 
 // This library is always loaded at start, so its thread-local memory may lie in the static block.
 constinit thread_local TorchThread t_torch __attribute__((tls_model("initial-exec"))){};
