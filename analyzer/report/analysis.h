@@ -59,6 +59,9 @@ struct Analysis {
     std::vector<std::string> warnings;
 };
 
+// The warnings, and what became known of stacks while the report named them: to be asked last.
+std::vector<std::string> warnings_with_stacks(const Analysis& analysis);
+
 // The live blocks that came from the same line: one row of "who pins the holes".
 struct CulpritGroup {
     OriginId origin = 0;  // of one of them

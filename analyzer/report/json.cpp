@@ -215,7 +215,7 @@ Json append(Json first, const Json& second) {
 
 std::string finish(Json* document, const Analysis& analysis) {
     (*document)["assumptions"] = analysis.assumptions;
-    (*document)["warnings"] = analysis.warnings;
+    (*document)["warnings"] = warnings_with_stacks(analysis);
     // Names of the traced program need not be UTF-8.
     return document->dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

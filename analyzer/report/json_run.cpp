@@ -13,18 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* range_kind(RangeKind kind) {
-    switch (kind) {
-        case RangeKind::kApi:
-            return "api";
-        case RangeKind::kNvtx:
-            return "nvtx";
-        case RangeKind::kCell:
-            return "cell";
-    }
-    return "other";
-}
-
 Json side_json(const Analysis& analysis, const SideMemory& memory) {
     Json holders = Json::array();
     for (const auto& [origin, bytes] : memory.holders) {
@@ -80,7 +68,7 @@ Json phases_json(const Analysis& analysis) {
     Json rows = Json::array();
     for (const PhaseTotals& phase : analysis.run.phases) {
         rows.push_back({{"name", phase.name},
-                        {"kind", range_kind(phase.kind)},
+                        {"kind", range_kind_name(phase.kind)},
                         {"count", phase.count},
                         {"time_ns", phase.time_ns},
                         {"peak_allocated_bytes", phase.peak_allocated},
@@ -140,7 +128,8 @@ Json recording_json(const Analysis& analysis) {
     const Timeline& timeline = analysis.timeline;
     return {{"gaps", spans_json(timeline, timeline.gaps)},
             {"checkpoints", timeline.checkpoints.size()},
-            {"events_after_gaps", timeline.damage.after_gap}};
+            {"events_after_gaps", timeline.damage.after_gap},
+            {"stacks_without_order", analysis.symbols->stacks_without_order()}};
 }
 
 Json facts_json(const Analysis& analysis) {

@@ -198,8 +198,6 @@ PageData page_content(const Analysis& analysis) {
     data.process = timeline.rank < 0 ? fmt::format("pid {}", timeline.pid)
                                      : fmt::format("pid {}, rank {}", timeline.pid, timeline.rank);
     data.command = timeline.fact("command_line");
-    data.notes = analysis.warnings;
-    data.notes.insert(data.notes.end(), analysis.assumptions.begin(), analysis.assumptions.end());
     for (const DeviceAnalysis& device : analysis.devices) {
         if (const auto& fidelity = device.fidelity) {
             data.notes.push_back(
@@ -220,6 +218,10 @@ PageData page_content(const Analysis& analysis) {
             }
         }
     }
+    // First what is wrong with the trace: known when all stacks have their names.
+    std::vector<std::string> notes = warnings_with_stacks(analysis);
+    notes.insert(notes.end(), analysis.assumptions.begin(), analysis.assumptions.end());
+    data.notes.insert(data.notes.begin(), notes.begin(), notes.end());
     return data;
 }
 

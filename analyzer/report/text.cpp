@@ -232,7 +232,7 @@ std::string assemble(const Analysis& analysis, const Limits& limits, const Termi
         text += phase_lines(analysis, terminal);
     }
     text += list_lines("Assumptions", analysis.assumptions, limits.assumptions, terminal);
-    text += list_lines("Warnings", analysis.warnings, limits.assumptions, terminal);
+    text += list_lines("Warnings", warnings_with_stacks(analysis), limits.assumptions, terminal);
     return text + next_lines(analysis, terminal);
 }
 

@@ -13,8 +13,9 @@ constexpr std::size_t kMaxDiagnosesShown = 5;
 
 std::string notes_text(const Analysis& analysis, const Terminal& terminal) {
     std::string text;
-    for (const auto& [title, lines] : {std::pair{"Assumptions", &analysis.assumptions},
-                                       std::pair{"Warnings", &analysis.warnings}}) {
+    const std::vector<std::string> warnings = warnings_with_stacks(analysis);
+    for (const auto& [title, lines] :
+         {std::pair{"Assumptions", &analysis.assumptions}, std::pair{"Warnings", &warnings}}) {
         if (!lines->empty()) {
             text += terminal.styled(Style::kBold, title) + "\n";
         }

@@ -134,8 +134,13 @@ void add_columns(Out out, const Timeline& timeline, const Event& event) {
         case EventKind::kRangeBegin:
         case EventKind::kRangeEnd:
         case EventKind::kMark:
-            fmt::format_to(
-                out, " text={:?}", timeline.fact(fmt::format("text.{}", event.size_bytes)));
+            fmt::format_to(out,
+                           " text={:?} kind={}",
+                           timeline.fact(fmt::format("text.{}", event.size_bytes)),
+                           range_kind_name(static_cast<RangeKind>(event.extra)));
+            if (event.address != 0) {
+                fmt::format_to(out, " range={}", event.address);
+            }
             return;
         default:
             fmt::format_to(out,
@@ -160,6 +165,18 @@ void add_flags(Out out, const Event& event) {
 }
 
 }  // namespace
+
+std::string_view range_kind_name(RangeKind kind) {
+    switch (kind) {
+        case RangeKind::kApi:
+            return "api";
+        case RangeKind::kNvtx:
+            return "nvtx";
+        case RangeKind::kCell:
+            return "cell";
+    }
+    return "other";
+}
 
 std::string kind_name(EventKind kind) {
     switch (kind) {

@@ -11,6 +11,8 @@ namespace fragtrace::analyzer {
 
 // "block_alloc", "device_free", ...; "kind_N" for kinds that this version does not know.
 std::string kind_name(EventKind kind);
+// "api", "nvtx", "cell"; "other" for who this version does not know.
+std::string_view range_kind_name(RangeKind kind);
 
 // INDEX TIME_S DEVICE KIND key=value ... | line of the user's program. The symbolizer may be null:
 // then the last part is left out.

@@ -1,6 +1,7 @@
 // Names for addresses of this very program, and which line is shown to the user.
 #include "analyzer/trace/symbols.h"
 
+#include "analyzer/report/analysis.h"
 #include "analyzer/trace/describe_event.h"
 #include "analyzer/trace/mixed_stack.h"
 
@@ -261,6 +262,15 @@ TEST_CASE("the recorder's marks put a stack in order, and a mismatch is counted"
     CHECK(symbols.stacks_without_order() == 0);
     CHECK(names(mismatch) == "solver.so+0x100 callback main");
     CHECK(symbols.stacks_without_order() == 1);
+
+    Analysis analysis;
+    analysis.timeline = stacks.timeline;
+    analysis.symbols = std::make_unique<Symbolizer>(analysis.timeline);
+    CHECK_FALSE(analysis.symbols->frames(whole).empty());
+    CHECK(warnings_with_stacks(analysis).empty());
+    CHECK_FALSE(analysis.symbols->frames(mismatch).empty());
+    REQUIRE(warnings_with_stacks(analysis).size() == 1);
+    CHECK(warnings_with_stacks(analysis).front().starts_with("in 1 stack it is not known"));
 }
 
 TEST_CASE("the user's line is chosen by what the stack has", "[symbols]") {
@@ -333,13 +343,19 @@ TEST_CASE("an event is one line that can be searched", "[symbols]") {
     event = {};
     event.kind = EventKind::kRangeBegin;
     event.size_bytes = 3;
+    event.extra = static_cast<std::uint64_t>(RangeKind::kNvtx);
     event.stream = kNoStream;
     event.device = kMaxDevices;
+    stacks.timeline.events.push_back(event);
+    event.address = 7;
+    event.extra = 99;
     stacks.timeline.events.push_back(event);
     Symbolizer symbols(stacks.timeline);
     CHECK(describe_event(stacks.timeline, 0, &symbols) ==
           "0 1.500000000 gpu1 block_alloc address=0x7f00 requested=unknown bytes=512 stream=0xab "
           "thread=1 | a.py:3 f");
     CHECK(describe_event(stacks.timeline, 1, nullptr) ==
-          "1 0.000000000 gpu? range_begin text=\"epoch 1\"");
+          "1 0.000000000 gpu? range_begin text=\"epoch 1\" kind=nvtx");
+    CHECK(describe_event(stacks.timeline, 2, nullptr) ==
+          "2 0.000000000 gpu? range_begin text=\"epoch 1\" kind=other range=7");
 }
