@@ -28,6 +28,9 @@ class LiveTable {
     // All of them by their sequence numbers. `events` has room for event_count().
     void copy_to(EventRecord* events) const;
 
+    // Memory that it takes.
+    [[nodiscard]] uint64_t size_bytes() const { return capacity_ * sizeof(Entry); }
+
     [[nodiscard]] uint64_t lost() const { return lost_; }  // events that found no memory
 
   private:
@@ -73,8 +76,10 @@ class LiveTable {
     Entry* put(Thing thing, uint64_t key, const EventRecord& event);
     void erase(Thing thing, uint64_t key);
     void count(Thing thing, uint64_t key, const EventRecord& event, bool up);
-    template <typename Keep>
-    bool rebuild(size_t capacity, Keep keep);
+    void remove(Entry* gap);
+    // Whether an entry outlives an event.
+    using Keep = bool(const Entry& entry, const EventRecord& event);
+    bool rebuild(size_t capacity, Keep* keep, const EventRecord& event);
 
     void unmap_range(const EventRecord& event);
     void block_alloc(const EventRecord& event);
@@ -82,8 +87,15 @@ class LiveTable {
     void pending_event(const EventRecord& event);
     void event_complete(const EventRecord& event);
     void range(const EventRecord& event);
-    void forget_device(uint16_t device);
-    void forget_pool_blocks(uint32_t pool);
+    void end_range_of_thread(const EventRecord& event, uint32_t open);
+    [[nodiscard]] bool has_context(uint16_t device) const;
+    [[nodiscard]] Entry* find_physical(uint64_t handle) const;
+    void forget_device(const EventRecord& event);
+    void forget_pool_blocks(const EventRecord& event);
+    void forget_ranges(const EventRecord& event);
+    void forget_pending(uint64_t block);
+    void forget_orphans();
+    void forget_without(Thing thing, Thing needed);
     void remember_segment(Thing thing, const EventRecord& event);
     void give_segment_its_stream(const EventRecord& block);
 
