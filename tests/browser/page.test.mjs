@@ -198,14 +198,14 @@ test("what is left out of the file is announced", () => on(join(pages, "cut-down
 test("two devices: the selector shows the other, its pages, pools and pending blocks", () => on(join(pages, "two.html"), {}, async (page) => {
     assert.equal(await page.getAttribute("html", "data-blocks"), "190");
     await page.selectOption("#device", "1");
-    await page.waitForTimeout(300);
+    await page.waitForFunction(() => location.hash.includes("device=1"));
     assert.match(await text(page, "#verdict"), /No failed request/);
     assert.match(await text(page, "#status"), /in 5 segments/);
     // Ticks of 10 ns: at 3 s the second block is freed but waits for another stream.
     await page.goto((await page.url()).replace(/cursor=\d+/, "cursor=300000000"));
     await page.reload();
     await page.waitForSelector("html[data-ready]");
-    await page.waitForTimeout(300);
+    await page.waitForFunction(() => /reserved/.test(document.querySelector("#status").textContent));
     // Pages 0 and 1 hold 10 MiB of holes, page 2 15, page 3 is free, the private pool keeps its 20.
     assert.match(await text(page, "#status"), /30 MiB allocated, 5 MiB waiting, 100 MiB reserved; holes held open 45 MiB, releasable 20 MiB/);
 }));
