@@ -70,6 +70,25 @@ class Launcher(real_process.RealProcessTest):
                 done = self.launch("run", *arguments, "true", expected=2)
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
+    def test_options_set_the_recorders_variables_and_are_checked(self):
+        program = "import os; print({k: v for k, v in os.environ.items() if 'FRAGTRACE_S' in k})"
+        done = self.launch("run", "--stacks", "native", "--stack-depth=128", "--start", "off",
+                           "--start-after=60", "--signal", "USR2", "--", sys.executable, "-c",
+                           program)
+        self.assertEqual(eval(done.stdout), {
+            "FRAGTRACE_STACKS": "native", "FRAGTRACE_STACK_DEPTH": "128", "FRAGTRACE_START": "off",
+            "FRAGTRACE_START_AFTER": "60", "FRAGTRACE_SIGNAL": "USR2"})
+        self.launch("run", "--quiet", "--min-bytes", "1MiB", "--virtual-gpu", CARD, "--",
+                    *self.client())
+        facts = self.run_well([ANALYZER, "dump", "--facts", self.only_trace()]).stdout
+        self.assertIn(f"options.min_bytes\t{real_process.MIB}\n", facts)
+        for arguments in (["--stacks", "some"], ["--stack-depth", "129"], ["--stack-depth"],
+                          ["--min-bytes=much"], ["--start", "later"], ["--signal=KILL"],
+                          ["--nothing=1"], ["--nothing", "1"]):
+            with self.subTest(arguments=arguments):
+                done = self.launch("run", *arguments, "true", expected=2)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
     def test_top_is_fraganalyze_top(self):
         self.assertEqual(self.launch("top", "--help").stdout,
                          self.run_well([ANALYZER, "top", "--help"]).stdout)
