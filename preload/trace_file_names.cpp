@@ -1,0 +1,158 @@
+// The files of a trace: their names, and how one takes the place of another.
+#include "trace_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace fragtrace::preload {
+namespace {
+
+constexpr uint32_t kMaxSuffix = 9999;
+constexpr char kTemporary[] = ".tmp";
+
+}  // namespace
+
+bool TraceFile::open_new(const char* directory, const char* program, bool in_parts) {
+    for (uint32_t suffix = 1; suffix <= kMaxSuffix; ++suffix) {
+        Text path(base_, sizeof base_);
+        if (directory[0] != '/') {  // the host may change its directory
+            char current[sizeof base_];
+            path.add(getcwd(current, sizeof current) != nullptr ? current : ".").add("/");
+        }
+        if (directory[0] != '\0') {
+            path.add(directory).add("/");
+        }
+        path.add(program).add(".").add_number(static_cast<uint64_t>(getpid()));
+        if (suffix > 1) {
+            path.add(".").add_number(suffix);
+        }
+        Text whole(path_, sizeof path_);
+        name_of("", &whole);
+        if (in_parts) {
+            if (access(path_, F_OK) == 0) {
+                continue;  // the parts may become this file in the end
+            }
+            whole = Text(path_, sizeof path_);
+            name_of("part1", &whole);
+        }
+        if (whole.full()) {
+            errno = ENAMETOOLONG;
+            return false;
+        }
+        if (open_path()) {
+            return true;
+        }
+        if (errno != EEXIST) {
+            return false;
+        }
+    }
+    return false;
+}
+
+void TraceFile::name_of(const char* what, Text* path) const {
+    path->add(base_).add(what[0] == '\0' ? "" : ".").add(what).add(".ftrace");
+}
+
+// A new file at path_.
+bool TraceFile::open_path() {
+    fd_ = open(path_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    struct stat file {};
+
+    if (fd_ < 0 || fstat(fd_, &file) != 0) {
+        return false;
+    }
+    device_ = file.st_dev;
+    inode_ = file.st_ino;
+    move_out_of_the_way(&fd_);
+    return true;
+}
+
+bool TraceFile::begin_part(uint32_t part) {
+    before_.fd = fd_;
+    before_.device = device_;
+    before_.inode = inode_;
+    before_.end = end_;
+    memcpy(before_.path, path_, sizeof path_);
+    char what[24];
+    Text(what, sizeof what).add("part").add_number(part);
+    Text path(path_, sizeof path_);
+    name_of(what, &path);
+    path.add(kTemporary);
+    unlink(path_);  // of an attempt that failed
+    end_ = 0;
+    entry_count_ = 0;
+    has_index_ = false;
+    if (!path.full() && open_path()) {
+        return true;
+    }
+    last_error_ = errno;
+    return false;
+}
+
+bool TraceFile::keep_part() {
+    char named[sizeof path_];
+    memcpy(named, path_, sizeof path_);
+    named[strlen(named) - strlen(kTemporary)] = '\0';
+    if (rename(path_, named) != 0) {
+        last_error_ = errno;
+        return false;
+    }
+    memcpy(path_, named, sizeof path_);
+    close_before();
+    return true;
+}
+
+// Unless the host has closed it, and has a file of its own under that number.
+void TraceFile::close_before() {
+    struct stat file {};
+
+    if (before_.fd >= 0 && fstat(before_.fd, &file) == 0 && file.st_dev == before_.device &&
+        file.st_ino == before_.inode) {
+        close(before_.fd);
+    }
+}
+
+void TraceFile::rename_to(const char* path) {
+    if (rename(path_, path) == 0) {
+        Text(path_, sizeof path_).add(path);
+    }
+}
+
+void TraceFile::drop_part() {
+    if (fd_ >= 0) {
+        close(fd_);
+        unlink(path_);
+    }
+    fd_ = before_.fd;
+    device_ = before_.device;
+    inode_ = before_.inode;
+    end_ = before_.end;
+    memcpy(path_, before_.path, sizeof path_);
+    // Its entries are gone, and the index behind its end may be cut off by the next chunk.
+    entry_count_ = kMaxEntries;
+    has_index_ = true;
+}
+
+void TraceFile::adopt(int fd, const char* path, uint64_t end) {
+    struct stat file {};
+
+    if (fd_ >= 0 && is_open()) {
+        close(fd_);
+    }
+    fd_ = fd;
+    if (fstat(fd, &file) == 0) {
+        device_ = file.st_dev;
+        inode_ = file.st_ino;
+    }
+    Text(path_, sizeof path_).add(path);
+    end_ = end;
+    entry_count_ = kMaxEntries;  // readers scan
+    has_index_ = false;
+}
+
+}  // namespace fragtrace::preload
