@@ -33,7 +33,7 @@ void record_own(Session* session, EventKind kind) {
         count_up(&session->ring.header->lost_ring_full);
         return;
     }
-    session->ring.publish(sequence, event);
+    session->ring.publish(sequence, event, event.time_ns, event.thread);
 }
 
 bool change_state(uint32_t from, uint32_t to) {

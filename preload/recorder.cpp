@@ -104,7 +104,7 @@ Stacks capture_stacks() {
     return {native_stack(session), python_stack(session)};
 }
 
-uint64_t record(EventRecord event) {
+uint64_t record(const EventRecord& event) {
     const KeepErrno keep_errno;
     if (load_relaxed(&g_ranges_to_record) != 0) [[unlikely]] {
         record_open_ranges();
@@ -126,11 +126,9 @@ uint64_t record(EventRecord event) {
     }
     const uint64_t time_ns = event.time_ns == 0 ? now_ns() : event.time_ns;
     // The first event may have been timed before the session it started.
-    event.time_ns =
+    const uint64_t since_start_ns =
         time_ns < session->start_monotonic_ns ? 0 : time_ns - session->start_monotonic_ns;
-    if (event.thread == 0) {
-        event.thread = thread_id();
-    }
+    const uint32_t thread = event.thread == 0 ? thread_id() : event.thread;
 
     uint64_t sequence = session->ring.try_claim();
     if (sequence == 0) {
@@ -140,7 +138,7 @@ uint64_t record(EventRecord event) {
             return 0;
         }
     }
-    session->ring.publish(sequence, event);
+    session->ring.publish(sequence, event, since_start_ns, thread);
     if (sequence % kWakeEvery == 0) {
         wake_drain(session);
     }

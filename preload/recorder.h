@@ -48,7 +48,7 @@ uint64_t now_ns();
 // they are 0). The first event (or
 // the first capture_stacks) starts the session: file, ring, drain thread. Returns the
 // event's sequence number, 0 if it was lost (counted). Waits for room at most a bounded time.
-uint64_t record(EventRecord event);
+uint64_t record(const EventRecord& event);
 
 // True when a signal handler interrupted the recorder on this thread: what the handler calls cannot
 // be recorded, and is counted as one lost event.

@@ -47,11 +47,23 @@ class Ring {
     }
 
     // Fills the claimed slot. Until the last store the slot carries the number of an earlier lap.
-    void publish(uint64_t sequence, const EventRecord& event) {
+    // Field by field: the caller has just written them, and loads of more than was stored at once
+    // would wait for the stores.
+    void publish(uint64_t sequence, const EventRecord& event, uint64_t time_ns, uint32_t thread) {
         EventRecord* slot = &slot_of(sequence);
-        memcpy(reinterpret_cast<char*>(slot) + sizeof slot->sequence,
-               reinterpret_cast<const char*>(&event) + sizeof event.sequence,
-               sizeof event - sizeof event.sequence);
+        store_relaxed(&slot->time_ns, time_ns);
+        store_relaxed(&slot->address, event.address);
+        store_relaxed(&slot->size, event.size);
+        store_relaxed(&slot->extra, event.extra);
+        store_relaxed(&slot->stream, event.stream);
+        store_relaxed(&slot->native_stack, event.native_stack);
+        store_relaxed(&slot->python_stack, event.python_stack);
+        store_relaxed(&slot->thread, thread);
+        store_relaxed(&slot->duration_ns, event.duration_ns);
+        store_relaxed(&slot->pool, event.pool);
+        store_relaxed(&slot->device, event.device);
+        store_relaxed(&slot->kind, event.kind);
+        store_relaxed(&slot->flags, event.flags);
         store_release(&slot->sequence, sequence);
     }
 

@@ -92,9 +92,9 @@ constexpr uint32_t kOwnFrames = 12;
 template <typename AddressAt, typename Keep>
 uint32_t intern(Session* session, uint32_t base, uint32_t count, AddressAt address_at, Keep keep) {
     StackTable& stacks = session->stacks;
-    uint64_t hash = base;
+    uint64_t hash = base * uint64_t{0xd6e8feb86659fd93u};
     for (uint32_t i = 0; i < count; ++i) {
-        hash = StackTable::add_to_hash(hash, address_at(i));
+        hash = StackTable::add_to_hash(hash, address_at(i), i);
     }
     hash = StackTable::finish_hash(hash);
     uint32_t node = stacks.find_stack(base, count, hash, address_at, keep);

@@ -57,8 +57,9 @@ class StackTable {
         store_release(&known_[hash & (kKnownStacks - 1)], (hash >> 32 << 32) | node);
     }
 
-    static uint64_t add_to_hash(uint64_t hash, uint64_t frame) {
-        return (hash ^ frame) * 0x9e3779b97f4a7c15u;
+    // The i-th frame from the innermost. Sums, which do not wait for each other.
+    static uint64_t add_to_hash(uint64_t hash, uint64_t frame, uint32_t i) {
+        return hash + (frame + i) * (0x9e3779b97f4a7c15u + 2 * uint64_t{i});
     }
 
     static uint64_t finish_hash(uint64_t hash) {

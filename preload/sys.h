@@ -36,6 +36,11 @@ T load_acquire(const T* from) {
 }
 
 template <typename T>
+void store_relaxed(T* to, T value) {
+    __atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
+
+template <typename T>
 void store_release(T* to, T value) {
     __atomic_store_n(to, value, __ATOMIC_RELEASE);
 }
