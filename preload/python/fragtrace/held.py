@@ -38,7 +38,21 @@ def is_a(thing, base):
     return base is not None and issubclass(type(thing), base)
 
 
-def _storage_of(tensor):
+def is_variable(name, hidden):
+    """Whether a name is the program's own, and not of a notebook's history."""
+    history = name in _HISTORY or (name[:1] == "_" and name.lstrip("_i").isdigit())
+    return not history and name not in hidden and not name.startswith("__")
+
+
+def root_of(name):
+    """The variable, or the result of a cell, that a holder's name begins with."""
+    root = name.split(" in the ")[-1].rsplit(" ", 1)[-1]
+    if root.startswith("Out["):
+        return root[:root.index("]") + 1]
+    return root.split(".")[0].split("[")[0].split("{")[0]
+
+
+def storage_of(tensor):
     """(key, bytes) of a CUDA tensor's storage, or None."""
     try:
         if tensor.device.type != "cuda":
@@ -51,7 +65,7 @@ def _storage_of(tensor):
         return None
 
 
-class _Walk:
+class Walk:
     """From roots to tensors, breadth first, so that the shortest name comes first."""
 
     def __init__(self, torch, found, ignored):
@@ -81,7 +95,7 @@ class _Walk:
         self.queue.append((thing, name, depth))
 
     def note(self, tensor, name, field):
-        known = _storage_of(tensor)
+        known = storage_of(tensor)
         entry = self.found.get(known[0]) if known else None
         if entry is not None:
             names = getattr(entry, field)
@@ -231,16 +245,15 @@ def find(namespace=None, hidden=(), shell=None):
         if not is_a(thing, torch.Tensor):
             continue
         for tensor in (thing, _gradient_of(thing)):
-            known = _storage_of(tensor) if tensor is not None else None
+            known = storage_of(tensor) if tensor is not None else None
             if known is not None and known[0] not in found:
                 found[known[0]] = Held(known[1], known[0][0], str(tensor.dtype).split(".")[-1],
                                        tuple(tensor.shape), tensor.grad_fn is not None)
         tensor = None
     thing = None
-    walk = _Walk(torch, found, (main, namespace, shell, found))
+    walk = Walk(torch, found, (main, namespace, shell, found))
     for name, value in list(namespace.items()):
-        history = name in _HISTORY or (name[:1] == "_" and name.lstrip("_i").isdigit())
-        if not history and name not in hidden and not name.startswith("__"):
+        if is_variable(name, hidden):
             walk.add(value, name)
     for module, contents in _own_modules():
         for name, value in list(contents.__dict__.items()):
@@ -308,8 +321,7 @@ def _advice(held, shell):
     roots = []
     for each in held:
         for name in each.names:
-            root = name.split(" in the ")[-1].rsplit(" ", 1)[-1]
-            root = root.split(".")[0].split("[")[0].split("{")[0]
+            root = root_of(name)
             if root not in roots:
                 roots.append(root)
     if roots:

@@ -1,5 +1,5 @@
-"""IPython extension: every cell is a phase; what it allocated, and after an out-of-memory error
-what still holds memory, is said at its end.
+"""IPython extension: every cell is a phase; what it allocated and left behind, and after an
+out-of-memory error all that still holds memory, is said at its end.
 
     %load_ext fragtrace
     %fragtrace off | on | report | forget
@@ -9,7 +9,9 @@ Nothing is done without the recorder. Never imports torch, keeps nothing alive, 
 
 import sys
 
-from . import _recorder, held
+from . import _recorder, held, kept
+
+WORTH_NAMING_BYTES = 1 << 20  # left behind by a cell
 
 _loaded = {}
 
@@ -47,6 +49,7 @@ class Cells:
         self.on = True
         self.name = None  # of the cell that runs
         self.before = None
+        self.variables = None  # before it ran
 
     def begin(self, info=None):
         self.guarded(self.begin_cell, info)
@@ -58,7 +61,7 @@ class Cells:
         try:
             function(*arguments)
         except Exception as error:  # a cell never fails because of us
-            self.before = None
+            self.before = self.variables = None
             print(f"fragtrace: {type(error).__name__}: {error} (the cell is not affected)",
                   file=sys.stderr)
 
@@ -80,10 +83,12 @@ class Cells:
         _recorder.cell_begin(_recorder.encoded(f"{number} {line}".strip()))
         self.name = number
         self.before = _Memory()
+        self.variables = kept.Before(self.shell)
 
     def end_cell(self):
         name, self.name = self.name, None
         before, self.before = self.before, None
+        variables, self.variables = self.variables, None
         if name is None:
             return
         _recorder.cell_end()
@@ -95,6 +100,10 @@ class Cells:
             print(delta_line(name, before, after))
         if after.refused > before.refused:
             print("\n".join(self.report()))
+        elif after.allocated - before.allocated >= WORTH_NAMING_BYTES and variables is not None:
+            line = kept.line(variables, after.allocated - before.allocated)
+            if line:
+                print(line)
 
     def magic(self, line=""):
         """%fragtrace on | off: cells as phases. report: what holds GPU memory. forget: lets the

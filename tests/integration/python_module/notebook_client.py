@@ -52,7 +52,33 @@ run("%fragtrace off")
 run("y = torch.empty(1 << 20, device='cuda')")
 run("%fragtrace on")
 run("%fragtrace maybe")
+print("== kept")
+run("""
+net = torch.nn.Linear(1024, 1024, bias=False).cuda()
+optimizer = torch.optim.Adam(net.parameters())
+batches = []
+""")
+run("""
+for _ in range(2):
+    batch = torch.ones(1024, 1024, device='cuda')
+    batches.append(batch)
+    net(batch).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+alias = x
+""")
+run("torch.ones(1 << 20, device='cuda')")
+run("loss = (net(batch).exp() * 2).sum()")
+run("small = torch.ones(10, device='cuda')")
+run("""
+numbers = list(range(30_000))
+several = [torch.ones(1 << 18, device='cuda') for _ in range(8)]
+""")
+run("again = torch.ones(1 << 19, device='cuda')")
+run("from fragtrace import kept; kept.MOST_SECONDS = -1")
+run("not_found = torch.ones(1 << 19, device='cuda')")
 print("== everything is freed")
+run("del net, optimizer, batches, batch, alias, loss, small, numbers, several, again, not_found")
 run("del x, model, views, trainer, keep, y")
 run("%reset -f out")
 run("import gc; gc.collect()")

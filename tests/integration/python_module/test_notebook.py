@@ -61,8 +61,21 @@ class Notebook(real_process.RealProcessTest):
         self.assertNotIn("h in step", let_go)
         caught, rest = rest.split("== off")
         self.assertIn("tensors hold", caught)
-        off, freed = rest.split("== everything is freed")
+        off, rest = rest.split("== kept")
+        cells, freed = rest.split("== everything is freed")
         self.assertNotIn("allocated", off)
+        # What a cell left behind goes by the variable that leads to it: new, or changed within.
+        still = re.findall(r"(?m)^  still held: (.*)$", cells)
+        self.assertEqual(still[:3], [
+            "net 4.0 MiB",
+            "optimizer 8.0 MiB in 2 tensors, batch 4.0 MiB, batches 4.0 MiB",
+            "Out[17] 4.0 MiB"])
+        self.assertRegex(still[3], r"^loss 4 B, [48]\.0 MiB elsewhere \(saved for a backward pass")
+        self.assertEqual(still[4:], ["several 8.0 MiB in 8 tensors", "again 2.0 MiB",
+                                     "2.0 MiB elsewhere (not all was looked at: %fragtrace report)"])
+        self.assertIn("  still held: x 4.0 MiB\n", text)
+        self.assertIn("  still held: keep 20.0 MiB, trainer 12.0 MiB\n", text)
+        self.assertNotIn("still held", freed)
         self.assertIn("'maybe' is not known", done.stderr)
         self.assertRegex(freed, r"(?m)^0$")
         self.assertNotIn("fragtrace", freed.rsplit("\n0\n", 1)[1])
