@@ -11,7 +11,8 @@ import time
 from . import held
 
 MOST_SECONDS = 0.02
-MOST_ITEMS = 20_000  # of one container, to be looked into
+MOST_ITEMS = 2_000  # of one container, to be looked into
+_TABLES = ("_parameters", "_buffers", "_modules")
 _CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
 
 
@@ -29,7 +30,7 @@ class _QuickWalk(held.Walk):
             self.found.setdefault(known[0], (known[1], held.root_of(name)))
 
     def visit(self, thing, name, depth, field):
-        if self.objects % 32 == 1 and time.perf_counter() > self.deadline:
+        if time.perf_counter() > self.deadline:
             self.whole = False
             self.queue.clear()
             return
@@ -37,6 +38,17 @@ class _QuickWalk(held.Walk):
             if held.is_a(thing, kind) and kind.__len__(thing) > MOST_ITEMS:
                 return  # numbers or words, as a rule; before the cell and after it alike
         super().visit(thing, name, depth, field)
+
+    def attributes(self, thing, name, depth):
+        if not held.is_a(thing, self.module):
+            return super().attributes(thing, name, depth)
+        # A module's own dozen of tables of hooks, nearly always empty, would take most of the time.
+        for key, value in list(object.__getattribute__(thing, "__dict__").items()):
+            if key in _TABLES and held.is_a(value, dict):
+                for child in list(dict.values(value)):
+                    self.add(child, name, depth)
+            elif type(key) is str and key[:1] != "_":
+                self.add(value, name, depth + 1)
 
 
 class Before:
