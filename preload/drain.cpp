@@ -197,7 +197,7 @@ bool wait_until_published(const Session* session, uint64_t sequence, uint64_t pa
 }
 
 // With the flush lock held.
-void flush(Session* session, uint64_t unfinished_patience_ns) {
+void flush(Session* session, uint64_t unfinished_patience_ns, bool exact_losses) {
     const SignalTakenBack no_signal(SIGXFSZ);
     RingHeader* header = session->ring.header;
     const uint64_t last = load_acquire(&header->head);
@@ -216,7 +216,7 @@ void flush(Session* session, uint64_t unfinished_patience_ns) {
             advance_tail(session, first);
         }
     }
-    add_loss_facts(session);
+    add_loss_facts(session, exact_losses);
     write_facts(session);
     copy_after_out_of_memory(session);
 }
@@ -241,7 +241,7 @@ void* drain_main(void* argument) {
         measure_clock();
         serve_control_signal(session);
         if (worth_flushing(session, last_flush_ns) && session->flush_lock.lock_within(kSecond_ns)) {
-            flush(session, kUnfinishedPatience_ns);
+            flush(session, kUnfinishedPatience_ns, false);
             if (session->ended) {
                 session->file.write_index();
             }
@@ -318,7 +318,7 @@ bool flush_now(Session* session) {
     if (!session->flush_lock.lock_within(kFlushLockPatience_ns)) {
         return false;
     }
-    flush(session, kUnfinishedPatienceAtEnd_ns);
+    flush(session, kUnfinishedPatienceAtEnd_ns, true);
     if (session->ended) {
         session->file.write_index();
     }
@@ -330,7 +330,7 @@ bool write_copy(Session* session, const char* why) {
     if (!session->flush_lock.lock_within(kFlushLockPatience_ns)) {
         return false;
     }
-    flush(session, kUnfinishedPatienceAtEnd_ns);
+    flush(session, kUnfinishedPatienceAtEnd_ns, true);
     const SignalTakenBack no_signal(SIGXFSZ);
     const bool written = copy_parts(session, why);
     session->flush_lock.unlock();
@@ -355,7 +355,7 @@ void end_trace(Session* session, EndReason reason) {
         return;
     }
     store_release(&session->finished, 1u);
-    flush(session, kUnfinishedPatienceAtEnd_ns);
+    flush(session, kUnfinishedPatienceAtEnd_ns, true);
     const SignalTakenBack no_signal(SIGXFSZ);
     if (!session->ended) {
         session->ended = write_end(session, reason);

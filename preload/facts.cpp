@@ -217,7 +217,7 @@ void add_start_facts(Session* session) {
                                                      : "memory of the process: not crash-safe");
 }
 
-void add_loss_facts(Session* session) {
+void add_loss_facts(Session* session, bool exact) {
     const RingHeader* ring = session->ring.header;
 
     const struct {
@@ -239,7 +239,9 @@ void add_loss_facts(Session* session) {
 
     static_assert(sizeof losses / sizeof losses[0] == Session::kLossKinds);
     for (size_t i = 0; i < Session::kLossKinds; ++i) {
-        if (session->losses_told[i] != losses[i].value) {
+        // A loss may go on for weeks, and facts have only so much room: in between, doublings.
+        const uint64_t told = session->losses_told[i];
+        if (exact ? told != losses[i].value : told * 2 < losses[i].value) {
             session->losses_told[i] = losses[i].value;
             add_number_fact(session, losses[i].key, losses[i].value);
         }

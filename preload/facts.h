@@ -25,8 +25,9 @@ void add_stored_facts(Session* session);
 // Command line, executable, folder, host, settings: what is known at the start.
 void add_start_facts(Session* session);
 
-// Losses counted so far, those that changed since they were last written.
-void add_loss_facts(Session* session);
+// Losses counted so far, those that changed since they were last written; unless `exact`, those
+// that more than doubled.
+void add_loss_facts(Session* session, bool exact);
 
 uint64_t lost_facts();
 

@@ -16,7 +16,11 @@ constexpr char kVirtualName[] = "fragtrace virtual GPU";
 constexpr uint16_t kMaxDevices = 64;
 constexpr int kComputeCapabilityMajor = 75;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 constexpr int kComputeCapabilityMinor = 76;
-constexpr uint64_t kBurst_ns = 1000000000;  // refusals closer than this are one burst
+// Refusals closer than this are one burst. Twice as long after every so many: a program may live on
+// refusals for weeks, and facts have only so much room.
+constexpr uint64_t kBurst_ns = 1000000000;
+constexpr unsigned kBurstsPerDoubling = 8;
+constexpr unsigned kMostDoublings = 20;
 
 int g_recorded_pid;
 uint8_t g_context_known[kMaxDevices];
@@ -146,7 +150,10 @@ void record_context_bytes(uint16_t device, uint64_t free_bytes, const void* call
 void record_other_processes(uint16_t device, uint64_t sequence, const void* caller) {
     const uint64_t now = now_ns();
     uint64_t asked = __atomic_load_n(&g_asked_ns, __ATOMIC_RELAXED);
-    if (device == kDeviceUnknown || (asked != 0 && now - asked < kBurst_ns) ||
+    const unsigned doublings = __atomic_load_n(&g_bursts, __ATOMIC_RELAXED) / kBurstsPerDoubling;
+    const uint64_t burst_ns = kBurst_ns
+                              << (doublings < kMostDoublings ? doublings : kMostDoublings);
+    if (device == kDeviceUnknown || (asked != 0 && now - asked < burst_ns) ||
         !__atomic_compare_exchange_n(
             &g_asked_ns, &asked, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         return;

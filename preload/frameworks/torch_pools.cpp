@@ -166,6 +166,13 @@ void no_split(void* self, int device, uint64_t first, uint64_t second) {
 
 }  // namespace
 
+void torch_pools_incomplete(const char* why) {
+    static int said = 0;
+    if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) == 0) {
+        record_fact("torch.pools", why);
+    }
+}
+
 void watch_pools(void** slots, const PoolSlots& layout) {
     replace_slot(slots, layout.begin_to_pool, &g_original.begin_to_pool, &begin_to_pool);
     replace_slot(slots,
@@ -212,7 +219,7 @@ uint32_t pool_of_new_block(uint64_t address, uint16_t device, uint64_t stream) {
     thread.routed_pool = 0;
     if (pool != 0) {
         if (!g_blocks.insert(address, pool)) {
-            record_fact("torch.pools", "incomplete: more private blocks than are kept");
+            torch_pools_incomplete("incomplete: more private blocks than are kept");
         }
     } else if (!g_blocks.empty()) {  // left behind by a free that was not seen
         uint32_t stale = 0;

@@ -21,4 +21,7 @@ uint32_t pool_of_request(uint16_t device, uint64_t stream);
 bool block_is_private(uint64_t address);
 bool pool_has_users(uint32_t pool, uint16_t device);
 
+// Says once that pools are not recorded completely.
+void torch_pools_incomplete(const char* why);
+
 }  // namespace fragtrace::preload

@@ -1,5 +1,6 @@
 #include "frameworks/torch_routing.h"
 
+#include "frameworks/torch_pools.h"
 #include "frameworks/torch_state.h"
 #include "sys.h"
 
@@ -85,7 +86,7 @@ void watch_filter(Filter* filter, uint32_t pool) {
             return;
         }
     }
-    record_fact("torch.pools", "incomplete: more routings at one time than are kept");
+    torch_pools_incomplete("incomplete: more routings at one time than are kept");
 }
 
 uint32_t pool_of_stream(uint16_t device, uint64_t stream) {

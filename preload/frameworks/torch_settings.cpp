@@ -138,7 +138,7 @@ void torch_note_pool_allocator(uint32_t pool, void* allocator) {
     // Up to 2.10 the parameter is the object, whose table lies in a library; later it is a
     // shared_ptr, and so one step further.
     void** words = static_cast<void**>(allocator);
-    if (words == nullptr || words[0] == nullptr) {
+    if (words == nullptr || words[0] == nullptr || pool == kNumberOfTheRest) {
         return;
     }
     const void* object = object_at(words[0]) != nullptr ? allocator : words[0];
