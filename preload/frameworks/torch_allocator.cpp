@@ -157,6 +157,9 @@ PatchState patch(void* allocator) {
     if (slots == nullptr) {
         return kUntried;  // not constructed yet
     }
+    if (slots == g_table + kTableHead) {
+        return kNative;  // it was put in its own place: our functions must not call themselves
+    }
     if (!record_backend(allocator)) {
         return kNotNative;
     }

@@ -1,5 +1,6 @@
 #include "frameworks/torch_slots.h"
 
+#include "frameworks/torch_state.h"
 #include "objects.h"
 #include "sys.h"
 
@@ -69,10 +70,30 @@ bool find_twin(Twin* twin) {
     return true;
 }
 
+// The newest release whose headers were read for what follows.
+constexpr int kNewestReadMinor = 15;  // of 2
+
+// False for a later release, and where the release is not known.
+bool is_release_read() {
+    const char* release = torch_release();
+    int minor = 0;
+    if (release[0] != '2' || release[1] != '.') {
+        return false;
+    }
+    for (const char* at = release + 2; *at >= '0' && *at <= '9' && minor < 1000; ++at) {
+        minor = minor * 10 + (*at - '0');
+    }
+    return minor <= kNewestReadMinor;
+}
+
 // Functions that the second class inherits have no symbol of their own. They are placed by the
 // functions around them: what was added between them, in the order of its addition (read in the
-// headers of 2.1 to 2.15), follows from how many there are.
+// headers of 2.1 to 2.15), follows from how many there are. In a later release another function may
+// stand there, which must not be called by the wrong parameters.
 void place_inherited(const Twin& twin, PoolSlots* found) {
+    if (!is_release_read()) {
+        return;
+    }
     const int next = twin.slot_of("14shareIpcHandleEPv");
     const int between = found->release_pool == kNoSlot ? 0 : next - found->release_pool;
     if (between >= 4 && between <= 6) {  // getPoolUseCount, add_user, ..., live allocations, next
