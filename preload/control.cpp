@@ -114,6 +114,9 @@ bool may_record() {
             return true;
         case kIdle:
             if (option_off()) {
+                // Settled: asking the environment at each call would cost time, and may meet a
+                // thread that changes it.
+                change_state(kIdle, kOff);
                 return false;
             }
             if (waits_by_environment()) {

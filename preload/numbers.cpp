@@ -2,6 +2,7 @@
 
 #include "recorder.h"
 #include "sys.h"
+#include "thread_state.h"
 
 #include <string.h>
 
@@ -67,7 +68,9 @@ uint32_t number_of(Table* table, uint64_t hash, Describe describe) {
         return known;
     }
     const KeepErrno keep_errno;
-    if (!g_lock.lock_within(50 * kMillisecond_ns)) {
+    // In a signal handler that interrupted the recorder its fact could not be written, and the
+    // number would stand for nothing.
+    if (t_thread.inside_recorder || !g_lock.lock_within(50 * kMillisecond_ns)) {
         return kNumberOfTheRest;
     }
     Entry* entry = find(table, hash);
