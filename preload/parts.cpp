@@ -226,7 +226,7 @@ int join_parts(Session* session, const char* path, const char* why) {
     memset(header.ring_path, 0, sizeof header.ring_path);
     header.crc = header_crc(header);
     if (write_all(to, &header, sizeof header) && copy_chunks(session, to) &&
-        (why == nullptr || write_copy_end(session, to, why)) && rename(name, path) == 0) {
+        (why == nullptr || write_copy_end(session, to, why)) && rename_to_new(name, path)) {
         return to;
     }
     close(to);

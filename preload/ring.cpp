@@ -1,10 +1,11 @@
 #include "ring.h"
 
+#include "folder_names.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace fragtrace::preload {
@@ -44,30 +45,14 @@ bool allocate_blocks(int fd, uint64_t size_bytes) {
 }
 
 // Rings of ours in a folder: of running processes, and of ended ones whose traces nobody has read.
-// Read by system calls: readdir() would take memory from the host's heap.
 uint64_t count_rings(const char* directory) {
-    constexpr int kReads = 2048;  // of some 100 names each: a folder may hold anything
-    alignas(8) char names[4096];  // the host's thread may have a small stack
-    const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     uint64_t count = 0;
-    for (int i = 0; fd >= 0 && i < kReads; ++i) {
-        const long size = syscall(SYS_getdents64, fd, names, sizeof names);
-        if (size <= 0) {
-            break;
-        }
-        for (long at = 0; at < size;) {
-            uint16_t entry_bytes = 0;  // struct linux_dirent64: inode, offset, length, type, name
-            memcpy(&entry_bytes, names + at + 16, sizeof entry_bytes);
-            const char* name = names + at + 19;
-            const size_t length = strlen(name);
-            count += strncmp(name, "fragtrace-", 10) == 0 && length > 5 &&
-                     strcmp(name + length - 5, ".ring") == 0;
-            at += entry_bytes;
-        }
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
+    visit_names(directory, [&count](const char* name) {
+        const size_t length = strlen(name);
+        count += strncmp(name, "fragtrace-", 10) == 0 && length > 5 &&
+                 strcmp(name + length - 5, ".ring") == 0;
+        return true;
+    });
     return count;
 }
 

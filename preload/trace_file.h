@@ -11,10 +11,14 @@
 
 namespace fragtrace::preload {
 
+// Renames a file; false, with EEXIST, where the new name is taken.
+bool rename_to_new(const char* from, const char* to);
+
 class TraceFile {
   public:
-    // Creates PROGRAM.PID.ftrace (or .2, .3 ... if that exists) in `directory`, which is made if
-    // missing; with `in_parts` PROGRAM.PID.part1.ftrace. On failure errno tells why.
+    // Creates PROGRAM.PID.ftrace (or .2, .3 ... if that, or a file of parts, exists) in
+    // `directory`, which is made if missing; with `in_parts` PROGRAM.PID.part1.ftrace. On failure
+    // errno tells why.
     bool create(const char* directory, const char* program, int compression_level, bool in_parts);
     // For a forked child, and for a start that failed.
     void abandon(bool remove);

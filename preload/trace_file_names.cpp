@@ -1,4 +1,5 @@
 // The files of a trace: their names, and how one takes the place of another.
+#include "folder_names.h"
 #include "trace_file.h"
 
 #include <errno.h>
@@ -14,14 +15,44 @@ namespace {
 constexpr uint32_t kMaxSuffix = 9999;
 constexpr char kTemporary[] = ".tmp";
 
+// Whether a recording in parts has left files of that name, or is about to: its first parts are
+// gone, and in containers process ids come again soon. Names that go on with a number are others'.
+bool leaves_files(const char* base) {
+    static char directory[4096];  // one session starts at a time; the stack may be small
+    const char* slash = strrchr(base, '/');
+    Text(directory, sizeof directory).add(base, static_cast<size_t>(slash + 1 - base));
+    const char* name = slash + 1;
+    const size_t length = strlen(name);
+    bool found = false;
+    visit_names(directory, [&](const char* other) {
+        found = strncmp(other, name, length) == 0 && other[length] == '.' &&
+                (other[length + 1] < '0' || other[length + 1] > '9');
+        return !found;
+    });
+    return found;
+}
+
 }  // namespace
+
+bool rename_to_new(const char* from, const char* to) {
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) {
+        return true;
+    }
+    if (errno != EINVAL && errno != ENOSYS) {
+        return false;
+    }
+    if (access(to, F_OK) == 0) {  // a file system that cannot do both at once
+        errno = EEXIST;
+        return false;
+    }
+    return rename(from, to) == 0;
+}
 
 bool TraceFile::open_new(const char* directory, const char* program, bool in_parts) {
     for (uint32_t suffix = 1; suffix <= kMaxSuffix; ++suffix) {
         Text path(base_, sizeof base_);
         if (directory[0] != '/') {  // the host may change its directory
-            char current[sizeof base_];
-            path.add(getcwd(current, sizeof current) != nullptr ? current : ".").add("/");
+            path.add(getcwd(path_, sizeof path_) != nullptr ? path_ : ".").add("/");
         }
         if (directory[0] != '\0') {
             path.add(directory).add("/");
@@ -33,8 +64,8 @@ bool TraceFile::open_new(const char* directory, const char* program, bool in_par
         Text whole(path_, sizeof path_);
         name_of("", &whole);
         if (in_parts) {
-            if (access(path_, F_OK) == 0) {
-                continue;  // the parts may become this file in the end
+            if (leaves_files(base_)) {
+                continue;
             }
             whole = Text(path_, sizeof path_);
             name_of("part1", &whole);
@@ -98,7 +129,7 @@ bool TraceFile::keep_part() {
     char named[sizeof path_];
     memcpy(named, path_, sizeof path_);
     named[strlen(named) - strlen(kTemporary)] = '\0';
-    if (rename(path_, named) != 0) {
+    if (!rename_to_new(path_, named)) {
         last_error_ = errno;
         return false;
     }
@@ -118,7 +149,7 @@ void TraceFile::close_before() {
 }
 
 void TraceFile::rename_to(const char* path) {
-    if (rename(path_, path) == 0) {
+    if (rename_to_new(path_, path)) {
         Text(path_, sizeof path_).add(path);
     }
 }

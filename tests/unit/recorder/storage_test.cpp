@@ -37,6 +37,37 @@ TEST_CASE("the trace is private, its folder is made, and an existing file is not
     CHECK(read_trace(base + ".2.ftrace").events.size() == 1);
 }
 
+TEST_CASE("files that a recording in parts left under the same name are not overwritten") {
+    for (const char* left :
+         {".part2.ftrace", ".oom1.ftrace", ".part3.ftrace.tmp", ".2.part9.ftrace"}) {
+        const Folder folder;
+        const Child child =
+            in_child(folder.path(),
+                     [&] {
+                         const std::string taken =
+                             folder.path() + "/recorder_tests." + std::to_string(getpid()) + left;
+                         close(open(taken.c_str(), O_CREAT | O_WRONLY, 0600));
+                         for (uint64_t i = 0; i < 200000; ++i) {
+                             preload::record(make_event(i * 4096, i));
+                             preload::record(make_event(i * 4096, i));
+                         }
+                     },
+                     {{"FRAGTRACE_SIZE_LIMIT", "1MiB"}, {"FRAGTRACE_COMPRESSION", "0"}});
+        const std::string base = folder.path() + "/recorder_tests." + std::to_string(child.pid);
+
+        struct stat kept {};
+
+        REQUIRE(stat((base + left).c_str(), &kept) == 0);
+        CHECK(kept.st_size == 0);
+        // What goes on with a number is another recording's, and takes no name away.
+        const std::string expected = base + (left[1] == '2' ? ".part" : ".2.part");
+        const std::vector<std::string> traces = folder.traces();
+        CHECK(std::count_if(traces.begin(), traces.end(), [&](const std::string& trace) {
+                  return trace.find(expected) == 0 && trace != base + left;
+              }) != 0);
+    }
+}
+
 TEST_CASE("a folder that cannot be used costs the trace, not the host; said once") {
     const Folder folder;
     const std::string file = folder.path() + "/file";
