@@ -41,8 +41,8 @@ struct HeapSegment {
     bool expandable = false;
     bool may_release = true;       // false: a live private pool keeps it whatever happens
     std::uint64_t page_bytes = 0;  // expandable: what is mapped and unmapped at a time
-    // The event that obtained it, or the reservation that it lies in; of a simulated pool the number
-    // of the segment. Ascending in the order in which they were obtained.
+    // The event that obtained it, or the reservation that it lies in; of a simulated pool the
+    // number of the segment. Ascending in the order in which they were obtained.
     EventIndex obtained_by = kNoEvent;
     DeviceAddress reservation = 0;  // expandable
     std::uint64_t reservation_bytes = 0;

@@ -1,7 +1,8 @@
 // A program with the CUDA runtime inside, as nvcc builds them by default; for
 // scripts/gpu-acceptance. Prints the addresses and sizes that cudaMalloc gave, one a line.
-#include <cstdio>
 #include <cuda_runtime_api.h>
+
+#include <cstdio>
 
 int main() {
     for (size_t i = 1; i <= 50; ++i) {
