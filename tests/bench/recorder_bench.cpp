@@ -1,10 +1,16 @@
 // Drives the recorder's core in-process and prints one JSON object; tests/bench/recorder_cost.py
 // runs it in all its modes and compares. FRAGTRACE_OUTPUT says where the trace goes.
 //
-//   recorder_bench loop THREADS PAIRS RECORD   malloc and free, ten calls deep, recorded if RECORD
-//   is 1 recorder_bench latency PAIRS               what single recorded calls cost recorder_bench
-//   paced SECONDS               200,000 events a second: the drain's share of a core recorder_bench
-//   memory EVENTS               memory of ours on the way, time to end the trace
+//   recorder_bench loop THREADS PAIRS RECORD
+//       malloc and free, ten calls deep, recorded if RECORD is 1
+//   recorder_bench burst THREADS BURSTS RECORD
+//       the same by THREADS at once, so few at a time that the drain sleeps meanwhile
+//   recorder_bench latency PAIRS
+//       what single recorded calls cost
+//   recorder_bench paced SECONDS
+//       200,000 events a second: the drain's share of a core
+//   recorder_bench memory EVENTS
+//       memory of ours on the way, time to end the trace
 #include "recorder.h"
 
 #include <algorithm>
@@ -126,6 +132,45 @@ Spent time_loop(int threads, uint64_t pairs) {
     return {preload::now_ns() - begin, processor};
 }
 
+// The median time of a burst of kBurstPairs by all threads together, from the first one's start to
+// the last one's end.
+uint64_t time_bursts(int threads, int bursts) {
+    constexpr uint64_t kBurstPairs = 4000;  // less than the drain waits for
+    loop(1000);
+    std::atomic<int> turn{0};
+    std::atomic<int> finished{0};
+    std::vector<std::thread> others;
+    const uint64_t share = kBurstPairs / static_cast<uint64_t>(threads);
+    for (int i = 1; i < threads; ++i) {
+        others.emplace_back([&] {
+            for (int burst = 1; burst <= bursts; ++burst) {
+                while (turn < burst) {
+                    std::this_thread::yield();  // others may need this processor
+                }
+                loop(share);
+                ++finished;
+            }
+        });
+    }
+    std::vector<uint64_t> times;
+    for (int burst = 1; burst <= bursts; ++burst) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        finished = 0;
+        const uint64_t begin = preload::now_ns();
+        turn = burst;
+        loop(share);
+        while (finished < threads - 1) {
+            std::this_thread::yield();
+        }
+        times.push_back(preload::now_ns() - begin);
+    }
+    for (std::thread& other : others) {
+        other.join();
+    }
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2] / kBurstPairs;
+}
+
 // Processor time of the recorder's thread.
 uint64_t drain_ns() {
     uint64_t total = 0;
@@ -228,6 +273,12 @@ int main(int count, char** words) {
         printf("{\"ns_per_pair\": %.1f, \"processor_ns_per_pair\": %.1f}\n",
                static_cast<double>(spent.wall_ns) / all,
                static_cast<double>(spent.processor_ns) / all);
+        return 0;
+    }
+    if (mode == "burst" && count == 5) {
+        g_record = number(4) != 0;
+        const auto bursts = static_cast<int>(number(3));
+        printf("{\"ns_per_pair\": %lu}\n", time_bursts(static_cast<int>(number(2)), bursts));
         return 0;
     }
     if (mode == "latency" && count == 3) {

@@ -33,6 +33,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--json", type=pathlib.Path, help="write the figures there, too")
     args = parser.parse_args()
     program = args.build.resolve() / "bin/recorder_bench"
     heaptrack = next((path for path in HEAPTRACK if path.exists()), None)
@@ -58,6 +59,13 @@ def main():
                         heaptrack)["processor_ns_per_pair"])
         with tempfile.TemporaryDirectory() as folder:
             latencies.append(run(program, ["latency", 200_000], folder))
+    bursts = {(threads, record): [] for threads in (1, 2) for record in (0, 1)}
+    for _ in range(args.repeats):
+        for threads, record in bursts:
+            with tempfile.TemporaryDirectory() as folder:
+                bursts[threads, record].append(
+                    run(program, ["burst", threads, 50, record], folder)["ns_per_pair"])
+    burst = {key: statistics.median(values) for key, values in bursts.items()}
     with tempfile.TemporaryDirectory() as folder:
         paced = run(program, ["paced", 5], folder)
     with tempfile.TemporaryDirectory() as folder:
@@ -75,15 +83,35 @@ def main():
     print(f"two threads against one: {wall['recorded'] / wall['two threads']:.2f} times the events a "
           f"second (the same loop unrecorded: {wall['plain'] / wall['two plain']:.2f}); processor "
           f"time of a pair: {ns['two threads'] / ns['recorded']:.2f} of one thread's")
+    print(f"the same in bursts while the drain sleeps: {burst[1, 1] / burst[2, 1]:.2f} times "
+          f"(unrecorded: {burst[1, 0] / burst[2, 0]:.2f})")
     print("a recorded pair, clock included: "
           + ", ".join(f"{name} {statistics.median(one[name + '_ns'] for one in latencies) / 1e3:.2f} us"
                       for name in ("median", "p99", "p999")))
     print(f"at {paced['events_per_s']:.0f} events a second the drain takes "
           f"{100 * paced['drain_share']:.1f} % of a core")
+    # Two cores do the work of both threads and of the drain; one thread has a core for itself.
+    event_ns = ns["recorded"] / 2
+    drain_ns = 1e9 * paced["drain_share"] / paced["events_per_s"]
+    most = min(2.0, 2 * event_ns / (event_ns + drain_ns))
+    print(f"an event takes its thread {event_ns:.0f} ns and the drain {drain_ns:.0f} ns: on two cores "
+          f"two threads can reach {most:.2f} times the rate of one, sustained")
     print("resident memory while 10 million events come (MiB): "
           + " ".join(f"{kib / 1024:.1f}" for kib in memory["resident_kib"]))
     print(f"ending the trace of 10 million events: {memory['end_ms']:.1f} ms")
     print(f"trace: {statistics.median(sizes) / (2 * pairs):.2f} bytes an event")
+    if args.json:
+        args.json.write_text(json.dumps({
+            "added_ns": ours,
+            "of_heaptrack": ours / theirs if heaptrack else None,
+            "threads_sustained": wall["recorded"] / wall["two threads"],
+            "threads_most": most,
+            "threads_unrecorded": burst[1, 0] / burst[2, 0],
+            "threads_in_bursts": burst[1, 1] / burst[2, 1],
+            "p999_us": statistics.median(one["p999_ns"] for one in latencies) / 1e3,
+            "drain_percent": 100 * paced["drain_share"],
+            "resident_mib": max(memory["resident_kib"]) / 1024,
+            "end_s": memory["end_ms"] / 1e3}))
 
 
 if __name__ == "__main__":

@@ -75,6 +75,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("--python", default=".venv/bin/python")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", type=pathlib.Path, help="write the figures there, too")
     args = parser.parse_args()
 
     steps = {mode: [] for mode in MODES}
@@ -100,6 +101,11 @@ def main():
     events = 45 * allocations * 2
     print(f"trace: {trace_bytes} bytes for about {events:.0f} block events of steps alone: at most "
           f"{trace_bytes / events:.1f} bytes an event")
+    if args.json:
+        step = statistics.median(steps["fragtrace"])
+        args.json.write_text(json.dumps({"slow_down": step / off,
+                                         "of_torch": (step - off) / peer,
+                                         "trace_bytes": trace_bytes / events}))
 
 
 if __name__ == "__main__":
