@@ -45,7 +45,7 @@ RecordedState::RecordedState(const Timeline& timeline) : timeline_(&timeline) {
     // Without blocks, calls of the framework's library tell that there is a pool, unless it is
     // known to have none.
     const bool may_have_pool = timeline.fact("allocator_backend", "native") == "native" &&
-                               timeline.fact("torch.no_caching").empty();
+                               timeline.fact("torch.caching") != "off";
     for (const Event& event : timeline.events) {
         const bool asks = is_request(event.kind) || event.kind == EventKind::kPhysicalCreate ||
                           event.kind == EventKind::kArrayAlloc;

@@ -186,6 +186,15 @@ std::string list_lines(const char* title,
     return text;
 }
 
+// What served the program's tensors, where that was not PyTorch's own pool; else that pool's
+// settings.
+std::string settings_in_force(const Timeline& timeline, const DeviceAnalysis& device) {
+    const std::string backend = timeline.fact("allocator_backend", "native");
+    if (backend != "native") return "allocator " + printable(backend);
+    if (timeline.fact("torch.caching") == "off") return "caching off";
+    return device.config.empty() ? "default" : device.config;
+}
+
 std::string device_text(const Analysis& analysis,
                         const DeviceAnalysis& device,
                         const Limits& limits,
@@ -197,7 +206,7 @@ std::string device_text(const Analysis& analysis,
                         device.device,
                         printable(device.name),
                         device.virtual_gpu ? " (virtual: kernels computed nothing)" : "",
-                        device.config.empty() ? "default" : device.config);
+                        settings_in_force(analysis.timeline, device));
     text += limits.run ? card_lines(device) : "";
     text += memory_lines(device, terminal);
     text += culprit_lines(analysis, device, limits, terminal);

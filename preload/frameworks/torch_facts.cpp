@@ -79,19 +79,16 @@ const char* settings() {
 }  // namespace
 
 const char* torch_release() {
+    if (g_version[0] == '\0') {
+        read_version();
+    }
     return g_release;
 }
 
 void record_torch_facts() {
-    if (g_version[0] == '\0') {
-        read_version();
-    }
+    torch_release();
     record_fact("torch_version", g_version[0] == '\0' ? "unknown" : g_version);
     record_fact("allocator_conf", settings());
-    const char* no_caching = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
-    if (no_caching != nullptr) {
-        record_fact("torch.no_caching", no_caching);
-    }
 }
 
 }  // namespace fragtrace::preload

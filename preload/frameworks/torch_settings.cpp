@@ -74,6 +74,19 @@ void note_caching(bool on, const char* how) {
     record_fact("torch.caching", how);
 }
 
+// PyTorch asks once per process. Up to 2.6 every value is a yes, even "0"; later "1" alone is.
+bool switched_off_by_environment() {
+    const char* value = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
+    if (value == nullptr) {
+        return false;
+    }
+    const char* release = torch_release();
+    const bool any_value =
+        strncmp(release, "1.", 2) == 0 || (strncmp(release, "2.", 2) == 0 && release[2] >= '0' &&
+                                           release[2] <= '6' && release[3] == '.');
+    return any_value || strcmp(value, "1") == 0;
+}
+
 void enable(void* self, bool value) {
     g_original.enable(self, value);
     note_caching(value, value ? "on again, at run time" : "off, at run time");
@@ -110,9 +123,7 @@ bool record_backend(void* allocator) {
     if (strstr(name, "NativeCachingAllocator") != nullptr ||
         strstr(name, "CudaCachingAllocator") != nullptr) {  // up to 1.13
         record_fact("allocator_backend", "native");
-        // PyTorch asks once per process, and takes exactly this value for a yes.
-        const char* no_caching = getenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
-        if (no_caching != nullptr && strcmp(no_caching, "1") == 0) {
+        if (switched_off_by_environment()) {
             note_caching(false, "off");
         }
         return true;

@@ -47,9 +47,8 @@ class Programs(TorchTest):
         return said, [Event(line) for line in self.events(self.trace)], self.facts()
 
     def facts(self):
-        lines = re.findall(rb"(?<![a-z_.0-9])([a-z][a-z_.0-9]*)\t([^\n]*)\n",
-                           self.trace.read_bytes())
-        return {key.decode(): value.decode(errors="replace") for key, value in lines}
+        done = real_process.run([real_process.ANALYZER, "dump", "--facts", self.trace])
+        return dict(line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
 
     def assert_blocks_agree(self, said, events):
         """Live blocks, their sizes and the pools of their segments are those that PyTorch names."""
@@ -195,6 +194,15 @@ class Programs(TorchTest):
         self.assertEqual([event.number("bytes") for event in made],
                          [5000, 3 * 2**20, 21 * 2**20, 70_000])
         self.assertFalse(any("from_allocator" in event.words for event in made))
+
+    def test_a_zero_means_what_this_release_takes_it_for(self):
+        said, events, facts = self.run_program("default_pool", PYTORCH_NO_CUDA_MEMORY_CACHING="0")
+        if said["segments"]:
+            self.assertNotIn("torch.caching", facts)
+            self.assert_blocks_agree(said, events)
+        else:
+            self.assertEqual(facts["torch.caching"], "off")
+            self.assert_no_blocks(events)
 
     def test_caching_switched_off_at_run_time(self):
         if not hasattr_of(self.python, "torch.cuda.memory.caching_allocator_enable"):
