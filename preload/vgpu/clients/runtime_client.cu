@@ -30,6 +30,10 @@ int main() {
     void* nothing = device;
     if (cudaMalloc(&nothing, 0) != cudaSuccess || nothing != nullptr) return 4;
     if (cudaFree(device) != cudaSuccess) return 5;
+    const cudaChannelFormatDesc texels = cudaCreateChannelDesc<float4>();
+    cudaArray_t array = nullptr;
+    if (cudaMallocArray(&array, &texels, 16, 16) != cudaSuccess) return 6;
+    if (cudaFreeArray(array) != cudaSuccess) return 7;
     std::printf("ran on the virtual GPU\n");
     return 0;
 }

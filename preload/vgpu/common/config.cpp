@@ -29,6 +29,13 @@ constexpr Card kCards[] = {
 #undef FT_CARD
 };
 
+constexpr const char* kNoSuchCard =
+    "neither a size nor a card (the cards:"
+#define FT_CARD(name, ...) " " name
+#include "cards.def"
+#undef FT_CARD
+    ")";
+
 // A plain size describes no real card; its other properties are an Ampere data-centre card's.
 constexpr Card kPlainCard = {"", 0, 256 * kMiB, 108, 8, 0, 1410000, 1215000, 5120, 40960 * 1024, 0};
 
@@ -181,7 +188,7 @@ Config parse_config(const char* text, const char* visible_devices) {
     if (!find_card(text, length, &result.card)) {
         result.card = kPlainCard;
         if (!parse_size(text, length, &result.card.total_bytes)) {
-            return invalid(text, "neither a size nor a card that is known");
+            return invalid(text, kNoSuchCard);
         }
         snprintf(result.card.name, sizeof result.card.name, "%.*s", static_cast<int>(length), text);
     }

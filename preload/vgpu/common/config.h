@@ -28,7 +28,7 @@ struct Config {
     enum Status { kUnset, kValid, kInvalid };
 
     Status status;
-    char problem[256];                // kInvalid: one line that says what is wrong
+    char problem[512];                // kInvalid: one line that says what is wrong
     int device_count;                 // after CUDA_VISIBLE_DEVICES
     int physical_index[kMaxDevices];  // of each visible ordinal
     Card card;

@@ -122,6 +122,10 @@ cudaError_t cudaFreeArray(cudaArray_t array) {
     FT_FORWARD(cuArrayDestroy, as_driver(array));
 }
 
+cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind f) {
+    return {x, y, z, w, f};
+}
+
 cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc* format,
                              cudaExtent* extent,
                              unsigned* flags,

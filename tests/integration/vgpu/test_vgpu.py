@@ -34,6 +34,7 @@ class VirtualGpu(real_process.RealProcessTest):
             self.assertIn("FAILED: cuInit", done.stdout, card)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(f"FRAGTRACE_VIRTUAL_GPU={card}:", done.stderr)
+        self.assertIn("RTX-5090)", run([DRIVER], env=environment("huge")).stderr)
 
     def test_visible_devices(self):
         for visible, status in (("1", 0), ("", 1), ("-1", 1), ("7", 1)):
