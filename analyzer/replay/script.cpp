@@ -3,10 +3,12 @@
 #include "analyzer/model/recorded_state.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -58,7 +60,6 @@ class Builder {
     struct LastBlock {
         BlockId block = kNoEvent;
         std::uint64_t requested_bytes = 0;
-        std::uint64_t bytes = 0;
         StreamId stream = kNoStream;
     };
 
@@ -100,8 +101,8 @@ class Builder {
                 const std::uint32_t pool = timeline_.event_pools.at(block.allocated_by);
                 if (pool != 0) {
                     held_[pool].insert(block.allocated_by);
-                    last_at_[block.address] = {
-                        block.allocated_by, block.requested_bytes, block.size_bytes};
+                    last_at_[{block.address, block.size_bytes}] = {
+                        block.allocated_by, block.requested_bytes, kNoStream};
                 }
             }
         }
@@ -267,19 +268,20 @@ class Builder {
     }
 
     // A block that a rewound pool holds again: which one it was before, and what was asked then.
+    // Other blocks may have begun at its address since: the one of its size is meant.
     void place_again(const Event& event, EventIndex i, Step* step) {
-        const auto [former, is_new] = last_at_.try_emplace(event.address, LastBlock{});
+        LastBlock& former = last_at_[{event.address, event.extra}];
         if (rewinding_) {
             step->kind = Step::Kind::kPlace;
-            step->placed_as = former->second.block;
-            if (step->value == kUnknown64 && !is_new && former->second.bytes == event.extra) {
-                step->value = former->second.requested_bytes;
+            step->placed_as = former.block;
+            if (step->value == kUnknown64 && former.block != kNoEvent) {
+                step->value = former.requested_bytes;
             }
             if (step->stream == kNoStream) {  // that of the segment, which goes on
-                step->stream = former->second.stream;
+                step->stream = former.stream;
             }
         }
-        former->second = {i, step->value, event.extra, step->stream};
+        former = {i, step->value, step->stream};
     }
 
     void add_release(EventIndex i) {
@@ -342,7 +344,8 @@ class Builder {
     std::optional<RecordedState> state_;  // where there are checkpoints
     std::set<std::uint32_t> known_pools_;
     std::unordered_map<std::uint32_t, std::set<BlockId>> held_;  // live blocks per pool
-    std::unordered_map<DeviceAddress, LastBlock> last_at_;       // per address, of private pools
+    // By address and bytes, of private pools.
+    std::map<std::pair<DeviceAddress, std::uint64_t>, LastBlock> last_at_;
 };
 
 }  // namespace

@@ -138,6 +138,28 @@ class Programs(TorchTest):
         self.assert_blocks_agree(said, events)
         self.assert_pools_are_constant(events)
 
+    def check_graph_trees(self, how):
+        (self.folder / "libcuda.so").symlink_to(real_process.VIRTUAL_GPU / "libcuda.so.1")
+        said, events, _ = self.run_program(
+            "graph_trees", how, LIBRARY_PATH=self.folder,  # where triton's compiler finds -lcuda
+            TORCHINDUCTOR_COMPILE_THREADS=1,  # in this process
+            TORCHINDUCTOR_CACHE_DIR=self.folder / "inductor", TRITON_CACHE_DIR=self.folder / "triton")
+        self.assert_blocks_agree(said, events)
+        self.assert_pools_are_constant(events)
+        rewinds = [event for event in events if event.kind == "pool_rewind"]
+        self.assertGreater(len(rewinds), 2)
+        self.assertTrue(any(segment["live"] for segment in said["segments"]
+                            if segment["pool"] == rewinds[-1].pool))
+        stated = [line for line in self.report(self.trace)["assumptions"] if "set back" in line]
+        self.assertEqual(len(stated), 1)
+        self.assertIn(f"set back to a checkpoint {len(rewinds)} times", stated[0])
+
+    def test_graph_trees_without_compiled_kernels(self):
+        self.check_graph_trees("cudagraphs")
+
+    def test_graph_trees_of_torch_compile(self):
+        self.check_graph_trees("reduce-overhead")
+
     # ---- settings, failures ---------------------------------------------------------------------
 
     def test_streams_and_pending_frees(self):

@@ -238,7 +238,8 @@ TEST_CASE("a rewound pool holds what the record says, where it lay before") {
     block(7, 2);
     recorder.add(EventKind::kBlockFree, kBase, 0, 4 * kMiB, 0, a);
     recorder.add(EventKind::kBlockFree, kBase + 4 * kMiB, 0, 3 * kMiB, 0, b);
-    const EventIndex c = block(0, 6);
+    const EventIndex c = block(0, 4);
+    const EventIndex e = block(4, 2);  // begins where the 3 lay, and is none of the checkpoint's
     recorder.in_pool(3, EventKind::kPoolRewind, 0, 0);
     // Only the second block is held again; what was asked for is known from before.
     const EventIndex again =
@@ -246,6 +247,7 @@ TEST_CASE("a rewound pool holds what the record says, where it lay before") {
     const EventIndex d = block(9, 5);
     static_cast<void>(c);
     static_cast<void>(d);
+    static_cast<void>(e);
     recorder.add(EventKind::kEmptyCache, 0, 0);
     recorder.add(EventKind::kBlockFree, kBase + 4 * kMiB, 0, 3 * kMiB, 0, again);
     const ReplayScript script = make_script(recorder.timeline, 0);
