@@ -151,19 +151,13 @@ BlockIndex PytorchPool::obtain(Search& search, Outcome& outcome) {
     if (collects_garbage()) {
         collect_garbage();
     }
-    if (rules_.fallback_before_driver) {
-        block = take_from_fallback(search);
-        if (block != kNoBlock) {
-            return block;
-        }
-    }
     outcome = Outcome::kGrow;
     block = allocate_segment(search, false);
     if (block != kNoBlock || search.rejected) {
         outcome = search.rejected ? Outcome::kRejected : Outcome::kGrow;
         return block;
     }
-    if (!rules_.fallback_before_driver) {
+    if (!rules_.fallback_last) {
         block = take_from_fallback(search);
         if (block != kNoBlock) {
             outcome = Outcome::kHit;
@@ -180,6 +174,12 @@ BlockIndex PytorchPool::obtain(Search& search, Outcome& outcome) {
     if (!capturing_) {
         release_cached_after_events();
         block = allocate_segment(search, true);
+        if (block != kNoBlock) {
+            return block;
+        }
+    }
+    if (rules_.fallback_last) {
+        block = take_from_fallback(search);
         if (block != kNoBlock) {
             return block;
         }

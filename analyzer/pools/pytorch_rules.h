@@ -18,8 +18,9 @@ struct PytorchRules {
     bool one_division_rounds_up = false;
     // 2.9: a memory fraction of 1 is no limit at all.
     bool fraction_one_limits = false;
-    // 2.10: pools that may be used on an OOM are asked after the driver, not before.
-    bool fallback_before_driver = false;
+    // 2.10: pools that may be used on an OOM are asked once the driver has refused, before cached
+    // memory is given back; until then after all else (seen on 2.9.1 and 2.13.0).
+    bool fallback_last = false;
 
     // "2.6.0", "2.6"; what is no release gets the defaults.
     static PytorchRules for_release(std::string_view release);
@@ -32,7 +33,7 @@ struct PytorchRules {
         rules.open_interval_overwrites_last = version < 210;
         rules.one_division_rounds_up = version < 204;
         rules.fraction_one_limits = version < 209;
-        rules.fallback_before_driver = version < 210;
+        rules.fallback_last = version < 210;
         return rules;
     }
 };

@@ -155,7 +155,9 @@ void use_on_oom(void* self, int device, uint64_t first, uint64_t second, void* u
     for (const char* release : always) {
         on = on || strncmp(torch_release(), release, strlen(release)) == 0;
     }
-    pool_fact(number_of(first, second), ".use_on_oom", on ? "1" : "0");
+    if (on) {  // a MemPool that is dropped switches it off, which says nothing of its life
+        pool_fact(number_of(first, second), ".use_on_oom", "1");
+    }
     g_original.use_on_oom(self, device, first, second, use);
 }
 

@@ -50,8 +50,8 @@ class Programs(TorchTest):
         done = real_process.run([real_process.ANALYZER, "dump", "--facts", self.trace])
         return dict(line.split("\t", 1) for line in done.stdout.splitlines() if "\t" in line)
 
-    def assert_blocks_agree(self, said, events):
-        """Live blocks, their sizes and the pools of their segments are those that PyTorch names."""
+    def live_blocks(self, events):
+        """What is held at the end of the trace: the events that handed it out, by address."""
         live = {}
         for event in events:
             if event.kind == "block_alloc":
@@ -62,6 +62,11 @@ class Programs(TorchTest):
             elif event.kind == "pool_rewind":
                 live = {address: block for address, block in live.items()
                         if block.pool != event.pool}
+        return live
+
+    def assert_blocks_agree(self, said, events):
+        """Live blocks, their sizes and the pools of their segments are those that PyTorch names."""
+        live = self.live_blocks(events)
         expected = {}
         for segment in said["segments"]:
             for address, size, requested in segment["live"]:
@@ -70,7 +75,6 @@ class Programs(TorchTest):
                     self.assertEqual(live[address].number("requested"), requested)
         self.assertEqual({address: (event.number("bytes"), event.pool)
                           for address, event in live.items()}, expected)
-
         self.assert_replayed_exactly()
 
     def assert_replayed_exactly(self):
@@ -127,6 +131,21 @@ class Programs(TorchTest):
     def test_blocks_of_captured_graphs_name_their_pool(self):
         said, events = self.check_pools("captured_graph")
         self.assertEqual(self.uses(events, said["pools"][0]).count("begin"), 2)
+
+    def test_blocks_that_a_pool_gives_to_others_name_the_pool_that_was_asked(self):
+        said, events, _ = self.run_program("pool_on_oom")
+        self.assertEqual(said["failed"], 1)
+        live = self.live_blocks(events)
+        asked = {tuple(segment["pool"]): [] for segment in said["segments"]}
+        for segment in said["segments"]:
+            for address, size, _ in segment["live"]:
+                block = live.pop(address)
+                self.assertEqual(block.number("bytes"), size)
+                asked[tuple(segment["pool"])].append(block.pool)
+        self.assertEqual(live, {})
+        pool, = said["pools"]
+        self.assertEqual(asked, {(0, 0): 3 * [[0, 0]], tuple(pool): [[0, 0], [0, 0], pool]})
+        self.assert_replayed_exactly()
 
     def test_threads_are_routed_each_for_itself(self):
         self.check_pools("two_threads")

@@ -79,6 +79,19 @@ TEST_CASE("a pool for use on OOM serves when the driver refuses") {
     CHECK(driver.layout() == Lines{"[B 52428800][- 10485760]"});
 }
 
+TEST_CASE("before 2.10 a pool for use on OOM serves after all else") {
+    PoolDriver driver("", mib(100), {0}, PytorchRules::for_version(2, 9));
+    driver.pool.set_private_pool(3, {.use_on_oom = true});
+    driver.allocate("A", mib(60), 0, 3);
+    driver.release("A");
+    driver.allocate("C", mib(20));
+    driver.release("C");
+    driver.driver_calls();
+    driver.allocate("B", mib(50));
+    CHECK(driver.driver_calls() == Lines{"+52428800!", "-20971520", "+52428800!"});
+    CHECK(driver.layout() == Lines{"[B 52428800][- 10485760]"});
+}
+
 TEST_CASE("during a capture nothing is looked at, released or retried") {
     PoolDriver driver("", mib(100));
     driver.allocate("A", mib(30));
