@@ -226,6 +226,15 @@ class Programs(TorchTest):
             "default_pool", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
         self.assertEqual(facts["allocator_backend"], "cudaMallocAsync")
         self.assert_no_blocks(events)
+        sizes = [5000, 3 * 2**20, 21 * 2**20, 70_000]
+        made = [event for event in events if event.kind == "async_alloc"]
+        self.assertEqual([event.number("bytes") for event in made], sizes)
+        self.assertEqual([event["stream"] == "0x0" for event in made], [True, True, True, False])
+        freed = [event for event in events if event.kind == "async_free"]
+        self.assertEqual(freed[0].number("address"), made[1].number("address"))
+        peak = self.report(self.trace)["devices"][0]["peak"]
+        self.assertEqual(peak, dict.fromkeys(
+            ("requested", "allocated", "active", "reserved"), sum(sizes)))
 
     def test_no_caching(self):
         _, events, facts = self.run_program("default_pool", PYTORCH_NO_CUDA_MEMORY_CACHING="1")
