@@ -112,6 +112,14 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
                                            format_bytes(run.peak_reserved))) +
                "\n";
     }
+    if (run.peak_reserved == 0) {
+        return terminal.styled(
+                   Style::kBold,
+                   "No out-of-memory. No request to the driver was recorded: the pool had "
+                   "its memory before recording began. Record from the start of the "
+                   "program to know its peaks.") +
+               "\n";
+    }
     const std::uint64_t unused =
         run.peak_reserved - std::min(run.peak_reserved, run.peak_allocated);
     std::string text = fmt::format(

@@ -295,7 +295,8 @@ def report(namespace=None, most=10, hidden=(), shell=None):
         return []
     torch = sys.modules["torch"]
     total = sum(each.bytes for each in held)
-    lines = [f"fragtrace: {len(held)} tensors hold {size_text(total)} of CUDA memory"]
+    tensors = "1 tensor holds" if len(held) == 1 else f"{len(held)} tensors hold"
+    lines = [f"fragtrace: {tensors} {size_text(total)} of CUDA memory"]
     for each in held[:most]:
         holders = each.holders()
         names = ", ".join(holders[:3]) or "no name found (C++, or deep inside of an object)"
