@@ -108,8 +108,16 @@ void TraceFile::abandon(bool remove) {
 
 bool TraceFile::write_header(TraceHeader* header) {
     header->crc = header_crc(*header);
-    if (!write_at(0, reinterpret_cast<const uint8_t*>(header), sizeof *header)) {
+    if (!is_open() || !write_at(0, reinterpret_cast<const uint8_t*>(header), sizeof *header)) {
         return false;
+    }
+    if (path_[0] == '\0' && !name_file()) {
+        close(fd_);
+        if (!take_name(nullptr)) {
+            last_error_ = errno;
+            return false;
+        }
+        return write_header(header);
     }
     end_ = sizeof *header;
     return true;

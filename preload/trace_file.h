@@ -17,7 +17,8 @@ bool rename_to_new(const char* from, const char* to);
 class TraceFile {
   public:
     // Creates PROGRAM.PID.ftrace (or .2, .3 ... if that, or a file of parts, exists) in
-    // `directory`, which is made if missing; with `in_parts` PROGRAM.PID.part1.ftrace. On failure
+    // `directory`, which is made if missing; with `in_parts` PROGRAM.PID.part1.ftrace. Where the
+    // file system can hold a file without a name, it gets its name with its header. On failure
     // errno tells why.
     bool create(const char* directory, const char* program, int compression_level, bool in_parts);
     // For a forked child, and for a start that failed.
@@ -67,7 +68,10 @@ class TraceFile {
 
   private:
     bool open_new(const char* directory, const char* program, bool in_parts);
+    bool open_file(const char* path, int flags);
     bool open_path();
+    bool take_name(const char* unnamed);
+    bool name_file();
     void close_before();
     void open_compressor(int level);
     bool map_buffers();
@@ -107,8 +111,10 @@ class TraceFile {
     size_t (*compress_)(
         void* context, void* to, size_t capacity, const void* from, size_t size, int level);
     unsigned (*is_error_)(size_t code);
-    char path_[4096];
-    char base_[4096];  // the path without what tells the files of a recording apart
+    char path_[4096];    // empty while the file has no name
+    char base_[4096];    // the path without what tells the files of a recording apart
+    size_t base_bytes_;  // of it, up to the process's number
+    bool in_parts_;
 };
 
 }  // namespace fragtrace::preload

@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint32_t kMaxSuffix = 9999;
 constexpr char kTemporary[] = ".tmp";
+constexpr size_t kLongestEnd = 64;  // of a name, behind the process's number
 
 // Whether a recording in parts has left files of that name, or is about to: its first parts are
 // gone, and in containers process ids come again soon. Names that go on with a number are others'.
@@ -49,39 +50,77 @@ bool rename_to_new(const char* from, const char* to) {
 }
 
 bool TraceFile::open_new(const char* directory, const char* program, bool in_parts) {
+    Text base(base_, sizeof base_);
+    if (directory[0] != '/') {  // the host may change its directory
+        base.add(getcwd(path_, sizeof path_) != nullptr ? path_ : ".").add("/");
+    }
+    if (directory[0] != '\0') {
+        base.add(directory).add("/");
+    }
+    path_[0] = '\0';
+    in_parts_ = in_parts;
+    const bool unnamed = open_file(base_, O_TMPFILE);
+    base.add(program).add(".").add_number(static_cast<uint64_t>(getpid()));
+    base_bytes_ = base.size();
+    if (base_bytes_ + kLongestEnd > sizeof base_) {
+        if (unnamed) {
+            close(fd_);
+            fd_ = -1;
+        }
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    return unnamed || take_name(nullptr);
+}
+
+// The first name that is not taken: for the file `unnamed`, without one for a new file.
+bool TraceFile::take_name(const char* unnamed) {
     for (uint32_t suffix = 1; suffix <= kMaxSuffix; ++suffix) {
-        Text path(base_, sizeof base_);
-        if (directory[0] != '/') {  // the host may change its directory
-            path.add(getcwd(path_, sizeof path_) != nullptr ? path_ : ".").add("/");
-        }
-        if (directory[0] != '\0') {
-            path.add(directory).add("/");
-        }
-        path.add(program).add(".").add_number(static_cast<uint64_t>(getpid()));
+        base_[base_bytes_] = '\0';
         if (suffix > 1) {
-            path.add(".").add_number(suffix);
+            Text end(base_ + base_bytes_, sizeof base_ - base_bytes_);
+            end.add(".").add_number(suffix);
         }
         Text whole(path_, sizeof path_);
         name_of("", &whole);
-        if (in_parts) {
+        if (in_parts_) {
             if (leaves_files(base_)) {
                 continue;
             }
             whole = Text(path_, sizeof path_);
             name_of("part1", &whole);
         }
-        if (whole.full()) {
-            errno = ENAMETOOLONG;
-            return false;
-        }
-        if (open_path()) {
+        if (unnamed == nullptr
+                ? open_path()
+                : linkat(AT_FDCWD, unnamed, AT_FDCWD, path_, AT_SYMLINK_FOLLOW) == 0) {
             return true;
         }
         if (errno != EEXIST) {
-            return false;
+            break;
         }
     }
+    path_[0] = '\0';
     return false;
+}
+
+// Gives the file, which has a header now, its name: a process that is killed before leaves nothing.
+// False where that cannot be done (no /proc, no links).
+bool TraceFile::name_file() {
+    char unnamed[40];
+    Text(unnamed, sizeof unnamed).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd_));
+    if (!take_name(unnamed)) {
+        return false;
+    }
+    // Opened again: /proc would go on to show a file without a name, and whoever watches looks
+    // there.
+    const int before = fd_;
+    fd_ = -1;
+    if (is_open()) {
+        close(before);
+    } else {
+        fd_ = before;
+    }
+    return true;
 }
 
 void TraceFile::name_of(const char* what, Text* path) const {
@@ -90,7 +129,11 @@ void TraceFile::name_of(const char* what, Text* path) const {
 
 // A new file at path_.
 bool TraceFile::open_path() {
-    fd_ = open(path_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return open_file(path_, O_CREAT | O_EXCL | O_NOFOLLOW);
+}
+
+bool TraceFile::open_file(const char* path, int flags) {
+    fd_ = open(path, O_WRONLY | O_CLOEXEC | flags, 0600);
 
     struct stat file {};
 

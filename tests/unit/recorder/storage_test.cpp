@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <csignal>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -66,6 +68,48 @@ TEST_CASE("files that a recording in parts left under the same name are not over
                   return trace.find(expected) == 0 && trace != base + left;
               }) != 0);
     }
+}
+
+TEST_CASE(
+    "a process killed at any moment of its start leaves no file, or a trace that is readable") {
+    const Folder probe;
+    const int unnamed = open(probe.path().c_str(), O_WRONLY | O_TMPFILE, 0600);
+    if (unnamed < 0) {
+        WARN("skipped: needs a temporary folder that can hold files without a name");
+        return;
+    }
+    close(unnamed);
+    // The span of the moments follows the machine: half of the kills are to find a trace.
+    uint32_t longest_us = 2000;
+    int with_trace = 0;
+    for (uint32_t moment = 0; moment < 300; ++moment) {
+        const Folder folder;
+        const bool in_parts = moment % 2 == 1;
+        const pid_t pid = fork();
+        if (pid == 0) {
+            setenv("FRAGTRACE_OUTPUT", folder.path().c_str(), 1);
+            setenv("FRAGTRACE_RING_DIRECTORY", folder.path().c_str(), 1);
+            setenv("FRAGTRACE_SIZE_LIMIT", in_parts ? "1MiB" : "0", 1);
+            preload::record(make_event(1, 1));
+            for (;;) {
+                pause();
+            }
+        }
+        usleep(longest_us * (moment % 100) / 100);
+        kill(pid, SIGKILL);
+        waitpid(pid, nullptr, 0);
+        const std::vector<std::string> traces = folder.traces();
+        REQUIRE(traces.size() <= 1);
+        for (const std::string& trace : traces) {
+            const Dump dump = read_trace(trace);
+            REQUIRE(dump.defects == std::vector<std::string>{});
+            REQUIRE(dump.header.pid == static_cast<uint32_t>(pid));
+        }
+        with_trace += static_cast<int>(traces.size());
+        longest_us = std::clamp(longest_us + (traces.empty() ? 100u : -100u), 500u, 200000u);
+    }
+    CHECK(with_trace > 0);
+    CHECK(with_trace < 300);
 }
 
 TEST_CASE("a folder that cannot be used costs the trace, not the host; said once") {
