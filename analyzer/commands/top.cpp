@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cstdio>
 #include <fmt/format.h>
-#include <memory>
 #include <thread>
 
 namespace fragtrace::analyzer {
@@ -46,8 +45,7 @@ class Top {
 
     void run() {
         for (bool runs = true; runs;) {
-            runs = trace_.update();
-            follow();
+            runs = trace_.update(&state_);
             print();
             if (options_.once) {
                 return;
@@ -57,35 +55,11 @@ class Top {
             }
         }
         if (!options_.json) {
-            fmt::print("process {} records no more; its trace: {}\n",
-                       options_.pid,
-                       trace_.timeline().path);
+            fmt::print("process {} records no more; its trace: {}\n", options_.pid, trace_.path());
         }
     }
 
   private:
-    // What RecordedState asks of a whole trace when it is made: a device that is new, or that shows
-    // its first block, needs a state that knows of it.
-    void follow() {
-        const auto& events = trace_.timeline().events;
-        if (trace_.restarted()) {
-            state_.reset();
-            looked_at_ = 0;
-        }
-        std::uint64_t kinds = kinds_;
-        for (; looked_at_ < events.size(); ++looked_at_) {
-            const Event& event = events[looked_at_];
-            const bool blocks =
-                event.kind == EventKind::kBlockAlloc || (event.flags & kFlagFromAllocator) != 0;
-            kinds |= std::uint64_t{1} << (event.device * 2 + (blocks ? 1 : 0));
-        }
-        if (state_ == nullptr || kinds != kinds_) {
-            state_ = std::make_unique<RecordedState>(trace_.timeline());
-            kinds_ = kinds;
-        }
-        state_->advance_to(static_cast<EventIndex>(events.size()));
-    }
-
     // Events per second since the last line, negative for the first.
     double rate() {
         const Clock::time_point now = Clock::now();
@@ -99,9 +73,9 @@ class Top {
 
     void print() {
         const double events_per_s = rate();
-        for (const DeviceId device : state_->devices()) {
-            const MemoryTotals& totals = state_->totals(device);
-            const std::uint64_t hole = state_->largest_free_bytes(device);
+        for (const DeviceId device : state_.devices()) {
+            const MemoryTotals& totals = state_.totals(device);
+            const std::uint64_t hole = state_.largest_free_bytes(device);
             if (options_.json) {
                 fmt::print(
                     "{{\"process\":{},\"device\":{},\"allocated_bytes\":{},"
@@ -132,9 +106,7 @@ class Top {
 
     TopOptions options_;
     LiveTrace trace_;
-    std::unique_ptr<RecordedState> state_;
-    std::size_t looked_at_ = 0;
-    std::uint64_t kinds_ = 0;
+    RecordedState state_;
     Clock::time_point last_time_;
     std::uint64_t last_sequence_ = 0;
 };

@@ -34,6 +34,31 @@ void RecordedState::device_alloc(DeviceState* device, const Event& event) {
     device->totals.other += event.size_bytes;
 }
 
+// What was taken for blocks was obtained outside the pool; a block that comes to lie in an
+// allocation makes it a segment.
+void RecordedState::becomes_pool(DeviceId id) {
+    DeviceState* device = &devices_[id];
+    device->direct = false;
+    MemoryTotals totals;
+    totals.own = device->totals.own;
+    totals.other = device->totals.other;
+    for (const RecordedSegment& segment : device->segments.segments()) {
+        if (!segment.expandable()) {
+            device->others[segment.address] = segment.size_bytes;
+            totals.other += segment.size_bytes;
+        }
+    }
+    for (auto& [address, mapping] : mappings_) {
+        if (mapping.device == id && mapping.of_pool) {
+            mapping.of_pool = false;
+            totals.other += mapping.size_bytes;
+        }
+    }
+    device->totals = totals;
+    device->segments.clear();
+    device->blocks = {};
+}
+
 void RecordedState::device_free(DeviceState* device, const Event& event) {
     const auto other = device->others.find(event.address);
     if (other != device->others.end()) {
@@ -72,8 +97,20 @@ void RecordedState::forget_all() {
         devices_[device].pools_released.clear();
     }
     reservations_.clear();
+    physical_.clear();
+    physical_free_.clear();
     imported_.clear();
     gap_ = false;
+}
+
+std::size_t RecordedState::entries() const {
+    std::size_t sum = reservations_.size() + physical_.size() + handles_.size() + imported_.size() +
+                      mappings_.size() + waiting_.size();
+    for (const DeviceState& device : devices_) {
+        sum += device.segments.segments().size() + device.blocks.size() + device.detached.size() +
+               device.others.size() + device.arrays.size() + device.pools_released.size();
+    }
+    return sum;
 }
 
 void RecordedState::array_alloc(DeviceState* device, const Event& event) {
@@ -109,8 +146,13 @@ void RecordedState::physical_create(const Event& event) {
     if (!is_new) {
         let_go(entry->second);
     }
-    entry->second = static_cast<std::uint32_t>(physical_.size());
-    physical_.push_back({event.size_bytes, 1, 1, event.device});
+    if (physical_free_.empty()) {
+        physical_free_.push_back(static_cast<std::uint32_t>(physical_.size()));
+        physical_.emplace_back();
+    }
+    entry->second = physical_free_.back();
+    physical_free_.pop_back();
+    physical_[entry->second] = {event.size_bytes, 1, 1, event.device};
     imported_.erase(event.address);
     devices_[event.device].totals.own += event.size_bytes;
 }
@@ -140,6 +182,7 @@ void RecordedState::let_go(std::uint32_t physical) {
     }
     MemoryTotals& totals = devices_[physical_[physical].device].totals;
     totals.own -= std::min(totals.own, physical_[physical].size_bytes);
+    physical_free_.push_back(physical);
 }
 
 void RecordedState::map(const Event& event) {

@@ -38,22 +38,29 @@ void uncount_live(const RecordedBlock& block, MemoryTotals* totals) {
     totals->requests_unknown -= block.requested_bytes == kUnknown64 ? 1 : 0;
 }
 
+bool asks_for_memory(const Event& event) {
+    return is_request(event.kind) || event.kind == EventKind::kPhysicalCreate ||
+           event.kind == EventKind::kArrayAlloc;
+}
+
+// Without blocks, calls of the framework's library tell that there is a pool, unless it is known to
+// have none.
+bool shows_pool(const Event& event, bool may_have_pool) {
+    return event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockOutOfMemory ||
+           (may_have_pool && event.kind < EventKind::kBlockAlloc &&
+            event.kind != EventKind::kAsyncAlloc && event.kind != EventKind::kAsyncFree &&
+            (event.flags & kFlagFromAllocator) != 0);
+}
+
 }  // namespace
 
 RecordedState::RecordedState(const Timeline& timeline) : timeline_(&timeline) {
     std::array<bool, kMaxDevices + 1> used = {};
-    // Without blocks, calls of the framework's library tell that there is a pool, unless it is
-    // known to have none.
     const bool may_have_pool = timeline.fact("allocator_backend", "native") == "native" &&
                                timeline.fact("torch.caching") != "off";
     for (const Event& event : timeline.events) {
-        const bool asks = is_request(event.kind) || event.kind == EventKind::kPhysicalCreate ||
-                          event.kind == EventKind::kArrayAlloc;
-        used[event.device] = used[event.device] || asks;
-        const bool device_call = event.kind < EventKind::kBlockAlloc;
-        if (event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockOutOfMemory ||
-            (may_have_pool && device_call && event.kind != EventKind::kAsyncAlloc &&
-             event.kind != EventKind::kAsyncFree && (event.flags & kFlagFromAllocator) != 0)) {
+        used[event.device] = used[event.device] || asks_for_memory(event);
+        if (shows_pool(event, may_have_pool)) {
             devices_[event.device].direct = false;
         }
     }
@@ -71,9 +78,29 @@ void RecordedState::advance_to(EventIndex end) {
 }
 
 void RecordedState::advance() {
-    const Event& event = timeline_->events[position_];
-    DeviceState* device = &devices_[event.device];
     pool_ = timeline_->event_pools.at(position_, &pool_cursor_);
+    apply_known(timeline_->events[position_]);
+}
+
+void RecordedState::apply(const Event& event, std::uint32_t pool) {
+    pool_ = pool;
+    learn(event);
+    apply_known(event);
+}
+
+void RecordedState::learn(const Event& event) {
+    const auto place = std::lower_bound(devices_used_.begin(), devices_used_.end(), event.device);
+    if (event.device < kMaxDevices && asks_for_memory(event) &&
+        (place == devices_used_.end() || *place != event.device)) {
+        devices_used_.insert(place, event.device);
+    }
+    if (devices_[event.device].direct && shows_pool(event, true)) {
+        becomes_pool(event.device);
+    }
+}
+
+void RecordedState::apply_known(const Event& event) {
+    DeviceState* device = &devices_[event.device];
     switch (event.kind) {
         case EventKind::kBlockAlloc:
             block_alloc(device, event);

@@ -62,6 +62,12 @@ class RecordedState {
   public:
     // The timeline must outlive the state.
     explicit RecordedState(const Timeline& timeline);
+    // For events that come one by one, and that nobody keeps: apply() instead of advance().
+    RecordedState() = default;
+
+    // `pool`: the number of the event's pool. What a timeline tells from its start, which devices
+    // there are and whether they have a block layer, is learned on the way.
+    void apply(const Event& event, std::uint32_t pool);
 
     // Applies the next event.
     void advance();
@@ -71,7 +77,7 @@ class RecordedState {
     // The event that advance() would apply.
     [[nodiscard]] EventIndex position() const { return position_; }
 
-    // Devices with any memory event in the whole trace, ascending.
+    // Devices with any memory event in the whole trace (so far, with apply()), ascending.
     [[nodiscard]] const std::vector<DeviceId>& devices() const { return devices_used_; }
 
     // False: the device is "direct", its allocations are taken as blocks.
@@ -87,6 +93,10 @@ class RecordedState {
 
     // Blocks whose memory is not mapped or not known: no part of any sum.
     [[nodiscard]] std::uint64_t detached_blocks(DeviceId device) const;
+
+    // What it holds, in entries of its tables: in proportion to what the process holds, however
+    // many events there were.
+    [[nodiscard]] std::size_t entries() const;
 
     // Computed on demand: cost in proportion to the number of blocks.
     [[nodiscard]] HeapSnapshot snapshot(DeviceId device) const;
@@ -137,6 +147,10 @@ class RecordedState {
         DeviceId device;
     };
 
+    void apply_known(const Event& event);
+    void learn(const Event& event);
+    void becomes_pool(DeviceId id);
+
     void device_alloc(DeviceState* device, const Event& event);
     void device_free(DeviceState* device, const Event& event);
     void device_reset(DeviceId device);
@@ -171,7 +185,7 @@ class RecordedState {
     template <typename Visit>
     void visit_ranges(const DeviceState& device, Visit visit) const;
 
-    const Timeline* timeline_;
+    const Timeline* timeline_ = nullptr;
     EventIndex position_ = 0;
     std::size_t pool_cursor_ = 0;
     std::uint32_t pool_ = 0;  // of the event at position_
@@ -179,6 +193,7 @@ class RecordedState {
     std::array<DeviceState, kMaxDevices + 1> devices_;  // the last: not known
     std::map<DeviceAddress, Reservation> reservations_;
     std::vector<Physical> physical_;
+    std::vector<std::uint32_t> physical_free_;  // places in it that nothing refers to
     std::unordered_map<std::uint64_t, std::uint32_t> handles_;  // to physical_
     std::unordered_set<std::uint64_t> imported_;                // handles: memory of others
     std::map<DeviceAddress, Mapping> mappings_;

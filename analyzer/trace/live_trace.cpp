@@ -22,7 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".ftrace";
-constexpr std::size_t kMaxEvents = 0xfffffff0u;
 
 // The trace that a process has open, empty if there is none or it may not be seen.
 std::string open_trace_of(std::uint32_t pid) {
@@ -132,39 +131,35 @@ bool LiveTrace::open_file(const std::string& path) {
     header_ = header;
     offset_ = header.header_bytes;
     last_sequence_ = 0;
-    timeline_ = Timeline{};
-    timeline_.path = path;
-    timeline_.pid = header.pid;
-    timeline_.start_unix_ns = header.start_unix_ns;
-    restarted_ = true;
+    any_event_ = false;
+    path_ = path;
     return true;
 }
 
-bool LiveTrace::update() {
-    restarted_ = false;
+bool LiveTrace::update(RecordedState* state) {
     const std::string path = open_trace_of(pid_);
     const bool runs = !path.empty() && process_runs(header_);
-    if (runs && path != timeline_.path) {
-        open_file(path);
+    if (runs && path != path_ && open_file(path)) {
+        *state = RecordedState();
     }
     // The ring before the file: what leaves the ring while we read is then found in the file.
     const RingContents ring = runs ? read_ring(header_, true) : RingContents{};
-    read_file();
+    read_file(state);
     if (ring.state == RingContents::State::kRead) {
         for (const EventRecord& event : ring.events) {
             // An event that is not finished yet will be in the file, before those behind it.
             if (event.sequence > last_sequence_ + 1) {
                 break;
             }
-            add(event);
+            add(event, state);
         }
         events_lost_ = lost_events(ring);
     }
     return runs;
 }
 
-void LiveTrace::read_file() {
-    const Result<InputFile> file = InputFile::open(timeline_.path);
+void LiveTrace::read_file(RecordedState* state) {
+    const Result<InputFile> file = InputFile::open(path_);
     if (!file.ok()) {
         return;
     }
@@ -179,16 +174,16 @@ void LiveTrace::read_file() {
                           chunk.header.raw_bytes,
                           chunk.header.first,
                           chunk.header.count,
-                          [this](const EventRecord& event) { add(event); });
+                          [this, state](const EventRecord& event) { add(event, state); });
         }
     }
 }
 
-void LiveTrace::add(const EventRecord& record) {
-    const bool first = timeline_.events.empty();
-    if ((first || record.sequence > last_sequence_) && timeline_.events.size() < kMaxEvents) {
-        timeline_.events.push_back(event_of(record));
+void LiveTrace::add(const EventRecord& record, RecordedState* state) {
+    if (!any_event_ || record.sequence > last_sequence_) {
+        state->apply(event_of(record), record.pool);
         last_sequence_ = record.sequence;
+        any_event_ = true;
     }
 }
 

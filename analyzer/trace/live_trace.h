@@ -2,10 +2,10 @@
 //
 // What the drain has not written yet is taken from the ring. Nothing of the process is touched: its
 // files are found by the links in /proc. Events come without stacks and streams, which nobody who
-// watches needs. Not thread-safe.
+// watches needs, and are not kept: a recording may run for weeks. Not thread-safe.
 #pragma once
 
-#include "analyzer/model/timeline.h"
+#include "analyzer/model/recorded_state.h"
 #include "analyzer/support/result.h"
 
 #include <cstdint>
@@ -27,16 +27,13 @@ class LiveTrace {
     // Errors (kInput): no such process, not recorded, or of another user.
     static Result<LiveTrace> open(std::uint32_t pid);
 
-    // Reads what is new. False once the process has ended or records into no file any more; all
-    // that it left has been read then.
-    bool update();
+    // Applies what is new to the state, which is empty at first and is made so again where another
+    // file is found: a part begins with a checkpoint, a new recording with nothing. False once the
+    // process has ended or records into no file any more; all that it left has been read then.
+    bool update(RecordedState* state);
 
-    // Only grows, until restarted() says that it begins anew.
-    [[nodiscard]] const Timeline& timeline() const { return timeline_; }
-
-    // True if the last update() found another part of the recording, which begins with a
-    // checkpoint.
-    [[nodiscard]] bool restarted() const { return restarted_; }
+    // The file that the process writes, or wrote last.
+    [[nodiscard]] const std::string& path() const { return path_; }
 
     [[nodiscard]] std::uint64_t last_sequence() const { return last_sequence_; }
 
@@ -44,16 +41,16 @@ class LiveTrace {
 
   private:
     bool open_file(const std::string& path);
-    void read_file();
-    void add(const EventRecord& record);
+    void read_file(RecordedState* state);
+    void add(const EventRecord& record, RecordedState* state);
 
     std::uint32_t pid_ = 0;
     TraceHeader header_ = {};
     std::uint64_t offset_ = 0;  // of the first chunk that was not read
     std::uint64_t last_sequence_ = 0;
     std::uint64_t events_lost_ = 0;
-    bool restarted_ = false;
-    Timeline timeline_;
+    bool any_event_ = false;
+    std::string path_;
 };
 
 }  // namespace fragtrace::analyzer

@@ -3,6 +3,7 @@
 
 #include "tests/unit/model/events.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 using namespace fragtrace;
@@ -441,4 +442,96 @@ TEST_CASE("a checkpoint tells everything anew; what follows from a gap is no def
     CHECK(state.totals(0).reserved == 20 * kMiB);
     CHECK(state.totals(0).allocated == 2 * kMiB);
     CHECK(state.violations().count == 1);
+}
+
+namespace {
+
+bool equal(const MemoryTotals& a, const MemoryTotals& b) {
+    return a.requested == b.requested && a.rounding == b.rounding && a.slack == b.slack &&
+           a.allocated == b.allocated && a.pending == b.pending && a.reserved == b.reserved &&
+           a.other == b.other && a.own == b.own && a.blocks == b.blocks &&
+           a.requests_unknown == b.requests_unknown;
+}
+
+RecordedState one_by_one(const Events& events) {
+    RecordedState state;
+    for (EventIndex i = 0; i < events.timeline.events.size(); ++i) {
+        state.apply(events.timeline.events[i], events.timeline.event_pools.at(i));
+    }
+    return state;
+}
+
+}  // namespace
+
+TEST_CASE("events one by one come to what the whole timeline comes to", "[state]") {
+    Events events;
+    SECTION("without a pool") {
+        events.add(EventKind::kDeviceAlloc, kBase, 3 * kMiB);
+        events.add(EventKind::kArrayAlloc, 7, kMiB);
+        events.add(EventKind::kDeviceAlloc, kBase + 8 * kMiB, kMiB);
+        events.add(EventKind::kDeviceFree, kBase);
+    }
+    SECTION("memory of other libraries before the pool's first segment") {
+        events.add(EventKind::kDeviceAlloc, kBase, 3 * kMiB);
+        events.add(EventKind::kPhysicalCreate, 9, 2 * kMiB);
+        events.add(EventKind::kMap, kBase + 64 * kMiB, 2 * kMiB, 9).device = 31;
+        events.segment(kBase + 8 * kMiB, 20 * kMiB);
+        events.block(kBase + 8 * kMiB, 1000, 1024);
+        events.add(EventKind::kUnmap, kBase + 64 * kMiB, 2 * kMiB).device = 31;
+        events.add(EventKind::kPhysicalRelease, 9);
+    }
+    SECTION("a pool whose segments were not known to be a pool's") {
+        events.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB);
+        events.add(EventKind::kDeviceAlloc, kBase + 32 * kMiB, 2 * kMiB);
+        events.block(kBase + kMiB, 1000, 1024);
+        events.block(kBase + 2 * kMiB, kMiB, kMiB);
+        events.free(kBase + kMiB, true);
+    }
+    SECTION("several devices, the last one first") {
+        events.add(EventKind::kDeviceAlloc, kBase, kMiB).device = 2;
+        events.segment(kBase + 8 * kMiB, 2 * kMiB);
+        events.block(kBase + 8 * kMiB, 512, 512);
+    }
+    const RecordedState whole = at_end(events);
+    const RecordedState live = one_by_one(events);
+    CHECK(live.devices() == whole.devices());
+    for (const DeviceId device : whole.devices()) {
+        CHECK(live.has_block_layer(device) == whole.has_block_layer(device));
+        CHECK(equal(live.totals(device), whole.totals(device)));
+        CHECK(live.largest_free_bytes(device) == whole.largest_free_bytes(device));
+    }
+    CHECK(live.violations().count == 0);
+    CHECK(live.entries() == whole.entries());
+}
+
+TEST_CASE("what a state holds does not grow with the events of a long recording", "[state]") {
+    constexpr int kRounds = 50'000;
+    RecordedState state;
+    std::size_t most = 0;
+    std::uint64_t applied = 0;
+    for (int round = 0; round < kRounds; ++round) {
+        Events events;
+        const auto number = static_cast<std::uint64_t>(round);
+        const DeviceAddress page = kBase + number % 8 * 20 * kMiB;
+        const DeviceAddress segment = kBase + (1024 + number % 8 * 20) * kMiB;
+        events.page(page, 20 * kMiB, number + 1);
+        events.segment(segment, 20 * kMiB);
+        events.block(page, 1000, 1024);
+        events.block(segment, kMiB, kMiB);
+        events.free(segment, true);
+        events.add(EventKind::kPendingEvent, segment, 0, number);
+        events.add(EventKind::kEventComplete, 0, 0, number);
+        events.free(page);
+        events.unmap(page, 20 * kMiB, number + 1);
+        events.segment_free(segment);
+        for (const Event& event : events.timeline.events) {
+            state.apply(event, 0);
+            most = std::max(most, state.entries());
+            ++applied;
+        }
+    }
+    CHECK(applied > 500'000);
+    CHECK(most < 16);
+    CHECK(state.totals(0).own == 0);
+    CHECK(state.violations().count == 0);
 }
