@@ -12,12 +12,13 @@
 #include <string.h>
 
 namespace fragtrace::preload {
-namespace {
-
-constinit TorchObjects g_objects{};
 
 // This library is always loaded at start, so its thread-local memory may lie in the static block.
 constinit thread_local TorchThread t_torch __attribute__((tls_model("initial-exec"))){};
+
+namespace {
+
+constinit TorchObjects g_objects{};
 
 // c10::Device is two bytes: type, index. An index of -1 means "the current one".
 constexpr uint8_t kDeviceTypeCuda = 1;
@@ -128,10 +129,6 @@ void report_out_of_memory(int64_t bytes, uint16_t device) {
 }
 
 }  // namespace
-
-TorchThread& torch_thread() {
-    return t_torch;
-}
 
 const TorchObjects& torch_objects() {
     return g_objects;

@@ -205,11 +205,8 @@ void torch_allocator_changed() {
     torch_patch_allocator();
 }
 
-void torch_patch_allocator() {
-    int state = __atomic_load_n(&g_state, __ATOMIC_ACQUIRE);
-    if (state != kUntried) [[likely]] {
-        return;
-    }
+__attribute__((noinline, cold)) static void patch_now() {
+    int state = kUntried;
     if (torch_objects().cuda == nullptr || !recording_enabled() ||
         !__atomic_compare_exchange_n(
             &g_state, &state, kPatching, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
@@ -224,6 +221,12 @@ void torch_patch_allocator() {
     }
     errno = saved_errno;
     __atomic_store_n(&g_state, result, __ATOMIC_RELEASE);
+}
+
+void torch_patch_allocator() {
+    if (__atomic_load_n(&g_state, __ATOMIC_ACQUIRE) == kUntried) [[unlikely]] {
+        patch_now();
+    }
 }
 
 }  // namespace fragtrace::preload

@@ -128,9 +128,9 @@ uint32_t pool_set_back() {
     return back == nullptr ? 0 : back->pool;
 }
 
-bool setting_back(uint64_t address, uint64_t bytes) {
+bool hold_back(uint64_t address, uint64_t bytes) {
     SettingBack* back = current_setting_back();
-    if (back == nullptr) [[likely]] {
+    if (back == nullptr) {
         return false;
     }
     if (bytes != 0 && back->count < kMaxBlocksSetBack) {

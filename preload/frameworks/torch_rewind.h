@@ -9,6 +9,7 @@
 #pragma once
 
 #include "frameworks/torch_slots.h"
+#include "frameworks/torch_state.h"
 
 #include <stdint.h>
 
@@ -21,6 +22,10 @@ void watch_rewinds(void** slots, const PoolSlots& layout);
 uint32_t pool_set_back();
 
 // For the reports: true if this one is held back. `bytes` is 0 where a block is taken back.
-bool setting_back(uint64_t address, uint64_t bytes);
+bool hold_back(uint64_t address, uint64_t bytes);
+
+inline bool setting_back(uint64_t address, uint64_t bytes) {
+    return torch_thread().setting_back != nullptr && hold_back(address, bytes);
+}
 
 }  // namespace fragtrace::preload

@@ -34,7 +34,11 @@ struct TorchThread {
     } pending[kMaxPendingEvents];
 };
 
-TorchThread& torch_thread();
+extern constinit thread_local TorchThread t_torch __attribute__((tls_model("initial-exec")));
+
+inline TorchThread& torch_thread() {
+    return t_torch;
+}
 
 // What the cookie in a live frame holds, and a left one most likely not.
 inline uint64_t cookie_value(const volatile uint64_t* place) {
