@@ -1,6 +1,7 @@
 // What the hook bodies share: see hooks.h, class Call.
 #include "hooks.h"
 
+#include "control.h"
 #include "facts_cuda.h"
 #include "frameworks/torch.h"
 #include "numbers.h"
@@ -12,6 +13,8 @@ namespace {
 // Deeper nesting than any chain of interposers has: they call each other in a circle.
 constexpr int kMaxDepth = 32;
 constinit thread_local int t_depth __attribute__((tls_model("initial-exec"))) = 0;
+// What OwnTime has counted, ever.
+constinit thread_local uint64_t t_own_ns __attribute__((tls_model("initial-exec"))) = 0;
 // While a call from a signal handler is refused: what it calls in turn is no further loss.
 constinit thread_local bool t_refusing __attribute__((tls_model("initial-exec"))) = false;
 
@@ -89,6 +92,34 @@ uint64_t Call::record(const Event& event) const {
     record.native_stack = stacks.native;
     record.python_stack = stacks.python;
     return fragtrace::preload::record(record);
+}
+
+void Call::start() {
+    if (records_) {
+        own_before_ns_ = t_own_ns;
+        start_ns_ = now_ns();
+    }
+}
+
+void Call::stop() {
+    if (records_) {
+        const uint64_t total_ns = now_ns() - start_ns_;
+        const uint64_t own_ns = t_own_ns - own_before_ns_;
+        duration_ns_ = total_ns > own_ns ? total_ns - own_ns : 0;
+    }
+}
+
+OwnTime::~OwnTime() {
+    if (begin_ns_ != 0) {
+        t_own_ns += now_ns() - begin_ns_;
+    }
+}
+
+void Call::note_while_silent(int result) const {
+    if (silent_on_purpose() && result == kSuccess && scope_.outermost()) [[unlikely]] {
+        const KeepErrno keep_errno;
+        record_cuda_facts(caller_);
+    }
 }
 
 void Call::allocation(int result, const Event& event) {

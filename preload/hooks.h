@@ -105,12 +105,19 @@ class Call {
     // True for the call that is to be recorded.
     [[nodiscard]] bool records() const { return records_; }
 
+    // True inside another hooked call.
+    [[nodiscard]] bool nested() const { return !scope_.outermost(); }
+
     // False when hooks call each other without end (a loop between interposers).
     [[nodiscard]] bool sane() const { return sane_; }
 
-    void start() { start_ns_ = records_ ? now_ns() : 0; }
+    // Between them lies the real function. What the recorder itself did meanwhile, in hooks of the
+    // calls that the function made in turn, is taken off.
+    void start();
+    void stop();
 
-    void stop() { duration_ns_ = records_ ? now_ns() - start_ns_ : 0; }
+    // Recording is stopped, or has not begun: what a later start needs to know of the devices.
+    void note_while_silent(int result) const;
 
     // Records an event with the stacks of this call; gives its sequence number, 0 if it was lost.
     uint64_t record(const Event& event) const;
@@ -142,6 +149,7 @@ class Call {
     HookScope scope_;
     const void* caller_;
     uint64_t start_ns_ = 0;
+    uint64_t own_before_ns_ = 0;
     uint64_t duration_ns_ = 0;
     uint32_t refusals_before_;
     Hook hook_;
@@ -149,6 +157,19 @@ class Call {
     bool records_;
     bool sane_;
     bool refused_;  // the outermost call of a signal handler that interrupted the recorder
+};
+
+// Time that the recorder itself spends inside a recorded call, in the hooks of nested ones.
+class OwnTime {
+  public:
+    explicit OwnTime(bool counts) : begin_ns_(counts ? now_ns() : 0) {}
+
+    ~OwnTime();
+    OwnTime(const OwnTime&) = delete;
+    OwnTime& operator=(const OwnTime&) = delete;
+
+  private:
+    uint64_t begin_ns_;
 };
 
 // Calls the real function. `before(call)` may record an event and gives its sequence number or 0;
@@ -167,6 +188,7 @@ int around(const void* caller, const Before& before, const After& after, Argumen
     uint64_t sequence = 0;
     if (call.records()) {
         const KeepErrno keep_errno;
+        const OwnTime own_time(call.nested());
         sequence = before(call);
     }
     call.start();
@@ -174,9 +196,12 @@ int around(const void* caller, const Before& before, const After& after, Argumen
     call.stop();
     if (call.records()) {
         const KeepErrno keep_errno;
+        const OwnTime own_time(call.nested());
         call.took(sequence);
         after(call, result);
         call.note_out_of_memory(result);
+    } else {
+        call.note_while_silent(result);
     }
     return result;
 }

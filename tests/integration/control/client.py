@@ -1,6 +1,7 @@
 """A CUDA program without PyTorch that does what its arguments say, one step after the other.
 
-alloc=BYTES    cudaMalloc; kept for ever
+alloc=BYTES    cudaMalloc
+free           cudaFree of the last one that is held
 churn=N        N times cudaMalloc and cudaFree of 1 MiB
 refused        asks for far more than the card has
 start, stop, write     fragtrace_start() and so on; write prints what it returned
@@ -30,12 +31,16 @@ def say_signal(number, frame):
     print("handled", number, flush=True)
 
 
+held = []
 for step in sys.argv[1:]:
     name, _, value = step.partition("=")
     if name == "alloc":
-        error, _ = allocate(int(value))
+        error, address = allocate(int(value))
         if error:
             sys.exit(f"cudaMalloc: error {error}")
+        held.append(address)
+    elif name == "free":
+        cuda.cudaFree(held.pop())
     elif name == "churn":
         for _ in range(int(value)):
             cuda.cudaFree(allocate(1 << 20)[1])

@@ -59,6 +59,12 @@ class StartAndStop(ControlTest):
         self.client("alloc=4096", "start", "alloc=8192", FRAGTRACE_START="off")
         self.assertEqual(self.story(self.only_trace()), ["started", 8192])
 
+    def test_a_late_start_knows_the_devices_of_before(self):
+        self.client("alloc=4096", "start", "free", FRAGTRACE_START="off")
+        facts = self.report(self.only_trace())["facts"]
+        self.assertEqual(facts["device.0.total_bytes"], str(2**30))
+        self.assertIn("device.0.name", facts)
+
     def test_a_process_that_starts_stopped_is_started_by_a_signal(self):
         self.client("alloc=4096", "signal=USR2", "alloc=8192", FRAGTRACE_START="off",
                     FRAGTRACE_SIGNAL="USR2")
