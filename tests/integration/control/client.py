@@ -8,11 +8,13 @@ start, stop, write     fragtrace_start() and so on; write prints what it returne
 signal=NAME    sent to itself; waits until the recorder has most likely seen it
 own=NAME       handles the signal itself, and prints when it comes
 sleep=SECONDS
+wait=PATTERN   until the recorder has left such a file, at most 30 seconds
 kill           SIGKILL to itself
 """
 
 import ctypes
 import os
+import pathlib
 import signal
 import sys
 import time
@@ -25,6 +27,14 @@ def allocate(size):
     address = ctypes.c_void_p()
     error = cuda.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(size))
     return error, address
+
+
+def wait_for(pattern):
+    end = time.monotonic() + 30
+    while not list(pathlib.Path(os.environ["FRAGTRACE_OUTPUT"]).glob(pattern)):
+        if time.monotonic() > end:
+            sys.exit(f"no {pattern} in 30 seconds")
+        time.sleep(0.05)
 
 
 def say_signal(number, frame):
@@ -50,9 +60,11 @@ for step in sys.argv[1:]:
         print(name, getattr(program, f"fragtrace_{name}")(), flush=True)
     elif name == "signal":
         os.kill(os.getpid(), getattr(signal, f"SIG{value}"))
-        time.sleep(0.7)
+        time.sleep(1.2)
     elif name == "own":
         signal.signal(getattr(signal, f"SIG{value}"), say_signal)
+    elif name == "wait":
+        wait_for(value)
     elif name == "sleep":
         time.sleep(float(value))
     elif name == "kill":

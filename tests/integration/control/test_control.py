@@ -157,7 +157,7 @@ class SizeLimit(PartsTest):
 
 class FlightRecorder(PartsTest):
     def test_at_an_out_of_memory_a_copy_is_left_with_all_that_is_held(self):
-        self.client("alloc=4096", "churn=150000", "refused", "sleep=1.5", "alloc=8192",
+        self.client("alloc=4096", "churn=150000", "refused", "wait=*.oom1.ftrace", "alloc=8192",
                     FRAGTRACE_FLIGHT="1MiB", FRAGTRACE_COMPRESSION=0)
         self.assertEqual(self.names(), ["ftrace", "oom1.ftrace"])
         whole, copy = traces(self.folder)
@@ -171,15 +171,15 @@ class FlightRecorder(PartsTest):
             self.assert_whole(trace)
 
     def test_copies_are_written_by_signal_and_by_call(self):
-        done = self.client("alloc=4096", "signal=USR2", "alloc=8192", "write", "alloc=12288",
-                           FRAGTRACE_FLIGHT=1, FRAGTRACE_SIGNAL="USR2")
+        done = self.client("alloc=4096", "signal=USR2", "wait=*.signal1.ftrace", "alloc=8192", "write",
+                           "alloc=12288", FRAGTRACE_FLIGHT=1, FRAGTRACE_SIGNAL="USR2")
         self.assertEqual(done.stdout, "write 0\n")
         stories = {trace.name.split(".", 2)[2]: self.story(trace) for trace in traces(self.folder)}
         self.assertEqual(stories, {"ftrace": [4096, 8192, 12288], "signal1.ftrace": [4096],
                                    "call2.ftrace": [4096, 8192]})
 
     def test_a_refusal_in_a_row_of_many_is_copied_once(self):
-        self.client(*["refused"] * 20, "sleep=1.5", *["refused"] * 20, FRAGTRACE_FLIGHT=1)
+        self.client(*["refused"] * 20, "wait=*.oom1.ftrace", *["refused"] * 20, FRAGTRACE_FLIGHT=1)
         self.assertEqual(self.names(), ["ftrace", "oom1.ftrace"])
 
     @unittest.skipUnless(real_process.TORCH_PYTHON, "FRAGTRACE_PYTHON names no PyTorch")

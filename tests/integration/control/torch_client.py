@@ -4,6 +4,8 @@
 """
 
 import json
+import os
+import pathlib
 import sys
 import time
 
@@ -28,5 +30,9 @@ for segment in torch.cuda.memory_snapshot():
         address += block["size"]
 with open(sys.argv[1], "w", encoding="utf-8") as file:
     json.dump(blocks, file)
-time.sleep(1.5)
+end = time.monotonic() + 30
+while not list(pathlib.Path(os.environ["FRAGTRACE_OUTPUT"]).glob("*.oom1.ftrace")):
+    if time.monotonic() > end:
+        sys.exit("no copy of the out-of-memory in 30 seconds")
+    time.sleep(0.05)
 del held
