@@ -51,8 +51,9 @@ std::string first_line(const Analysis& analysis, const Terminal& terminal) {
     const std::uint64_t end_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
     std::string text =
         terminal.styled(Style::kBold, command_text(timeline.fact("command_line", timeline.path)));
-    text += fmt::format("  pid {}, {}, {} events, {}",
+    text += fmt::format("  pid {}, {}{}, {} events, {}",
                         timeline.pid,
+                        timeline.rank < 0 ? "" : fmt::format("rank {}, ", timeline.rank),
                         format_duration(end_ns),
                         format_count(timeline.events.size()),
                         ending_text(timeline.ending));

@@ -96,9 +96,38 @@ std::string call_lines(const Analysis& analysis) {
     return text;
 }
 
+namespace {
+
+// What the process ran on, as far as it is known.
+std::string software_line(const Timeline& timeline) {
+    std::string text;
+    const auto add = [&](const char* what, const std::string& value) {
+        if (!value.empty()) {
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, printable(value));
+        }
+    };
+    // CUDA's numbers are 1000 * major + 10 * minor.
+    const auto version = [](const std::string& number) {
+        const bool is_number = !number.empty() && number.size() < 9 &&
+                               number.find_first_not_of("0123456789") == std::string::npos;
+        return is_number
+                   ? fmt::format("{}.{}", std::stoi(number) / 1000, std::stoi(number) % 1000 / 10)
+                   : number;
+    };
+    add("PyTorch", timeline.fact("torch_version"));
+    add("CUDA runtime", version(timeline.fact("cuda_runtime_version")));
+    add("driver for CUDA", version(timeline.fact("cuda_driver_version")));
+    add("Python", timeline.fact("python.version"));
+    add("on host", timeline.fact("host"));
+    return text.empty() ? text : fmt::format("  ran on     {}\n", text);
+}
+
+}  // namespace
+
 std::string side_lines(const Analysis& analysis) {
     const RunMetrics& run = analysis.run;
-    std::string text = side_line(analysis, "pinned", run.pinned);
+    std::string text = software_line(analysis.timeline);
+    text += side_line(analysis, "pinned", run.pinned);
     text += side_line(analysis, "managed", run.managed);
     if (run.arrays != 0) {
         text += fmt::format("  arrays     {}, of {} the size is not known\n",
