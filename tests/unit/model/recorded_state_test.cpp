@@ -3,8 +3,9 @@
 
 #include "tests/unit/model/events.h"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
+
+#include <algorithm>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
