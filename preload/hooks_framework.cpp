@@ -5,6 +5,24 @@
 using namespace fragtrace;
 using namespace fragtrace::preload;
 
+namespace {
+
+// Success says that the event is complete.
+template <Hook kHook>
+cudaError_t look_at_event(const void* caller, cudaEvent_t event) {
+    auto* call = real<kHook>(caller);
+    if (call == nullptr) {
+        return kNotInitialized;
+    }
+    const cudaError_t result = call(event);
+    if (result == kSuccess) {
+        torch_event_complete(caller, event);
+    }
+    return result;
+}
+
+}  // namespace
+
 extern "C" {
 
 FT_PUBLIC cudaError_t cudaGetDeviceCount(int* count) {
@@ -48,29 +66,11 @@ FT_PUBLIC cudaError_t cudaEventRecordWithFlags(cudaEvent_t event,
 }
 
 FT_PUBLIC cudaError_t cudaEventQuery(cudaEvent_t event) {
-    const void* caller = __builtin_return_address(0);
-    auto* call = real<Hook::k_cudaEventQuery>(caller);
-    if (call == nullptr) {
-        return kNotInitialized;
-    }
-    const cudaError_t result = call(event);
-    if (result == kSuccess) {
-        torch_event_complete(caller, event);
-    }
-    return result;
+    return look_at_event<Hook::k_cudaEventQuery>(__builtin_return_address(0), event);
 }
 
 FT_PUBLIC cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-    const void* caller = __builtin_return_address(0);
-    auto* call = real<Hook::k_cudaEventSynchronize>(caller);
-    if (call == nullptr) {
-        return kNotInitialized;
-    }
-    const cudaError_t result = call(event);
-    if (result == kSuccess) {
-        torch_event_complete(caller, event);
-    }
-    return result;
+    return look_at_event<Hook::k_cudaEventSynchronize>(__builtin_return_address(0), event);
 }
 
 }  // extern "C"

@@ -58,6 +58,17 @@ def traces(folder):
     return sorted(pathlib.Path(folder).glob("*.ftrace"))
 
 
+def interpreters():
+    """Those at hand that have ctypes, by version: the first of each of FRAGTRACE_PYTHONS."""
+    found = {}
+    for path in os.environ["FRAGTRACE_PYTHONS"].split(":"):
+        asked = subprocess.run([path, "-c", "import sys, ctypes; print(sys.version_info[:2])"],
+                               capture_output=True, text=True, check=False)
+        if asked.returncode == 0:
+            found.setdefault(asked.stdout.strip(), path)
+    return found
+
+
 class RealProcessTest(unittest.TestCase):
     """A test with a folder of its own, removed afterwards."""
 

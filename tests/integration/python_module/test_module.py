@@ -1,11 +1,9 @@
 """The Python module's phases, with and without the recorder."""
 
-import os
 import re
-import subprocess
 
 import real_process
-from real_process import SOURCE, environment, traces
+from real_process import SOURCE, environment, interpreters, traces
 
 MODULE = SOURCE / "preload" / "python"
 CARD = "1GiB,context=0"
@@ -36,17 +34,6 @@ asyncio.run(coroutine())
 assert decorated.__name__ == "decorated" and decorated.__doc__ == "its text"
 print(fragtrace.stop(), fragtrace.start(), fragtrace.write())
 """
-
-
-def interpreters():
-    """Those at hand that have ctypes, by version: the first of each."""
-    found = {}
-    for path in os.environ["FRAGTRACE_PYTHONS"].split(":"):
-        asked = subprocess.run([path, "-c", "import sys, ctypes; print(sys.version_info[:2])"],
-                               capture_output=True, text=True, check=False)
-        if asked.returncode == 0:
-            found.setdefault(asked.stdout.strip(), path)
-    return found
 
 
 class Module(real_process.RealProcessTest):

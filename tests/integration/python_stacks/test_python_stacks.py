@@ -3,25 +3,13 @@
 import os
 import pathlib
 import re
-import subprocess
 
 import real_process
-from real_process import environment
+from real_process import environment, interpreters
 
 FOLDER = pathlib.Path(__file__).parent
 PRINT_STACKS = os.environ["FRAGTRACE_PRINT_STACKS"]
 CARD = "1GiB,context=0"
-
-
-def interpreters():
-    """Those at hand that have ctypes, by version: the first of each."""
-    found = {}
-    for path in os.environ["FRAGTRACE_PYTHONS"].split(":"):
-        asked = subprocess.run([path, "-c", "import sys, ctypes; print(sys.version_info[:2])"],
-                               capture_output=True, text=True, check=False)
-        if asked.returncode == 0:
-            found.setdefault(asked.stdout.strip(), path)
-    return found
 
 
 class PythonStacks(real_process.RealProcessTest):
