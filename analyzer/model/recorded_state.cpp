@@ -8,36 +8,6 @@ namespace {
 
 constexpr std::size_t kViolationsDescribed = 10;
 
-std::uint64_t round_up(std::uint64_t size_bytes) {
-    return (size_bytes + kBlockUnitBytes - 1) / kBlockUnitBytes * kBlockUnitBytes;
-}
-
-// The part of a block's internal waste that rounding to the unit explains; the rest is slack.
-std::uint64_t rounding_of(const RecordedBlock& block) {
-    const std::uint64_t request = block.counted_request();
-    return std::min(round_up(request), block.size_bytes) - request;
-}
-
-void count_live(const RecordedBlock& block, MemoryTotals* totals) {
-    const std::uint64_t rounding = rounding_of(block);
-    totals->requested += block.counted_request();
-    totals->rounding += rounding;
-    totals->slack += block.size_bytes - block.counted_request() - rounding;
-    totals->allocated += block.size_bytes;
-    totals->blocks += 1;
-    totals->requests_unknown += block.requested_bytes == kUnknown64 ? 1 : 0;
-}
-
-void uncount_live(const RecordedBlock& block, MemoryTotals* totals) {
-    const std::uint64_t rounding = rounding_of(block);
-    totals->requested -= block.counted_request();
-    totals->rounding -= rounding;
-    totals->slack -= block.size_bytes - block.counted_request() - rounding;
-    totals->allocated -= block.size_bytes;
-    totals->blocks -= 1;
-    totals->requests_unknown -= block.requested_bytes == kUnknown64 ? 1 : 0;
-}
-
 bool asks_for_memory(const Event& event) {
     return is_request(event.kind) || event.kind == EventKind::kPhysicalCreate ||
            event.kind == EventKind::kArrayAlloc;
@@ -96,6 +66,17 @@ void RecordedState::learn(const Event& event) {
     }
     if (devices_[event.device].direct && shows_pool(event, true)) {
         becomes_pool(event.device);
+    }
+}
+
+// Events of pools may name no device: the allocator of each has a pool of that number.
+template <typename Act>
+void RecordedState::for_device_or_all(DeviceId device, Act act) {
+    if (device != kMaxDevices) {
+        return act(&devices_[device]);
+    }
+    for (const DeviceId used : devices_used_) {
+        act(&devices_[used]);
     }
 }
 
@@ -200,199 +181,6 @@ void RecordedState::apply_known(const Event& event) {
             break;
     }
     ++position_;
-}
-
-// ---- block layer --------------------------------------------------------------------------------
-
-void RecordedState::block_alloc(DeviceState* device, const Event& event) {
-    RecordedBlock block = {};
-    block.address = event.address;
-    block.requested_bytes = event.size_bytes;
-    block.size_bytes = event.extra != 0 && event.extra != kUnknown64 ? event.extra
-                       : event.size_bytes != kUnknown64              ? round_up(event.size_bytes)
-                                                                     : 0;
-    block.allocated_by = position_;
-    block.stream = event.stream;
-    block.private_pool = pool_;
-    if (block.size_bytes == 0 || block.end() < block.address) {
-        return violation(fmt::format("block {:#x} has no sensible size", block.address));
-    }
-    if (block.requested_bytes != kUnknown64 && block.requested_bytes > block.size_bytes) {
-        violation(fmt::format("block {:#x} is smaller than was asked for", block.address));
-    }
-    device->detached.erase(block.address);
-    clear_way(device, block);
-    RecordedSegment* segment = segment_for(device, block);
-    if (segment == nullptr) {
-        violation(fmt::format("block {:#x} lies in no segment of its device", block.address));
-        device->detached[block.address] = block;
-        return;
-    }
-    attach(device, segment, block);
-}
-
-// What the pool handed out again was free before, whatever the record knows of it: pending blocks
-// in the way have completed, live ones are a defect.
-void RecordedState::clear_way(DeviceState* device, const RecordedBlock& block) {
-    auto position = device->blocks.lower_bound(block.address);
-    const RecordedBlock* before = device->blocks.before(position);
-    if (before != nullptr && before->end() > block.address) {
-        position = device->blocks.lower_bound(before->address);
-    }
-    for (const RecordedBlock* other = device->blocks.at(position);
-         other != nullptr && other->address < block.end();
-         other = device->blocks.at(position)) {
-        if (other->state == BlockState::kLive) {
-            violation(fmt::format(
-                "block {:#x} overlaps the live block {:#x}", block.address, other->address));
-        }
-        const DeviceAddress next = other->end();
-        drop(device, position);
-        position = device->blocks.lower_bound(next);
-    }
-}
-
-RecordedSegment* RecordedState::segment_for(DeviceState* device, const RecordedBlock& block) {
-    RecordedSegment* segment = device->segments.find(block.address);
-    if (segment == nullptr) {
-        // Blocks tell which allocations are a pool's, even if the caller was not recognised.
-        auto other = device->others.upper_bound(block.address);
-        if (other == device->others.begin()) {
-            return nullptr;
-        }
-        --other;
-        if (block.address - other->first >= other->second) {
-            return nullptr;
-        }
-        const RecordedSegment promoted = {.address = other->first, .size_bytes = other->second};
-        device->totals.other -= other->second;
-        device->others.erase(other);
-        add_segment(device, promoted);
-        segment = device->segments.find(block.address);
-    }
-    return segment != nullptr && block.end() <= segment->end() ? segment : nullptr;
-}
-
-void RecordedState::attach(DeviceState* device,
-                           RecordedSegment* segment,
-                           const RecordedBlock& block) {
-    if (segment->stream == kNoStream) {
-        segment->stream = block.stream;
-        segment->private_pool = block.private_pool;
-    }
-    segment->active_bytes += block.size_bytes;
-    count_live(block, &device->totals);
-    device->blocks.insert(block);
-    check_sums(*device);
-}
-
-void RecordedState::reattach(DeviceState* device, DeviceAddress begin, DeviceAddress end) {
-    auto entry = device->detached.lower_bound(begin);
-    if (entry != device->detached.begin() && std::prev(entry)->second.end() > begin) {
-        --entry;  // completed by what was mapped now
-    }
-    while (entry != device->detached.end() && entry->first < end) {
-        RecordedSegment* segment = device->segments.find(entry->first);
-        if (segment == nullptr || entry->second.end() > segment->end()) {
-            ++entry;
-            continue;
-        }
-        clear_way(device, entry->second);
-        attach(device, segment, entry->second);
-        entry = device->detached.erase(entry);
-    }
-}
-
-void RecordedState::block_free(DeviceState* device, const Event& event) {
-    const auto position = device->blocks.lower_bound(event.address);
-    RecordedBlock* block = device->blocks.at(position);
-    if (block == nullptr || block->address != event.address || block->state != BlockState::kLive) {
-        if (device->detached.erase(event.address) == 0) {
-            violation(fmt::format("block {:#x} is freed but was not live", event.address));
-        }
-        return;
-    }
-    if ((event.flags & kFlagPending) != 0) {
-        uncount_live(*block, &device->totals);
-        device->totals.pending += block->size_bytes;
-        block->state = BlockState::kPending;
-    } else {
-        drop(device, position);
-    }
-}
-
-void RecordedState::pending_event(const Event& event) {
-    RecordedBlock* block = devices_[event.device].blocks.find(event.address);
-    if (block != nullptr && block->state == BlockState::kPending) {
-        ++block->pending_events;
-        waiting_.emplace(event.extra, Waiting{event.address, block->allocated_by, event.device});
-    }
-}
-
-void RecordedState::event_complete(const Event& event) {
-    const auto [begin, end] = waiting_.equal_range(event.extra);
-    for (auto entry = begin; entry != end; ++entry) {
-        const Waiting& waiting = entry->second;
-        DeviceState* device = &devices_[waiting.device];
-        const auto position = device->blocks.lower_bound(waiting.address);
-        RecordedBlock* block = device->blocks.at(position);
-        if (block != nullptr && block->address == waiting.address &&
-            block->state == BlockState::kPending && block->allocated_by == waiting.allocated_by &&
-            --block->pending_events == 0) {
-            drop(device, position);
-        }
-    }
-    waiting_.erase(begin, end);
-}
-
-// Events of pools may name no device: the allocator of each has a pool of that number.
-template <typename Act>
-void RecordedState::for_device_or_all(DeviceId device, Act act) {
-    if (device != kMaxDevices) {
-        return act(&devices_[device]);
-    }
-    for (const DeviceId used : devices_used_) {
-        act(&devices_[used]);
-    }
-}
-
-// What the pool holds from now on is announced by the block allocs that follow.
-void RecordedState::pool_rewind(DeviceState* device, std::uint32_t pool) {
-    if (pool == 0) {
-        return;
-    }
-    std::vector<DeviceAddress> gone;
-    for (const RecordedSegment& segment : device->segments.segments()) {
-        if (segment.private_pool != pool || segment.active_bytes == 0) {
-            continue;
-        }
-        for (auto at = device->blocks.lower_bound(segment.address);; at = device->blocks.next(at)) {
-            const RecordedBlock* block = device->blocks.at(at);
-            if (block == nullptr || block->address >= segment.end()) {
-                break;
-            }
-            gone.push_back(block->address);
-        }
-    }
-    for (const DeviceAddress address : gone) {
-        drop(device, device->blocks.lower_bound(address));
-    }
-    std::erase_if(device->detached,
-                  [pool](const auto& entry) { return entry.second.private_pool == pool; });
-}
-
-void RecordedState::drop(DeviceState* device, BlockMap::Position position) {
-    const RecordedBlock& block = *device->blocks.at(position);
-    if (block.state == BlockState::kPending) {
-        device->totals.pending -= block.size_bytes;
-    } else {
-        uncount_live(block, &device->totals);
-    }
-    RecordedSegment* segment = device->segments.find(block.address);
-    if (segment != nullptr) {
-        segment->active_bytes -= std::min(segment->active_bytes, block.size_bytes);
-    }
-    device->blocks.erase(position);
 }
 
 void RecordedState::check_sums(const DeviceState& device) {

@@ -1,5 +1,5 @@
 // Graphs and the capture of streams into them: structures shared by streams_events.cpp and
-// graphs.cpp. All of it under the state lock.
+// graphs.cpp, graph_launches.cpp. All of it under the state lock.
 #pragma once
 
 #include "driver/state.h"

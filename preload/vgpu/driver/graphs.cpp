@@ -1,6 +1,5 @@
-// Graphs: nodes with dependencies, enough to be captured, inspected, instantiated and launched.
-// A launch runs host nodes and otherwise counts as a kernel.
-#include "driver/capture.h"
+// Graphs: nodes with dependencies, enough to be captured and inspected.
+#include "driver/user_objects.h"
 
 namespace fragtrace::vgpu {
 
@@ -52,58 +51,6 @@ GraphNode* append_node(Graph* graph, CUgraphNodeType type, const NodeSet& depend
 
 namespace {
 
-// What a launch does is fixed when the graph is instantiated: the host functions, in order.
-struct HostCall {
-    CUhostFn function;
-    void* data;
-};
-
-struct GraphExec {
-    static constexpr Kind kKind = Kind::kGraphExec;
-    Object object;
-    uint64_t flags;
-    HostCall* calls;
-    int call_count;
-    UserReference* users;
-    MemorySteps memory;
-};
-
-bool retain(UserReference** list, UserObject* object, unsigned count) {
-    UserReference* reference = static_cast<UserReference*>(malloc(sizeof(UserReference)));
-    if (reference == nullptr) return false;
-    *reference = {object, count, *list};
-    *list = reference;
-    return true;
-}
-
-// Takes references away; the object goes with its last one. Its function runs with the lock held
-// by nobody: the caller hands over the callbacks to run.
-struct Callbacks {
-    HostCall calls[16];
-    int count = 0;
-
-    void release(UserObject* object, unsigned references) {
-        object->references -= references < object->references ? references : object->references;
-        if (object->references > 0) return;
-        if (count < 16) calls[count++] = {object->destroy, object->data};
-        destroy(object);
-    }
-
-    void release_all(UserReference** list) {
-        while (*list != nullptr) {
-            UserReference* reference = *list;
-            *list = reference->next;
-            release(reference->object, reference->count);
-            free(reference);
-        }
-    }
-
-    void run() {
-        for (int i = 0; i < count; ++i)
-            calls[i].function(calls[i].data);
-    }
-};
-
 void destroy_nodes(Graph* graph) {
     while (graph->first != nullptr) {
         GraphNode* node = graph->first;
@@ -114,33 +61,6 @@ void destroy_nodes(Graph* graph) {
     }
     graph->last = nullptr;
     graph->count = 0;
-}
-
-bool frees_itself(const GraphExec& exec) {
-    return (exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
-}
-
-CUresult instantiate(CUgraphExec* out, Graph* graph, uint64_t flags) {
-    if (out == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    GraphExec* exec = make<GraphExec>();
-    if (exec == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (const CUresult refused = take_steps(graph, &exec->memory)) {
-        destroy(exec);
-        return refused;
-    }
-    exec->flags = flags;
-    exec->calls = static_cast<HostCall*>(calloc(size_t(graph->count) + 1, sizeof(HostCall)));
-    if (exec->calls == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    for (GraphNode* node = graph->first; node != nullptr; node = node->next) {
-        if (node->host_function == nullptr) continue;
-        exec->calls[exec->call_count++] = {node->host_function, node->host_data};
-    }
-    for (UserReference* user = graph->users; user != nullptr; user = user->next) {
-        user->object->references += 1;
-        if (!retain(&exec->users, user->object, 1)) return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    *out = reinterpret_cast<CUgraphExec>(exec);
-    return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -185,78 +105,6 @@ CUresult cuGraphDestroy(CUgraph handle) {
         destroy(graph);
     }
     callbacks.run();
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long flags) {
-    FT_ENTER();
-    return instantiate(out, as<Graph>(graph), flags);
-}
-
-CUresult cuGraphInstantiateWithParams(CUgraphExec* out,
-                                      CUgraph graph,
-                                      CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
-    FT_ENTER();
-    if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    parameters->hErrNode_out = nullptr;
-    parameters->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
-    return instantiate(out, as<Graph>(graph), parameters->flags);
-}
-
-CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
-    FT_ENTER();
-    GraphExec* exec = as<GraphExec>(handle);
-    if (exec == nullptr || flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *flags = exec->flags;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGraphExecDestroy(CUgraphExec handle) {
-    Callbacks callbacks;
-    {
-        FT_ENTER();
-        GraphExec* exec = as<GraphExec>(handle);
-        if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-        free(exec->calls);
-        drop_steps(&exec->memory);
-        callbacks.release_all(&exec->users);
-        destroy(exec);
-    }
-    callbacks.run();
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGraphUpload(CUgraphExec handle, CUstream) {
-    FT_ENTER();
-    GraphExec* exec = as<GraphExec>(handle);
-    if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return back_steps(exec->memory, frees_itself(*exec), false);
-}
-
-CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream) {
-    GraphExec* exec = nullptr;
-    {
-        FT_ENTER();
-        exec = as<GraphExec>(handle);
-        if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-        if (!captured(stream, CU_GRAPH_NODE_TYPE_KERNEL)) {
-            FT_TRY(back_steps(exec->memory, frees_itself(*exec), true));
-        }
-        note_kernel();
-    }
-    for (int i = 0; i < exec->call_count; ++i)
-        exec->calls[i].function(exec->calls[i].data);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGraphExecUpdate_v2(CUgraphExec exec,
-                              CUgraph graph,
-                              CUgraphExecUpdateResultInfo* result) {
-    FT_ENTER();
-    if (as<GraphExec>(exec) == nullptr || as<Graph>(graph) == nullptr) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (result != nullptr) *result = {};
     return CUDA_SUCCESS;
 }
 
@@ -364,51 +212,4 @@ CUresult cuGraphConditionalHandleCreate(
 CUresult cuGraphDebugDotPrint(CUgraph graph, const char*, unsigned) {
     FT_ENTER();
     return as<Graph>(graph) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuUserObjectCreate(
-    CUuserObject* out, void* data, CUhostFn destroy_function, unsigned references, unsigned) {
-    FT_ENTER();
-    if (out == nullptr || destroy_function == nullptr || references == 0) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    UserObject* object = make<UserObject>();
-    if (object == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    object->destroy = destroy_function;
-    object->data = data;
-    object->references = references;
-    *out = reinterpret_cast<CUuserObject>(object);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuUserObjectRetain(CUuserObject handle, unsigned count) {
-    FT_ENTER();
-    UserObject* object = as<UserObject>(handle);
-    if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    object->references += count;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuUserObjectRelease(CUuserObject handle, unsigned count) {
-    Callbacks callbacks;
-    {
-        FT_ENTER();
-        UserObject* object = as<UserObject>(handle);
-        if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
-        callbacks.release(object, count);
-    }
-    callbacks.run();
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGraphRetainUserObject(CUgraph handle,
-                                 CUuserObject user,
-                                 unsigned count,
-                                 unsigned flags) {
-    FT_ENTER();
-    Graph* graph = as<Graph>(handle);
-    UserObject* object = as<UserObject>(user);
-    if (graph == nullptr || object == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0) object->references += count;
-    return retain(&graph->users, object, count) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
