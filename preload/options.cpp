@@ -180,6 +180,11 @@ bool set_signal(Options* options, const char* value) {
     return *value == '\0' || parse_signal(value, &options->control_signal);
 }
 
+bool set_nvtx(Options* /*options*/, const char* value) {
+    bool on = true;
+    return parse_switch(value, &on);
+}
+
 bool set_start(Options* /*options*/, const char* value) {
     bool on = false;
     return parse_switch(value, &on);
@@ -205,6 +210,7 @@ constexpr Row kRows[] = {
     {"FRAGTRACE_RING_DIRECTORY", set_ring_directory},
     {"FRAGTRACE_COMPRESSION", set_compression},
     {"FRAGTRACE_FOLLOW_FORK", set_follow_fork},
+    {"FRAGTRACE_NVTX", set_nvtx},
     {"FRAGTRACE_START", set_start},
     {"FRAGTRACE_START_AFTER", set_start_after},
     {"FRAGTRACE_SIGNAL", set_signal},
@@ -235,6 +241,11 @@ bool option_off() {
     bool off = false;
     const char* value = getenv("FRAGTRACE_OFF");
     return value != nullptr && parse_switch(value, &off) && off;
+}
+
+bool option_nvtx(const char* value) {
+    bool on = true;
+    return value == nullptr || *value == '\0' || !parse_switch(value, &on) || on;
 }
 
 bool option_starts_stopped() {

@@ -32,6 +32,7 @@ void read_options(Options* options);
 
 // Those that matter before a session exists, straight from the environment.
 bool option_off();
+bool option_nvtx(const char* value);  // which the caller has read: it stands in front of getenv
 bool option_starts_stopped();
 uint32_t option_start_after_s();  // 0 = at once
 int option_signal();

@@ -1,9 +1,12 @@
 #include "analyzer/commands/remarks.h"
 
 #include "analyzer/support/units.h"
+#include "analyzer/trace/losses.h"
+#include "analyzer/trace/stack_limit.h"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace fragtrace::analyzer {
 
@@ -120,6 +123,14 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
     }
 }
 
+// Facts that count what the recorder had to leave out, beside events.
+constexpr std::pair<const char*, const char*> kLosses[] = {
+    {"stacks.without_room", "stacks are missing: there was no room for more of them"},
+    {"stacks.native_failures", "native stacks are missing: they could not be walked"},
+    {"stacks.python_failures", "Python stacks are cut or missing: they could not be walked"},
+    {"lost.facts", "facts are missing: there was no room for them"},
+};
+
 void add_warnings(const Timeline& timeline, Analysis* analysis) {
     const TraceDamage& damage = timeline.damage;
     std::vector<std::string>& lines = analysis->warnings;
@@ -134,6 +145,19 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
     if (damage.events_unfinished != 0) {
         lines.push_back(fmt::format("{} calls had not returned when the process died",
                                     format_count(damage.events_unfinished)));
+    }
+    for (const auto& [fact, what] : kLosses) {
+        const std::uint64_t count = parse_count(timeline.fact(fact));
+        if (count != 0) {
+            lines.push_back(fmt::format("{} {}", format_count(count), what));
+        }
+    }
+    if (analysis->run.cut_stacks != 0) {
+        lines.push_back(fmt::format(
+            "{} events have stacks of {} frames, the most that were kept: what is further out may "
+            "be missing",
+            format_count(analysis->run.cut_stacks),
+            stack_depth_limit(timeline)));
     }
     const std::string rejected = timeline.fact("options.rejected");
     if (!rejected.empty()) {

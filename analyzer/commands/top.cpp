@@ -114,14 +114,15 @@ class Top {
 }  // namespace
 
 Status run_top(int argc, char** argv) {
-    CLI::App app(
-        "Shows what a running process holds: a line per device and second.\n"
-        "Reads its trace and its ring; the process itself is not touched.\n\n"
-        "Examples\n"
-        "  fraganalyze top                the only recorded process of this user\n"
-        "  fraganalyze top 4711\n"
-        "  fraganalyze top 4711 --json --interval 10 >> usage.jsonl\n",
-        "fraganalyze top");
+    const std::string name = argv[0];  // "fragtrace top" for those who came that way
+    CLI::App app(fmt::format("Shows what a running process holds: a line per device and second.\n"
+                             "Reads its trace and its ring; the process itself is not touched.\n\n"
+                             "Examples\n"
+                             "  {0}                the only recorded process of this user\n"
+                             "  {0} 4711\n"
+                             "  {0} 4711 --json --interval 10 >> usage.jsonl\n",
+                             name),
+                 name);
     TopOptions options;
     app.add_option("PID", options.pid, "the process; without it, the only one of this user");
     app.add_option("--interval", options.interval_s, "seconds between lines (1)")

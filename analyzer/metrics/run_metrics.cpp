@@ -1,6 +1,7 @@
 #include "analyzer/metrics/run_metrics.h"
 
 #include "analyzer/metrics/phase_metrics.h"
+#include "analyzer/trace/stack_limit.h"
 
 #include <algorithm>
 #include <map>
@@ -207,6 +208,7 @@ RunMetrics measure_run(const Timeline& timeline) {
     count_calls(timeline, &metrics);
     count_kinds(timeline, &metrics);
     add_phase_metrics(timeline, &metrics);
+    metrics.cut_stacks = events_with_cut_stacks(timeline);
     return metrics;
 }
 

@@ -72,6 +72,7 @@ struct RunMetrics {
     std::uint64_t imports = 0;           // memory of other processes, 0 bytes of ours
     std::uint64_t graph_peak_bytes = 0;  // reserved by launched graphs
     std::uint64_t modules = 0;
+    std::uint64_t cut_stacks = 0;  // events whose stack reaches the limit of frames
 };
 
 RunMetrics measure_run(const Timeline& timeline);

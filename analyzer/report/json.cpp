@@ -252,6 +252,7 @@ std::string report_json(const Analysis& analysis) {
     document["memory"] = memory_json(analysis);
     document["recording"] = recording_json(analysis);
     document["facts"] = facts_json(analysis);
+    document["symbols"] = symbols_json(analysis);  // last: of all the stacks above
     return finish(&document, analysis);
 }
 

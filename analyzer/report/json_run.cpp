@@ -129,7 +129,14 @@ Json recording_json(const Analysis& analysis) {
     return {{"gaps", spans_json(timeline, timeline.gaps)},
             {"checkpoints", timeline.checkpoints.size()},
             {"events_after_gaps", timeline.damage.after_gap},
+            {"events_with_cut_stacks", analysis.run.cut_stacks},
             {"stacks_without_order", analysis.symbols->stacks_without_order()}};
+}
+
+Json symbols_json(const Analysis& analysis) {
+    return {{"unnamed_addresses", analysis.symbols->unnamed_addresses()},
+            {"notes", analysis.symbols->notes()},
+            {"notes_left_out", analysis.symbols->notes_left_out()}};
 }
 
 Json facts_json(const Analysis& analysis) {

@@ -13,6 +13,8 @@ nlohmann::ordered_json memory_json(const Analysis& analysis);
 // Calls that are no allocations: as out-of-memories, without a verdict.
 nlohmann::ordered_json failed_call_json(const Analysis& analysis, const CallOutOfMemory& call);
 nlohmann::ordered_json recording_json(const Analysis& analysis);
+// Of the stacks that were asked for so far.
+nlohmann::ordered_json symbols_json(const Analysis& analysis);
 nlohmann::ordered_json facts_json(const Analysis& analysis);
 nlohmann::ordered_json stack_json(const Analysis& analysis, OriginId origin);
 // What getting the memory took in driver calls; 0 = not known.

@@ -14,6 +14,18 @@ std::vector<std::string> warnings_with_stacks(const Analysis& analysis) {
                         "native ones come first",
                         format_counted(without_order, "stack", "stacks")));
     }
+    const std::vector<std::string>& notes = analysis.symbols->notes();
+    lines.insert(lines.end(), notes.begin(), notes.end());
+    if (analysis.symbols->notes_left_out() != 0) {
+        lines.push_back(
+            fmt::format("and {} likewise",
+                        format_counted(analysis.symbols->notes_left_out(), "module", "modules")));
+    }
+    const std::uint64_t unnamed = analysis.symbols->unnamed_addresses();
+    if (unnamed != 0) {
+        lines.push_back(fmt::format("the function at {} of the stacks shown is not known",
+                                    format_counted(unnamed, "code address", "code addresses")));
+    }
     return lines;
 }
 

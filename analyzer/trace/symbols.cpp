@@ -2,6 +2,7 @@
 
 #include "analyzer/trace/elf_symbols.h"
 #include "analyzer/trace/mixed_stack.h"
+#include "analyzer/trace/stack_limit.h"
 
 #include <charconv>
 #include <fmt/format.h>
@@ -12,7 +13,6 @@ namespace {
 
 constexpr std::size_t kStacksKept = 16384;
 constexpr std::size_t kMaxNotes = 20;
-constexpr std::uint64_t kDefaultStackDepth = 48;
 
 std::uint64_t number_of(const std::string& text, std::uint64_t otherwise) {
     std::uint64_t number = otherwise;
@@ -35,8 +35,7 @@ std::uint64_t key_of(const Origin& origin) {
 }  // namespace
 
 Symbolizer::Symbolizer(const Timeline& timeline)
-    : timeline_(timeline),
-      stack_depth_(number_of(timeline.fact("options.stack_depth"), kDefaultStackDepth)) {
+    : timeline_(timeline), stack_depth_(stack_depth_limit(timeline)) {
     const std::string evaluator = timeline.fact("python.evaluator");  // "BEGIN BYTES"
     const std::size_t blank = evaluator.find(' ');
     if (blank != std::string::npos) {
@@ -159,12 +158,14 @@ const std::vector<Frame>& Symbolizer::native_frames(std::uint64_t return_address
 std::vector<Frame> Symbolizer::look_up(std::uint64_t address) {
     const Module* module = module_at(address);
     if (module == nullptr) {
+        ++unnamed_addresses_;
         return {{Frame::Kind::kNative, fmt::format("{:#x}", address), {}, 0, {}}};
     }
     const std::uint64_t in_file = address - module->bias;
     ElfSymbols* elf = elf_of(*module);
     std::vector<Frame> result = elf == nullptr ? std::vector<Frame>() : elf->frames(in_file);
     if (result.empty()) {
+        ++unnamed_addresses_;
         result.push_back({Frame::Kind::kNative,
                           fmt::format("{}+{:#x}", base_name(module->path), in_file),
                           {},
@@ -195,6 +196,8 @@ ElfSymbols* Symbolizer::elf_of(const Module& module) {
     const auto note = [this](std::string text) {
         if (notes_.size() < kMaxNotes) {
             notes_.push_back(std::move(text));
+        } else {
+            ++notes_left_out_;
         }
     };
     if (!elf->readable()) {

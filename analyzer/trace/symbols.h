@@ -46,8 +46,14 @@ class Symbolizer {
     // Stacks whose native and Python frames did not match, so far: the native ones come first.
     [[nodiscard]] std::uint64_t stacks_without_order() const { return stacks_without_order_; }
 
-    // What the user should know about the symbols: one line each.
+    // Code addresses whose function is not known, so far: shown as module and offset.
+    [[nodiscard]] std::uint64_t unnamed_addresses() const { return unnamed_addresses_; }
+
+    // Modules whose symbols could not be used, so far: one line each, the first few.
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
+    // How many more such modules there are.
+    [[nodiscard]] std::uint64_t notes_left_out() const { return notes_left_out_; }
 
   private:
     std::vector<Frame> symbolize(const Origin& origin);
@@ -64,6 +70,8 @@ class Symbolizer {
     std::uint64_t evaluator_begin_ = 0;  // of the interpreter, where the recorder found it
     std::uint64_t evaluator_end_ = 0;
     std::uint64_t stacks_without_order_ = 0;
+    std::uint64_t unnamed_addresses_ = 0;
+    std::uint64_t notes_left_out_ = 0;
     std::unordered_map<std::uint64_t, std::vector<Frame>> native_;  // by return address
     std::map<std::string, std::unique_ptr<ElfSymbols>> elves_;      // by path; null = unusable
     // Stacks by (native, Python) node; the oldest are forgotten.

@@ -8,6 +8,7 @@
 // for this one name. What the program, its children and other tools see of the environment stays
 // what it was, and a tool that has set the variable (Nsight Systems) has the ranges to itself.
 #include "hooks.h"
+#include "options.h"
 #include "plain_text.h"
 #include "ranges.h"
 #include "resolve.h"
@@ -285,8 +286,7 @@ FT_PUBLIC char* getenv(const char* name) noexcept {
     if (value != nullptr || !is_same_text(name, kVariable)) [[likely]] {
         return value;
     }
-    const char* off = real_getenv("FRAGTRACE_NVTX");
-    return off != nullptr && strcmp(off, "0") == 0 ? nullptr : own_path();
+    return option_nvtx(real_getenv("FRAGTRACE_NVTX")) ? own_path() : nullptr;
 }
 
 FT_PUBLIC int InitializeInjectionNvtx2(const void* (*get_export_table)(uint32_t)) {

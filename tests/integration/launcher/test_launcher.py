@@ -90,8 +90,13 @@ class Launcher(real_process.RealProcessTest):
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_top_is_fraganalyze_top(self):
-        self.assertEqual(self.launch("top", "--help").stdout,
+        text = self.launch("top", "--help").stdout
+        self.assertIn("fragtrace top 4711", text)
+        self.assertEqual(text.replace("fragtrace top", "fraganalyze top"),
                          self.run_well([ANALYZER, "top", "--help"]).stdout)
+        for wrong in (["--interval", "much"], [str(2**31)]):
+            done = self.launch("top", *wrong, expected=2)
+            self.assertRegex(done.stderr, r"^fragtrace: .*\n$")
 
     def test_version(self):
         self.assertRegex(self.launch("--version").stdout, r"^fragtrace \d+\.\d+\.\d+\n$")

@@ -72,9 +72,19 @@ class PhasesTest(real_process.RealProcessTest):
         env = environment(CARD, self.folder, NVTX_INJECTION64_PATH="/other/tool.so")
         self.assertEqual(self.run_well([sys.executable, NVTX_CLIENT, "which"], env=env).stdout,
                          "/other/tool.so\n")
-        env = environment(CARD, self.folder, FRAGTRACE_NVTX="0")
-        self.assertEqual(self.run_well([sys.executable, NVTX_CLIENT, "which"], env=env).stdout,
-                         "None\n")
+
+    def test_nvtx_is_left_alone_if_wished_and_other_words_are_named(self):
+        def injected(word):
+            env = environment(CARD, self.folder, FRAGTRACE_NVTX=word)
+            return self.run_well([sys.executable, NVTX_CLIENT, "which"], env=env).stdout
+        for word in ("0", "off", "no", "false"):
+            self.assertEqual(injected(word), "None\n", word)
+        for word in ("1", "on", "", "perhaps"):
+            self.assertIn("libfragtrace", injected(word), word)
+        env = environment(CARD, self.folder, FRAGTRACE_NVTX="perhaps")
+        self.run_well([sys.executable, NVTX_CLIENT], env=env)
+        facts = self.run_well([real_process.ANALYZER, "dump", "--facts", self.only_trace()]).stdout
+        self.assertIn("options.rejected\tFRAGTRACE_NVTX\n", facts)
 
     def test_the_environment_of_programs_stays_what_it_was(self):
         shown = self.run_well(["env"], env=environment(CARD, self.folder)).stdout
