@@ -205,7 +205,8 @@ SweepContext sweep_context(const Analysis& analysis, const DeviceAnalysis& devic
             .reads_free_memory = reads_free_memory(analysis.timeline),
             .recorded_config = device.config,
             .recorded_capacity_bytes = device.capacity_bytes,
-            .assumed = device.script.requested_unknown != 0 || device.script.stream_unknown != 0};
+            .assumed = device.script.requested_unknown != 0 || device.script.stream_unknown != 0,
+            .rules = device.script.rules};
 }
 
 Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options) {

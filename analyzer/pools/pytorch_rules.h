@@ -12,6 +12,9 @@ struct PytorchRules {
     // are the driver's business, so a replay under kAddress is one of several possible.
     enum class TieBreak : std::uint8_t { kRegistration, kAddress };
     TieBreak tie_break = TieBreak::kRegistration;
+    // Settings that came later than the oldest of these releases.
+    bool has_expandable_segments = true;  // 2.1
+    bool has_large_segment_size = true;   // 2.10; 2.9 takes the key and ignores it
     // 2.10: '>' in roundup_power2_divisions starts after the last named slot, not at it.
     bool open_interval_overwrites_last = false;
     // 2.4: a single division means plain rounding, not rounding to a power of two.
@@ -30,6 +33,8 @@ struct PytorchRules {
         const int version = major * 100 + minor;
         PytorchRules rules;
         rules.tie_break = version >= 213 ? TieBreak::kRegistration : TieBreak::kAddress;
+        rules.has_expandable_segments = version >= 201;
+        rules.has_large_segment_size = version >= 210;
         rules.open_interval_overwrites_last = version < 210;
         rules.one_division_rounds_up = version < 204;
         rules.fraction_one_limits = version < 209;

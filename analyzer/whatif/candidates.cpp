@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <string_view>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -31,6 +32,13 @@ constexpr std::array kSettings = {
 // Memory sizes of cards in common use, in GiB.
 constexpr std::array<std::uint64_t, 12> kCardsGiB = {4, 6, 8, 10, 12, 16, 24, 32, 40, 48, 80, 96};
 
+bool is_known(std::string_view setting, const PytorchRules& rules) {
+    return (rules.has_expandable_segments ||
+            setting.find("expandable_segments") == std::string_view::npos) &&
+           (rules.has_large_segment_size ||
+            setting.find("large_segment_size_mb") == std::string_view::npos);
+}
+
 }  // namespace
 
 std::vector<Candidate> default_settings(const SweepContext& context, std::uint64_t total_bytes) {
@@ -39,7 +47,8 @@ std::vector<Candidate> default_settings(const SweepContext& context, std::uint64
         configs.emplace_back();
     }
     for (const char* setting : kSettings) {
-        if (std::find(configs.begin(), configs.end(), setting) == configs.end()) {
+        if (is_known(setting, context.rules) &&
+            std::find(configs.begin(), configs.end(), setting) == configs.end()) {
             configs.emplace_back(setting);
         }
     }

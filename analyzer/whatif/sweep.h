@@ -4,6 +4,7 @@
 // bound or estimate.
 #pragma once
 
+#include "analyzer/pools/pytorch_rules.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/support/result.h"
 
@@ -49,9 +50,11 @@ struct SweepContext {
     std::string recorded_config;
     std::uint64_t recorded_capacity_bytes = 0;
     bool assumed = false;  // requested sizes or streams had to be assumed
+    PytorchRules rules;    // of the recorded release: it takes only the settings that it knows
 };
 
-// Settings worth trying on any PyTorch trace at the recorded capacity; the recorded one first.
+// Settings worth trying on any PyTorch trace at the recorded capacity, as far as the release knows
+// them; the recorded one first.
 std::vector<Candidate> default_settings(const SweepContext& context, std::uint64_t total_bytes);
 
 // Capacities worth trying under the recorded settings: the cards people have.

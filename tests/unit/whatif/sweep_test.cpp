@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 using namespace fragtrace::analyzer;
 
 namespace {
@@ -24,7 +26,10 @@ ReplayScript holes() {
 }
 
 SweepContext exact_context() {
-    return {.fidelity_exact = true, .recorded_config = {}, .recorded_capacity_bytes = 410 * kMiB};
+    return {.fidelity_exact = true,
+            .recorded_config = {},
+            .recorded_capacity_bytes = 410 * kMiB,
+            .rules = {}};
 }
 
 std::vector<WhatIfRow> rows_of(const SweepContext& context, unsigned threads) {
@@ -99,6 +104,28 @@ TEST_CASE("a row is exact only if nothing stands in the way") {
     context.reads_free_memory = true;
     CHECK(class_of(context, setting) == RowClass::kExact);
     CHECK(class_of(context, "a card of 4 GiB") == RowClass::kEstimate);
+}
+
+TEST_CASE("only settings that the release knows are tried") {
+    const auto tried = [](std::string_view release, std::string_view key) {
+        SweepContext context = exact_context();
+        context.rules = PytorchRules::for_release(release);
+        context.recorded_config = "max_split_size_mb:77";
+        const auto candidates = default_settings(context, 410 * kMiB);
+        CHECK(candidates.front().config == "max_split_size_mb:77");
+        return std::count_if(
+            candidates.begin(), candidates.end(), [key](const Candidate& candidate) {
+                return candidate.config.find(key) != std::string::npos;
+            });
+    };
+    CHECK(tried("2.0.1", "expandable_segments") == 0);
+    CHECK(tried("2.0.1", "large_segment_size_mb") == 0);
+    CHECK(tried("2.0.1", "garbage_collection_threshold") == 2);
+    CHECK(tried("2.1.2", "expandable_segments") == 2);
+    CHECK(tried("2.9.1", "large_segment_size_mb") == 0);
+    CHECK(tried("2.13.0", "large_segment_size_mb") == 2);
+    CHECK(tried("", "large_segment_size_mb") == 2);
+    CHECK(tried("", "expandable_segments") == 2);
 }
 
 TEST_CASE("one wrong setting fails the sweep with PyTorch's reason") {
