@@ -7,6 +7,8 @@
 #include "analyzer/support/units.h"
 #include "analyzer/trace/reader.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
@@ -20,7 +22,7 @@ struct Process {
     int rank = -1;
     std::uint32_t pid = 0;
     std::string file;
-    std::string program;
+    std::string program;               // its command line
     std::uint64_t peak_allocated = 0;  // the sum of the devices' own peaks
     std::uint64_t peak_reserved = 0;
     std::uint64_t retries = 0;
@@ -33,7 +35,7 @@ Process summarize(const Timeline& timeline, const std::filesystem::path& path) {
     process.rank = timeline.rank;
     process.pid = timeline.pid;
     process.file = path.filename().string();
-    process.program = command_text(timeline.fact("command_line", timeline.path));
+    process.program = timeline.fact("command_line", timeline.path);
     process.ending = timeline.ending;
     for (const DeviceId device : replayable_devices(timeline)) {
         const MemorySummary summary = measure_device(timeline, device).summary;
@@ -69,15 +71,66 @@ std::string table(const std::vector<Process>& processes, const Terminal& termina
                         format_count(process.retries),
                         format_count(process.ooms),
                         ending_text(process.ending),
-                        printable(shorten(process.program, 60)));
+                        printable(shorten(command_text(process.program), 60)));
         text += process.ooms != 0 ? terminal.styled(Style::kRed, line) : line;
     }
     return text;
 }
 
+struct Unreadable {
+    std::string file;
+    std::string reason;
+};
+
+struct Job {
+    std::vector<Process> processes;  // by rank, those without one last
+    std::vector<Unreadable> unreadable;
+};
+
+Job read_job(const std::vector<std::filesystem::path>& paths) {
+    Job job;
+    for (const std::filesystem::path& path : paths) {
+        const auto timeline = read_trace(path.string(), {});
+        if (timeline) {
+            job.processes.push_back(summarize(*timeline, path));
+        } else {
+            job.unreadable.push_back({path.filename().string(), timeline.error().message});
+        }
+    }
+    std::stable_sort(
+        job.processes.begin(), job.processes.end(), [](const Process& a, const Process& b) {
+            return std::tuple(a.rank < 0, a.rank, a.pid) < std::tuple(b.rank < 0, b.rank, b.pid);
+        });
+    return job;
+}
+
+std::string job_json(const std::string& folder, const Job& job) {
+    using Json = nlohmann::ordered_json;
+    Json processes = Json::array();
+    for (const Process& process : job.processes) {
+        processes.push_back({{"file", process.file},
+                             {"process", process.pid},
+                             {"rank", process.rank >= 0 ? Json(process.rank) : Json()},
+                             {"command_line", process.program},
+                             {"peak_allocated_bytes", process.peak_allocated},
+                             {"peak_reserved_bytes", process.peak_reserved},
+                             {"retries", process.retries},
+                             {"ooms", process.ooms},
+                             {"ended", ending_name(process.ending)}});
+    }
+    Json unreadable = Json::array();
+    for (const Unreadable& trace : job.unreadable) {
+        unreadable.push_back({{"file", trace.file}, {"reason", trace.reason}});
+    }
+    const Json document = {
+        {"schema", 1}, {"folder", folder}, {"processes", processes}, {"unreadable", unreadable}};
+    // Names of the traced programs need not be UTF-8.
+    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
-Status report_job(const std::string& folder, const Terminal& terminal) {
+Status report_job(const std::string& folder, const std::string& json, const Terminal& terminal) {
     std::vector<std::filesystem::path> paths;
     std::error_code failed;
     for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
@@ -92,30 +145,23 @@ Status report_job(const std::string& folder, const Terminal& terminal) {
                                  failed ? failed.message() : "no traces in it")};
     }
     std::sort(paths.begin(), paths.end());
-    std::vector<Process> processes;
-    std::string first_error;
-    for (const std::filesystem::path& path : paths) {
-        const auto timeline = read_trace(path.string(), {});
-        if (timeline) {
-            processes.push_back(summarize(*timeline, path));
-        } else if (first_error.empty()) {
-            first_error = timeline.error().message;
-        }
+    const Job job = read_job(paths);
+    Status written = Ok{};
+    if (!json.empty()) {
+        written = write_output(json, job_json(folder, job));
     }
-    std::stable_sort(processes.begin(), processes.end(), [](const Process& a, const Process& b) {
-        return std::tuple(a.rank < 0, a.rank, a.pid) < std::tuple(b.rank < 0, b.rank, b.pid);
-    });
-    const Status written = write_output(
-        "-",
-        table(processes, terminal) +
-            fmt::format(
-                "Peaks are each process's own. Next: fraganalyze TRACE, for one of them.\n"));
-    if (written && processes.size() != paths.size()) {
+    if (written && json != "-") {
+        written = write_output(
+            "-",
+            table(job.processes, terminal) +
+                "Peaks are each process's own. Next: fraganalyze TRACE, for one of them.\n");
+    }
+    if (written && !job.unreadable.empty()) {
         return Error{ErrorCode::kInput,
                      fmt::format("{} of {} traces cannot be read; the first: {}",
-                                 paths.size() - processes.size(),
+                                 job.unreadable.size(),
                                  paths.size(),
-                                 first_error)};
+                                 job.unreadable.front().reason)};
     }
     return written;
 }

@@ -20,7 +20,7 @@ Status run_report(int argc, char** argv) {
         "Examples\n"
         "  fraganalyze train.4711.ftrace\n"
         "  fraganalyze train.4711.ftrace --html timeline.html --json report.json\n"
-        "  fraganalyze traces/                      a job: one line per process\n",
+        "  fraganalyze traces/ [--json job.json]    a job: one line per process\n",
         "fraganalyze");
     CommonOptions common;
     std::string html;
@@ -50,12 +50,10 @@ Status run_report(int argc, char** argv) {
         return capacity.error();
     }
     if (std::filesystem::is_directory(common.trace)) {
-        if (!html.empty() || !common.json.empty()) {
-            return Error{
-                ErrorCode::kUsage,
-                "a folder gives a table only; give one of its traces for --html and --json"};
+        if (!html.empty()) {
+            return Error{ErrorCode::kUsage, "a folder has no page; give one of its traces"};
         }
-        return report_job(common.trace, common.terminal());
+        return report_job(common.trace, common.json, common.terminal());
     }
     const auto analyzed = analyze(common.trace,
                                   {.capacity_bytes = *capacity,
