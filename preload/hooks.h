@@ -213,6 +213,19 @@ int recorded(const void* caller, const After& after, Arguments... arguments) {
         caller, [](const Call&) { return uint64_t{0}; }, after, arguments...);
 }
 
+// The same where only success is an event: `after(call)`.
+template <Hook kHook, typename After, typename... Arguments>
+int recorded_success(const void* caller, const After& after, Arguments... arguments) {
+    return recorded<kHook>(
+        caller,
+        [&after](Call& call, int result) {
+            if (result == kSuccess) {
+                after(call);
+            }
+        },
+        arguments...);
+}
+
 // For calls whose event must come before them: frees.
 template <Hook kHook, typename Before, typename... Arguments>
 int ending(const void* caller, const Before& before, Arguments... arguments) {

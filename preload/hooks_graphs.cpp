@@ -155,13 +155,9 @@ int launch_graph(const void* caller, void* exec, void* stream) {
 // The trim is recorded as what it left, whether that changed or not.
 template <Hook kHook>
 int trim_graphs(const void* caller, int device) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call&, int result) {
-            if (result == kSuccess) {
-                record_graph_memory(ordinal(device), Signature<kHook>::kLayer, caller);
-            }
-        },
+        [&](Call&) { record_graph_memory(ordinal(device), Signature<kHook>::kLayer, caller); },
         device);
 }
 

@@ -34,15 +34,13 @@ int free_host(const void* caller, void* address) {
 
 template <Hook kHook>
 int register_host(const void* caller, void* address, size_t bytes, unsigned flags) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                call.record({.kind = EventKind::kHostRegister,
-                             .address = number(address),
-                             .size = bytes,
-                             .extra = flags});
-            }
+        [&](Call& call) {
+            call.record({.kind = EventKind::kHostRegister,
+                         .address = number(address),
+                         .size = bytes,
+                         .extra = flags});
         },
         address,
         bytes,

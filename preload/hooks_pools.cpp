@@ -16,15 +16,13 @@ Event pool_event(EventKind kind, const void* pool, const Call& call) {
 
 template <Hook kHook>
 int create_pool(const void* caller, void** pool, const PoolProperties* properties) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                note_pool(*pool, device_of_location(properties->location));
-                Event event = pool_event(EventKind::kPoolCreate, *pool, call);
-                event.size = properties->most_bytes;
-                call.record(event);
-            }
+        [&](Call& call) {
+            note_pool(*pool, device_of_location(properties->location));
+            Event event = pool_event(EventKind::kPoolCreate, *pool, call);
+            event.size = properties->most_bytes;
+            call.record(event);
         },
         pool,
         properties);
@@ -44,15 +42,13 @@ int destroy_pool(const void* caller, void* pool) {
 
 template <Hook kHook>
 int trim_pool(const void* caller, void* pool, size_t keep_bytes) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                Event event = pool_event(EventKind::kPoolTrim, pool, call);
-                event.size = keep_bytes;
-                event.extra = record_pool_info(pool, call);
-                call.record(event);
-            }
+        [&](Call& call) {
+            Event event = pool_event(EventKind::kPoolTrim, pool, call);
+            event.size = keep_bytes;
+            event.extra = record_pool_info(pool, call);
+            call.record(event);
         },
         pool,
         keep_bytes);
@@ -86,15 +82,8 @@ void select_pool(Call& call, int device, const void* pool) {
 
 template <Hook kHook>
 int set_device_pool(const void* caller, int device, void* pool) {
-    return recorded<kHook>(
-        caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                select_pool(call, device, pool);
-            }
-        },
-        device,
-        pool);
+    return recorded_success<kHook>(
+        caller, [&](Call& call) { select_pool(call, device, pool); }, device, pool);
 }
 
 // The general form, of which pools of pinned device memory are the same as above.
@@ -115,14 +104,12 @@ int set_pool(const void* caller, MemoryLocation* location, int type, void* pool)
 
 template <Hook kHook, typename Flags>
 int export_pool(const void* caller, void* shared, void* pool, int handle_type, Flags flags) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                Event event = pool_event(EventKind::kExport, pool, call);
-                event.extra = hash_of_shared(shared, handle_type);
-                call.record(event);
-            }
+        [&](Call& call) {
+            Event event = pool_event(EventKind::kExport, pool, call);
+            event.extra = hash_of_shared(shared, handle_type);
+            call.record(event);
         },
         shared,
         pool,
@@ -132,16 +119,14 @@ int export_pool(const void* caller, void* shared, void* pool, int handle_type, F
 
 template <Hook kHook, typename Flags>
 int import_pool(const void* caller, void** pool, void* shared, int handle_type, Flags flags) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                note_pool(*pool, kDeviceUnknown);
-                Event event = pool_event(EventKind::kImport, *pool, call);
-                event.size = kUnknown64;
-                event.extra = hash_of_shared(shared, handle_type);
-                call.record(event);
-            }
+        [&](Call& call) {
+            note_pool(*pool, kDeviceUnknown);
+            Event event = pool_event(EventKind::kImport, *pool, call);
+            event.size = kUnknown64;
+            event.extra = hash_of_shared(shared, handle_type);
+            call.record(event);
         },
         pool,
         shared,
@@ -149,36 +134,18 @@ int import_pool(const void* caller, void** pool, void* shared, int handle_type, 
         flags);
 }
 
-template <Hook kHook, typename Pointer>
-int export_pointer(const void* caller, PoolPointer* shared, Pointer address) {
-    return recorded<kHook>(
-        caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                call.record({.kind = EventKind::kExport,
-                             .device = call.device_of(number(address)),
-                             .address = number(address),
-                             .extra = hash_bytes(shared->bytes, sizeof shared->bytes)});
-            }
-        },
-        shared,
-        address);
-}
-
 // Memory of another process: 0 bytes of ours, ended by an ordinary free.
 template <Hook kHook, typename Pointer>
 int import_pointer(const void* caller, Pointer* address, void* pool, PoolPointer* shared) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                Event event = pool_event(EventKind::kImport, pool, call);
-                event.address = number(*address);
-                event.device = call.device_of(event.address);
-                event.size = kUnknown64;
-                event.extra = hash_bytes(shared->bytes, sizeof shared->bytes);
-                call.record(event);
-            }
+        [&](Call& call) {
+            Event event = pool_event(EventKind::kImport, pool, call);
+            event.address = number(*address);
+            event.device = call.device_of(event.address);
+            event.size = kUnknown64;
+            event.extra = hash_bytes(shared->bytes, sizeof shared->bytes);
+            call.record(event);
         },
         address,
         pool,
@@ -203,8 +170,6 @@ FT_HOOK_4(cuMemPoolExportToShareableHandle, export_pool)
 FT_HOOK_4(cudaMemPoolExportToShareableHandle, export_pool)
 FT_HOOK_4(cuMemPoolImportFromShareableHandle, import_pool)
 FT_HOOK_4(cudaMemPoolImportFromShareableHandle, import_pool)
-FT_HOOK_2(cuMemPoolExportPointer, export_pointer)
-FT_HOOK_2(cudaMemPoolExportPointer, export_pointer)
 FT_HOOK_3(cuMemPoolImportPointer, import_pointer)
 FT_HOOK_3(cudaMemPoolImportPointer, import_pointer)
 

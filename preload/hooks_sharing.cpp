@@ -7,21 +7,21 @@
 namespace fragtrace::preload {
 namespace {
 
-uint64_t hash(const IpcMemoryHandle& shared) {
+template <typename Shared>
+uint64_t hash(const Shared& shared) {
     return hash_bytes(shared.bytes, sizeof shared.bytes);
 }
 
-template <Hook kHook, typename Pointer>
-int export_ipc(const void* caller, IpcMemoryHandle* shared, Pointer address) {
-    return recorded<kHook>(
+// By IPC, and memory of a pool.
+template <Hook kHook, typename Shared, typename Pointer>
+int export_address(const void* caller, Shared* shared, Pointer address) {
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                call.record({.kind = EventKind::kExport,
-                             .device = call.device_of(number(address)),
-                             .address = number(address),
-                             .extra = hash(*shared)});
-            }
+        [&](Call& call) {
+            call.record({.kind = EventKind::kExport,
+                         .device = call.device_of(number(address)),
+                         .address = number(address),
+                         .extra = hash(*shared)});
         },
         shared,
         address);
@@ -37,13 +37,9 @@ void imported(Call& call, uint64_t address, uint64_t bytes, uint64_t what) {
 
 template <Hook kHook, typename Pointer>
 int open_ipc(const void* caller, Pointer* address, IpcMemoryHandle shared, unsigned flags) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                imported(call, number(*address), kUnknown64, hash(shared));
-            }
-        },
+        [&](Call& call) { imported(call, number(*address), kUnknown64, hash(shared)); },
         address,
         shared,
         flags);
@@ -63,15 +59,13 @@ int end_import(const void* caller, Handle imported_before) {
 
 template <Hook kHook>
 int import_external(const void* caller, void** memory, const ExternalMemoryDescriptor* descriptor) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                call.record({.kind = EventKind::kImport,
-                             .device = call.current_device(),
-                             .address = number(*memory),
-                             .size = descriptor->bytes});
-            }
+        [&](Call& call) {
+            call.record({.kind = EventKind::kImport,
+                         .device = call.current_device(),
+                         .address = number(*memory),
+                         .size = descriptor->bytes});
         },
         memory,
         descriptor);
@@ -84,13 +78,9 @@ int map_external_buffer(const void* caller,
                         Pointer* address,
                         void* memory,
                         const ExternalBufferDescriptor* descriptor) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                imported(call, number(*address), descriptor->bytes, number(memory));
-            }
-        },
+        [&](Call& call) { imported(call, number(*address), descriptor->bytes, number(memory)); },
         address,
         memory,
         descriptor);
@@ -98,16 +88,14 @@ int map_external_buffer(const void* caller,
 
 template <Hook kHook>
 int map_external_array(const void* caller, void** array, void* memory, const void* descriptor) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                call.record({.kind = EventKind::kImport,
-                             .device = call.current_device(),
-                             .address = number(*array),
-                             .size = kUnknown64,
-                             .extra = number(memory)});
-            }
+        [&](Call& call) {
+            call.record({.kind = EventKind::kImport,
+                         .device = call.current_device(),
+                         .address = number(*array),
+                         .size = kUnknown64,
+                         .extra = number(memory)});
         },
         array,
         memory,
@@ -116,8 +104,10 @@ int map_external_array(const void* caller, void** array, void* memory, const voi
 
 }  // namespace
 
-FT_HOOK_2(cuIpcGetMemHandle, export_ipc)
-FT_HOOK_2(cudaIpcGetMemHandle, export_ipc)
+FT_HOOK_2(cuIpcGetMemHandle, export_address)
+FT_HOOK_2(cudaIpcGetMemHandle, export_address)
+FT_HOOK_2(cuMemPoolExportPointer, export_address)
+FT_HOOK_2(cudaMemPoolExportPointer, export_address)
 FT_HOOK_3(cuIpcOpenMemHandle, open_ipc)
 FT_HOOK_3(cuIpcOpenMemHandle_v2, open_ipc)
 FT_HOOK_3(cudaIpcOpenMemHandle, open_ipc)

@@ -22,16 +22,14 @@ int reserve(const void* caller,
             size_t alignment,
             CUdeviceptr hint,
             unsigned long long flags) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                call.allocation(result,
-                                {.kind = EventKind::kAddressReserve,
-                                 .device = call.current_device(),
-                                 .address = *address,
-                                 .size = bytes});
-            }
+        [&](Call& call) {
+            call.allocation(kSuccess,
+                            {.kind = EventKind::kAddressReserve,
+                             .device = call.current_device(),
+                             .address = *address,
+                             .size = bytes});
         },
         address,
         bytes,
@@ -82,13 +80,9 @@ template <Hook kHook>
 int create_multicast(const void* caller,
                      CUmemHandle* handle,
                      const MulticastProperties* properties) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                call.record({.kind = EventKind::kPhysicalCreate, .address = *handle});
-            }
-        },
+        [&](Call& call) { call.record({.kind = EventKind::kPhysicalCreate, .address = *handle}); },
         handle,
         properties);
 }
@@ -112,16 +106,14 @@ int map(const void* caller,
         size_t offset,
         CUmemHandle handle,
         unsigned long long flags) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                call.record({.kind = EventKind::kMap,
-                             .device = device_of_handle(call, handle),
-                             .address = address,
-                             .size = bytes,
-                             .extra = handle});
-            }
+        [&](Call& call) {
+            call.record({.kind = EventKind::kMap,
+                         .device = device_of_handle(call, handle),
+                         .address = address,
+                         .size = bytes,
+                         .extra = handle});
         },
         address,
         bytes,
@@ -146,14 +138,12 @@ int unmap(const void* caller, CUdeviceptr address, size_t bytes) {
 
 template <Hook kHook>
 int retain(const void* caller, CUmemHandle* handle, void* address) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                call.record({.kind = EventKind::kPhysicalRetain,
-                             .device = device_of_handle(call, *handle),
-                             .address = *handle});
-            }
+        [&](Call& call) {
+            call.record({.kind = EventKind::kPhysicalRetain,
+                         .device = device_of_handle(call, *handle),
+                         .address = *handle});
         },
         handle,
         address);
@@ -165,15 +155,13 @@ int export_handle(const void* caller,
                   CUmemHandle handle,
                   int handle_type,
                   unsigned long long flags) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                call.record({.kind = EventKind::kExport,
-                             .device = device_of_handle(call, handle),
-                             .address = handle,
-                             .extra = hash_of_shared(shared, handle_type)});
-            }
+        [&](Call& call) {
+            call.record({.kind = EventKind::kExport,
+                         .device = device_of_handle(call, handle),
+                         .address = handle,
+                         .extra = hash_of_shared(shared, handle_type)});
         },
         shared,
         handle,
@@ -183,16 +171,14 @@ int export_handle(const void* caller,
 
 template <Hook kHook>
 int import_handle(const void* caller, CUmemHandle* handle, void* shared, int handle_type) {
-    return recorded<kHook>(
+    return recorded_success<kHook>(
         caller,
-        [&](Call& call, int result) {
-            if (result == kSuccess) {
-                call.record({.kind = EventKind::kImport,
-                             .device = device_of_handle(call, *handle),
-                             .address = *handle,
-                             .size = kUnknown64,
-                             .extra = hash_of_shared(shared, handle_type)});
-            }
+        [&](Call& call) {
+            call.record({.kind = EventKind::kImport,
+                         .device = device_of_handle(call, *handle),
+                         .address = *handle,
+                         .size = kUnknown64,
+                         .extra = hash_of_shared(shared, handle_type)});
         },
         handle,
         shared,
