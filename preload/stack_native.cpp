@@ -87,16 +87,17 @@ void redirect_pipe(void* library) {
 // Frames of ours that may precede the first that is kept.
 constexpr uint32_t kOwnFrames = 12;
 
-// The node of `count` frames that are called from `base`, 0 without room. `address_at` and `keep`
-// as in StackTable::find_stack.
+// The node of `count` frames that are called from `base`, 0 without room. `sum` is their hash by
+// StackTable::add_to_hash from 0, `address_at` and `keep` are as in StackTable::find_stack.
 template <typename AddressAt, typename Keep>
-uint32_t intern(Session* session, uint32_t base, uint32_t count, AddressAt address_at, Keep keep) {
+uint32_t intern(Session* session,
+                uint32_t base,
+                uint32_t count,
+                uint64_t sum,
+                AddressAt address_at,
+                Keep keep) {
     StackTable& stacks = session->stacks;
-    uint64_t hash = base * uint64_t{0xd6e8feb86659fd93u};
-    for (uint32_t i = 0; i < count; ++i) {
-        hash = StackTable::add_to_hash(hash, address_at(i), i);
-    }
-    hash = StackTable::finish_hash(hash);
+    const uint64_t hash = StackTable::finish_hash(sum + base * uint64_t{0xd6e8feb86659fd93u});
     uint32_t node = stacks.find_stack(base, count, hash, address_at, keep);
     if (node != 0) {
         return node;
@@ -114,21 +115,31 @@ uint32_t intern(Session* session, uint32_t base, uint32_t count, AddressAt addre
     return node;
 }
 
+// Whole stacks are kept for the next walk.
 uint32_t intern_walk(Session* session, ThreadStack* stack, const Walk& walk) {
     const uint32_t base = walk.kept == 0 ? 0 : stack->frames[walk.kept - 1].node;
-    uint32_t node = base;
-    if (walk.fresh != 0) {
-        node = intern(
-            session,
-            base,
-            walk.fresh,
-            [stack](uint32_t i) { return stack->fresh[i].address; },
-            [stack](uint32_t i, uint32_t fresh) { stack->fresh[i].node = fresh; });
+    const auto address_at = [stack](uint32_t i) { return stack->fresh[i].address; };
+    if (!walk.whole) {
+        stack->count = 0;
+        return intern(session, base, walk.fresh, walk.hash, address_at, [](uint32_t, uint32_t) {});
     }
+    stack->count = walk.kept + walk.fresh;
+    if (walk.fresh == 0) {
+        return base;
+    }
+    RememberedFrame* innermost = &stack->frames[stack->count - 1];
+    const uint32_t node = intern(session,
+                                 base,
+                                 walk.fresh,
+                                 walk.hash,
+                                 address_at,
+                                 [stack, innermost](uint32_t i, uint32_t fresh) {
+                                     RememberedFrame* to = innermost - i;
+                                     copy_frame(to, stack->fresh[i]);
+                                     to->node = fresh;
+                                 });
     if (node == 0) {
         stack->count = 0;
-    } else {
-        remember_walk(stack, walk);
     }
     return node;
 }
@@ -204,13 +215,16 @@ __attribute__((noinline)) uint32_t native_stack(Session* session) {
         count_up(&session->ring.header->native_unwind_failures);
         return 0;
     }
-    const auto frames = static_cast<uint32_t>(count - first);
-    return intern(
-        session,
-        0,
-        frames < depth ? frames : depth,
-        [&](uint32_t i) { return reinterpret_cast<uint64_t>(found[first + static_cast<int>(i)]); },
-        [](uint32_t, uint32_t) {});
+    const auto all = static_cast<uint32_t>(count - first);
+    const uint32_t frames = all < depth ? all : depth;
+    const auto address_at = [&](uint32_t i) {
+        return reinterpret_cast<uint64_t>(found[first + static_cast<int>(i)]);
+    };
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < frames; ++i) {
+        hash = StackTable::add_to_hash(hash, address_at(i), i);
+    }
+    return intern(session, 0, frames, hash, address_at, [](uint32_t, uint32_t) {});
 }
 
 }  // namespace fragtrace::preload

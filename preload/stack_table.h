@@ -11,6 +11,17 @@
 
 namespace fragtrace::preload {
 
+// `found`, which is most often what was `expected`: then the processor goes on with the latter,
+// which it had before the loads that `found` took, and checks meanwhile.
+template <typename T>
+T as_expected(T found, T expected) {
+    if (found == expected) [[likely]] {
+        asm volatile("" : "+r"(expected));  // no longer known to be the same
+        return expected;
+    }
+    return found;
+}
+
 class StackTable {
   public:
     // Maps the hash; false without memory.
@@ -48,7 +59,8 @@ class StackTable {
                 return 0;
             }
             keep(i, node);
-            node = at.parent;
+            // Made one after the other, most often; see as_expected().
+            node = as_expected(at.parent, node - 1);
         }
         return node == base ? innermost : 0;
     }

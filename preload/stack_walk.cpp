@@ -1,6 +1,7 @@
 // See stack_walk.h.
 #include "stack_walk.h"
 
+#include "stack_table.h"
 #include "thread_stacks.h"
 #include "unwind_rules.h"
 
@@ -143,8 +144,13 @@ bool walk_stack(
         stack->count = 0;
     }
     Registers at = from;
+    uint64_t hash = 0;
     uint32_t fresh = 0;
     uint32_t remembered = stack->count;  // those not passed yet
+    const auto take_over = [&](const RememberedFrame& frame) {
+        hash = StackTable::add_to_hash(hash, frame.address, fresh);
+        copy_frame(&stack->fresh[fresh++], frame);
+    };
     for (;;) {
         const auto below_top = static_cast<uint32_t>(stack->top - at.stack_pointer);
         if (fresh == 0 && at.address - own.begin < own.end - own.begin) {
@@ -164,20 +170,20 @@ bool walk_stack(
                 // Whether nodes can be kept depends on where the stack is cut.
                 const bool whole = fresh + remembered <= limit;
                 for (; !whole && fresh < limit; --remembered) {
-                    stack->fresh[fresh++] = stack->frames[remembered - 1];
+                    take_over(stack->frames[remembered - 1]);
                 }
-                *walk = {fresh, whole ? remembered : 0, whole};
+                *walk = {fresh, whole ? remembered : 0, whole, hash};
                 return true;
             }
             for (; remembered - 1 > inner && fresh < limit; --remembered) {
-                stack->fresh[fresh++] = stack->frames[remembered - 1];
+                take_over(stack->frames[remembered - 1]);
             }
             const RememberedFrame& known = stack->frames[inner];
             at = {known.address, stack->top - known.below_top, known.frame_pointer};
             remembered = inner;
         }
         if (fresh == limit) {
-            *walk = {fresh, 0, false};
+            *walk = {fresh, 0, false, hash};
             return true;
         }
         RememberedFrame* frame = &stack->fresh[fresh];
@@ -186,28 +192,17 @@ bool walk_stack(
                   static_cast<uint32_t>(stack->top - at.stack_pointer),
                   0,
                   0};
+        hash = StackTable::add_to_hash(hash, at.address, fresh);
         ++fresh;
         const UnwindRule rule = g_rules.rule_of(at.address);
         if (rule == kOutermostFrame) {
-            *walk = {fresh, 0, true};
+            *walk = {fresh, 0, true, hash};
             return true;
         }
         if (rule == kUnusualFrame || !step(*stack, rule, &at, &frame->saved_below_top)) {
             return false;
         }
     }
-}
-
-void remember_walk(ThreadStack* stack, const Walk& walk) {
-    if (!walk.whole) {
-        stack->count = 0;
-        return;
-    }
-    RememberedFrame* to = &stack->frames[walk.kept];
-    for (uint32_t i = walk.fresh; i > 0; --i) {
-        *to++ = stack->fresh[i - 1];
-    }
-    stack->count = walk.kept + walk.fresh;
 }
 
 void forget_unloaded_code() {

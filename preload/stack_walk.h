@@ -25,7 +25,8 @@ struct Registers {
 struct Walk {
     uint32_t fresh;
     uint32_t kept;
-    bool whole;  // up to the outermost frame; else there were more frames than asked for
+    bool whole;     // up to the outermost frame; else there were more frames than asked for
+    uint64_t hash;  // of the fresh frames' addresses, by StackTable::add_to_hash from 0
 };
 
 // Maps what walks need; where there are none, stacks are libunwind's.
@@ -35,9 +36,6 @@ void start_walks();
 // stack is not for us: frames of unusual code, memory that is no stack we know.
 bool walk_stack(
     ThreadStack* stack, const Registers& from, const TextRange& own, uint32_t limit, Walk* walk);
-
-// Keeps the walked frames (their nodes filled in) for the next walk.
-void remember_walk(ThreadStack* stack, const Walk& walk);
 
 // After a module was unloaded.
 void forget_unloaded_code();

@@ -1,8 +1,6 @@
 // See thread_stacks.h.
 #include "thread_stacks.h"
 
-#include "sys.h"
-
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -3,6 +3,7 @@
 // ones.
 #pragma once
 
+#include "sys.h"
 #include "thread_state.h"
 
 #include <stdint.h>
@@ -18,6 +19,16 @@ struct RememberedFrame {
     uint32_t saved_below_top;  // the same of where the caller's rbp lies; 0 = it is in rbp still
     uint32_t node;
 };
+
+// Field by field: a frame is copied soon after it was written, and loads of more than was stored at
+// once would wait for the stores.
+inline void copy_frame(RememberedFrame* to, const RememberedFrame& from) {
+    store_relaxed(&to->address, from.address);
+    store_relaxed(&to->frame_pointer, from.frame_pointer);
+    store_relaxed(&to->below_top, from.below_top);
+    store_relaxed(&to->saved_below_top, from.saved_below_top);
+    store_relaxed(&to->node, from.node);
+}
 
 struct ThreadStack {
     uint32_t owner;  // thread id, 0 = free

@@ -84,7 +84,11 @@ __attribute__((noinline)) void compare() {
     ++t_tally.walked;
     t_tally.kept += walk.kept;
     t_tally.wrong += found != wanted ? 1 : 0;
-    remember_walk(stack, walk);
+    // As the interning of a walk keeps its frames for the next one.
+    stack->count = walk.whole ? walk.kept + walk.fresh : 0;
+    for (uint32_t i = 0; walk.whole && i < walk.fresh; ++i) {
+        stack->frames[stack->count - 1 - i] = stack->fresh[i];
+    }
 }
 
 void wander(int depth);
