@@ -21,7 +21,7 @@ Hook hook_of_request(const char* symbol, int version, uint64_t flags) {
     Hook found = Hook::kNone;
     for (size_t i = 0; i < static_cast<size_t>(Hook::kInterposedCount); ++i) {
         const auto hook = static_cast<Hook>(i);
-        const HookInfo& info = hook_info(hook);
+        const HookInfo info = hook_info(hook);
         if (info.library != kDriverLibrary || strcmp(info.base, symbol) != 0 ||
             (info.stream != kAnyStream && info.stream != stream) || info.since > version) {
             continue;
@@ -40,7 +40,7 @@ Hook hook_of_address(const char* symbol, const void* function, Hook requested) {
     Hook found = Hook::kNone;
     for (size_t i = 0; driver != nullptr && i < static_cast<size_t>(Hook::kInterposedCount); ++i) {
         const auto hook = static_cast<Hook>(i);
-        const HookInfo& info = hook_info(hook);
+        const HookInfo info = hook_info(hook);
         bool indirect = false;
         if (info.library == kDriverLibrary && strcmp(info.base, symbol) == 0 &&
             defined_symbol(driver, info.name, &indirect) == function) {

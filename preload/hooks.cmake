@@ -12,6 +12,7 @@ set(FRAGTRACE_HOOK_SOURCES
     frameworks/torch_routing.cpp
     frameworks/torch_settings.cpp
     frameworks/torch_slots.cpp
+    hook_table.cpp
     hooks.cpp
     hooks_arrays.cpp
     hooks_contexts.cpp

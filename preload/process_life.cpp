@@ -98,6 +98,9 @@ void report_losses() {
 }
 
 __attribute__((destructor)) void on_exit_or_unload() {
+    if (load_acquire(&g_session.state) == kIdle) {
+        return;  // most processes: nothing was recorded, and no more of our pages need be touched
+    }
     finish(EndReason::kNormal);
     if (g_session.pid == 0 || g_session.pid == getpid()) {
         report_losses();

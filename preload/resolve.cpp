@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // Filled by fragtrace_find_loader; read by jump.S.
 extern "C" {
@@ -18,34 +19,10 @@ __attribute__((visibility("hidden"))) void* fragtrace_real_loader[2];
 __attribute__((visibility("hidden"))) void fragtrace_find_loader();
 }
 
-// The wrappers by name; hooks.h gives the types of the real functions, these are our own symbols.
-#define FT_WRAPPER_OF(symbol)                                      extern "C" __attribute__((visibility("protected"))) void symbol();
-#define FT_DRIVER(symbol, base, since, stream, family, parameters) FT_WRAPPER_OF(symbol)
-#define FT_RUNTIME(symbol, since, family, parameters)              FT_WRAPPER_OF(symbol)
-#define FT_FRAMEWORK(symbol, object, family, result, parameters)   FT_WRAPPER_OF(symbol)
-#include "hooks.def"
-
 namespace fragtrace::preload {
 namespace {
 
 constexpr size_t kHookCount = static_cast<size_t>(Hook::kCount);
-constexpr size_t kInterposedCount = static_cast<size_t>(Hook::kInterposedCount);
-
-const HookInfo kHooks[kHookCount] = {
-#define FT_WRAPPER(symbol) reinterpret_cast<void*>(&symbol)
-#define FT_DRIVER(symbol, base, since, stream, family, parameters) \
-    {#symbol, base, since, stream, kDriverLibrary, "libcuda.so", FT_WRAPPER(symbol)},
-#define FT_RUNTIME(symbol, since, family, parameters) \
-    {#symbol, "", since, kAnyStream, kRuntimeLibrary, "libcudart.so", FT_WRAPPER(symbol)},
-#define FT_FRAMEWORK(symbol, object, family, result, parameters) \
-    {#symbol, "", 0, kAnyStream, kFrameworkLibrary, object, FT_WRAPPER(symbol)},
-#include "hooks.def"
-#define FT_CALLED_DRIVER(symbol, parameters) \
-    {#symbol, "", 0, kAnyStream, kDriverLibrary, "libcuda.so", nullptr},
-#define FT_CALLED_RUNTIME(symbol, parameters) \
-    {#symbol, "", 0, kAnyStream, kRuntimeLibrary, "libcudart.so", nullptr},
-#include "hooks.def"
-};
 
 // Cached for a function that is only called and that a loaded library does not have.
 char g_missing;
@@ -169,23 +146,38 @@ __attribute__((constructor)) void watch_forks() {
 
 // ---- preload order ------------------------------------------------------------------------------
 
+constexpr char kPreloadVariable[] = "LD_PRELOAD=";
 constexpr size_t kPreloadList_bytes = 8192;
-char g_preload_list[kPreloadList_bytes];
+// A short list is not zero at first, so that it lies in the page of data that the loader has
+// written already: most processes never come further than the constructor.
+char g_short_preload_list[256] = " ";
+char g_long_preload_list[kPreloadList_bytes];
 
 // Programs drop or change LD_PRELOAD for their children: the list that they were started with is
 // what says which objects are interposers.
 __attribute__((constructor)) void keep_preload_list() {
-    const char* list = getenv("LD_PRELOAD");
-    const size_t length = list == nullptr ? 0 : text_length(list);
-    for (size_t i = 0; length < kPreloadList_bytes && i < length; ++i) {
-        g_preload_list[i] = list[i];
-        asm volatile("");
+    for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+        if (!begins_with(*at, kPreloadVariable)) {
+            continue;
+        }
+        const char* list = *at + sizeof kPreloadVariable - 1;
+        const size_t length = text_length(list);
+        char* kept =
+            length < sizeof g_short_preload_list ? g_short_preload_list : g_long_preload_list;
+        for (size_t i = 0; length < kPreloadList_bytes && i <= length; ++i) {
+            kept[i] = list[i];
+            asm volatile("");
+        }
+        return;
     }
 }
 
-// As it is, before our constructor ran.
+// As it is, before our constructor ran and where it did not fit.
 const char* preload_list() {
-    return g_preload_list[0] != '\0' ? g_preload_list : getenv("LD_PRELOAD");
+    if (g_long_preload_list[0] != '\0') {
+        return g_long_preload_list;
+    }
+    return g_short_preload_list[0] != ' ' ? g_short_preload_list : getenv("LD_PRELOAD");
 }
 
 // True if LD_PRELOAD named the object.
@@ -286,7 +278,7 @@ bool usable(const void* symbol, const link_map* excluded) {
 
 void* resolve_slowly(Hook hook, const void* caller) {
     const SignalsHeldBack no_signals;  // a handler's first call must not find the loader half-way
-    const HookInfo& info = hook_info(hook);
+    const HookInfo info = hook_info(hook);
     const link_map* object = object_at(caller);
     if (object != nullptr) {
         torch_note_object(object);
@@ -308,19 +300,6 @@ void* resolve_slowly(Hook hook, const void* caller) {
 }
 
 }  // namespace
-
-const HookInfo& hook_info(Hook hook) {
-    return kHooks[static_cast<size_t>(hook)];
-}
-
-Hook find_hook(const char* name) {
-    for (size_t i = 0; i < kInterposedCount; ++i) {
-        if (kHooks[i].library != kFrameworkLibrary && strcmp(kHooks[i].name, name) == 0) {
-            return static_cast<Hook>(i);
-        }
-    }
-    return Hook::kNone;
-}
 
 void* real_dlsym(void* handle, const char* name) {
     if (__atomic_load_n(&fragtrace_real_loader[0], __ATOMIC_ACQUIRE) == nullptr) {
@@ -344,7 +323,7 @@ void* real_dlvsym(void* handle, const char* name, const char* version) {
 }
 
 void* resolve_in_scope(Hook hook, const link_map* caller) {
-    const HookInfo& info = hook_info(hook);
+    const HookInfo info = hook_info(hook);
     const link_map* ours = our_object();
     const link_map* interposer =
         caller != nullptr && is_interposer(caller, info) ? caller : nullptr;

@@ -26,7 +26,7 @@ enum Library : uint8_t { kDriverLibrary, kRuntimeLibrary, kFrameworkLibrary };
 
 enum StreamKind : uint8_t { kAnyStream, kLegacyStream, kPerThreadStream };
 
-const HookInfo& hook_info(Hook hook);
+HookInfo hook_info(Hook hook);
 
 // The interposed CUDA function of exactly this name; kNone for every other name.
 Hook find_hook(const char* name);

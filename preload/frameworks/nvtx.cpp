@@ -249,6 +249,9 @@ using GetEnvironment = char* (*)(const char*);
 
 constexpr char kVariable[] = "NVTX_INJECTION64_PATH";
 GetEnvironment g_real_getenv;
+// Not zero at first, so that it lies in the page of data that the loader has written already: most
+// processes never come further than the constructor.
+bool g_before_constructor = true;
 
 // By the array itself: before our constructor ran there is nothing else to ask safely.
 char* find_variable(const char* name) {
@@ -261,8 +264,14 @@ char* find_variable(const char* name) {
     return nullptr;
 }
 
+// Looked for when somebody asks, among the objects that the process was started with.
 char* real_getenv(const char* name) {
-    return g_real_getenv != nullptr ? g_real_getenv(name) : find_variable(name);
+    GetEnvironment function = load_relaxed(&g_real_getenv);
+    if (function == nullptr && !g_before_constructor) {
+        function = reinterpret_cast<GetEnvironment>(next_definition_at_start("getenv"));
+        store_relaxed(&g_real_getenv, function);
+    }
+    return function != nullptr ? function(name) : find_variable(name);
 }
 
 // This library, as the loader knows it.
@@ -272,8 +281,8 @@ char* own_path() {
     return known && info.dli_fname != nullptr ? const_cast<char*>(info.dli_fname) : nullptr;
 }
 
-__attribute__((constructor)) void find_getenv() {
-    g_real_getenv = reinterpret_cast<GetEnvironment>(next_definition_at_start("getenv"));
+__attribute__((constructor)) void allow_look_ups() {
+    g_before_constructor = false;
 }
 
 }  // namespace
