@@ -223,9 +223,7 @@ void flush(Session* session, uint64_t unfinished_patience_ns, bool exact_losses)
 
 bool worth_flushing(const Session* session, uint64_t last_flush_ns) {
     const RingHeader* header = session->ring.header;
-    const uint64_t waiting = load_relaxed(&header->head) - header->tail;
-    return waiting >= header->slot_count / 4 || waiting >= TraceFile::kBatchEvents ||
-           load_relaxed(&session->room_waiters) != 0 ||
+    return enough_waits(session) || load_relaxed(&session->room_waiters) != 0 ||
            load_acquire(&header->facts_bytes) != header->facts_bytes_written ||
            clock_ns(CLOCK_MONOTONIC) - last_flush_ns >= kQuietInterval_ns;
 }
@@ -284,6 +282,12 @@ void start_drain(Session* session) {
 void wake_drain(Session* session) {
     count_up(&session->drain_wakes);
     futex_wake_all(&session->drain_wakes);
+}
+
+bool enough_waits(const Session* session) {
+    const RingHeader* header = session->ring.header;
+    const uint64_t waiting = load_relaxed(&header->head) - load_relaxed(&header->tail);
+    return waiting >= header->slot_count / 4 || waiting >= TraceFile::kBatchEvents;
 }
 
 uint64_t claim_when_room(Session* session) {

@@ -14,6 +14,8 @@ struct Session;
 
 void start_drain(Session* session);
 void wake_drain(Session* session);
+// Whether as many events wait as the drain writes at once.
+bool enough_waits(const Session* session);
 
 // Waits a bounded time for room in a full ring; 0 if there is still none, else a claimed number.
 uint64_t claim_when_room(Session* session);

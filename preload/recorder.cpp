@@ -15,8 +15,9 @@
 namespace fragtrace::preload {
 namespace {
 
-// Asking the drain to look every so many events keeps the ring far from full at any rate.
-constexpr uint64_t kWakeEvery = 4096;
+// Looking every so many events whether the drain has something to do keeps the ring far from full
+// at any rate.
+constexpr uint64_t kLookEvery = 4096;
 
 void count_refused(uint64_t events) {
     Session* session = running_session();
@@ -139,7 +140,7 @@ uint64_t record(const EventRecord& event) {
         }
     }
     session->ring.publish(sequence, event, since_start_ns, thread);
-    if (sequence % kWakeEvery == 0) {
+    if (sequence % kLookEvery == 0 && enough_waits(session)) {
         wake_drain(session);
     }
     if (load_acquire(&session->finished) != 0) {

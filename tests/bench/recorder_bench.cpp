@@ -135,7 +135,7 @@ Spent time_loop(int threads, uint64_t pairs) {
 // The median time of a burst of kBurstPairs by all threads together, from the first one's start to
 // the last one's end.
 uint64_t time_bursts(int threads, int bursts) {
-    constexpr uint64_t kBurstPairs = 4000;  // less than the drain waits for
+    constexpr uint64_t kBurstPairs = 4000;  // half of what the drain waits for
     loop(1000);
     std::atomic<int> turn{0};
     std::atomic<int> finished{0};
@@ -154,6 +154,9 @@ uint64_t time_bursts(int threads, int bursts) {
     }
     std::vector<uint64_t> times;
     for (int burst = 1; burst <= bursts; ++burst) {
+        if (g_record) {  // makes the drain write what the ring holds, so that it sleeps afterwards
+            preload::record_fact("bench.burst", std::to_string(burst).c_str());
+        }
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         finished = 0;
         const uint64_t begin = preload::now_ns();
