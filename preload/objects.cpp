@@ -178,7 +178,8 @@ bool is_ours(const void* address) {
 }
 
 const link_map* our_object() {
-    static const link_map* ours = nullptr;
+    // Among the data that the loader has written already: every process comes here when it starts.
+    __attribute__((section(".data"))) static const link_map* ours = nullptr;
     const link_map* known = __atomic_load_n(&ours, __ATOMIC_RELAXED);
     if (known == nullptr) {
         known = object_at(__ehdr_start);

@@ -282,6 +282,7 @@ char* own_path() {
 }
 
 __attribute__((constructor)) void allow_look_ups() {
+    (void)our_object();  // now: asking for it takes the loader's lock, look-ups themselves do not
     g_before_constructor = false;
 }
 

@@ -25,7 +25,7 @@ constexpr int kWork = 80;     // steps of about 1 ns
 constexpr uint64_t kSlots = 65536;
 constexpr size_t kWords = 9;  // of a slot
 
-enum class Kind { kWork, kAdd, kOwnSlots, kRing };
+enum class Kind { kOnlyWork, kAdd, kOwnSlots, kRing };
 
 alignas(64) std::atomic<uint64_t> g_head{0};
 alignas(64) std::atomic<int> g_turn{0};
@@ -47,7 +47,7 @@ void events(Kind kind, uint64_t thread) {
             value = value * 0x9e3779b97f4a7c15u + 1;
             asm volatile("" : "+r"(value));
         }
-        if (kind == Kind::kWork) {
+        if (kind == Kind::kOnlyWork) {
             continue;
         }
         const uint64_t number = g_head.fetch_add(1, std::memory_order_relaxed);
@@ -113,7 +113,7 @@ double ratio(Kind kind) {
 
 int main() {
     printf("{\"work\": %.2f, \"add\": %.2f, \"own_slots\": %.2f, \"ring\": %.2f}\n",
-           ratio(Kind::kWork),
+           ratio(Kind::kOnlyWork),
            ratio(Kind::kAdd),
            ratio(Kind::kOwnSlots),
            ratio(Kind::kRing));
