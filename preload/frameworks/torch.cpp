@@ -51,10 +51,11 @@ void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
     TorchRequest* request = current_request();
     if (request != nullptr) {
         event.size = request->requested_bytes;
-        event.stream = request->stream;
+        event.stream = stream_of_request(*request, device);
         stacks = request->stacks;
         request->requested_bytes = kUnknown64;  // one block per request
         request->stream = kStreamUnknown;
+        request->for_current_stream = false;
     } else {
         stacks = capture_stacks();
     }
@@ -119,7 +120,7 @@ void report_out_of_memory(int64_t bytes, uint16_t device) {
         if (request->requested_bytes != kUnknown64) {
             event.size = request->requested_bytes;
         }
-        event.stream = request->stream;
+        event.stream = stream_of_request(*request, event.device);
         t_torch.request = TorchRequest{};  // an exception follows
     }
     event.pool = pool_of_request(event.device, event.stream);

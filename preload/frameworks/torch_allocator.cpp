@@ -58,23 +58,17 @@ int g_state = kUntried;
 
 // ---- wrappers -----------------------------------------------------------------------------------
 
-uint64_t current_stream() {
-    if (g_original.current_stream == nullptr || g_original.stream_handle == nullptr) {
-        return kStreamUnknown;
-    }
-    const OpaqueStream stream = g_original.current_stream(-1);
-    return reinterpret_cast<uint64_t>(g_original.stream_handle(&stream));
-}
-
 // Publishes the request for the length of a call. If an exception passes, the destructor does not
 // run; current_request() then finds the frame gone, and the report of the failure clears it.
 class RequestScope {
   public:
-    RequestScope(uint64_t bytes, uint64_t stream) : outer_(torch_thread().request) {
+    RequestScope(uint64_t bytes, uint64_t stream, bool for_current_stream)
+        : outer_(torch_thread().request) {
         TorchRequest& request = torch_thread().request;
         request.cookie = nullptr;  // nothing half-written is ever seen, by a signal handler neither
         request.requested_bytes = bytes;
         request.stream = stream;
+        request.for_current_stream = for_current_stream;
         request.stacks = capture_stacks();
         torch_thread().driver_free_bytes = kUnknown64;
         torch_thread().routed_pool = 0;
@@ -99,7 +93,7 @@ OpaqueDataPtr allocate(void* self, size_t bytes) {
     if (bytes == 0 || !recording_enabled()) {
         return g_original.allocate(self, bytes);
     }
-    const RequestScope scope(bytes, current_stream());
+    const RequestScope scope(bytes, kStreamUnknown, true);
     return g_original.allocate(self, bytes);
 }
 
@@ -107,7 +101,7 @@ void* raw_alloc(void* self, size_t bytes) {
     if (bytes == 0 || !recording_enabled()) {
         return g_original.raw_alloc(self, bytes);
     }
-    const RequestScope scope(bytes, current_stream());
+    const RequestScope scope(bytes, kStreamUnknown, true);
     return g_original.raw_alloc(self, bytes);
 }
 
@@ -115,7 +109,7 @@ void* raw_alloc_with_stream(void* self, size_t bytes, void* stream) {
     if (bytes == 0 || !recording_enabled()) {
         return g_original.raw_alloc_with_stream(self, bytes, stream);
     }
-    const RequestScope scope(bytes, reinterpret_cast<uint64_t>(stream));
+    const RequestScope scope(bytes, reinterpret_cast<uint64_t>(stream), false);
     return g_original.raw_alloc_with_stream(self, bytes, stream);
 }
 
@@ -195,6 +189,24 @@ PatchState patch(void* allocator) {
 }
 
 }  // namespace
+
+// Asked for by the report rather than before the call: the pool has read it between the two, and the
+// report knows the device, so that the driver need not be asked for the current one.
+uint64_t stream_of_request(const TorchRequest& request, uint16_t device) {
+    if (!request.for_current_stream || g_original.current_stream == nullptr ||
+        g_original.stream_handle == nullptr) {
+        return request.stream;
+    }
+    const OpaqueStream stream = g_original.current_stream(static_cast<int8_t>(device));
+    // The handle of a stream never changes. Bytes of the name that mean nothing may differ.
+    TorchThread& thread = torch_thread();
+    if (thread.stream[0] != stream.words[0] || thread.stream[1] != stream.words[1]) {
+        thread.stream_handle = reinterpret_cast<uint64_t>(g_original.stream_handle(&stream));
+        thread.stream[0] = stream.words[0];
+        thread.stream[1] = stream.words[1];
+    }
+    return thread.stream_handle;
+}
 
 bool torch_is_native() {
     return __atomic_load_n(&g_state, __ATOMIC_ACQUIRE) == kNative;

@@ -14,6 +14,7 @@ struct TorchRequest {
     const volatile uint64_t* cookie = nullptr;  // in the wrapper's frame; nullptr = not inside
     uint64_t requested_bytes = kUnknown64;
     uint64_t stream = kStreamUnknown;
+    bool for_current_stream = false;  // of the device that the report names
     Stacks stacks;
 };
 
@@ -26,6 +27,8 @@ struct TorchThread {
     uint64_t driver_free_bytes = kUnknown64;  // as asked for within this request
     uint32_t routed_pool = 0;                 // that the allocator chose for this request
     SettingBack* setting_back = nullptr;      // the pool that this thread sets back
+    uint64_t stream[2] = {};                  // a stream as c10 names it, not all zeros,
+    uint64_t stream_handle = 0;               // and the driver's handle of it
     uint32_t pending_count = 0;
 
     struct {
@@ -55,6 +58,9 @@ inline bool frame_lives(const volatile uint64_t* cookie) {
 
 // The request of the allocate call that is running on this thread, nullptr if none is.
 TorchRequest* current_request();
+
+// The stream that the request asks for, kStreamUnknown if unknown.
+uint64_t stream_of_request(const TorchRequest& request, uint16_t device);
 
 struct TorchObjects {
     const link_map* cuda;  // libc10_cuda
