@@ -190,8 +190,8 @@ PatchState patch(void* allocator) {
 
 }  // namespace
 
-// Asked for by the report rather than before the call: the pool has read it between the two, and the
-// report knows the device, so that the driver need not be asked for the current one.
+// Asked for by the report rather than before the call: the pool has read it between the two, and
+// the report knows the device, so that the driver need not be asked for the current one.
 uint64_t stream_of_request(const TorchRequest& request, uint16_t device) {
     if (!request.for_current_stream || g_original.current_stream == nullptr ||
         g_original.stream_handle == nullptr) {
