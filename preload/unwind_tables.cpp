@@ -1,27 +1,14 @@
 // From a module's unwind tables to the rule of an address (see unwind_rules.h). The tables are
 // those of the Linux Standard Base (.eh_frame_hdr, .eh_frame) with the call frame instructions of
 // DWARF 4, section 6.4.2.
+#include "unwind_entries.h"
 #include "unwind_rules.h"
 #include "unwind_table_reader.h"
-
-#include <dlfcn.h>
-#include <elf.h>
-#include <features.h>
-#include <link.h>
-#include <string.h>
-
-#if defined(__x86_64__) && __GLIBC_PREREQ(2, 35)
-#    define FT_HAVE_UNWIND_RULES 1
-#else
-#    define FT_HAVE_UNWIND_RULES 0
-#endif
 
 namespace fragtrace::preload {
 
 #if FT_HAVE_UNWIND_RULES
 namespace {
-
-int (*g_find_object)(void* address, dl_find_object* found);
 
 constexpr uint64_t kFramePointer = 6;  // numbers of registers in the tables
 constexpr uint64_t kStackPointer = 7;
@@ -247,75 +234,6 @@ bool read_common_entry(const uint8_t* at,
     return !in.failed() && !data.failed();
 }
 
-struct Segment {
-    const uint8_t* begin;
-    const uint8_t* end;
-};
-
-// The readable segment of the module that holds its unwind tables.
-bool segment_of(const dl_find_object& module, const uint8_t* table, Segment* segment) {
-    const auto* begin = static_cast<const uint8_t*>(module.dlfo_map_start);
-    const auto* end = static_cast<const uint8_t*>(module.dlfo_map_end);
-    const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(begin);
-    if (static_cast<size_t>(end - begin) < sizeof *header ||
-        memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_phentsize != sizeof(ElfW(Phdr)) ||
-        header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > 4096) {
-        return false;
-    }
-    const auto* segments = reinterpret_cast<const ElfW(Phdr)*>(begin + header->e_phoff);
-    const uint64_t bias = module.dlfo_link_map->l_addr;
-    for (int i = 0; i < header->e_phnum; ++i) {
-        const auto* from = reinterpret_cast<const uint8_t*>(bias + segments[i].p_vaddr);
-        const auto* to = from + segments[i].p_filesz;
-        if (segments[i].p_type == PT_LOAD && (segments[i].p_flags & PF_R) != 0 && table >= from &&
-            table < to && from >= begin && to <= end) {
-            *segment = {from, to};
-            return true;
-        }
-    }
-    return false;
-}
-
-// The entry of the function that may contain `address`, by the sorted table; nullptr if none.
-const uint8_t* find_entry(const uint8_t* header, const Segment& segment, uint64_t address) {
-    constexpr uint8_t kUsual[] = {1, 0x1b, 0x03, 0x3b};  // version and three encodings
-    constexpr size_t kHead_bytes = 12;
-    if (static_cast<size_t>(segment.end - header) < kHead_bytes ||
-        memcmp(header, kUsual, sizeof kUsual) != 0) {
-        return nullptr;
-    }
-    uint32_t count = 0;
-    memcpy(&count, header + 8, sizeof count);
-
-    struct Pair {
-        int32_t function;
-        int32_t entry;
-    };  // from the header
-
-    if (count == 0 || count > (static_cast<size_t>(segment.end - header) - kHead_bytes) / 8) {
-        return nullptr;
-    }
-    const auto pair_at = [header](uint32_t i) {
-        Pair pair;
-        memcpy(&pair, header + kHead_bytes + i * sizeof pair, sizeof pair);
-        return pair;
-    };
-    const auto wanted = static_cast<int64_t>(address - reinterpret_cast<uint64_t>(header));
-    uint32_t begin = 0;
-    uint32_t end = count;
-    while (begin < end) {  // to the first function behind the address
-        const uint32_t middle = begin + (end - begin) / 2;
-        if (pair_at(middle).function <= wanted) {
-            begin = middle + 1;
-        } else {
-            end = middle;
-        }
-    }
-    const uint8_t* entry = begin == 0 ? nullptr : header + pair_at(begin - 1).entry;
-    return entry != nullptr && entry >= segment.begin && entry < segment.end ? entry : nullptr;
-}
-
 UnwindRule rule_of_row(const Row& row) {
     constexpr int64_t kWord = 8;
     if (row.return_address == Row::kUndefined) {
@@ -343,42 +261,28 @@ UnwindRule rule_of_row(const Row& row) {
 }  // namespace
 
 bool can_read_unwind_rules() {
-    if (g_find_object == nullptr) {  // looked up: the function is the dynamic linker's own
-        g_find_object =
-            reinterpret_cast<decltype(g_find_object)>(dlsym(RTLD_DEFAULT, "_dl_find_object"));
-    }
-    return g_find_object != nullptr;
+    return can_find_unwind_entries();
 }
 
 UnwindRule read_unwind_rule(uint64_t address) {
     // The call, not what follows it: a call that never returns may be its function's last word.
     const uint64_t call = address - 1;
-    dl_find_object module{};
-    if (g_find_object(reinterpret_cast<void*>(call), &module) != 0 ||
-        module.dlfo_eh_frame == nullptr) {
+    UnwindEntry entry{};
+    if (!find_unwind_entry(call, &entry)) {
         return kUnusualFrame;
     }
-    const auto* header = static_cast<const uint8_t*>(module.dlfo_eh_frame);
-    Segment segment{};
-    if (!segment_of(module, header, &segment)) {
-        return kUnusualFrame;
-    }
-    const uint8_t* entry = find_entry(header, segment, call);
-    if (entry == nullptr) {
-        return kUnusualFrame;
-    }
-    TableReader in(entry, segment.end);
+    TableReader in(entry.at, entry.end);
     const auto length = in.fixed<uint32_t>();
     const uint8_t* after_length = in.at();
     if (length == 0 || length == 0xffffffff ||
-        length > static_cast<size_t>(segment.end - after_length)) {
+        length > static_cast<size_t>(entry.end - after_length)) {
         return kUnusualFrame;
     }
     in.end_at(after_length + length);
     const auto to_common = in.fixed<uint32_t>();
     CommonEntry common{};
-    if (to_common == 0 || to_common > static_cast<size_t>(after_length - segment.begin) ||
-        !read_common_entry(after_length - to_common, segment.begin, segment.end, &common)) {
+    if (to_common == 0 || to_common > static_cast<size_t>(after_length - entry.begin) ||
+        !read_common_entry(after_length - to_common, entry.begin, entry.end, &common)) {
         return kUnusualFrame;
     }
     const uint64_t begin = in.pointer(common.pointer_encoding);
