@@ -27,6 +27,7 @@ set(FRAGTRACE_HOOK_SOURCES
     hooks_stream_ordered.cpp
     hooks_virtual_memory.cpp
     jump.S
+    known_callers.cpp
     memory_delta.cpp
     nvml.cpp
     objects.cpp

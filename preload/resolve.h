@@ -39,10 +39,6 @@ void* resolve_in_scope(Hook hook, const link_map* caller);
 // False if another one is kept already and calls could end up in the wrong library.
 bool remember_real(Hook hook, void* function);
 
-// After an object was unloaded: another one may take its place in memory, and return addresses in
-// it then mean other callers.
-void forget_callers();
-
 // What a function that we interpose, other than CUDA's, passes calls on to.
 void* next_definition(const char* name);
 // The same for constructors: by the symbol tables alone, in a tenth of the time. Later on, objects

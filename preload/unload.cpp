@@ -1,6 +1,7 @@
 // dlclose, to learn that an object has gone: what was found for return addresses in it, and how its
 // frames are unwound, must not be taken for an object that the loader puts in the same place.
 // Passed on as it is.
+#include "known_callers.h"
 #include "modules.h"
 #include "resolve.h"
 #include "stack_walk.h"
