@@ -6,11 +6,7 @@
 #include "analyzer/report/page_header.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <fmt/format.h>
-#include <unistd.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -91,23 +87,6 @@ Result<std::string> render_page(const PageData& data) {
     html += "</script>\n" + packs;
     html += "<script type=\"text/plain\" id=\"ft-end\">complete</script>\n</body>\n</html>\n";
     return html;
-}
-
-Status write_page(const PageData& data, const std::string& path) {
-    Result<std::string> html = render_page(data);
-    if (!html) return html.error();
-    const std::string beside = fmt::format("{}.{}.tmp", path, ::getpid());
-    const auto failed = [&](const char* what) {
-        const std::string why = std::strerror(errno);
-        std::remove(beside.c_str());
-        return Error{ErrorCode::kOutput, fmt::format("{}: {}: {}", path, what, why)};
-    };
-    std::FILE* file = std::fopen(beside.c_str(), "wb");
-    if (file == nullptr) return failed("cannot be created");
-    const bool written = std::fwrite(html->data(), 1, html->size(), file) == html->size();
-    if (std::fclose(file) != 0 || !written) return failed("cannot be written");
-    if (std::rename(beside.c_str(), path.c_str()) != 0) return failed("cannot be put in place");
-    return Ok{};
 }
 
 }  // namespace fragtrace::analyzer

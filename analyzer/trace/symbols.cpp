@@ -62,11 +62,6 @@ const std::vector<Frame>& Symbolizer::frames(OriginId id) {
     return *entry;
 }
 
-std::optional<Frame> Symbolizer::user_frame(OriginId origin) {
-    const Frame* frame = pick_user_frame(frames(origin));
-    return frame == nullptr ? std::nullopt : std::optional<Frame>(*frame);
-}
-
 std::string Symbolizer::describe(OriginId id) {
     const Origin origin = id < timeline_.origins.size() ? timeline_.origins[id] : Origin{};
     const auto [entry, is_new] = descriptions_.try_emplace(key_of(origin));

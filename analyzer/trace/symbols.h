@@ -10,7 +10,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -38,9 +37,7 @@ class Symbolizer {
     // The line that the user most likely wants to see: the innermost Python frame outside of
     // libraries and of generated code, else outside of libraries, else the innermost Python frame,
     // else the backward node of an autograd thread, else the innermost native frame that is not
-    // plumbing. None without a stack.
-    std::optional<Frame> user_frame(OriginId origin);
-    // The same as text: "model/net.py:42 forward"; "unknown" without a stack.
+    // plumbing. As "model/net.py:42 forward"; "unknown" without a stack.
     std::string describe(OriginId origin);
 
     // Stacks whose native and Python frames did not match, so far: the native ones come first.
@@ -81,7 +78,7 @@ class Symbolizer {
     std::vector<std::string> notes_;
 };
 
-// Which of these frames (innermost first) Symbolizer::user_frame picks; nullptr if there is none.
+// Which of these frames (innermost first) Symbolizer::describe picks; nullptr if there is none.
 const Frame* pick_user_frame(const std::vector<Frame>& frames);
 // "model/net.py:42 forward", "MmBackward0 (backward pass)", "cublasCreate in libcublas.so.12".
 std::string describe_frame(const Frame& frame);

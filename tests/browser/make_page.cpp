@@ -1,5 +1,6 @@
 // make_page KIND OUTPUT: writes a page of made-up data. KIND is "checkerboard", "two" (devices) or
 // a number of blocks.
+#include "analyzer/cli/output_file.h"
 #include "analyzer/report/page.h"
 #include "synthetic.h"
 
@@ -21,7 +22,9 @@ int main(int argc, char** argv) {
                                   : page_test::synthetic_page(std::strtoull(argv[1], nullptr, 10));
     if (argc > 3) data.block_budget = std::strtoull(argv[3], nullptr, 10);
     const auto began = std::chrono::steady_clock::now();
-    const analyzer::Status status = analyzer::write_page(data, argv[2]);
+    const auto page = analyzer::render_page(data);
+    const analyzer::Status status =
+        page ? analyzer::write_output(argv[2], *page) : analyzer::Status(page.error());
     if (!status) {
         std::fprintf(stderr, "make_page: %s\n", status.error().message.c_str());
         return 2;

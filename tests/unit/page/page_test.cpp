@@ -6,11 +6,6 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 using namespace fragtrace::analyzer;
 using namespace fragtrace::page_test;
 
@@ -144,29 +139,4 @@ TEST_CASE("nothing at all is a page too") {
     PageData data;
     data.devices.resize(1);
     CHECK(render_page(data));
-}
-
-TEST_CASE("a page appears whole or not at all") {
-    const std::filesystem::path folder =
-        std::filesystem::temp_directory_path() / "fragtrace-page-test";
-    std::filesystem::remove_all(folder);
-    std::filesystem::create_directories(folder);
-    const std::string path = folder / "page.html";
-    REQUIRE(write_page(small_page(), path));
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    CHECK(text.str() == *render_page(small_page()));
-
-    const Status missing = write_page(small_page(), folder / "no" / "page.html");
-    REQUIRE_FALSE(missing);
-    CHECK(missing.error().message.find("cannot be created") != std::string::npos);
-    // Over a folder the last step fails: the temporary file must not stay.
-    std::filesystem::create_directories(folder / "taken" / "inside");
-    CHECK_FALSE(write_page(small_page(), folder / "taken"));
-    std::size_t entries = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder))
-        ++entries;
-    CHECK(entries == 2);
-    std::filesystem::remove_all(folder);
 }

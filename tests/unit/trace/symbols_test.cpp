@@ -222,7 +222,7 @@ TEST_CASE("Python frames take the place of the interpreter", "[symbols]") {
           std::vector<std::string>{
               "libc10_cuda.so+0x100", "libtorch_python.so+0x100", "forward", "forward", "main"});
     CHECK(symbols.describe(origin) == "model/net.py:42 forward");
-    CHECK(symbols.user_frame(origin)->line == 42);
+    CHECK(pick_user_frame(symbols.frames(origin))->line == 42);
 }
 
 TEST_CASE("native and Python frames stand where they called each other", "[symbols]") {
