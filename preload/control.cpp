@@ -14,51 +14,76 @@
 namespace fragtrace::preload {
 namespace {
 
-// Of the process, not of a session: forked children keep them.
-uint32_t g_started_by_call;    // FRAGTRACE_START and FRAGTRACE_START_AFTER count no more
-uint32_t g_starts_in_midlife;  // the session to come begins with kRecordingStarted
-uint64_t g_waits_until_ns;     // CLOCK_MONOTONIC; 0 = until it is started
+// What the program has asked for, which counts more than the environment. Of the process, not of a
+// session: forked children keep it.
+enum Wish : uint32_t { kNoWish = 0, kStart = 1, kStop = 2 };
+uint32_t g_wish;
+uint64_t g_starts_at_ns;  // CLOCK_MONOTONIC; 0 = not by time
 uint32_t g_signals;
+Lock g_lock;  // of those who start and stop
 
-// Straight into the ring: the drain, too, has something to say.
-void record_own(Session* session, EventKind kind) {
+constexpr uint64_t kPatience_ns = 5 * kSecond_ns;
+
+EventRecord own_event(const Session* session, EventKind kind) {
     EventRecord event{};
     event.kind = kind;
     event.device = kDeviceUnknown;
     event.stream = kStreamUnknown;
     event.time_ns = clock_ns(CLOCK_MONOTONIC) - session->start_monotonic_ns;
     event.thread = static_cast<uint32_t>(syscall(SYS_gettid));
-    const uint64_t sequence = session->ring.try_claim();
-    if (sequence == 0) {
-        count_up(&session->ring.header->lost_ring_full);
-        return;
+    return event;
+}
+
+// Straight into the ring: the drain, too, has something to say.
+bool record_stop(Session* session) {
+    uint64_t sequence = session->ring.try_claim();
+    if (sequence == 0 && flush_now(session)) {
+        sequence = session->ring.try_claim();
     }
-    session->ring.publish(sequence, event, event.time_ns, event.thread);
-}
-
-bool change_state(uint32_t from, uint32_t to) {
-    return __atomic_compare_exchange_n(
-        &g_session.state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-}
-
-// The next event starts the session. Safe in a signal handler.
-bool end_waiting() {
-    store_release(&g_started_by_call, 1u);
-    if (load_acquire(&g_session.state) != kWaiting) {
+    if (sequence == 0) {
         return false;
     }
-    store_release(&g_starts_in_midlife, 1u);
-    return change_state(kWaiting, kIdle);
+    const EventRecord event = own_event(session, EventKind::kRecordingStopped);
+    session->ring.publish(sequence, event, event.time_ns, event.thread);
+    return true;
+}
+
+// With g_lock. Events have stacks a little before recording starts, rather than none after it.
+bool start_again(Session* session) {
+    if (session->stopped == 0) {
+        return true;
+    }
+    store_release(&session->stopped, 0u);
+    begin_ranges_again();
+    if (!start_writing(session)) {
+        store_release(&session->stopped, 1u);
+        return false;
+    }
+    store_release(&g_wish, uint32_t{kStart});
+    store_release(&g_starts_at_ns, uint64_t{0});
+    return true;
+}
+
+bool stop_now(Session* session) {
+    if (session->stopped != 0) {
+        store_release(&g_starts_at_ns, uint64_t{0});
+        return true;
+    }
+    if (!record_stop(session)) {
+        return false;
+    }
+    store_release(&session->stopped, 1u);
+    return true;
 }
 
 void on_signal(int /*signal*/) {
     const KeepErrno keep_errno;
     const uint32_t state = load_acquire(&g_session.state);
-    if (state == kWaiting) {
-        end_waiting();
-    } else if (state == kRunning || state == kStopped) {
+    if (state == kRunning) {
         count_up(&g_signals);
         wake_drain(&g_session);
+    } else if (state == kIdle && load_acquire(&g_wish) == kStop) {
+        store_release(&g_wish, uint32_t{kStart});  // a forked child, before its first event
     }
 }
 
@@ -70,7 +95,7 @@ bool install_handler(int signal) {
         return false;
     }
     if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == on_signal) {
-        return true;  // of the parent's session, or from the time of waiting
+        return true;  // of the parent's session
     }
     if ((now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL) {
         return false;
@@ -84,89 +109,85 @@ bool install_handler(int signal) {
     return sigaction(signal, &ours, nullptr) == 0;
 }
 
-// What the environment wants of a process that has not recorded yet.
-bool waits_by_environment() {
-    if (load_acquire(&g_started_by_call) != 0) {
-        return false;
-    }
-    const bool stopped = option_starts_stopped();
-    const uint32_t after_s = option_start_after_s();
-    if (!stopped && after_s == 0) {
-        return false;
-    }
-    const int signal = option_signal();
-    if (signal != 0) {
-        install_handler(signal);
-    }
-    if (after_s != 0) {
-        g_waits_until_ns = clock_ns(CLOCK_MONOTONIC) + after_s * kSecond_ns;
-    }
-    return true;
-}
-
 }  // namespace
 
 bool may_record() {
     const uint32_t state = load_acquire(&g_session.state);
-    switch (state) {
-        case kStarting:
-        case kRunning:
-            return true;
-        case kIdle:
-            if (option_off()) {
-                // Settled: asking the environment at each call would cost time, and may meet a
-                // thread that changes it.
-                change_state(kIdle, kOff);
-                return false;
-            }
-            if (waits_by_environment()) {
-                change_state(kIdle, kWaiting);
-                return false;
-            }
-            return true;
-        case kWaiting: {
-            const uint64_t until_ns = load_acquire(&g_waits_until_ns);
-            return until_ns != 0 && clock_ns(CLOCK_MONOTONIC) >= until_ns && end_waiting();
-        }
-        default:
-            return false;
+    if (state == kIdle && option_off()) {
+        // Settled: asking the environment at each call would cost time, and may meet a thread that
+        // changes it.
+        uint32_t idle = kIdle;
+        __atomic_compare_exchange_n(&g_session.state,
+                                    &idle,
+                                    uint32_t{kOff},
+                                    false,
+                                    __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE);
+        return false;
     }
+    return state != kOff;
 }
 
-bool silent_on_purpose() {
-    const uint32_t state = load_acquire(&g_session.state);
-    return state == kStopped || state == kWaiting;
+bool begins_stopped() {
+    const uint32_t wish = load_acquire(&g_wish);
+    if (wish != kNoWish) {
+        return wish == kStop;
+    }
+    const uint32_t after_s = option_start_after_s();
+    if (after_s != 0 && g_starts_at_ns == 0) {
+        g_starts_at_ns = clock_ns(CLOCK_MONOTONIC) + after_s * kSecond_ns;
+    }
+    return option_starts_stopped() || after_s != 0;
+}
+
+bool record_start(Session* session, uint64_t held) {
+    EventRecord event = own_event(session, EventKind::kRecordingStarted);
+    const uint64_t sequence = session->ring.try_claim_before(held + 2, &event.size);
+    if (sequence == 0) {
+        return false;
+    }
+    session->ring.publish(sequence, event, event.time_ns, event.thread);
+    return true;
 }
 
 bool start_recording() {
     Session* session = running_session();
-    if (session != nullptr && load_acquire(&session->state) == kStopped) {
-        record_own(session, EventKind::kRecordingStarted);
-        begin_ranges_again();
-        change_state(kStopped, kRunning);
-    } else {
-        end_waiting();
+    if (session == nullptr) {
+        const uint32_t state = load_acquire(&g_session.state);
+        store_release(&g_wish, uint32_t{kStart});
+        return state != kOff && (state != kIdle || !option_off());
     }
-    const uint32_t state = load_acquire(&g_session.state);
-    return state != kOff && (state != kIdle || !option_off());
+    if (!g_lock.lock_within(kPatience_ns)) {
+        return false;
+    }
+    const bool started = start_again(session);
+    g_lock.unlock();
+    return started;
 }
 
 bool stop_recording() {
-    if (change_state(kIdle, kWaiting)) {
-        g_waits_until_ns = 0;
-        return true;
-    }
     Session* session = running_session();
-    if (session != nullptr && change_state(kRunning, kStopped)) {
-        record_own(session, EventKind::kRecordingStopped);
+    if (session == nullptr) {
+        const uint32_t state = load_acquire(&g_session.state);
+        store_release(&g_wish, uint32_t{kStop});
+        return state != kOff && (state != kIdle || !option_off());
     }
-    return silent_on_purpose();
+    if (!g_lock.lock_within(kPatience_ns)) {
+        return false;
+    }
+    const bool stopped = stop_now(session);
+    g_lock.unlock();
+    return stopped;
+}
+
+void keep_control_in_child(const Session* session) {
+    g_lock.reset();
+    if (session->stopped != 0 && g_starts_at_ns == 0) {
+        g_wish = kStop;
+    }
 }
 
 void begin_control(Session* session) {
-    if (__atomic_exchange_n(&g_starts_in_midlife, 0, __ATOMIC_ACQ_REL) != 0) {
-        record_own(session, EventKind::kRecordingStarted);
-    }
     session->control_signals_served = load_acquire(&g_signals);
     if (session->options.control_signal != 0) {
         const bool ours = install_handler(session->options.control_signal);
@@ -174,18 +195,20 @@ void begin_control(Session* session) {
     }
 }
 
-void serve_control_signal(Session* session) {
+void serve_control(Session* session) {
+    const uint64_t starts_at_ns = load_acquire(&g_starts_at_ns);
+    if (starts_at_ns != 0 && clock_ns(CLOCK_MONOTONIC) >= starts_at_ns) {
+        start_recording();
+    }
     const uint32_t signals = load_acquire(&g_signals);
     if (signals == session->control_signals_served) {
         return;
     }
-    session->control_signals_served = signals;
-    if (session->options.flight) {
+    if (session->options.flight && session->has_file) {
+        session->control_signals_served = signals;
         write_copy(session, "signal");
-    } else if (load_acquire(&session->state) == kStopped) {
-        start_recording();
-    } else {
-        stop_recording();
+    } else if (load_acquire(&session->stopped) != 0 ? start_recording() : stop_recording()) {
+        session->control_signals_served = signals;  // else at the next look
     }
 }
 
@@ -194,10 +217,19 @@ void serve_control_signal(Session* session) {
 // What programs call; <fragtrace/mark.h> declares them. 0: done, -1: there is nothing to control.
 extern "C" {
 
+// What was held before is in the file when this returns.
 __attribute__((visibility("default"), used)) int fragtrace_start() {
-    const fragtrace::preload::KeepErrno keep_errno;
-    const fragtrace::preload::RecorderScope scope;
-    return scope.entered() && fragtrace::preload::start_recording() ? 0 : -1;
+    using namespace fragtrace::preload;
+    const KeepErrno keep_errno;
+    const RecorderScope scope;
+    if (!scope.entered()) {
+        return -1;
+    }
+    const bool inside_hook = t_thread.inside_hook;
+    t_thread.inside_hook = true;
+    const bool started = start_recording();
+    t_thread.inside_hook = inside_hook;
+    return started ? 0 : -1;
 }
 
 __attribute__((visibility("default"), used)) int fragtrace_stop() {
@@ -212,7 +244,7 @@ __attribute__((visibility("default"), used)) int fragtrace_write() {
     const KeepErrno keep_errno;
     const RecorderScope scope;
     Session* session = scope.entered() ? running_session() : nullptr;
-    if (session == nullptr) {
+    if (session == nullptr || !session->has_file) {
         return -1;
     }
     const bool inside_hook = t_thread.inside_hook;

@@ -30,6 +30,7 @@ constexpr uint32_t kFruitlessWaits = 10;
 // After which a claimed slot that nobody fills is given up: its thread died inside record().
 constexpr uint64_t kUnfinishedPatience_ns = 5 * kSecond_ns;
 constexpr uint64_t kUnfinishedPatienceAtEnd_ns = 100 * kMillisecond_ns;
+constexpr int kTriesToStart = 10;
 constexpr uint64_t kFlushLockPatience_ns = 2 * kSecond_ns;
 constexpr uint32_t kNodesPerChunk = 65536;
 constexpr size_t kDrainStack_bytes = 256 * 1024;
@@ -196,35 +197,73 @@ bool wait_until_published(const Session* session, uint64_t sequence, uint64_t pa
     return true;
 }
 
+// Behind the event that started recording again, for which numbers were set aside. The tail comes
+// first: the host must not wait for what a large checkpoint takes.
+void resume_writing(Session* session, uint64_t started) {
+    const uint64_t last = started + session->ring.slot_of(started).size;
+    session->writes = session->has_file || begin_file(session);
+    if (session->writes) {
+        write_modules(session);
+        write_events(session, started, 1);
+    }
+    advance_tail(session, last);
+    if (session->writes) {
+        write_or_count(session, write_checkpoint(session));
+        session->parts.out_of_memory = false;  // of the gap
+    }
+}
+
+// Events that were followed go into the file, or nowhere while recording is stopped.
+void pass_on(Session* session, uint64_t first, uint32_t count) {
+    const uint64_t last = first + count - 1;
+    const EventKind kind = session->ring.slot_of(last).kind;
+    if (!session->writes) {
+        if (kind == EventKind::kRecordingStarted) {
+            resume_writing(session, last);
+        } else {
+            advance_tail(session, last);
+        }
+        return;
+    }
+    const uint64_t before_bytes = session->file.size_bytes();
+    write_events(session, first, count);
+    session->writes = kind != EventKind::kRecordingStopped;
+    advance_tail(session, last);
+    limit_part(session, session->file.size_bytes() - before_bytes);
+}
+
 // With the flush lock held.
 void flush(Session* session, uint64_t unfinished_patience_ns, bool exact_losses) {
     const SignalTakenBack no_signal(SIGXFSZ);
     RingHeader* header = session->ring.header;
     const uint64_t last = load_acquire(&header->head);
-    write_modules(session);
+    if (session->writes) {
+        write_modules(session);
+    }
     while (header->tail < last) {
         const uint64_t first = header->tail + 1;
         const uint32_t count = published_from(session, first, last);
         if (count != 0) {
-            const uint64_t before_bytes = session->file.size_bytes();
-            write_events(session, first, count);
-            follow_events(session, first, count);
-            advance_tail(session, first + count - 1);
-            limit_part(session, session->file.size_bytes() - before_bytes);
+            pass_on(session, first, follow_events(session, first, count));
         } else if (!wait_until_published(session, first, unfinished_patience_ns)) {
             ++session->lost_unfinished;
             advance_tail(session, first);
         }
     }
     add_loss_facts(session, exact_losses);
-    write_facts(session);
-    copy_after_out_of_memory(session);
+    if (session->has_file) {
+        write_facts(session);
+    }
+    if (session->writes) {
+        copy_after_out_of_memory(session);
+    }
 }
 
 bool worth_flushing(const Session* session, uint64_t last_flush_ns) {
     const RingHeader* header = session->ring.header;
     return enough_waits(session) || load_relaxed(&session->room_waiters) != 0 ||
-           load_acquire(&header->facts_bytes) != header->facts_bytes_written ||
+           (session->has_file &&
+            load_acquire(&header->facts_bytes) != header->facts_bytes_written) ||
            clock_ns(CLOCK_MONOTONIC) - last_flush_ns >= kQuietInterval_ns;
 }
 
@@ -237,7 +276,7 @@ void* drain_main(void* argument) {
     for (;;) {
         const uint32_t wakes = load_acquire(&session->drain_wakes);
         measure_clock();
-        serve_control_signal(session);
+        serve_control(session);
         if (worth_flushing(session, last_flush_ns) && session->flush_lock.lock_within(kSecond_ns)) {
             flush(session, kUnfinishedPatience_ns, false);
             if (session->ended) {
@@ -330,13 +369,29 @@ bool flush_now(Session* session) {
     return true;
 }
 
+bool start_writing(Session* session) {
+    if (!session->flush_lock.lock_within(kFlushLockPatience_ns)) {
+        return false;
+    }
+    bool marked = false;
+    for (int i = 0; i < kTriesToStart && !marked; ++i) {
+        flush(session, kUnfinishedPatienceAtEnd_ns, false);  // makes room, too
+        marked = record_start(session, session->parts.live.event_count());
+    }
+    if (marked) {
+        flush(session, kUnfinishedPatienceAtEnd_ns, false);
+    }
+    session->flush_lock.unlock();
+    return marked && load_acquire(&session->state) == kRunning;
+}
+
 bool write_copy(Session* session, const char* why) {
     if (!session->flush_lock.lock_within(kFlushLockPatience_ns)) {
         return false;
     }
     flush(session, kUnfinishedPatienceAtEnd_ns, true);
     const SignalTakenBack no_signal(SIGXFSZ);
-    const bool written = copy_parts(session, why);
+    const bool written = session->has_file && copy_parts(session, why);
     session->flush_lock.unlock();
     return written;
 }
@@ -361,11 +416,13 @@ void end_trace(Session* session, EndReason reason) {
     store_release(&session->finished, 1u);
     flush(session, kUnfinishedPatienceAtEnd_ns, true);
     const SignalTakenBack no_signal(SIGXFSZ);
-    if (!session->ended) {
-        session->ended = write_end(session, reason);
+    if (session->has_file) {
+        if (!session->ended) {
+            session->ended = write_end(session, reason);
+        }
+        session->file.write_index();
+        join_parts_at_end(session);
     }
-    session->file.write_index();
-    join_parts_at_end(session);
     session->ring.remove_file();
     session->flush_lock.unlock();
 }

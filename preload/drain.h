@@ -23,6 +23,10 @@ uint64_t claim_when_room(Session* session);
 // Everything published so far into the file, at once. False when the lock could not be had.
 bool flush_now(Session* session);
 
+// After a stop: sets aside the numbers of a checkpoint, records that recording was started, and
+// writes both. False when that could not be done.
+bool start_writing(Session* session);
+
 // What the flight recorder holds, as a trace of its own; `why` becomes part of its name.
 bool write_copy(Session* session, const char* why);
 

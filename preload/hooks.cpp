@@ -115,13 +115,6 @@ OwnTime::~OwnTime() {
     }
 }
 
-void Call::note_while_silent(int result) const {
-    if (silent_on_purpose() && result == kSuccess && scope_.outermost()) [[unlikely]] {
-        const KeepErrno keep_errno;
-        record_cuda_facts(caller_);
-    }
-}
-
 void Call::allocation(int result, const Event& event) {
     if (result == kSuccess) {
         if (event.address != 0) {

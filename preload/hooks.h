@@ -116,9 +116,6 @@ class Call {
     void start();
     void stop();
 
-    // Recording is stopped, or has not begun: what a later start needs to know of the devices.
-    void note_while_silent(int result) const;
-
     // Records an event with the stacks of this call; gives its sequence number, 0 if it was lost.
     uint64_t record(const Event& event) const;
 
@@ -200,8 +197,6 @@ int around(const void* caller, const Before& before, const After& after, Argumen
         call.took(sequence);
         after(call, result);
         call.note_out_of_memory(result);
-    } else {
-        call.note_while_silent(result);
     }
     return result;
 }

@@ -190,6 +190,10 @@ bool set_start(Options* /*options*/, const char* value) {
     return parse_switch(value, &on);
 }
 
+bool set_stopped_stacks(Options* options, const char* value) {
+    return parse_switch(value, &options->stacks_while_stopped);
+}
+
 bool set_start_after(Options* /*options*/, const char* value) {
     uint32_t seconds = 0;
     return parse_number(value, 0, kMostStartAfter_s, &seconds);
@@ -213,6 +217,7 @@ constexpr Row kRows[] = {
     {"FRAGTRACE_NVTX", set_nvtx},
     {"FRAGTRACE_START", set_start},
     {"FRAGTRACE_START_AFTER", set_start_after},
+    {"FRAGTRACE_STOPPED_STACKS", set_stopped_stacks},
     {"FRAGTRACE_SIGNAL", set_signal},
     {"FRAGTRACE_MIN_BYTES", set_min_bytes},
     {"FRAGTRACE_SIZE_LIMIT", set_size_limit},
@@ -258,12 +263,6 @@ uint32_t option_start_after_s() {
     uint32_t seconds = 0;
     const char* value = getenv("FRAGTRACE_START_AFTER");
     return value != nullptr && parse_number(value, 0, kMostStartAfter_s, &seconds) ? seconds : 0;
-}
-
-int option_signal() {
-    int signal = 0;
-    const char* value = getenv("FRAGTRACE_SIGNAL");
-    return value != nullptr && parse_signal(value, &signal) ? signal : 0;
 }
 
 }  // namespace fragtrace::preload

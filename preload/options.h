@@ -15,6 +15,7 @@ struct Options {
     bool native_stacks;
     bool python_stacks;
     bool follow_fork;
+    bool stacks_while_stopped;
     bool flight;                // keep a copy of the trace at each out-of-memory
     int control_signal;         // 0 = none
     uint64_t size_limit_bytes;  // of the trace's parts together; 0 = one part without a limit
@@ -35,6 +36,5 @@ bool option_off();
 bool option_nvtx(const char* value);  // which the caller has read: it stands in front of getenv
 bool option_starts_stopped();
 uint32_t option_start_after_s();  // 0 = at once
-int option_signal();
 
 }  // namespace fragtrace::preload

@@ -59,9 +59,12 @@ EventRecord marker(const Session* session, EventKind kind, uint64_t sequence) {
     return event;
 }
 
-// What is held, as consecutive numbers that end with the newest event's that is in a file. There
-// are enough of them: each of these events was one of those numbered before.
-bool write_checkpoint(Session* session, uint64_t count) {
+}  // namespace
+
+// As consecutive numbers that end with the newest one that is done with. There are enough of them:
+// each of these events was one of those numbered before, or a start of recording has set them aside.
+bool write_checkpoint(Session* session) {
+    const uint64_t count = session->parts.live.event_count();
     const uint64_t last = session->ring.header->tail;
     const size_t size_bytes = (count + 2) * sizeof(EventRecord);
     auto* events = static_cast<EventRecord*>(map_private(size_bytes));
@@ -94,6 +97,8 @@ bool write_checkpoint(Session* session, uint64_t count) {
     return written;
 }
 
+namespace {
+
 void forget_what_is_written(Session* session) {
     RingHeader* ring = session->ring.header;
     ring->nodes_written = 1;
@@ -102,13 +107,13 @@ void forget_what_is_written(Session* session) {
     session->modules_written = {};
 }
 
-bool write_next_part(Session* session, uint32_t number, uint64_t held) {
+bool write_next_part(Session* session, uint32_t number) {
     Parts& parts = session->parts;
     if (!write_trace_header(session, number) || !write_tables(session)) {
         return false;
     }
     parts.checkpoint_begin = session->file.size_bytes();
-    if (!write_checkpoint(session, held)) {
+    if (!write_checkpoint(session)) {
         return false;
     }
     parts.checkpoint_end = session->file.size_bytes();
@@ -117,7 +122,7 @@ bool write_next_part(Session* session, uint32_t number, uint64_t held) {
 
 // The old part is ended first: should the process be killed before the new one has its name, the
 // ring still says that it continues the old one.
-void begin_next_part(Session* session, uint64_t held) {
+void begin_next_part(Session* session) {
     Parts& parts = session->parts;
     if (parts.number > 1) {
         remove_part(session, parts.number - 1);
@@ -128,7 +133,7 @@ void begin_next_part(Session* session, uint64_t held) {
     bool begun = session->file.begin_part(parts.number + 1);
     if (begun) {
         forget_what_is_written(session);
-        begun = write_next_part(session, parts.number + 1, held);
+        begun = write_next_part(session, parts.number + 1);
     }
     if (!begun) {
         session->file.drop_part();
@@ -237,28 +242,29 @@ int join_parts(Session* session, const char* path, const char* why) {
 }  // namespace
 
 bool start_parts(Session* session) {
-    if (session->options.size_limit_bytes == 0) {
-        return true;
+    if (session->options.size_limit_bytes != 0) {
+        session->parts.number = 1;
+        session->ring.header->part = 1;
     }
-    session->parts.number = 1;
-    session->ring.header->part = 1;
     return session->parts.live.create();
 }
 
-void follow_events(Session* session, uint64_t first, uint32_t count) {
+uint32_t follow_events(Session* session, uint64_t first, uint32_t count) {
     Parts& parts = session->parts;
-    if (parts.number == 0) {
-        return;
-    }
     for (uint64_t sequence = first; sequence < first + count; ++sequence) {
         const EventRecord& event = session->ring.slot_of(sequence);
         parts.live.apply(event);
+        if (event.kind == EventKind::kRecordingStopped ||
+            event.kind == EventKind::kRecordingStarted) [[unlikely]] {
+            return static_cast<uint32_t>(sequence - first) + 1;
+        }
         // A refused allocation of the framework's allocator is no end: it tries something else.
         parts.out_of_memory =
             parts.out_of_memory || event.kind == EventKind::kBlockOutOfMemory ||
             event.kind == EventKind::kCallOutOfMemory ||
             (event.kind == EventKind::kAllocRefused && (event.flags & kFlagFromAllocator) == 0);
     }
+    return count;
 }
 
 void limit_part(Session* session, uint64_t chunk_bytes) {
@@ -275,9 +281,8 @@ void limit_part(Session* session, uint64_t chunk_bytes) {
         bytes < parts.not_before_bytes) {
         return;
     }
-    const uint64_t held = parts.live.event_count();
-    if (held + 1 <= session->ring.header->tail) {
-        begin_next_part(session, held);
+    if (parts.live.event_count() + 1 <= session->ring.header->tail) {
+        begin_next_part(session);
     }
 }
 

@@ -34,8 +34,12 @@ struct Parts {
 // False without memory.
 bool start_parts(Session* session);
 
-// Tells the live table of events that are about to leave the ring.
-void follow_events(Session* session, uint64_t first, uint32_t count);
+// Tells the live table of events that are about to leave the ring, up to and with the first one
+// that switches recording on or off. Gives how many these are.
+uint32_t follow_events(Session* session, uint64_t first, uint32_t count);
+
+// What is held, between a checkpoint's begin and end.
+bool write_checkpoint(Session* session);
 
 // After a chunk of events: begins the next part if this one is full.
 void limit_part(Session* session, uint64_t chunk_bytes);

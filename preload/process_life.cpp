@@ -78,7 +78,7 @@ void report_losses() {
         say(text);
         return;
     }
-    if (session.state != kRunning && session.state != kStopped) {
+    if (session.state != kRunning || !session.has_file) {
         return;
     }
     const RingHeader* ring = session.ring.header;

@@ -41,7 +41,8 @@ uint32_t this_thread() {
 }
 
 bool session_records() {
-    return load_acquire(&g_session.state) == kRunning && running_session() != nullptr;
+    const Session* session = running_session();
+    return session != nullptr && load_relaxed(&session->stopped) == 0;
 }
 
 void record_range(EventKind what, RangeKind kind, uint64_t id, uint32_t number, uint32_t thread) {
@@ -56,6 +57,13 @@ void record_range(EventKind what, RangeKind kind, uint64_t id, uint32_t number, 
     record(event);
 }
 
+// Before this one joins or leaves them: after a start the open ones are begun again.
+void record_ranges_of_before() {
+    if (load_relaxed(&g_ranges_to_record) != 0 && session_records()) {
+        record_open_ranges();
+    }
+}
+
 void remove(uint32_t at) {
     --g_count;
     memmove(&g_open[at], &g_open[at + 1], (g_count - at) * sizeof g_open[0]);
@@ -67,6 +75,7 @@ void open(RangeKind kind, uint32_t domain, uint64_t id, const char* text) {
     }
     const uint32_t thread = this_thread();
     const bool records = session_records();
+    record_ranges_of_before();
     const uint32_t number = records ? text_number(text) : 0;
     if (g_lock.lock_within(kPatience_ns)) {
         if (g_count == kMostOpen) {
@@ -89,6 +98,7 @@ void open(RangeKind kind, uint32_t domain, uint64_t id, const char* text) {
 // `is_it(range)`: searched from the innermost outwards.
 template <typename IsIt>
 void close(RangeKind kind, uint64_t id, IsIt is_it) {
+    record_ranges_of_before();
     uint32_t number = 0;
     bool found = false;
     if (g_lock.lock_within(kPatience_ns)) {

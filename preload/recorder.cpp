@@ -101,6 +101,9 @@ Stacks capture_stacks() {
     if (session == nullptr) {
         return {};
     }
+    if (load_relaxed(&session->stopped) != 0 && !session->options.stacks_while_stopped) {
+        return {};
+    }
     use_session(session);
     return {native_stack(session), python_stack(session)};
 }
@@ -117,9 +120,7 @@ uint64_t record(const EventRecord& event) {
     }
     Session* session = session_for_event();
     if (session == nullptr) {
-        if (!silent_on_purpose()) {
-            count_up(&g_session.lost_before_start);
-        }
+        count_up(&g_session.lost_before_start);
         return 0;
     }
     if (too_small(session->options, event)) {

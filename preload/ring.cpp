@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
@@ -67,7 +68,10 @@ bool too_many_rings(const char* directory, uint64_t ring_bytes, uint64_t place_b
 
 }  // namespace
 
-bool Ring::create_file(const char* directory, const uint64_t session[2], bool memory_backed) {
+bool Ring::create_file(const char* directory,
+                       const uint64_t session[2],
+                       bool memory_backed,
+                       bool named) {
     struct statfs place {};
 
     if (directory[0] == '\0' || statfs(directory, &place) != 0 || is_remote(place)) {
@@ -94,7 +98,11 @@ bool Ring::create_file(const char* directory, const uint64_t session[2], bool me
     if (path.full()) {
         return false;
     }
-    const int fd = open(path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = named ? -1 : open(directory, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    unnamed_ = fd >= 0;
+    if (!unnamed_) {
+        fd = open(path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    }
     if (fd < 0) {
         return false;
     }
@@ -102,32 +110,73 @@ bool Ring::create_file(const char* directory, const uint64_t session[2], bool me
     if (allocate_blocks(fd, size_bytes_)) {
         memory = mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
-    close(fd);
     if (memory == MAP_FAILED) {
-        unlink(path_);
+        close(fd);
+        remove_file();
         return false;
     }
     header = static_cast<RingHeader*>(memory);
+    keep_open(fd);
     return true;
+}
+
+// For name_file(), away from the numbers that programs use.
+void Ring::keep_open(int fd) {
+    struct stat file {};
+
+    if (!unnamed_) {
+        close(fd);
+    } else if (fstat(fd, &file) == 0) {
+        fd_ = fd;
+        device_ = file.st_dev;
+        inode_ = file.st_ino;
+        move_out_of_the_way(&fd_);
+    }
+}
+
+// Unless the host has closed it, and has a file of its own under that number.
+bool Ring::is_open() const {
+    struct stat file {};
+
+    return fstat(fd_, &file) == 0 && file.st_dev == device_ && file.st_ino == inode_;
+}
+
+void Ring::name_file() {
+    if (!unnamed_) {
+        return;
+    }
+    char open_file[40];
+    Text(open_file, sizeof open_file).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd_));
+    const bool ours = is_open();
+    if (!ours || linkat(AT_FDCWD, open_file, AT_FDCWD, path_, AT_SYMLINK_FOLLOW) != 0) {
+        path_[0] = '\0';
+    }
+    if (ours) {
+        close(fd_);
+    }
+    unnamed_ = false;
 }
 
 bool Ring::create(const uint64_t session[2],
                   uint32_t slot_count,
                   const char* directory,
-                  const char* fallback_directory) {
+                  const char* fallback_directory,
+                  bool named) {
+    unnamed_ = false;
     size_bytes_ = round_up(sizeof(RingHeader), kPage_bytes) +
                   round_up(uint64_t{slot_count} * sizeof(EventRecord), kPage_bytes) +
                   kNodeCapacity * sizeof(StackNode) + kCodeCapacity_bytes + kFactsCapacity_bytes;
     bool in_file = false;
     if (directory[0] != '\0') {
-        in_file = create_file(directory, session, false);
+        in_file = create_file(directory, session, false, named);
     } else {
         const char* temporary = getenv("TMPDIR");
         in_file =
-            create_file("/dev/shm", session, true) ||
-            (temporary != nullptr && create_file(temporary, session, false)) ||
-            create_file("/tmp", session, false) ||
-            create_file(fallback_directory[0] == '\0' ? "." : fallback_directory, session, false);
+            create_file("/dev/shm", session, true, named) ||
+            (temporary != nullptr && create_file(temporary, session, false, named)) ||
+            create_file("/tmp", session, false, named) ||
+            create_file(
+                fallback_directory[0] == '\0' ? "." : fallback_directory, session, false, named);
     }
     if (!in_file) {
         path_[0] = '\0';
@@ -168,16 +217,25 @@ void Ring::lay_out(const uint64_t session[2], uint32_t slot_count) {
 }
 
 void Ring::remove_file() {
-    if (path_[0] != '\0') {
+    if (path_[0] != '\0' && !unnamed_) {
         unlink(path_);
-        path_[0] = '\0';
     }
+    close_unnamed();
+    path_[0] = '\0';
 }
 
 void Ring::abandon() {
     unmap(header, size_bytes_);
     header = nullptr;
+    close_unnamed();
     path_[0] = '\0';
+}
+
+void Ring::close_unnamed() {
+    if (unnamed_ && is_open()) {
+        close(fd_);
+    }
+    unnamed_ = false;
 }
 
 }  // namespace fragtrace::preload

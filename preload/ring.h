@@ -22,11 +22,16 @@ class Ring {
   public:
     // Creates and maps a ring. Tries `directory` alone if it is not empty, else memory-backed
     // storage, $TMPDIR, /tmp and `fallback_directory`, at last memory that dies with the process
-    // (path() is then empty). False when there is no memory at all.
+    // (path() is then empty). False when there is no memory at all. Without `named` the file has no
+    // name before name_file(), where the file system can do that: a process that is killed leaves
+    // nothing.
     bool create(const uint64_t session[2],
                 uint32_t slot_count,
                 const char* directory,
-                const char* fallback_directory);
+                const char* fallback_directory,
+                bool named);
+    // A file that cannot be named is as memory that dies with the process.
+    void name_file();
 
     // Removes the name; the mapping stays usable for threads that are still in it.
     void remove_file();
@@ -43,6 +48,24 @@ class Ring {
             }
         } while (!__atomic_compare_exchange_n(
             &header->head, &head, head + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+        return head + 1;
+    }
+
+    // With the flush lock: claims a number and sets aside, behind it, one for each event that is
+    // in the ring and `more` of them. These never get slots; the tail has to pass them.
+    uint64_t try_claim_before(uint64_t more, uint64_t* set_aside) {
+        uint64_t head = load_relaxed(&header->head);
+        do {
+            if (head - header->tail >= header->slot_count) {
+                return 0;
+            }
+            *set_aside = head - header->tail + more;
+        } while (!__atomic_compare_exchange_n(&header->head,
+                                              &head,
+                                              head + 1 + *set_aside,
+                                              true,
+                                              __ATOMIC_RELAXED,
+                                              __ATOMIC_RELAXED));
         return head + 1;
     }
 
@@ -80,7 +103,8 @@ class Ring {
         return slots[(sequence - 1) & (header->slot_count - 1)];
     }
 
-    [[nodiscard]] const char* path() const { return path_; }
+    // Empty where there is no file, or none with a name.
+    [[nodiscard]] const char* path() const { return unnamed_ ? "" : path_; }
 
     RingHeader* header;
     EventRecord* slots;
@@ -89,10 +113,20 @@ class Ring {
     char* facts;
 
   private:
-    bool create_file(const char* directory, const uint64_t session[2], bool memory_backed);
+    bool create_file(const char* directory,
+                     const uint64_t session[2],
+                     bool memory_backed,
+                     bool named);
+    void keep_open(int fd);
+    [[nodiscard]] bool is_open() const;
+    void close_unnamed();
     void lay_out(const uint64_t session[2], uint32_t slot_count);
 
     size_t size_bytes_;
+    bool unnamed_;  // fd_ is open then, and the file will be path_
+    int fd_;
+    uint64_t device_;  // of the file, to tell whether fd_ still is it
+    uint64_t inode_;
     char path_[sizeof(TraceHeader::ring_path)];
 };
 

@@ -119,16 +119,7 @@ bool fail(Session* session, const char* what, int error) {
     return false;
 }
 
-bool start(Session* session) {
-    read_options(&session->options);
-    session->failure[0] = '\0';
-    if (session->forked && !session->options.follow_fork) {
-        return false;
-    }
-    session->pid = getpid();
-    make_session_id(session->id);
-    session->own_text = own_text();
-
+bool create_file(Session* session) {
     char program[128];
     program_name(program, sizeof program);
     if (!session->file.create(session->options.output,
@@ -139,16 +130,34 @@ bool start(Session* session) {
         session->file.abandon(true);
         return fail(session, "cannot create a trace", error);
     }
+    return true;
+}
+
+bool start(Session* session) {
+    read_options(&session->options);
+    session->failure[0] = '\0';
+    if (session->forked && !session->options.follow_fork) {
+        return false;
+    }
+    session->pid = getpid();
+    make_session_id(session->id);
+    session->own_text = own_text();
+    session->stopped = begins_stopped() ? 1 : 0;
+    session->has_file = session->writes = session->stopped == 0;
+    if (session->has_file && !create_file(session)) {
+        return false;
+    }
     if (!session->ring.create(session->id,
                               session->options.ring_events,
                               session->options.ring_directory,
-                              session->options.output) ||
+                              session->options.output,
+                              session->has_file) ||
         !session->stacks.create(&session->ring) || !start_parts(session)) {
         session->file.abandon(true);
         return fail(session, "cannot map memory for a trace", ENOMEM);
     }
     fill_trace_header(session);
-    if (!write_trace_header(session, session->parts.number)) {
+    if (session->has_file && !write_trace_header(session, session->parts.number)) {
         session->ring.remove_file();
         session->file.abandon(true);
         return fail(session, "cannot write a trace", session->file.last_error());
@@ -159,7 +168,9 @@ bool start(Session* session) {
     start_python_stacks(session);
     session->parent_token = make_parent_token();
     begin_control(session);
-    begin_ranges_again();
+    if (session->stopped == 0) {
+        begin_ranges_again();
+    }
     start_clock();
     start_drain(session);
     return true;
@@ -203,9 +214,28 @@ Session* start_or_wait() {
 }  // namespace
 
 Session* running_session() {
-    const uint32_t state = load_acquire(&g_session.state);
-    return (state == kRunning || state == kStopped) && *g_session.parent_token != 0 ? &g_session
-                                                                                    : nullptr;
+    return load_acquire(&g_session.state) == kRunning && *g_session.parent_token != 0 ? &g_session
+                                                                                      : nullptr;
+}
+
+bool begin_file(Session* session) {
+    bool begun = create_file(session);
+    if (begun) {
+        session->ring.name_file();
+        Text(session->header.ring_path, sizeof session->header.ring_path).add(session->ring.path());
+        begun = write_trace_header(session, session->parts.number);
+        if (!begun) {
+            fail(session, "cannot write a trace", session->file.last_error());
+            session->file.abandon(true);
+        }
+    }
+    if (!begun) {
+        session->ring.remove_file();
+        count_up(&session->lost_before_start);
+        store_release(&session->state, static_cast<uint32_t>(kOff));
+    }
+    session->has_file = begun;
+    return begun;
 }
 
 Session* session_for_event() {
@@ -232,7 +262,8 @@ bool write_trace_header(Session* session, uint32_t part) {
 void forget_session_of_parent() {
     Session* session = &g_session;
     const uint32_t state = load_acquire(&session->state);
-    if (state == kRunning || state == kStopped) {
+    if (state == kRunning) {
+        keep_control_in_child(session);
         session->ring.abandon();
         session->file.abandon(false);
         session->stacks.abandon();
@@ -243,11 +274,10 @@ void forget_session_of_parent() {
     const uint32_t generation = session->generation;
     const bool forked = session->forked || state != kIdle;
     const bool stays_off = state == kOff && session->forked;
-    const bool waits = state == kStopped || state == kWaiting;
     memset(static_cast<void*>(session), 0, sizeof *session);
     session->generation = generation + 1;
     session->forked = forked;
-    session->state = stays_off ? kOff : waits ? kWaiting : kIdle;
+    session->state = stays_off ? kOff : kIdle;
     reset_facts_lock();
     reset_numbers_lock();
     forget_python_codes();

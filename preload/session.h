@@ -21,9 +21,7 @@ enum SessionState : uint32_t {
     kIdle = 0,
     kStarting = 1,
     kRunning = 2,
-    kOff = 3,      // failed, or a forked child that stays off
-    kStopped = 4,  // as kRunning, but nothing is recorded until it is started again
-    kWaiting = 5,  // there is no session until recording is started
+    kOff = 3,  // failed, or a forked child that stays off
 };
 
 struct Session {
@@ -58,7 +56,10 @@ struct Session {
     ModuleVersion modules_written;
     uint32_t stored_facts_copied;  // bytes; with the lock of the facts
 
+    uint32_t stopped;  // 1: events are followed but not written, and have no stacks; see control.h
     uint32_t control_signals_served;  // of those that came; see control.h
+    bool has_file;                    // from the first start of recording on
+    bool writes;                      // in the order of events, as far as the drain has come
 
     uint64_t lost_unfinished;
     uint64_t lost_write_failed;
@@ -75,6 +76,10 @@ Session* session_for_event();
 
 // The session if there is one, stopped or not.
 Session* running_session();
+
+// Makes the file of a session that began stopped, with its header. With the flush lock. False if
+// it cannot be: there will be no recording then.
+bool begin_file(Session* session);
 
 // The header of the file that is about to be written; `part` as in TraceHeader.
 bool write_trace_header(Session* session, uint32_t part);

@@ -34,11 +34,24 @@ void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
         const std::size_t last = timeline.events.size() - 1;
         return format_duration(timeline.events[std::min<std::size_t>(event, last)].time_ns);
     };
+    const auto told = [](std::uint64_t count, std::uint64_t bytes) {
+        return fmt::format("{} ({})", format_counted(count, "allocation", "allocations"), format_bytes(bytes));
+    };
     for (std::size_t i = 0; i < std::min(kMostGaps, timeline.gaps.size()); ++i) {
-        lines->push_back(
-            fmt::format("nothing was recorded from {} to {}",
-                        timeline.gaps[i].begin == 0 ? "the begin" : time_of(timeline.gaps[i].begin),
-                        time_of(timeline.gaps[i].end)));
+        const RecordingGap& gap = timeline.gaps[i];
+        std::string line =
+            fmt::format("recording was stopped from {} to {}",
+                        gap.begin == 0 ? "the begin" : time_of(gap.begin),
+                        gap.end < timeline.events.size() ? time_of(gap.end) : "the end");
+        if (gap.freed != 0) {
+            line += fmt::format("; {} held before were freed in it", told(gap.freed, gap.freed_bytes));
+        }
+        if (gap.made != 0) {
+            line += fmt::format("; {} made in it are held at its end, and have no stack unless "
+                                "FRAGTRACE_STOPPED_STACKS is set",
+                                told(gap.made, gap.made_bytes));
+        }
+        lines->push_back(line);
     }
     if (timeline.gaps.size() > kMostGaps) {
         lines->push_back(fmt::format("and in {} more times", timeline.gaps.size() - kMostGaps));
@@ -48,6 +61,12 @@ void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
             fmt::format("{} follow from that: frees of what was allocated meanwhile, and the like",
                         format_counted(timeline.damage.after_gap, "event", "events")));
     }
+}
+
+bool begins_in_midlife(const Timeline& timeline) {
+    const EventIndex first = timeline.checkpoints.front().begin;
+    return first == 0 || (!timeline.gaps.empty() && timeline.gaps.front().begin == 0 &&
+                          timeline.gaps.front().end + 1 == first);
 }
 
 void add_assumptions(const Timeline& timeline, Analysis* analysis) {
@@ -89,7 +108,7 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
                 device.device,
                 format_counted(script.stream_ordered, "allocation", "allocations")));
         }
-        if (!script.checkpoints.empty()) {
+        if (!script.checkpoints.empty() && begins_in_midlife(timeline)) {
             lines.push_back(
                 fmt::format("device {}: the trace begins in mid-life; what was held then ({}) is "
                             "taken from its "

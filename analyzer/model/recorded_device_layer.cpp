@@ -21,6 +21,7 @@ void RecordedState::device_alloc(DeviceState* device, const Event& event) {
                     {.address = event.address,
                      .size_bytes = event.size_bytes,
                      .stream = event.stream,
+                     .private_pool = pool_,
                      .obtained_by = position_});
         return;
     }
@@ -100,6 +101,7 @@ void RecordedState::forget_all() {
     physical_.clear();
     physical_free_.clear();
     imported_.clear();
+    contexts_ = {};
     gap_ = false;
 }
 
@@ -224,6 +226,8 @@ void RecordedState::map(const Event& event) {
         segment.reservation = reservation->first;
         segment.reservation_bytes = reservation->second.size_bytes;
         segment.obtained_by = reservation->second.event;
+        segment.stream = reservation->second.stream;
+        segment.private_pool = reservation->second.private_pool;
     }
     add_segment(device, segment);
 }

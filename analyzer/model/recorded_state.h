@@ -137,6 +137,8 @@ class RecordedState {
     struct Reservation {
         std::uint64_t size_bytes;
         EventIndex event;
+        StreamId stream;             // kNoStream unless a checkpoint says it
+        std::uint32_t private_pool;  // with it
     };
 
     static constexpr std::uint32_t kNoPhysical = 0xffffffffu;

@@ -80,6 +80,17 @@ struct EventSpan {
     EventIndex end = 0;
 };
 
+// A span in which recording was stopped, and what a checkpoint behind it tells of it: blocks, or
+// device allocations where there is no pool.
+struct RecordingGap {
+    EventIndex begin = 0;
+    EventIndex end = 0;
+    std::uint64_t freed = 0;  // were held at its begin, are not any more
+    std::uint64_t freed_bytes = 0;
+    std::uint64_t made = 0;  // are held at its end, were not at its begin
+    std::uint64_t made_bytes = 0;
+};
+
 // kContinued: the recording went on in another file, or this is a copy of a part of it.
 enum class Ending { kNormal, kQuickExit, kExec, kKilled, kRunning, kContinued };
 
@@ -116,9 +127,10 @@ struct Timeline {
     SparseColumn event_pools;
     std::map<std::uint32_t, PoolIdentity> pools;  // what the numbers mean, where known
 
-    // What the recorder did, ascending. Nothing was seen in a gap; between the two events of a
-    // checkpoint stands what was held when the trace began in mid-life.
-    std::vector<EventSpan> gaps;
+    // What the recorder did, ascending. Nothing is told of a gap; between the two events of a
+    // checkpoint stands what was held when the trace began, or went on, in mid-life. One behind a
+    // gap repeats what was allocated before it; the times of these are that of the gap's end.
+    std::vector<RecordingGap> gaps;
     std::vector<EventSpan> checkpoints;
     std::vector<Phase> phases;  // in the order in which they began
 

@@ -163,8 +163,8 @@ std::string why_not_judged(const Timeline& timeline) {
                            timeline.fact("options.min_bytes"));
     }
     // A checkpoint behind a gap tells everything anew, and the replay takes it over.
-    for (const EventSpan& gap : timeline.gaps) {
-        const bool told = std::any_of(
+    for (const RecordingGap& gap : timeline.gaps) {
+        const bool told = gap.end >= timeline.events.size() || std::any_of(
             timeline.checkpoints.begin(), timeline.checkpoints.end(), [&gap](const EventSpan& one) {
                 return one.begin >= gap.end;
             });

@@ -23,7 +23,7 @@ Json side_json(const Analysis& analysis, const SideMemory& memory) {
             {"holders", holders}};
 }
 
-Json spans_json(const Timeline& timeline, const std::vector<EventSpan>& spans) {
+Json gaps_json(const Timeline& timeline) {
     const auto time_of = [&timeline](EventIndex event) {
         return timeline.events.empty()
                    ? std::uint64_t{0}
@@ -31,8 +31,13 @@ Json spans_json(const Timeline& timeline, const std::vector<EventSpan>& spans) {
                          .time_ns;
     };
     Json rows = Json::array();
-    for (const EventSpan& span : spans) {
-        rows.push_back({{"from_ns", time_of(span.begin)}, {"to_ns", time_of(span.end)}});
+    for (const RecordingGap& gap : timeline.gaps) {
+        rows.push_back({{"from_ns", gap.begin == 0 ? 0 : time_of(gap.begin)},
+                        {"to_ns", time_of(gap.end)},
+                        {"freed", gap.freed},
+                        {"freed_bytes", gap.freed_bytes},
+                        {"made", gap.made},
+                        {"made_bytes", gap.made_bytes}});
     }
     return rows;
 }
@@ -126,7 +131,7 @@ Json failed_call_json(const Analysis& analysis, const CallOutOfMemory& call) {
 
 Json recording_json(const Analysis& analysis) {
     const Timeline& timeline = analysis.timeline;
-    return {{"gaps", spans_json(timeline, timeline.gaps)},
+    return {{"gaps", gaps_json(timeline)},
             {"checkpoints", timeline.checkpoints.size()},
             {"events_after_gaps", timeline.damage.after_gap},
             {"events_with_cut_stacks", analysis.run.cut_stacks},

@@ -24,8 +24,9 @@ constexpr std::size_t kMaxNotes = 100;
 constexpr std::uint32_t kUnknownDevice = kMaxDevices;
 
 // Kinds whose stream column has a meaning.
+// Device allocations carry one in a checkpoint: that of the pool's first block in them.
 bool has_stream(EventKind kind) {
-    return kind == EventKind::kBlockAlloc || kind == EventKind::kBlockOutOfMemory ||
+    return kind == EventKind::kDeviceAlloc || kind == EventKind::kAddressReserve || kind == EventKind::kBlockAlloc || kind == EventKind::kBlockOutOfMemory ||
            kind == EventKind::kPendingEvent || kind == EventKind::kAsyncAlloc ||
            kind == EventKind::kAsyncFree;
 }
@@ -286,6 +287,16 @@ void TimelineBuilder::put_in_order() {
     in_order_ = true;
 }
 
+bool TimelineBuilder::recording_is_stopped() const {
+    for (auto event = timeline_.events.rbegin(); event != timeline_.events.rend(); ++event) {
+        if (event->kind == EventKind::kRecordingStopped ||
+            event->kind == EventKind::kRecordingStarted) {
+            return event->kind == EventKind::kRecordingStopped;
+        }
+    }
+    return false;
+}
+
 bool TimelineBuilder::has_event(std::uint64_t sequence) const {
     return std::binary_search(sequences_.begin(), sequences_.end(), sequence);
 }
@@ -325,14 +336,22 @@ void TimelineBuilder::count_missing() {
     if (sequences_.empty()) {
         return;
     }
-    // Sequence numbers start at 1, or at a checkpoint, and have no gaps of their own.
-    const bool midlife = timeline_.events.front().kind == EventKind::kCheckpointBegin;
-    const std::uint64_t expected = sequences_.back() - (midlife ? sequences_.front() - 1 : 0);
-    if (expected > sequences_.size()) {
+    // Sequence numbers start at 1 and have no gaps of their own but before a checkpoint, and where
+    // recording was stopped.
+    std::uint64_t missing = 0;
+    std::uint64_t before = 0;
+    for (std::size_t i = 0; i < sequences_.size(); ++i) {
+        const EventKind kind = timeline_.events[i].kind;
+        const bool jumps =
+            kind == EventKind::kCheckpointBegin || kind == EventKind::kRecordingStarted;
+        missing += jumps ? 0 : sequences_[i] - before - 1;
+        before = sequences_[i];
+    }
+    if (missing != 0) {
         timeline_.damage.notes.push_back(
             fmt::format("{} of {} sequence numbers have no event in the trace",
-                        expected - sequences_.size(),
-                        expected));
+                        missing,
+                        sequences_.size() + missing));
     }
 }
 

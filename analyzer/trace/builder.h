@@ -33,6 +33,8 @@ class TimelineBuilder {
 
     // Puts the events in order and drops those that came twice (the first stays).
     void put_in_order();
+    // After put_in_order: as the last event of that kind says.
+    [[nodiscard]] bool recording_is_stopped() const;
     // After put_in_order: is the event with this sequence number there?
     [[nodiscard]] bool has_event(std::uint64_t sequence) const;
     // The number of leading stack nodes without a gap, the root included.

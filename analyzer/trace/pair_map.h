@@ -67,6 +67,16 @@ class PairMap {
         }
     }
 
+    // visit(value) for all, in no order.
+    template <typename Visit>
+    void for_each(Visit visit) const {
+        for (const Slot& slot : slots_) {
+            if (slot.value != kAbsent) {
+                visit(slot.value);
+            }
+        }
+    }
+
   private:
     struct Slot {
         std::uint64_t major = 0;

@@ -25,6 +25,7 @@ class Pairing {
         for (std::size_t i = 0; i < timeline_.events.size(); ++i) {
             visit(static_cast<EventIndex>(i));
         }
+        settle_times();
         if (timeline_.damage.frees_without_alloc > kNotesPerDefect ||
             timeline_.damage.allocs_over_live > kNotesPerDefect) {
             timeline_.damage.notes.push_back(
@@ -121,8 +122,13 @@ class Pairing {
             case EventKind::kDeviceReset:
                 contexts_.reset(event.device);
                 return reset(event.device);
+            case EventKind::kRecordingStarted:
+                after_gap_ = true;
+                return;
             case EventKind::kCheckpointBegin:
-                return forget_all();
+                return begin_checkpoint(index);
+            case EventKind::kCheckpointEnd:
+                return end_checkpoint(index);
             case EventKind::kPoolRewind:
                 return rewind(index);
             default:
@@ -132,6 +138,9 @@ class Pairing {
 
     void begin(Table table, EventIndex index) {
         const Event& event = timeline_.events[index];
+        if (gap_ != nullptr && (table == kDevices || table == kBlocks)) {
+            reconcile(table, index);
+        }
         const std::uint32_t former = live_[table].set(event.address, event.device, index);
         if (former != PairMap::kAbsent && is_strict(table)) {
             over_live(index, former);
@@ -268,22 +277,77 @@ class Pairing {
         }
     }
 
-    // A checkpoint tells everything anew.
-    void forget_all() {
-        for (PairMap& table : live_) {
-            table = PairMap();
+    // A checkpoint tells everything anew: what was held so far ends here, and goes on as what the
+    // checkpoint says.
+    void begin_checkpoint(EventIndex index) {
+        gap_ = nullptr;
+        for (RecordingGap& gap : timeline_.gaps) {
+            gap_ = gap.end + 1 == index ? &gap : gap_;
+        }
+        const auto end_here = [this, index](EventIndex alloc) { timeline_.partner[alloc] = index; };
+        for (std::size_t table = 0; table < kTableCount; ++table) {
+            live_[table].for_each(end_here);
+            before_[table] = std::exchange(live_[table], PairMap());
+        }
+        for (const auto& [address, mapped] : maps_) {
+            end_here(mapped);
         }
         maps_.clear();
         of_pool_.clear();
+        retains_.clear();
+        contexts_ = {};
+        after_gap_ = false;
     }
 
-    // Inside or after a gap nothing more can be said than that something was not seen.
-    [[nodiscard]] bool follows_from_gap(EventIndex index) const {
-        return !timeline_.gaps.empty() && index > timeline_.gaps.front().end;
+    // An allocation that the checkpoint tells of: from before the gap, or made in it.
+    void reconcile(Table table, EventIndex index) {
+        const Event& event = timeline_.events[index];
+        const EventIndex former = before_[table].find(event.address, event.device);
+        if (former != PairMap::kAbsent && timeline_.events[former].time_ns == event.time_ns) {
+            before_[table].take(event.address, event.device);
+        } else {
+            ++made_[table].count;
+            made_[table].bytes += bytes_of(event);
+        }
+    }
+
+    void end_checkpoint(EventIndex index) {
+        if (gap_ == nullptr) {
+            return;
+        }
+        Sum freed[kBlocks + 1];
+        for (const Table table : {kDevices, kBlocks}) {
+            before_[table].for_each([this, table, &freed](EventIndex alloc) {
+                ++freed[table].count;
+                freed[table].bytes += bytes_of(timeline_.events[alloc]);
+            });
+        }
+        const bool pools = made_[kBlocks].count + freed[kBlocks].count + live_[kBlocks].size() != 0;
+        const Table table = pools ? kBlocks : kDevices;
+        gap_->freed = freed[table].count;
+        gap_->freed_bytes = freed[table].bytes;
+        gap_->made = made_[table].count;
+        gap_->made_bytes = made_[table].bytes;
+        checkpoint_ends_.emplace_back(gap_, index);
+        made_[kDevices] = made_[kBlocks] = {};
+        gap_ = nullptr;
+    }
+
+    // Times ascend: what a checkpoint tells anew has been told before the gap, or nobody saw it.
+    void settle_times() {
+        for (const auto& [gap, checkpoint_end] : checkpoint_ends_) {
+            for (EventIndex i = gap->end + 1; gap->begin != 0 && i < checkpoint_end; ++i) {
+                timeline_.events[i].time_ns = timeline_.events[gap->end].time_ns;
+            }
+        }
+    }
+
+    static std::uint64_t bytes_of(const Event& event) {
+        return event.kind == EventKind::kBlockAlloc ? event.extra : event.size_bytes;
     }
 
     void over_live(EventIndex index, EventIndex former) {
-        if (follows_from_gap(index)) {
+        if (after_gap_) {  // something was not seen: no more can be said
             ++timeline_.damage.after_gap;
             return;
         }
@@ -297,7 +361,7 @@ class Pairing {
     }
 
     void without_alloc(EventIndex index) {
-        if (follows_from_gap(index)) {
+        if (after_gap_) {  // something was not seen: no more can be said
             ++timeline_.damage.after_gap;
             return;
         }
@@ -309,8 +373,18 @@ class Pairing {
         }
     }
 
+    struct Sum {
+        std::uint64_t count = 0;
+        std::uint64_t bytes = 0;
+    };
+
     Timeline& timeline_;
     PairMap live_[kTableCount];
+    PairMap before_[kTableCount];  // at a checkpoint, what was held so far
+    Sum made_[kBlocks + 1];
+    std::vector<std::pair<const RecordingGap*, EventIndex>> checkpoint_ends_;  // behind gaps
+    RecordingGap* gap_ = nullptr;  // the one in front of the checkpoint that is being told
+    bool after_gap_ = false;       // and no checkpoint since
     Contexts contexts_;
     std::unordered_map<DeviceAddress, std::uint64_t> retains_;
     std::map<DeviceAddress, EventIndex> maps_;

@@ -54,6 +54,7 @@ void read_slots(const InputFile& file, RingContents* ring) {
     if (header.head > header.slot_count && next <= header.head - header.slot_count) {
         next = header.head - header.slot_count + 1;  // older ones are overwritten
     }
+    std::uint64_t set_aside = 0;  // up to this: numbers of a checkpoint, which have no slots
     std::vector<EventRecord> window(kSlotsPerRead);
     while (next <= header.head) {
         const std::uint64_t slot = (next - 1) & (header.slot_count - 1);
@@ -66,7 +67,10 @@ void read_slots(const InputFile& file, RingContents* ring) {
         for (std::size_t i = 0; i < wanted; ++i, ++next) {
             if (i < got && window[i].sequence == next) {
                 ring->events.push_back(window[i]);
-            } else {
+                if (window[i].kind == EventKind::kRecordingStarted) {
+                    set_aside = next + std::min(window[i].size, header.head - next);
+                }
+            } else if (next > set_aside) {
                 ++ring->events_unfinished;
             }
         }
@@ -154,10 +158,17 @@ RingContents read_ring(const TraceHeader& trace, bool process_runs) {
 RingSurplus add_ring(const RingContents& ring, TimelineBuilder* builder) {
     RingSurplus surplus;
     builder->put_in_order();
+    // What was done while recording was stopped, the drain would have thrown away.
+    bool stopped = builder->recording_is_stopped();
     for (const EventRecord& event : ring.events) {
-        if (!builder->has_event(event.sequence)) {
+        if (builder->has_event(event.sequence)) {
+            continue;
+        }
+        stopped = stopped && event.kind != EventKind::kRecordingStarted;
+        if (!stopped) {
             surplus.events.push_back(event);
         }
+        stopped = stopped || event.kind == EventKind::kRecordingStopped;
     }
     for (const EventRecord& event : surplus.events) {
         builder->add_event(event);

@@ -21,30 +21,40 @@ class ControlTest(real_process.RealProcessTest):
         return self.run_well([sys.executable, CLIENT, *steps], expected, env=env)
 
     def story(self, trace):
-        """Sizes of the allocations and the recorder's own events, in order."""
+        """Sizes of the allocations and the recorder's own events, in order; what a checkpoint tells
+        stands in a list."""
         told = []
+        into = told
         for line in self.events(trace):
-            found = re.search(r"\b(device_alloc|recording_stopped|recording_started)\b", line)
-            if found and found[1] == "device_alloc":
-                told.append(int(re.search(r"\bbytes=(\d+)", line)[1]))
-            elif found:
+            found = re.search(r"\b(device_alloc|recording_stopped|recording_started|"
+                              r"checkpoint_begin|checkpoint_end)\b", line)
+            if not found:
+                continue
+            if found[1] == "device_alloc":
+                into.append(int(re.search(r"\bbytes=(\d+)", line)[1]))
+            elif found[1] == "checkpoint_begin":
+                into = []
+                told.append(into)
+            elif found[1] == "checkpoint_end":
+                into = told
+            else:
                 told.append(found[1].removeprefix("recording_"))
         return told
 
 
 class StartAndStop(ControlTest):
-    def test_by_call_what_lies_between_is_missing_and_marked(self):
+    def test_by_call_what_lies_between_is_marked_and_its_outcome_told(self):
         done = self.client("alloc=4096", "stop", "alloc=8192", "start", "alloc=12288")
         self.assertEqual(done.stdout, "stop 0\nstart 0\n")
         self.assertEqual(self.story(self.only_trace()),
-                         [4096, "stopped", "started", 12288])
+                         [4096, "stopped", "started", [4096, 8192], 12288])
         self.assertEqual(done.stderr, "")
 
     def test_by_signal_each_one_toggles(self):
         self.client("alloc=4096", "signal=USR2", "alloc=8192", "signal=USR2", "alloc=12288",
                     FRAGTRACE_SIGNAL="USR2")
         self.assertEqual(self.story(self.only_trace()),
-                         [4096, "stopped", "started", 12288])
+                         [4096, "stopped", "started", [4096, 8192], 12288])
 
     def test_a_signal_that_the_program_handles_is_left_to_it(self):
         done = self.client("own=USR1", "alloc=4096", "signal=USR1", "alloc=8192",
@@ -55,9 +65,9 @@ class StartAndStop(ControlTest):
     def test_without_the_setting_a_signal_keeps_its_default(self):
         self.client("alloc=4096", "signal=USR2", expected=-signal.SIGUSR2.value)
 
-    def test_a_process_that_starts_stopped_records_from_its_start_on(self):
+    def test_a_process_that_starts_stopped_records_from_its_start_on_and_tells_what_was_held(self):
         self.client("alloc=4096", "start", "alloc=8192", FRAGTRACE_START="off")
-        self.assertEqual(self.story(self.only_trace()), ["started", 8192])
+        self.assertEqual(self.story(self.only_trace()), ["started", [4096], 8192])
 
     def test_a_late_start_knows_the_devices_of_before(self):
         self.client("alloc=4096", "start", "free", FRAGTRACE_START="off")
@@ -68,7 +78,7 @@ class StartAndStop(ControlTest):
     def test_a_process_that_starts_stopped_is_started_by_a_signal(self):
         self.client("alloc=4096", "signal=USR2", "alloc=8192", FRAGTRACE_START="off",
                     FRAGTRACE_SIGNAL="USR2")
-        self.assertEqual(self.story(self.only_trace()), ["started", 8192])
+        self.assertEqual(self.story(self.only_trace()), ["started", [4096], 8192])
 
     def test_a_process_that_is_never_started_leaves_no_trace_and_no_word(self):
         done = self.client("alloc=4096", FRAGTRACE_START="off")
@@ -76,7 +86,7 @@ class StartAndStop(ControlTest):
 
     def test_recording_starts_after_the_seconds_that_were_asked_for(self):
         self.client("alloc=4096", "sleep=1.5", "alloc=8192", FRAGTRACE_START_AFTER=1)
-        self.assertEqual(self.story(self.only_trace()), ["started", 8192])
+        self.assertEqual(self.story(self.only_trace()), ["started", [4096], 8192])
 
     def test_nothing_can_be_started_where_recording_is_off(self):
         done = self.client("start", "alloc=4096", FRAGTRACE_OFF=1)

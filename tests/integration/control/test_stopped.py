@@ -1,0 +1,199 @@
+"""What was held while recording was stopped is known from its start on."""
+
+import json
+import re
+import signal
+import sys
+import unittest
+
+import real_process
+from real_process import ANALYZER, MIB, environment, traces
+
+CLIENT = real_process.SOURCE / "tests" / "integration" / "control" / "client.py"
+TORCH_CLIENT = CLIENT.with_name("torch_stopped.py")
+
+
+class StoppedTest(real_process.RealProcessTest):
+    def held(self, trace):
+        """{address: bytes} at the end of a trace, of each kind of allocation."""
+        held = {}
+        ends = {"device_free": "device_alloc", "block_free": "block_alloc", "unmap": "map"}
+        for line in self.events(trace):
+            found = re.search(r"\b(device_alloc|device_free|block_alloc|block_free|map|unmap|"
+                              r"checkpoint_begin)\b", line)
+            numbers = dict(re.findall(r"\b(\w+)=(0x[0-9a-f]+|\d+)", line))
+            if not found:
+                continue
+            if found[1] == "checkpoint_begin":
+                held = {}
+                continue
+            kind = held.setdefault(ends.get(found[1], found[1]), {})
+            address = int(numbers["address"], 16)
+            if found[1] == "unmap":
+                end = address + int(numbers["bytes"])
+                for page in [page for page in kind if address <= page < end]:
+                    del kind[page]
+            elif found[1] in ends:
+                del kind[address]  # a free of what is not known is a defect
+            else:
+                kind[address] = int(numbers["bytes"])
+        return held
+
+    def assert_sound(self, report):
+        self.assertEqual(report["source"]["events_lost"], 0)
+        self.assertEqual(report["recording"]["events_after_gaps"], 0)
+        self.assertEqual(report["devices"][0]["violations"], 0)
+        self.assertEqual(report["devices"][0]["violations_after_gaps"], 0)
+
+
+class PlainCuda(StoppedTest):
+    def client(self, *steps, expected=0, **variables):
+        return self.run_well([sys.executable, CLIENT, *steps], expected,
+                             env=environment("1GiB,context=0", self.folder, **variables))
+
+    def sizes(self, trace):
+        return sorted(self.held(trace).get("device_alloc", {}).values())
+
+    def test_a_late_start_knows_what_is_held(self):
+        starts = [("start",), {}], [("signal=USR2", "wait=*.ftrace"), {"FRAGTRACE_SIGNAL": "USR2"}]
+        for steps, variables in starts:
+            with self.subTest(steps=steps):
+                for old in traces(self.folder):
+                    old.unlink()
+                self.client("alloc=4096", "alloc=8192", "free", "churn=100000", *steps,
+                            "alloc=12288", FRAGTRACE_START="off", **variables)
+                trace = self.only_trace()
+                self.assertEqual(self.sizes(trace), [4096, 12288])
+                self.assert_sound(self.report(trace))
+
+    def test_a_start_by_time_knows_what_is_held(self):
+        self.client("alloc=4096", "wait=*.ftrace", "alloc=12288", FRAGTRACE_START_AFTER=1)
+        trace = self.only_trace()
+        self.assertEqual(self.sizes(trace), [4096, 12288])
+        self.assert_sound(self.report(trace))
+
+    def test_what_a_pause_frees_and_makes_is_counted(self):
+        self.client("alloc=4096", "alloc=8192", "stop", "free", "alloc=12288", "alloc=16384", "start",
+                    "alloc=20480")
+        trace = self.only_trace()
+        self.assertEqual(self.sizes(trace), [4096, 12288, 16384, 20480])
+        report = self.report(trace)
+        self.assert_sound(report)
+        gap, = report["recording"]["gaps"]
+        self.assertEqual([gap[key] for key in ("freed", "freed_bytes", "made", "made_bytes")],
+                         [1, 8192, 2, 12288 + 16384])
+        text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout
+        self.assertRegex(text, r"recording was stopped from .*; 1 allocation \(8 KiB\) held before")
+
+    def test_pauses_in_a_row_are_all_reconciled(self):
+        steps = []
+        for _ in range(20):
+            steps += ["stop", "churn=50", "free", "alloc=8192", "start", "churn=50"]
+        self.client("alloc=4096", "alloc=8192", *steps)
+        trace = self.only_trace()
+        self.assertEqual(self.sizes(trace), [4096, 8192])
+        report = self.report(trace)
+        self.assert_sound(report)
+        self.assertEqual([(gap["freed"], gap["made"]) for gap in report["recording"]["gaps"]],
+                         [(1, 1)] * 20)
+        self.assertEqual(self.run_well([ANALYZER, "dump", trace, "--no-stacks"]).stderr, "")
+
+    def test_more_is_held_than_the_ring_has_room_for(self):
+        self.client(*["alloc=512"] * 300, "start", "alloc=1024", FRAGTRACE_START="off",
+                    FRAGTRACE_RING_EVENTS=64)
+        trace = self.only_trace()
+        self.assertEqual(self.sizes(trace), [512] * 300 + [1024])
+        self.assert_sound(self.report(trace))
+
+    def test_a_process_killed_after_a_late_start_leaves_all_that_it_held(self):
+        self.client("alloc=4096", "start", "alloc=8192", "kill", expected=-signal.SIGKILL.value,
+                    FRAGTRACE_START="off")
+        trace = self.only_trace()
+        self.assertEqual(self.sizes(trace), [4096, 8192])
+        self.assertEqual(self.report(trace)["source"]["ended"], "killed")
+
+    def test_a_process_killed_while_stopped_tells_up_to_the_stop(self):
+        self.client("alloc=4096", "stop", "alloc=8192", "kill", expected=-signal.SIGKILL.value)
+        self.assertEqual(self.sizes(self.only_trace()), [4096])
+
+    def test_a_process_killed_before_its_start_leaves_nothing(self):
+        self.client("alloc=4096", "kill", expected=-signal.SIGKILL.value, FRAGTRACE_START="off")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_parts_and_pauses_go_together(self):
+        self.client("alloc=4096", "churn=60000", "stop", "churn=60000", "alloc=8192", "start",
+                    "churn=60000", "alloc=12288", FRAGTRACE_SIZE_LIMIT="1MiB",
+                    FRAGTRACE_COMPRESSION=0)
+        last = max(traces(self.folder), key=lambda trace: trace.stat().st_mtime_ns)
+        self.assertEqual(self.sizes(last), [4096, 8192, 12288])
+        self.assert_sound(self.report(last))
+
+    def test_stacks_of_what_is_made_while_stopped_are_kept_where_that_is_asked_for(self):
+        for kept in (0, 1):
+            with self.subTest(kept=kept):
+                for old in traces(self.folder):
+                    old.unlink()
+                self.client("alloc=4096", "start", FRAGTRACE_START="off",
+                            FRAGTRACE_STOPPED_STACKS=kept)
+                stacks = self.run_well([ANALYZER, "dump", self.only_trace()]).stdout
+                self.assertEqual("client.py" in stacks, bool(kept), stacks)
+
+
+@unittest.skipUnless(real_process.TORCH_PYTHON, "FRAGTRACE_PYTHON names no PyTorch")
+class PyTorch(StoppedTest):
+    def run_torch(self, *steps, **variables):
+        """Checks that the trace holds what PyTorch says, and that it is replayed exactly."""
+        done = self.run_well([real_process.TORCH_PYTHON, TORCH_CLIENT, *steps],
+                             env=environment("4GiB,context=0", self.folder, **variables))
+        segments = json.loads(done.stdout.splitlines()[-1])
+        trace = self.only_trace()
+        held = self.held(trace)
+        self.assertEqual(
+            sorted(held["block_alloc"].items()),
+            sorted((address, size) for _, _, live in segments for address, size in live))
+        pages = {**held.get("device_alloc", {}), **held.get("map", {})}
+        self.assertEqual(sum(pages.values()),
+                         sum(size for _, size, _ in segments))
+        report = self.report(trace)
+        self.assert_sound(report)
+        fidelity = report["fidelity"]
+        self.assertGreater(fidelity["placements"], 0)
+        self.assertEqual(fidelity["placements_equal"], fidelity["placements"], fidelity)
+        self.assertEqual(fidelity["segments_equal"], fidelity["segments"], fidelity)
+        self.assertEqual(fidelity.get("not_judged") or "", "")
+        return report
+
+    STARTS = ((("start",), {}),
+              (("signal", "wait=*.ftrace"), {"FRAGTRACE_SIGNAL": "USR2"}))
+
+    def test_a_late_start_is_replayed_exactly_from_what_was_held(self):
+        for steps, variables in self.STARTS:
+            for conf in ("", "expandable_segments:True"):
+                with self.subTest(steps=steps, conf=conf):
+                    for old in traces(self.folder):
+                        old.unlink()
+                    self.run_torch("work=1", *steps, "work=2", "empty_cache", "work=3",
+                                   FRAGTRACE_START="off", PYTORCH_CUDA_ALLOC_CONF=conf, **variables)
+
+    def test_a_start_by_time_is_replayed_exactly_from_what_was_held(self):
+        self.run_torch("work=1", "wait=*.ftrace", "work=2", FRAGTRACE_START_AFTER=1)
+
+    def test_pauses_are_replayed_exactly_from_what_was_held_after_them(self):
+        for conf in ("", "expandable_segments:True"):
+            with self.subTest(conf=conf):
+                for old in traces(self.folder):
+                    old.unlink()
+                report = self.run_torch("work=1", "stop", "work=2", "empty_cache", "start", "work=3",
+                                        "stop", "start", "work=4", PYTORCH_CUDA_ALLOC_CONF=conf)
+                first, second = report["recording"]["gaps"]
+                self.assertGreater(first["freed"], 0)
+                self.assertGreater(first["made"], 0)
+                self.assertEqual((second["freed"], second["made"]), (0, 0))
+
+    def test_private_pools_of_a_gap_are_known_after_it(self):
+        self.run_torch("pool=1", "work=1", "start", "work=2", "pool=3", "stop", "pool=4", "work=4",
+                       "start", "work=5", "pool=6", FRAGTRACE_START="off")
+
+
+if __name__ == "__main__":
+    real_process.main()
