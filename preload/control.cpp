@@ -17,6 +17,7 @@ namespace {
 // What the program has asked for, which counts more than the environment. Of the process, not of a
 // session: forked children keep it.
 enum Wish : uint32_t { kNoWish = 0, kStart = 1, kStop = 2 };
+
 uint32_t g_wish;
 uint64_t g_starts_at_ns;  // CLOCK_MONOTONIC; 0 = not by time
 uint32_t g_signals;
@@ -117,12 +118,8 @@ bool may_record() {
         // Settled: asking the environment at each call would cost time, and may meet a thread that
         // changes it.
         uint32_t idle = kIdle;
-        __atomic_compare_exchange_n(&g_session.state,
-                                    &idle,
-                                    uint32_t{kOff},
-                                    false,
-                                    __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE);
+        __atomic_compare_exchange_n(
+            &g_session.state, &idle, uint32_t{kOff}, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
         return false;
     }
     return state != kOff;
@@ -244,13 +241,13 @@ __attribute__((visibility("default"), used)) int fragtrace_write() {
     const KeepErrno keep_errno;
     const RecorderScope scope;
     Session* session = scope.entered() ? running_session() : nullptr;
-    if (session == nullptr || !session->has_file) {
+    if (session == nullptr) {
         return -1;
     }
     const bool inside_hook = t_thread.inside_hook;
     t_thread.inside_hook = true;
     const bool written = session->options.flight ? write_copy(session, "call") : flush_now(session);
     t_thread.inside_hook = inside_hook;
-    return written ? 0 : -1;
+    return written && session->has_file ? 0 : -1;
 }
 }

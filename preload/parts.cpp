@@ -62,7 +62,8 @@ EventRecord marker(const Session* session, EventKind kind, uint64_t sequence) {
 }  // namespace
 
 // As consecutive numbers that end with the newest one that is done with. There are enough of them:
-// each of these events was one of those numbered before, or a start of recording has set them aside.
+// each of these events was one of those numbered before, or a start of recording has set them
+// aside.
 bool write_checkpoint(Session* session) {
     const uint64_t count = session->parts.live.event_count();
     const uint64_t last = session->ring.header->tail;

@@ -60,12 +60,8 @@ class Ring {
                 return 0;
             }
             *set_aside = head - header->tail + more;
-        } while (!__atomic_compare_exchange_n(&header->head,
-                                              &head,
-                                              head + 1 + *set_aside,
-                                              true,
-                                              __ATOMIC_RELAXED,
-                                              __ATOMIC_RELAXED));
+        } while (!__atomic_compare_exchange_n(
+            &header->head, &head, head + 1 + *set_aside, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
         return head + 1;
     }
 

@@ -35,7 +35,8 @@ void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
         return format_duration(timeline.events[std::min<std::size_t>(event, last)].time_ns);
     };
     const auto told = [](std::uint64_t count, std::uint64_t bytes) {
-        return fmt::format("{} ({})", format_counted(count, "allocation", "allocations"), format_bytes(bytes));
+        return fmt::format(
+            "{} ({})", format_counted(count, "allocation", "allocations"), format_bytes(bytes));
     };
     for (std::size_t i = 0; i < std::min(kMostGaps, timeline.gaps.size()); ++i) {
         const RecordingGap& gap = timeline.gaps[i];
@@ -44,12 +45,14 @@ void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
                         gap.begin == 0 ? "the begin" : time_of(gap.begin),
                         gap.end < timeline.events.size() ? time_of(gap.end) : "the end");
         if (gap.freed != 0) {
-            line += fmt::format("; {} held before were freed in it", told(gap.freed, gap.freed_bytes));
+            line +=
+                fmt::format("; {} held before were freed in it", told(gap.freed, gap.freed_bytes));
         }
         if (gap.made != 0) {
-            line += fmt::format("; {} made in it are held at its end, and have no stack unless "
-                                "FRAGTRACE_STOPPED_STACKS is set",
-                                told(gap.made, gap.made_bytes));
+            line += fmt::format(
+                "; {} made in it are held at its end, and have no stack unless "
+                "FRAGTRACE_STOPPED_STACKS is set",
+                told(gap.made, gap.made_bytes));
         }
         lines->push_back(line);
     }

@@ -131,8 +131,7 @@ void RecordedState::apply_known(const Event& event) {
             gap_ = true;
             break;
         case EventKind::kAddressReserve:
-            reservations_[event.address] = {
-                event.size_bytes, position_, event.stream, pool_};
+            reservations_[event.address] = {event.size_bytes, position_, event.stream, pool_};
             break;
         case EventKind::kAddressFree:
             reservations_.erase(event.address);

@@ -164,10 +164,11 @@ std::string why_not_judged(const Timeline& timeline) {
     }
     // A checkpoint behind a gap tells everything anew, and the replay takes it over.
     for (const RecordingGap& gap : timeline.gaps) {
-        const bool told = gap.end >= timeline.events.size() || std::any_of(
-            timeline.checkpoints.begin(), timeline.checkpoints.end(), [&gap](const EventSpan& one) {
-                return one.begin >= gap.end;
-            });
+        const bool told =
+            gap.end >= timeline.events.size() ||
+            std::any_of(timeline.checkpoints.begin(),
+                        timeline.checkpoints.end(),
+                        [&gap](const EventSpan& one) { return one.begin >= gap.end; });
         if (!told) {
             return "recording was stopped for a part of the run";
         }

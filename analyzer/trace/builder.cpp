@@ -26,7 +26,8 @@ constexpr std::uint32_t kUnknownDevice = kMaxDevices;
 // Kinds whose stream column has a meaning.
 // Device allocations carry one in a checkpoint: that of the pool's first block in them.
 bool has_stream(EventKind kind) {
-    return kind == EventKind::kDeviceAlloc || kind == EventKind::kAddressReserve || kind == EventKind::kBlockAlloc || kind == EventKind::kBlockOutOfMemory ||
+    return kind == EventKind::kDeviceAlloc || kind == EventKind::kAddressReserve ||
+           kind == EventKind::kBlockAlloc || kind == EventKind::kBlockOutOfMemory ||
            kind == EventKind::kPendingEvent || kind == EventKind::kAsyncAlloc ||
            kind == EventKind::kAsyncFree;
 }

@@ -5,10 +5,10 @@ free           cudaFree of the last one that is held
 churn=N        N times cudaMalloc and cudaFree of 1 MiB
 refused        asks for far more than the card has
 start, stop, write     fragtrace_start() and so on; write prints what it returned
-signal=NAME    sent to itself; waits until the recorder has most likely seen it
+signal=NAME    sent to itself; waits until the recorder has looked at it
 own=NAME       handles the signal itself, and prints when it comes
 sleep=SECONDS
-wait=PATTERN   until the recorder has left such a file, at most 30 seconds
+wait=PATTERN   until the recorder has left such a file, at most two minutes
 kill           SIGKILL to itself
 """
 
@@ -30,11 +30,27 @@ def allocate(size):
 
 
 def wait_for(pattern):
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not list(pathlib.Path(os.environ["FRAGTRACE_OUTPUT"]).glob(pattern)):
         if time.monotonic() > end:
-            sys.exit(f"no {pattern} in 30 seconds")
+            sys.exit(f"no {pattern} in two minutes")
         time.sleep(0.05)
+
+
+def looks():
+    """How often the recorder's thread, if there is one, has gone to sleep: each time it has looked."""
+    for task in pathlib.Path("/proc/self/task").iterdir():
+        if (task / "comm").read_text() == "fragtrace\n":
+            status = (task / "status").read_text()
+            return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+    return None
+
+
+def wait_for_looks():
+    before = looks()
+    end = time.monotonic() + 120
+    while before is not None and looks() < before + 5 and time.monotonic() < end:
+        time.sleep(0.02)
 
 
 def say_signal(number, frame):
@@ -60,7 +76,7 @@ for step in sys.argv[1:]:
         print(name, getattr(program, f"fragtrace_{name}")(), flush=True)
     elif name == "signal":
         os.kill(os.getpid(), getattr(signal, f"SIG{value}"))
-        time.sleep(1.2)
+        wait_for_looks()
     elif name == "own":
         signal.signal(getattr(signal, f"SIG{value}"), say_signal)
     elif name == "wait":

@@ -85,7 +85,7 @@ class StartAndStop(ControlTest):
         self.assertEqual((traces(self.folder), done.stderr), ([], ""))
 
     def test_recording_starts_after_the_seconds_that_were_asked_for(self):
-        self.client("alloc=4096", "sleep=1.5", "alloc=8192", FRAGTRACE_START_AFTER=1)
+        self.client("alloc=4096", "wait=*.ftrace", "alloc=8192", FRAGTRACE_START_AFTER=1)
         self.assertEqual(self.story(self.only_trace()), ["started", [4096], 8192])
 
     def test_nothing_can_be_started_where_recording_is_off(self):
@@ -243,9 +243,17 @@ class Top(PartsTest):
                 self.assertIsNone(process.poll())
 
     def test_follows_a_process_until_it_ends(self):
-        process = self.start("alloc=1048576", "write", "alloc=2097152", "sleep=2", "churn=10")
-        done = self.run_well([ANALYZER, "top", process.pid, "--interval", "0.2"])
-        lines = done.stdout.splitlines()
+        process = self.start("alloc=1048576", "write", "alloc=2097152", "wait=seen", "churn=10")
+        top = subprocess.Popen([ANALYZER, "top", str(process.pid), "--interval", "0.2"],
+                               stdout=subprocess.PIPE, text=True)
+        self.addCleanup(top.wait)
+        self.addCleanup(top.kill)
+        lines = [top.stdout.readline()]
+        while lines[-1] and "allocated" not in lines[-1]:
+            lines.append(top.stdout.readline())
+        (self.folder / "seen").touch()
+        lines += top.communicate(timeout=120)[0].splitlines()
+        self.assertEqual(top.returncode, 0)
         self.assertRegex(lines[-2], r"^gpu0  allocated +3 MiB  reserved +3 MiB ")
         self.assertIn("records no more", lines[-1])
 

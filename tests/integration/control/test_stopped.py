@@ -99,7 +99,7 @@ class PlainCuda(StoppedTest):
         self.assertEqual(self.run_well([ANALYZER, "dump", trace, "--no-stacks"]).stderr, "")
 
     def test_more_is_held_than_the_ring_has_room_for(self):
-        self.client(*["alloc=512"] * 300, "start", "alloc=1024", FRAGTRACE_START="off",
+        self.client(*[*["alloc=512"] * 50, "write"] * 6, "start", "alloc=1024", FRAGTRACE_START="off",
                     FRAGTRACE_RING_EVENTS=64)
         trace = self.only_trace()
         self.assertEqual(self.sizes(trace), [512] * 300 + [1024])
