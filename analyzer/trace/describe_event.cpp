@@ -17,6 +17,14 @@ void add_bytes(Out out, std::string_view key, std::uint64_t value) {
     }
 }
 
+void add_cuda_event(Out out, std::uint64_t event) {
+    if ((event & kDeferredEvent) != 0) {
+        fmt::format_to(out, " event=deferred:{}", event & ~kDeferredEvent);
+    } else {
+        fmt::format_to(out, " event={:#x}", event);
+    }
+}
+
 void add_columns(Out out, const Timeline& timeline, const Event& event) {
     switch (event.kind) {
         case EventKind::kDeviceAlloc:
@@ -123,11 +131,10 @@ void add_columns(Out out, const Timeline& timeline, const Event& event) {
             add_bytes(out, "requested", event.size_bytes);
             return add_bytes(out, "device_free", event.extra);
         case EventKind::kPendingEvent:
-            fmt::format_to(out, " address={:#x} event={:#x}", event.address, event.extra);
-            return;
+            fmt::format_to(out, " address={:#x}", event.address);
+            return add_cuda_event(out, event.extra);
         case EventKind::kEventComplete:
-            fmt::format_to(out, " event={:#x}", event.extra);
-            return;
+            return add_cuda_event(out, event.extra);
         case EventKind::kMemoryFraction:
             fmt::format_to(out, " fraction={}", std::bit_cast<double>(event.size_bytes));
             return;

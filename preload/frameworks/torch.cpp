@@ -4,6 +4,7 @@
 // the request to free) and every failure, under the pool's mutex. Reports of other devices pass.
 #include "frameworks/torch.h"
 
+#include "frameworks/torch_deferred.h"
 #include "frameworks/torch_pools.h"
 #include "frameworks/torch_rewind.h"
 #include "frameworks/torch_state.h"
@@ -33,6 +34,7 @@ uint16_t device_index(uint16_t device) {
 
 void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
     forget_pending_events();
+    complete_deferred_frees(device);
     // The settings that count are those of the first block: a script may set them after its first
     // look at the devices.
     static int first = 1;
@@ -60,6 +62,7 @@ void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
         stacks = capture_stacks();
     }
     event.pool = pool_of_new_block(address, device, event.stream);
+    note_block_stream(address, event.stream);
     t_torch.driver_free_bytes = kUnknown64;
     if (setting_back(address, bytes)) {
         return;
@@ -75,6 +78,8 @@ void report_free(uint64_t address, uint64_t bytes, uint16_t device) {
         forget_pending_events();
         return;
     }
+    t_torch.pending_count +=
+        defer_free(address, device, t_torch.pending_count != 0, t_torch.pending);
     EventRecord event{};
     event.kind = EventKind::kBlockFree;
     event.device = device;
@@ -106,6 +111,7 @@ void report_out_of_memory(int64_t bytes, uint16_t device) {
         return;
     }
     torch_patch_allocator();
+    complete_deferred_frees(device_index(device));
     EventRecord event{};
     event.kind = EventKind::kBlockOutOfMemory;
     event.device = device_index(device);

@@ -7,6 +7,7 @@
 //
 // The wrappers run outside the pool's mutex, so stacks are taken there.
 #include "frameworks/torch.h"
+#include "frameworks/torch_deferred.h"
 #include "frameworks/torch_pools.h"
 #include "frameworks/torch_settings.h"
 #include "frameworks/torch_state.h"
@@ -179,6 +180,7 @@ PatchState patch(void* allocator) {
                      &raw_alloc_with_stream);
         watch_pools(table, layout);
         watch_settings(table, layout);
+        watch_stream_uses(table, layout);
     }
     if (!known) {
         record_fact("torch.pools", "unknown: the pool's functions could not be told apart");

@@ -6,13 +6,16 @@
 // calls come from a virtual function of the guard and are told apart by it.
 #include "frameworks/address_table.h"
 #include "frameworks/torch.h"
+#include "frameworks/torch_deferred.h"
 #include "frameworks/torch_state.h"
 
 namespace fragtrace::preload {
 namespace {
 
-// Events that a recorded free waits for, and its device. Without room the completion is lost.
-AddressTable<uint16_t, 8192> g_pending;
+// Events that a recorded free waits for. Without room the completion is lost. The value: above the
+// device's 16 bits what the trace knows the event by, where that is not its handle.
+AddressTable<uint64_t, 8192> g_pending;
+constexpr uint64_t kNumberShift = 16;
 
 // ---- whose call of cudaEventRecord it is --------------------------------------------------------
 
@@ -90,7 +93,9 @@ uint32_t take_pending_events(uint64_t block, uint16_t device) {
         event.extra = thread.pending[i].event;
         event.stream = thread.pending[i].stream;
         // Known before the record is out: the pool's mutex keeps queries away until we return.
-        (void)g_pending.insert(event.extra, device);
+        if ((event.extra & kDeferredEvent) == 0) {
+            (void)g_pending.insert(event.extra, device);
+        }
         record(event);
     }
     thread.pending_count = 0;
@@ -103,6 +108,14 @@ void torch_event_recorded(const void* caller, void* event, void* stream) {
         return;
     }
     TorchThread& thread = torch_thread();
+    if (current_request() != nullptr || frame_lives(thread.emptying)) {  // and not a free
+        const uint64_t number = take_deferred_event(reinterpret_cast<uint64_t>(stream));
+        if (number != 0) {
+            (void)g_pending.insert(reinterpret_cast<uint64_t>(event),
+                                   number << kNumberShift | kDeviceUnknown);
+            return;
+        }
+    }
     if (thread.pending_count < kMaxPendingEvents) {
         auto& pending = thread.pending[thread.pending_count++];
         pending.event = reinterpret_cast<uint64_t>(event);
@@ -111,15 +124,16 @@ void torch_event_recorded(const void* caller, void* event, void* stream) {
 }
 
 void torch_event_complete(const void* caller, void* event) {
-    uint16_t device = kDeviceUnknown;
+    uint64_t known = 0;
     if (!torch_owns(caller) || !recording_enabled() ||
-        !g_pending.take(reinterpret_cast<uint64_t>(event), &device)) {
+        !g_pending.take(reinterpret_cast<uint64_t>(event), &known)) {
         return;
     }
     EventRecord done{};
     done.kind = EventKind::kEventComplete;
-    done.device = device;
-    done.extra = reinterpret_cast<uint64_t>(event);
+    const uint64_t number = known >> kNumberShift;
+    done.device = static_cast<uint16_t>(known);
+    done.extra = number != 0 ? kDeferredEvent | number : reinterpret_cast<uint64_t>(event);
     done.stream = kStreamUnknown;
     record(done);
 }

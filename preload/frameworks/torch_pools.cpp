@@ -2,6 +2,7 @@
 
 #include "frameworks/address_table.h"
 #include "frameworks/torch.h"
+#include "frameworks/torch_deferred.h"
 #include "frameworks/torch_rewind.h"
 #include "frameworks/torch_routing.h"
 #include "frameworks/torch_state.h"
@@ -68,6 +69,7 @@ using OfPoolWith = void(void* self, int device, uint64_t first, uint64_t second,
 
 struct Originals {
     BeginToPool* begin_to_pool;
+    OfPool* end_to_pool;
     BeginStreamToPool* begin_stream_to_pool;
     EndStreamToPool* end_stream_to_pool;
     OfPool* release_pool;
@@ -109,19 +111,27 @@ void begin_to_pool(void* self, int device, uint64_t first, uint64_t second, Filt
     const uint32_t pool = number_of(first, second);
     watch_filter(filter, pool);
     g_original.begin_to_pool(self, device, first, second, filter);
+    count_routing(device, 1);
     user_added(pool, device);
+}
+
+void end_to_pool(void* self, int device, uint64_t first, uint64_t second) {
+    g_original.end_to_pool(self, device, first, second);
+    count_routing(device, -1);
 }
 
 void begin_stream_to_pool(void* self, int device, void* stream, uint64_t first, uint64_t second) {
     const uint32_t pool = number_of(first, second);
     g_original.begin_stream_to_pool(self, device, stream, first, second);
     route_stream(torch_device(device), reinterpret_cast<uint64_t>(stream), pool);
+    count_routing(device, 1);
     user_added(pool, device);
 }
 
 void end_stream_to_pool(void* self, int device, void* stream) {
     route_stream(torch_device(device), reinterpret_cast<uint64_t>(stream), 0);
     g_original.end_stream_to_pool(self, device, stream);
+    count_routing(device, -1);
 }
 
 void add_user(void* self, int device, uint64_t first, uint64_t second, void* allocator) {
@@ -177,6 +187,7 @@ void torch_pools_incomplete(const char* why) {
 
 void watch_pools(void** slots, const PoolSlots& layout) {
     replace_slot(slots, layout.begin_to_pool, &g_original.begin_to_pool, &begin_to_pool);
+    replace_slot(slots, layout.end_to_pool, &g_original.end_to_pool, &end_to_pool);
     replace_slot(slots,
                  layout.begin_stream_to_pool,
                  &g_original.begin_stream_to_pool,

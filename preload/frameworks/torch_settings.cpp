@@ -1,6 +1,7 @@
 #include "frameworks/torch_settings.h"
 
 #include "frameworks/torch.h"
+#include "frameworks/torch_deferred.h"
 #include "frameworks/torch_state.h"
 #include "hooks.h"
 #include "numbers.h"
@@ -42,20 +43,30 @@ void record_setting(EventKind kind, uint64_t size, uint16_t device, uint32_t poo
     record(event);
 }
 
+// Events that the pool records within are those of frees that it had put off.
+void call_empty_cache(void* self, uint64_t word, uint64_t other_word) {
+    volatile uint64_t cookie = cookie_value(&cookie);
+    torch_thread().emptying = &cookie;
+    g_original.empty_cache(self, word, other_word);
+    torch_thread().emptying = nullptr;
+}
+
 // Of all devices, one after the other; of the default pool and of private ones that nobody uses,
 // or of one private pool. The words of the pool's id are in their registers or, in releases
 // without that parameter, whatever they are.
 void empty_cache_of_pool(void* self, uint64_t pool_first, uint64_t pool_second) {
-    record_setting(EventKind::kEmptyCache,
-                   0,
-                   kDeviceUnknown,
-                   pool_number(PoolOwner::kPytorch, pool_first, pool_second));
-    g_original.empty_cache(self, pool_first, pool_second);
+    const uint32_t pool = pool_number(PoolOwner::kPytorch, pool_first, pool_second);
+    record_setting(EventKind::kEmptyCache, 0, kDeviceUnknown, pool);
+    call_empty_cache(self, pool_first, pool_second);
+    if (pool == 0) {
+        complete_deferred_frees(kDeviceUnknown);
+    }
 }
 
 void empty_cache(void* self, uint64_t word, uint64_t other_word) {
     record_setting(EventKind::kEmptyCache, 0, kDeviceUnknown, 0);
-    g_original.empty_cache(self, word, other_word);
+    call_empty_cache(self, word, other_word);
+    complete_deferred_frees(kDeviceUnknown);
 }
 
 void record_fraction(double fraction, int device) {

@@ -129,10 +129,12 @@ bool find_pool_slots(void* const* slots, int slot_count, PoolSlots* found) {
     found->set_memory_fraction = twin.slot_with_device("17setMemoryFractionEd@");
     found->begin_to_pool =
         twin.slot_with_device("19beginAllocateToPoolE@St4pairIyyESt8functionIFbP11CUstream_stEE");
+    found->end_to_pool = twin.slot_with_device("17endAllocateToPoolE@St4pairIyyE");
     found->begin_stream_to_pool =
         twin.slot_with_device("25beginAllocateStreamToPoolE@P11CUstream_stSt4pairIyyE");
     found->end_stream_to_pool = twin.slot_with_device("23endAllocateStreamToPoolE@P11CUstream_st");
     found->release_pool = twin.slot_with_device("11releasePoolE@St4pairIyyE");
+    found->record_stream = twin.slot_of("12recordStreamERKN3c107DataPtrENS3_4cuda10CUDAStreamE");
     found->set_checkpoint = twin.slot_with_device(
         "22setCheckpointPoolStateE@St10shared_"
         "ptrIN3c104cuda20CUDACachingAllocator14AllocatorStateEE");

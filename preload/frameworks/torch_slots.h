@@ -20,6 +20,7 @@ struct PoolSlots {
     int set_memory_fraction = kNoSlot;    // (double, device)
     int enable = kNoSlot;                 // (bool)                                        2.5 on
     int begin_to_pool = kNoSlot;          // (device, MempoolId_t, std::function)          2.2 on
+    int end_to_pool = kNoSlot;            // (device, MempoolId_t)                         2.2 on
     int begin_stream_to_pool = kNoSlot;   // (device, cudaStream_t, MempoolId_t)           2.1
     int end_stream_to_pool = kNoSlot;     // (device, cudaStream_t)                        2.1
     int release_pool = kNoSlot;           // (device, MempoolId_t)
@@ -27,6 +28,7 @@ struct PoolSlots {
     bool add_user_has_allocator = false;  // ... an allocator                              2.8 on
     int use_on_oom = kNoSlot;             // (device, MempoolId_t, ...)                    2.8 on
     int no_split = kNoSlot;               // (device, MempoolId_t)                         2.10 on
+    int record_stream = kNoSlot;          // (const DataPtr&, CUDAStream)
     int set_checkpoint = kNoSlot;         // (device, shared_ptr) -> CheckpointDelta
 };
 

@@ -22,19 +22,21 @@ struct SettingBack;  // torch_rewind.cpp
 
 inline constexpr uint32_t kMaxPendingEvents = 32;  // of one free: streams that used the block
 
+struct PendingOn {
+    uint64_t event;  // as EventRecord::extra of kPendingEvent
+    uint64_t stream;
+};
+
 struct TorchThread {
     TorchRequest request;
-    uint64_t driver_free_bytes = kUnknown64;  // as asked for within this request
-    uint32_t routed_pool = 0;                 // that the allocator chose for this request
-    SettingBack* setting_back = nullptr;      // the pool that this thread sets back
-    uint64_t stream[2] = {};                  // a stream as c10 names it, not all zeros,
-    uint64_t stream_handle = 0;               // and the driver's handle of it
+    uint64_t driver_free_bytes = kUnknown64;      // as asked for within this request
+    uint32_t routed_pool = 0;                     // that the allocator chose for this request
+    const volatile uint64_t* emptying = nullptr;  // as TorchRequest::cookie, of empty_cache
+    SettingBack* setting_back = nullptr;          // the pool that this thread sets back
+    uint64_t stream[2] = {};                      // a stream as c10 names it, not all zeros,
+    uint64_t stream_handle = 0;                   // and the driver's handle of it
     uint32_t pending_count = 0;
-
-    struct {
-        uint64_t event;
-        uint64_t stream;
-    } pending[kMaxPendingEvents];
+    PendingOn pending[kMaxPendingEvents];
 };
 
 extern constinit thread_local TorchThread t_torch __attribute__((tls_model("initial-exec")));

@@ -179,6 +179,16 @@ class Programs(TorchTest):
     def test_graph_trees_of_torch_compile(self):
         self.check_graph_trees("reduce-overhead")
 
+    def test_frees_within_a_capture_wait_for_its_end(self):
+        said, events = self.check_pools("captured_streams")
+        deferred = {event["event"]: position for position, event in enumerate(events)
+                    if event.kind == "pending_event" and event["event"].startswith("deferred:")}
+        complete = {event["event"]: position for position, event in enumerate(events)
+                    if event.kind == "event_complete"}
+        self.assertGreater(len(deferred), 60)  # three captures, and two streams of some blocks
+        for name, position in deferred.items():
+            self.assertLess(position, complete[name])
+
     # ---- settings, failures ---------------------------------------------------------------------
 
     def test_streams_and_pending_frees(self):

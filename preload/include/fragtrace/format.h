@@ -64,8 +64,9 @@ enum class EventKind : uint8_t {
     kBlockFree = 33,         // address / 0 / block bytes / -        at the request to free
     kBlockOutOfMemory = 34,  // 0 / requested bytes (rounded where unknown) / device free / stream
     kPendingEvent = 35,      // block address / 0 / event handle / stream   after kBlockFree with
-                             // kFlagPending: the free completes when all its events have
-    kEventComplete = 36,     // 0 / 0 / event handle / -             seen complete by the pool
+                             // kFlagPending: the free completes when all its events have. Instead
+                             // of a handle maybe kDeferredEvent and a number
+    kEventComplete = 36,     // 0 / 0 / event handle or number / -   seen complete by the pool
     kEmptyCache = 37,        // 0 / 0 / 0 / -   the program called empty_cache
     kMemoryFraction = 38,    // 0 / bits of a double / 0 / -  set_per_process_memory_fraction
     kPoolRelease = 39,       // 0 / 0 / 0 / -   the private pool's last user is gone: its cached
@@ -112,6 +113,9 @@ enum EventFlag : uint8_t {
     kFlagByPool = 4,         // kMemoryInfo: sampled by the recorder, not asked for by the program
 };
 
+// In EventRecord::extra of kPendingEvent and kEventComplete, with a number that the recorder
+// counts: there is no event yet, the pool puts it off until no graph is captured.
+inline constexpr uint64_t kDeferredEvent = uint64_t{1} << 63;
 inline constexpr uint64_t kStreamUnknown = kUnknown64;
 inline constexpr uint16_t kDeviceUnknown = 0xffff;
 
