@@ -64,6 +64,8 @@ using BeginToPool = void(void* self, int device, uint64_t first, uint64_t second
 using BeginStreamToPool =
     void(void* self, int device, void* stream, uint64_t first, uint64_t second);
 using EndStreamToPool = void(void* self, int device, void* stream);
+using CaptureBegin = void(void* self, int device, uint64_t graph, uint64_t first, uint64_t second);
+using OfCapture = void(void* self, int device, uint64_t graph);
 using OfPool = void(void* self, int device, uint64_t first, uint64_t second);
 using OfPoolWith = void(void* self, int device, uint64_t first, uint64_t second, void* more);
 
@@ -72,6 +74,8 @@ struct Originals {
     OfPool* end_to_pool;
     BeginStreamToPool* begin_stream_to_pool;
     EndStreamToPool* end_stream_to_pool;
+    CaptureBegin* capture_begin;
+    OfCapture* capture_about_to_end;
     OfPool* release_pool;
     OfPoolWith* add_user;
     OfPoolWith* use_on_oom;
@@ -131,6 +135,20 @@ void begin_stream_to_pool(void* self, int device, void* stream, uint64_t first, 
 void end_stream_to_pool(void* self, int device, void* stream) {
     route_stream(torch_device(device), reinterpret_cast<uint64_t>(stream), 0);
     g_original.end_stream_to_pool(self, device, stream);
+    count_routing(device, -1);
+}
+
+void capture_begin(void* self, int device, uint64_t graph, uint64_t first, uint64_t second) {
+    const uint32_t pool = number_of(first, second);
+    g_original.capture_begin(self, device, graph, first, second);
+    route_capture(torch_device(device), graph, pool);
+    count_routing(device, 1);
+    user_added(pool, device);
+}
+
+void capture_about_to_end(void* self, int device, uint64_t graph) {
+    route_capture(torch_device(device), graph, 0);
+    g_original.capture_about_to_end(self, device, graph);
     count_routing(device, -1);
 }
 
@@ -194,13 +212,19 @@ void watch_pools(void** slots, const PoolSlots& layout) {
                  &begin_stream_to_pool);
     replace_slot(
         slots, layout.end_stream_to_pool, &g_original.end_stream_to_pool, &end_stream_to_pool);
+    replace_slot(slots, layout.capture_begin, &g_original.capture_begin, &capture_begin);
+    replace_slot(slots,
+                 layout.capture_about_to_end,
+                 &g_original.capture_about_to_end,
+                 &capture_about_to_end);
     replace_slot(slots, layout.release_pool, &g_original.release_pool, &release_pool);
     g_add_user_has_allocator = layout.add_user_has_allocator;
     replace_slot(slots, layout.add_user, &g_original.add_user, &add_user);
     replace_slot(slots, layout.use_on_oom, &g_original.use_on_oom, &use_on_oom);
     replace_slot(slots, layout.no_split, &g_original.no_split, &no_split);
     watch_rewinds(slots, layout);
-    const bool routing = layout.begin_to_pool != kNoSlot || layout.begin_stream_to_pool != kNoSlot;
+    const bool routing = layout.begin_to_pool != kNoSlot ||
+                         layout.begin_stream_to_pool != kNoSlot || layout.capture_begin != kNoSlot;
     record_fact("torch.pools", routing ? "recorded" : "unknown: no known way of routing to them");
 }
 

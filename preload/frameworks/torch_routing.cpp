@@ -2,7 +2,10 @@
 
 #include "frameworks/torch_pools.h"
 #include "frameworks/torch_state.h"
+#include "resolve.h"
 #include "sys.h"
+
+#include <dlfcn.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -54,18 +57,51 @@ bool manage_watched(void* to, const void* from, int operation) {
     return false;
 }
 
-// ---- streams that are routed, before there were filters (2.1, 2.2) ------------------------------
+// ---- streams and captures that are routed, before there were filters ----------------------------
 
-struct RoutedStream {
-    uint64_t stream;
+struct Routed {
+    uint64_t what;  // a stream or, by_capture, the number of a graph
     uint32_t pool;  // 0 = free
     uint16_t device;
+    bool by_capture;
 };
 
-constexpr int kMaxRoutedStreams = 64;
-RoutedStream g_routed_streams[kMaxRoutedStreams];
-uint32_t g_routed_stream_count;
+constexpr int kMaxRouted = 64;
+Routed g_routed[kMaxRouted];
+uint32_t g_routed_count;
 Lock g_lock;  // writers only
+
+void route(const Routed& wanted) {
+    if (!g_lock.lock_within(50 * kMillisecond_ns)) {
+        return;
+    }
+    for (Routed& routed : g_routed) {
+        const bool known = routed.what == wanted.what && routed.device == wanted.device &&
+                           routed.by_capture == wanted.by_capture;
+        if (wanted.pool == 0 ? routed.pool != 0 && known : routed.pool == 0) {
+            routed.what = wanted.what;
+            routed.device = wanted.device;
+            routed.by_capture = wanted.by_capture;
+            store_release(&routed.pool, wanted.pool);
+            count_up(&g_routed_count, wanted.pool != 0 ? 1u : ~0u);
+            break;
+        }
+    }
+    g_lock.unlock();
+}
+
+// The graph that a stream is being captured into, 0 for none: asked as the allocator just did.
+using GetCaptureInfo = int(void* stream, int* status, unsigned long long* graph);
+GetCaptureInfo* g_get_capture_info;
+
+uint64_t capture_of(uint64_t stream) {
+    constexpr int kActive = 1;  // cudaStreamCaptureStatus
+    int status = 0;
+    unsigned long long graph = 0;
+    const bool known = g_get_capture_info != nullptr && stream != kStreamUnknown &&
+                       g_get_capture_info(reinterpret_cast<void*>(stream), &status, &graph) == 0;
+    return known && status == kActive ? graph : 0;
+}
 
 }  // namespace
 
@@ -90,11 +126,12 @@ void watch_filter(Filter* filter, uint32_t pool) {
 }
 
 uint32_t pool_of_stream(uint16_t device, uint64_t stream) {
-    if (load_acquire(&g_routed_stream_count) == 0) [[likely]] {
+    if (load_acquire(&g_routed_count) == 0) [[likely]] {
         return 0;
     }
-    for (const RoutedStream& routed : g_routed_streams) {
-        if (load_acquire(&routed.pool) != 0 && routed.stream == stream && routed.device == device) {
+    for (const Routed& routed : g_routed) {
+        if (load_acquire(&routed.pool) != 0 && routed.device == device &&
+            routed.what == (routed.by_capture ? capture_of(stream) : stream)) {
             return routed.pool;
         }
     }
@@ -102,20 +139,20 @@ uint32_t pool_of_stream(uint16_t device, uint64_t stream) {
 }
 
 void route_stream(uint16_t device, uint64_t stream, uint32_t pool) {
-    if (!g_lock.lock_within(50 * kMillisecond_ns)) {
-        return;
-    }
-    for (RoutedStream& routed : g_routed_streams) {
-        const bool known = routed.stream == stream && routed.device == device;
-        if (pool == 0 ? routed.pool != 0 && known : routed.pool == 0) {
-            routed.stream = stream;
-            routed.device = device;
-            store_release(&routed.pool, pool);
-            count_up(&g_routed_stream_count, pool != 0 ? 1u : ~0u);
-            break;
+    route({stream, pool, device, false});
+}
+
+void route_capture(uint16_t device, uint64_t graph, uint32_t pool) {
+    if (g_get_capture_info == nullptr) {
+        // CUDA 11's, the only one that this PyTorch was built for: later ones have more parameters.
+        g_get_capture_info = reinterpret_cast<GetCaptureInfo*>(
+            real_dlvsym(RTLD_DEFAULT, "cudaStreamGetCaptureInfo", "libcudart.so.11.0"));
+        if (g_get_capture_info == nullptr) {
+            torch_pools_incomplete("unknown: the runtime does not tell of captures");
+            return;
         }
     }
-    g_lock.unlock();
+    route({graph, pool, device, true});
 }
 
 }  // namespace fragtrace::preload

@@ -3,7 +3,8 @@
 // Since 2.3 that is decided by functions ("filters") that came with the call which began to route
 // requests to a pool; the first one that accepts the request's stream wins. Ours take their place,
 // ask the original, and note what it answered: the pool of a block is what the allocator itself was
-// told, at no cost where nothing is routed. Before, streams were routed one by one.
+// told, at no cost where nothing is routed. Before, streams were routed one by one (2.1, 2.2), or
+// by the capture that they take part in (2.0).
 #pragma once
 
 #include <stdint.h>
@@ -33,5 +34,8 @@ void watch_filter(Filter* filter, uint32_t pool);
 // All requests of a stream go to a pool from now on; 0 ends that.
 void route_stream(uint16_t device, uint64_t stream, uint32_t pool);
 uint32_t pool_of_stream(uint16_t device, uint64_t stream);
+
+// All requests of the streams of a capture, named by its graph, go to a pool; 0 ends that.
+void route_capture(uint16_t device, uint64_t graph, uint32_t pool);
 
 }  // namespace fragtrace::preload

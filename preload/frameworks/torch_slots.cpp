@@ -133,7 +133,12 @@ bool find_pool_slots(void* const* slots, int slot_count, PoolSlots* found) {
     found->begin_stream_to_pool =
         twin.slot_with_device("25beginAllocateStreamToPoolE@P11CUstream_stSt4pairIyyE");
     found->end_stream_to_pool = twin.slot_with_device("23endAllocateStreamToPoolE@P11CUstream_st");
+    found->capture_begin = twin.slot_with_device("18notifyCaptureBeginE@ySt4pairIyyE");
+    found->capture_about_to_end = twin.slot_with_device("23notifyCaptureAboutToEndE@y");
     found->release_pool = twin.slot_with_device("11releasePoolE@St4pairIyyE");
+    if (found->release_pool == kNoSlot) {  // its name up to 2.0
+        found->release_pool = twin.slot_with_device("20notifyCaptureDestroyE@St4pairIyyE");
+    }
     found->record_stream = twin.slot_of("12recordStreamERKN3c107DataPtrENS3_4cuda10CUDAStreamE");
     found->set_checkpoint = twin.slot_with_device(
         "22setCheckpointPoolStateE@St10shared_"

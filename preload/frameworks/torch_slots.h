@@ -23,6 +23,8 @@ struct PoolSlots {
     int end_to_pool = kNoSlot;            // (device, MempoolId_t)                         2.2 on
     int begin_stream_to_pool = kNoSlot;   // (device, cudaStream_t, MempoolId_t)           2.1
     int end_stream_to_pool = kNoSlot;     // (device, cudaStream_t)                        2.1
+    int capture_begin = kNoSlot;          // (device, graph, MempoolId_t)                  2.0
+    int capture_about_to_end = kNoSlot;   // (device, graph)                               2.0
     int release_pool = kNoSlot;           // (device, MempoolId_t)
     int add_user = kNoSlot;               // (device, MempoolId_t, ...)                    2.6 on
     bool add_user_has_allocator = false;  // ... an allocator                              2.8 on
