@@ -92,8 +92,8 @@ enum class EventKind : uint8_t {
     kCheckpointBegin = 57,   // 0 / 0 / 0 / -   the trace begins in mid-life: up to kCheckpointEnd,
     kCheckpointEnd = 58,     // allocations of all layers that say what was held here, each with its
                              // own stacks; time_ns is that of the allocation
-    kRecordingStopped = 59,  // 0 / 0 / 0 / -   nothing is seen until
-    kRecordingStarted = 60,  // 0 / 0 / 0 / -
+    kRecordingStopped = 59,  // 0 / 0 / 0 / -   nothing is told until
+    kRecordingStarted = 60,  // 0 / sequence numbers set aside for the checkpoint behind it / 0 / -
     // Marks: text is the id of a string fact "text.N".
     kRangeBegin = 64,  // 0 or range id / text id / RangeKind / -
     kRangeEnd = 65,    // 0 or range id / text id / RangeKind / -   0: the thread's innermost range

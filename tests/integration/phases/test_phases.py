@@ -15,11 +15,12 @@ CARD = "1GiB,context=0"
 
 class PhasesTest(real_process.RealProcessTest):
     def story(self, trace):
-        """Ranges, marks, allocations and gaps of a trace, in order."""
+        """Ranges, marks, allocations, gaps and checkpoints of a trace, in order."""
         told = []
         for line in self.events(trace):
-            found = re.search(r"\b(range_begin|range_end|mark|device_alloc|recording_\w+)\b(.*)",
-                              line)
+            found = re.search(
+                r"\b(range_begin|range_end|mark|device_alloc|recording_\w+|checkpoint_\w+)\b(.*)",
+                line)
             if found is None:
                 continue
             text = re.search(r'text="([^"]*)"', found[2])
@@ -55,6 +56,7 @@ class PhasesTest(real_process.RealProcessTest):
         self.assertEqual(stories[1],
                          ["begin outer", "begin across threads", "device_alloc 1024",
                           "begin inner", "recording_stopped", "recording_started",
+                          "checkpoint_begin", "device_alloc 1024", "checkpoint_end",
                           "begin outer", "begin across threads", "begin inner",
                           "device_alloc 2048", "end inner", "end across threads", "end outer"])
         self.assertEqual(len(stories), 2)

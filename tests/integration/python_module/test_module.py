@@ -46,14 +46,17 @@ class Module(real_process.RealProcessTest):
                 done = self.run_well([python, "-c", PROGRAM], env=env)
                 self.assertEqual(done.stdout, "True\nTrue True True\n")
                 told = [f"{found[1]} {found[2] or ''}".strip() for found in
-                        (re.search(r'(range_begin|range_end|mark|device_alloc)(?: text="(.*)")?',
-                                   line) for line in self.events(self.only_trace(folder)))
+                        (re.search(r'(range_begin|range_end|mark|device_alloc|checkpoint_\w+)'
+                                   r'(?: text="(.*)")?', line)
+                         for line in self.events(self.only_trace(folder)))
                         if found]
                 self.assertEqual(told, [
                     "range_begin größe", "range_begin decorated", "device_alloc",
                     "range_end decorated", "range_end größe", "range_begin plain",
                     "range_begin fails", "range_end fails", "range_end plain",
-                    "range_begin coroutine", "mark inside", "range_end coroutine"])
+                    "range_begin coroutine", "mark inside", "range_end coroutine",
+                    # stopped and started again
+                    "checkpoint_begin", "device_alloc", "checkpoint_end"])
 
     def test_without_the_recorder_nothing_happens(self):
         for version, python in interpreters().items():
