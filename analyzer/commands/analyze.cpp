@@ -147,6 +147,11 @@ Status add_whatif(const Analysis& analysis, const AnalyzeOptions& options, Devic
         candidates = default_settings(context, device->total_bytes);
     }
     const std::size_t settings = candidates.size();
+    if (options.settings) {
+        const auto bounds = bound_candidates(context, device->total_bytes);
+        candidates.insert(candidates.end(), bounds.begin(), bounds.end());
+    }
+    const std::size_t settings_and_bounds = candidates.size();
     if (options.capacities && device->capacity_known) {
         const auto more = default_capacities(context,
                                              device->total_bytes,
@@ -165,9 +170,11 @@ Status add_whatif(const Analysis& analysis, const AnalyzeOptions& options, Devic
     if (!rows) {
         return rows.error();
     }
-    const auto middle = rows->begin() + static_cast<std::ptrdiff_t>(settings);
-    device->settings.assign(rows->begin(), middle);
-    device->capacities.assign(middle, rows->end());
+    const auto first_bound = rows->begin() + static_cast<std::ptrdiff_t>(settings);
+    const auto first_capacity = rows->begin() + static_cast<std::ptrdiff_t>(settings_and_bounds);
+    device->settings.assign(rows->begin(), first_bound);
+    device->bounds.assign(first_bound, first_capacity);
+    device->capacities.assign(first_capacity, rows->end());
     rank(&device->settings);
     return Ok{};
 }

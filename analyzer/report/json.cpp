@@ -196,7 +196,7 @@ Json row_json(const WhatIfRow& row) {
 Json whatif_rows(const Analysis& analysis) {
     Json rows = Json::array();
     for (const DeviceAnalysis& device : analysis.devices) {
-        for (const auto* list : {&device.settings, &device.capacities}) {
+        for (const auto* list : {&device.settings, &device.bounds, &device.capacities}) {
             for (const WhatIfRow& row : *list) {
                 rows.push_back(row_json(row));
                 rows.back()["device"] = device.device;

@@ -210,7 +210,8 @@ std::string device_text(const Analysis& analysis,
     text += limits.run ? card_lines(device) : "";
     text += memory_lines(device, terminal);
     text += culprit_lines(analysis, device, limits, terminal);
-    return text + whatif_lines(device, limits, terminal);
+    text += whatif_lines(device, limits, terminal);
+    return text + (limits.run ? bounds_table(device, terminal) : "");
 }
 
 std::string next_lines(const Analysis& analysis, const Terminal& terminal) {

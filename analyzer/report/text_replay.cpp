@@ -100,6 +100,7 @@ std::string whatif_text(const Analysis& analysis, const Terminal& terminal) {
             text += terminal.styled(Style::kBold, "  other cards, recorded settings") + "\n";
             text += whatif_table(device.capacities, device.capacities.size(), terminal);
         }
+        text += bounds_table(device, terminal);
         for (const auto* rows : {&device.settings, &device.capacities}) {
             for (const WhatIfRow& row : *rows) {
                 if (!row.class_reason.empty()) {

@@ -110,4 +110,23 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
     return text;
 }
 
+std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal) {
+    std::string text;
+    for (const WhatIfRow& row : device.bounds) {
+        const std::uint64_t reserved = row.result.statistics.reserved.peak;
+        text += fmt::format(
+            "  {:<8} {:>12} {:>11}  {:<9} {}{}\n",
+            row.candidate.name,
+            format_bytes(reserved),
+            format_bytes_difference(static_cast<std::int64_t>(reserved) -
+                                    static_cast<std::int64_t>(device.recorded.peak_reserved)),
+            row_class_name(row.row_class),
+            row.class_reason,
+            row.ooms() == 0 ? "" : "; " + outcome_text(row) + " at this capacity");
+    }
+    return text.empty() ? ""
+                        : terminal.styled(Style::kBold, "Bounds (reserved is avoidable down to)") +
+                              "\n" + text;
+}
+
 }  // namespace fragtrace::analyzer

@@ -1,4 +1,5 @@
 // What is worth trying: the one list of settings and of capacities.
+#include "analyzer/pools/registry.h"
 #include "analyzer/support/units.h"
 #include "analyzer/whatif/sweep.h"
 
@@ -58,6 +59,20 @@ std::vector<Candidate> default_settings(const SweepContext& context, std::uint64
                               .config = config,
                               .capacity_bytes = context.recorded_capacity_bytes,
                               .total_bytes = total_bytes});
+    }
+    return candidates;
+}
+
+std::vector<Candidate> bound_candidates(const SweepContext& context, std::uint64_t total_bytes) {
+    std::vector<Candidate> candidates;
+    for (const PoolDescription& pool : known_pools()) {
+        if (!pool.bound.empty()) {
+            candidates.push_back({.name = std::string(pool.name),
+                                  .pool = std::string(pool.name),
+                                  .config = {},
+                                  .capacity_bytes = context.recorded_capacity_bytes,
+                                  .total_bytes = total_bytes});
+        }
     }
     return candidates;
 }

@@ -22,7 +22,11 @@ std::uint64_t count(const ReplayResult& result, bool retries) {
 
 void classify(const SweepContext& context, WhatIfRow* row) {
     const bool other_capacity = row->candidate.capacity_bytes != context.recorded_capacity_bytes;
-    if (context.reads_free_memory && other_capacity) {
+    const std::string_view bound = pool_bound(row->candidate.pool);
+    if (!bound.empty() && !context.assumed) {
+        row->row_class = RowClass::kBound;
+        row->class_reason = bound;
+    } else if (context.reads_free_memory && other_capacity) {
         row->row_class = RowClass::kEstimate;
         row->class_reason = "the program looks at free memory and may ask for other things here";
     } else if (!context.fidelity_exact) {

@@ -63,6 +63,9 @@ std::vector<Candidate> default_capacities(const SweepContext& context,
                                           std::uint64_t least_bytes,
                                           std::uint64_t most_bytes);
 
+// What no pool can undercut and what a plan reaches, at the recorded capacity.
+std::vector<Candidate> bound_candidates(const SweepContext& context, std::uint64_t total_bytes);
+
 // Replays every candidate on `threads` threads (0 = all cores). A candidate whose settings are not
 // valid makes the whole call fail. `progress(done, all)` is called from the worker threads, one
 // call at a time.
