@@ -1,5 +1,5 @@
-// Ids and the event as the analyzer holds it: 40 bytes, everything interned, device layer and
-// block layer in one sequence. What each field means per kind is in <fragtrace/format.h>.
+// Ids and the event as the analyzer sees it: everything interned, device layer and block layer in
+// one sequence. What each field means per kind is in <fragtrace/format.h>; event_table.h keeps it.
 #pragma once
 
 #include <fragtrace/format.h>

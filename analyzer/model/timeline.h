@@ -4,7 +4,7 @@
 // are paired; nothing here depends on how the trace was stored.
 #pragma once
 
-#include "analyzer/model/event.h"
+#include "analyzer/model/event_table.h"
 #include "analyzer/model/sparse_column.h"
 
 #include <cstdint>
@@ -117,7 +117,7 @@ struct Timeline {
     TraceDamage damage;
 
     // Events, in sequence order.
-    std::vector<Event> events;
+    EventTable events;
     // For an alloc its free, for a free its alloc (both layers, and map/unmap, reserve/free,
     // create/release); kNoEvent when there is none.
     std::vector<EventIndex> partner;

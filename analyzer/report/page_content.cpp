@@ -57,7 +57,7 @@ class DevicePage {
     }
 
   private:
-    [[nodiscard]] const Event& event_of(const Diagnosis& diagnosis) const {
+    [[nodiscard]] Event event_of(const Diagnosis& diagnosis) const {
         return analysis_.timeline.events[diagnosis.trouble.event];
     }
 

@@ -279,7 +279,11 @@ void TimelineBuilder::put_in_order() {
         }
         column.swap(sorted);
     };
-    permute(timeline_.events);
+    EventTable sorted;
+    for (const std::uint32_t from : order) {
+        sorted.push_back(timeline_.events[from]);
+    }
+    timeline_.events = std::move(sorted);
     permute(sequences_);
     permute(durations_);
     if (!pools_.empty()) {
@@ -289,10 +293,10 @@ void TimelineBuilder::put_in_order() {
 }
 
 bool TimelineBuilder::recording_is_stopped() const {
-    for (auto event = timeline_.events.rbegin(); event != timeline_.events.rend(); ++event) {
-        if (event->kind == EventKind::kRecordingStopped ||
-            event->kind == EventKind::kRecordingStarted) {
-            return event->kind == EventKind::kRecordingStopped;
+    for (std::size_t i = timeline_.events.size(); i-- != 0;) {
+        const EventKind kind = timeline_.events.kind(i);
+        if (kind == EventKind::kRecordingStopped || kind == EventKind::kRecordingStarted) {
+            return kind == EventKind::kRecordingStopped;
         }
     }
     return false;

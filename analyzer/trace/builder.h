@@ -6,9 +6,9 @@
 
 #include <fragtrace/format.h>
 
+#include "analyzer/model/pair_map.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/chunk_scanner.h"
-#include "analyzer/trace/pair_map.h"
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 #include "analyzer/trace/pairing.h"
 
 #include "analyzer/model/contexts.h"
-#include "analyzer/trace/pair_map.h"
+#include "analyzer/model/pair_map.h"
 
 #include <fmt/format.h>
 #include <map>
@@ -148,7 +148,7 @@ class Pairing {
     }
 
     void end(Table table, EventIndex index) {
-        Event& event = timeline_.events[index];
+        const Event event = timeline_.events[index];
         EventIndex alloc = live_[table].take(event.address, event.device);
         if (alloc == PairMap::kAbsent) {
             alloc = take_of_other_device(table, event);
@@ -179,12 +179,12 @@ class Pairing {
     void join(EventIndex alloc, EventIndex free) {
         timeline_.partner[alloc] = free;
         timeline_.partner[free] = alloc;
-        Event& first = timeline_.events[alloc];
-        Event& second = timeline_.events[free];
-        if (second.device == kUnknownDevice) {
-            second.device = first.device;
-        } else if (first.device == kUnknownDevice) {
-            first.device = second.device;
+        const DeviceId first = timeline_.events.device(alloc);
+        const DeviceId second = timeline_.events.device(free);
+        if (second == kUnknownDevice) {
+            timeline_.events.set_device(free, first);
+        } else if (first == kUnknownDevice) {
+            timeline_.events.set_device(alloc, second);
         }
     }
 
@@ -337,7 +337,9 @@ class Pairing {
     void settle_times() {
         for (const auto& [gap, checkpoint_end] : checkpoint_ends_) {
             for (EventIndex i = gap->end + 1; gap->begin != 0 && i < checkpoint_end; ++i) {
-                timeline_.events[i].time_ns = timeline_.events[gap->end].time_ns;
+                Event event = timeline_.events[i];
+                event.time_ns = timeline_.events[gap->end].time_ns;
+                timeline_.events.set(i, event);
             }
         }
     }

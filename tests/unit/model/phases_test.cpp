@@ -35,7 +35,7 @@ struct Threads : Events {
                      std::uint64_t name,
                      std::uint64_t id = 0,
                      RangeKind range_kind = RangeKind::kApi) {
-        add(kind, id, name, static_cast<std::uint64_t>(range_kind)).origin = thread;
+        add(kind, id, name, static_cast<std::uint64_t>(range_kind)).origin(thread);
         return static_cast<EventIndex>(timeline.events.size() - 1);
     }
 
@@ -75,12 +75,12 @@ TEST_CASE("an event belongs to its thread's innermost phase, a worker's to the l
     Threads run;
     run.range(EventKind::kRangeBegin, 1, 1);
     run.range(EventKind::kRangeBegin, 1, 2);
-    run.add(EventKind::kBlockAlloc).origin = 1;
+    run.add(EventKind::kBlockAlloc).origin(1);
     run.range(EventKind::kRangeEnd, 1, 2);
-    run.add(EventKind::kBlockAlloc).origin = 1;
-    run.add(EventKind::kBlockAlloc).origin = 3;
+    run.add(EventKind::kBlockAlloc).origin(1);
+    run.add(EventKind::kBlockAlloc).origin(3);
     run.range(EventKind::kRangeEnd, 1, 1);
-    run.add(EventKind::kBlockAlloc).origin = 1;
+    run.add(EventKind::kBlockAlloc).origin(1);
     run.find();
     const PhaseIndex index(run.timeline);
     CHECK(index.name_of(2) == "backward");
@@ -131,11 +131,11 @@ TEST_CASE("a row of phases has the peaks, what is left and what it cost", "[phas
 
 TEST_CASE("pinned and managed memory have sums of their own, and holders", "[phases]") {
     Threads run;
-    run.add(EventKind::kHostAlloc, 0x1000, 5 * kMiB).origin = 1;
-    run.add(EventKind::kHostRegister, 0x900000, 2 * kMiB).origin = 2;
+    run.add(EventKind::kHostAlloc, 0x1000, 5 * kMiB).origin(1);
+    run.add(EventKind::kHostRegister, 0x900000, 2 * kMiB).origin(2);
     run.add(EventKind::kManagedAlloc, kBase, 64 * kMiB);
     run.add(EventKind::kHostFree, 0x1000);
-    run.add(EventKind::kHostAlloc, 0x1000, 1 * kMiB).origin = 1;
+    run.add(EventKind::kHostAlloc, 0x1000, 1 * kMiB).origin(1);
     run.add(EventKind::kHostFree, 0xdead);
     const RunMetrics metrics = measure_run(run.timeline);
     CHECK(metrics.pinned.peak_bytes == 7 * kMiB);

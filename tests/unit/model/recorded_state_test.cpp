@@ -177,8 +177,8 @@ TEST_CASE("a device without a pool holds its allocations as blocks", "[state]") 
 
 TEST_CASE("mapped ranges of a reservation are its segments", "[state]") {
     Events events;
-    events.add(EventKind::kAddressReserve, kBase, 100 * kMiB, 0, kFlagFromAllocator).device = 31;
-    events.add(EventKind::kAddressReserve, kBase + 100 * kMiB, 100 * kMiB).device = 31;
+    events.add(EventKind::kAddressReserve, kBase, 100 * kMiB, 0, kFlagFromAllocator).device(31);
+    events.add(EventKind::kAddressReserve, kBase + 100 * kMiB, 100 * kMiB).device(31);
     for (std::uint64_t i = 0; i < 4; ++i) {
         events.page(kBase + i * 20 * kMiB, 20 * kMiB, 0x10 + i);
     }
@@ -322,7 +322,7 @@ TEST_CASE("private pools keep their segments while they have a user", "[state]")
     CHECK(heap.segments[0].may_release);
     CHECK(heap.segments[1].private_pool == 9);
     CHECK_FALSE(heap.segments[1].may_release);
-    events.add(EventKind::kPoolRelease).device = 31;  // means every device
+    events.add(EventKind::kPoolRelease).device(31);  // means every device
     events.timeline.event_pools.add(6, 9);
     CHECK(at_end(events).releasable_bytes(0) == 40 * kMiB);
     events.add(EventKind::kPoolUse, 0, 1);
@@ -354,7 +354,7 @@ TEST_CASE("a rewound pool holds what is announced after it", "[state]") {
 TEST_CASE("stream-ordered memory is the blocks of a device without a pool", "[state]") {
     Events events;
     events.timeline.facts["allocator_backend"] = "cudaMallocAsync";
-    events.add(EventKind::kAsyncAlloc, kBase, 3 * kMiB, 0, kFlagFromAllocator).stream = 1;
+    events.add(EventKind::kAsyncAlloc, kBase, 3 * kMiB, 0, kFlagFromAllocator).stream(1);
     events.add(EventKind::kAsyncAlloc, kBase + 4 * kMiB, 1 * kMiB, 0, kFlagFromAllocator);
     RecordedState state = at_end(events);
     CHECK_FALSE(state.has_block_layer(0));
@@ -475,10 +475,10 @@ TEST_CASE("events one by one come to what the whole timeline comes to", "[state]
     SECTION("memory of other libraries before the pool's first segment") {
         events.add(EventKind::kDeviceAlloc, kBase, 3 * kMiB);
         events.add(EventKind::kPhysicalCreate, 9, 2 * kMiB);
-        events.add(EventKind::kMap, kBase + 64 * kMiB, 2 * kMiB, 9).device = 31;
+        events.add(EventKind::kMap, kBase + 64 * kMiB, 2 * kMiB, 9).device(31);
         events.segment(kBase + 8 * kMiB, 20 * kMiB);
         events.block(kBase + 8 * kMiB, 1000, 1024);
-        events.add(EventKind::kUnmap, kBase + 64 * kMiB, 2 * kMiB).device = 31;
+        events.add(EventKind::kUnmap, kBase + 64 * kMiB, 2 * kMiB).device(31);
         events.add(EventKind::kPhysicalRelease, 9);
     }
     SECTION("a pool whose segments were not known to be a pool's") {
@@ -489,7 +489,7 @@ TEST_CASE("events one by one come to what the whole timeline comes to", "[state]
         events.free(kBase + kMiB, true);
     }
     SECTION("several devices, the last one first") {
-        events.add(EventKind::kDeviceAlloc, kBase, kMiB).device = 2;
+        events.add(EventKind::kDeviceAlloc, kBase, kMiB).device(2);
         events.segment(kBase + 8 * kMiB, 2 * kMiB);
         events.block(kBase + 8 * kMiB, 512, 512);
     }

@@ -36,7 +36,7 @@ Events random_life(unsigned seed) {
     std::map<std::uint64_t, std::uint64_t> segments;  // address, bytes; pages too
     std::uint64_t next_handle = 1;
     std::map<std::uint64_t, std::uint64_t> handles;  // page address -> handle
-    events.add(EventKind::kAddressReserve, kBase, 1024 * kMiB, 0, kFlagFromAllocator).device = 31;
+    events.add(EventKind::kAddressReserve, kBase, 1024 * kMiB, 0, kFlagFromAllocator).device(31);
     for (int step = 0; step < 400; ++step) {
         const auto choice = random() % 10;
         if (choice == 0) {
@@ -187,7 +187,7 @@ TEST_CASE("retries and OOMs are told from the record", "[metrics]") {
 
 TEST_CASE("pages mapped for one request are one segment", "[metrics]") {
     Events events;
-    events.add(EventKind::kAddressReserve, kBase, 1024 * kMiB, 0, kFlagFromAllocator).device = 31;
+    events.add(EventKind::kAddressReserve, kBase, 1024 * kMiB, 0, kFlagFromAllocator).device(31);
     events.page(kBase, 20 * kMiB, 1);
     events.page(kBase + 20 * kMiB, 20 * kMiB, 2);
     events.block(kBase, 40 * kMiB, 40 * kMiB);

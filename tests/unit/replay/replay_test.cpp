@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <functional>
+
 using namespace fragtrace::analyzer;
 using fragtrace::EventKind;
 using fragtrace::kFlagFromAllocator;
@@ -42,6 +44,12 @@ struct Recorder {
             timeline.partner[partner] = index;
         }
         return index;
+    }
+
+    void change_last(const std::function<void(Event*)>& change) {
+        Event event = timeline.events.back();
+        change(&event);
+        timeline.events.set(timeline.events.size() - 1, event);
     }
 
     // As add(), for an event of a private pool.
@@ -138,7 +146,7 @@ TEST_CASE("what a script had to assume is counted") {
     Recorder recorder;
     recorder.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);
     recorder.add(EventKind::kBlockAlloc, kBase, kUnknown64, 3 * kMiB);
-    recorder.timeline.events.back().stream = kNoStream;
+    recorder.change_last([&](Event* event) { event->stream = kNoStream; });
     const ReplayScript script = make_script(recorder.timeline, 0);
     CHECK(script.requested_unknown == 1);
     CHECK(script.stream_unknown == 1);
@@ -178,7 +186,8 @@ TEST_CASE("empty_cache is a step of every device, even when it frees nothing") {
     Recorder recorder;
     recorder.add(EventKind::kBlockAlloc, kBase, 3 * kMiB, 3 * kMiB);
     recorder.add(EventKind::kEmptyCache, 0, 0);
-    recorder.timeline.events.back().device = kMaxDevices;  // it names no device
+    recorder.change_last(
+        [&](Event* event) { event->device = kMaxDevices & 31u; });  // it names no device
     const ReplayScript script = make_script(recorder.timeline, 0);
     REQUIRE(script.steps.size() == 2);
     CHECK(script.steps[1].kind == Step::Kind::kEmptyCache);
@@ -323,7 +332,7 @@ TEST_CASE("a trace that begins in mid-life is replayed from what was held") {
     recorder.add(EventKind::kCheckpointBegin, 0, 0);
     const auto segment = [&](DeviceAddress address, std::uint64_t obtained_ns) {
         recorder.add(EventKind::kDeviceAlloc, address, 20 * kMiB, 0, kFlagFromAllocator);
-        recorder.timeline.events.back().time_ns = obtained_ns;
+        recorder.change_last([&](Event* event) { event->time_ns = obtained_ns; });
     };
     // Told in another order than that in which they were obtained, which decides between equals.
     segment(kBase, 20);
@@ -334,7 +343,7 @@ TEST_CASE("a trace that begins in mid-life is replayed from what was held") {
     recorder.add(EventKind::kBlockAlloc, kBase + 36 * kMiB, 2 * kMiB, 2 * kMiB);
     recorder.add(EventKind::kBlockFree, kBase, 0, 4 * kMiB, 0, a);
     recorder.add(EventKind::kBlockAlloc, kBase, 18 * kMiB, 20 * kMiB);
-    recorder.timeline.events.back().extra = 18 * kMiB;
+    recorder.change_last([&](Event* event) { event->extra = 18 * kMiB; });
     const ReplayScript script = make_script(recorder.timeline, 0);
     REQUIRE(script.checkpoints.size() == 1);
     const Fidelity fidelity = fidelity_of(recorder.timeline);

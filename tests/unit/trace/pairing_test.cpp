@@ -1,7 +1,7 @@
 // Allocations find their releases.
 #include "analyzer/trace/pairing.h"
 
-#include "analyzer/trace/pair_map.h"
+#include "analyzer/model/pair_map.h"
 
 #include <catch2/catch.hpp>
 
