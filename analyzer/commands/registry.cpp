@@ -12,6 +12,7 @@ constexpr std::array kCommands = {
     Command{"list", "traces, a line each: program, events, how it ended", run_list},
     Command{"replay", "replay once under other settings or on another card", run_replay},
     Command{"top", "what a running process holds, a line per second", run_top},
+    Command{"validate", "check every placement of a simulated pool, or of a plan", run_validate},
     Command{"whatif", "replay under many settings and capacities, ranked", run_whatif},
 };
 

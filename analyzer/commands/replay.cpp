@@ -3,7 +3,7 @@
 #include "analyzer/commands/analyze.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/commands/replay_options.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/text.h"
 
@@ -14,47 +14,19 @@ namespace {
 
 constexpr std::size_t kMaxDiagnoses = 16;
 
-struct ReplayOptions {
-    CommonOptions common;
-    std::string pool;
-    std::string config;
-    bool config_given = false;
-    unsigned device = 0;
-};
-
-const DeviceAnalysis* find_device(const Analysis& analysis, unsigned index) {
-    for (const DeviceAnalysis& device : analysis.devices) {
-        if (device.device == index) {
-            return &device;
-        }
-    }
-    return nullptr;
-}
-
-Status replay_once(const ReplayOptions& options, std::optional<std::uint64_t> capacity_bytes) {
-    const auto analysis =
-        analyze(options.common.trace, {.torch_version = options.common.torch_version});
+Status replay_once(const CommonOptions& common,
+                   const ReplayOptions& options,
+                   std::optional<std::uint64_t> capacity_bytes) {
+    const auto analysis = analyze(common.trace, {.torch_version = common.torch_version});
     if (!analysis) {
         return analysis.error();
     }
-    const DeviceAnalysis* device = find_device(**analysis, options.device);
-    if (device == nullptr) {
-        return Error{ErrorCode::kUsage,
-                     fmt::format("{}: nothing was allocated on device {}; see 'fraganalyze {}'",
-                                 options.common.trace,
-                                 options.device,
-                                 options.common.trace)};
+    const auto found = options.find_device(**analysis, common.trace);
+    if (!found) {
+        return found.error();
     }
-    Candidate candidate{.name = options.config_given ? options.config : device->config,
-                        .pool = options.pool.empty() ? device->pool : options.pool,
-                        .config = options.config_given ? options.config : device->config,
-                        .capacity_bytes = capacity_bytes.value_or(device->capacity_bytes),
-                        .total_bytes = device->total_bytes};
-    candidate.total_bytes =
-        std::max(candidate.total_bytes, candidate.capacity_bytes + device->others_bytes);
-    if (capacity_bytes) {
-        candidate.total_bytes = candidate.capacity_bytes + device->others_bytes;
-    }
+    const DeviceAnalysis* device = *found;
+    const Candidate candidate = options.candidate(*device, capacity_bytes);
     auto setup = candidate_setup(*device, candidate);
     if (!setup) {
         return setup.error();
@@ -71,13 +43,12 @@ Status replay_once(const ReplayOptions& options, std::optional<std::uint64_t> ca
                                                       std::move(second).value(),
                                                       device->others_bytes,
                                                       kMaxDiagnoses);
-    if (!options.common.json.empty()) {
-        return write_output(options.common.json,
+    if (!common.json.empty()) {
+        return write_output(common.json,
                             replay_json(**analysis, *device, candidate, result, diagnoses));
     }
     return write_output(
-        "-",
-        replay_text(**analysis, *device, candidate, result, diagnoses, options.common.terminal()));
+        "-", replay_text(**analysis, *device, candidate, result, diagnoses, common.terminal()));
 }
 
 }  // namespace
@@ -87,19 +58,16 @@ Status run_replay(int argc, char** argv) {
         "Replays the recorded requests once, through a simulated pool.\n\n"
         "Examples\n"
         "  fraganalyze replay train.4711.ftrace --conf expandable_segments:True\n"
-        "  fraganalyze replay train.4711.ftrace --pool pytorch --capacity 16GiB --json -\n",
+        "  fraganalyze replay train.4711.ftrace --pool best-fit --capacity 16GiB --json -\n",
         "fraganalyze replay");
+    CommonOptions common;
     ReplayOptions options;
-    options.common.add_trace(&app);
-    app.add_option("--pool", options.pool, "simulated pool: " + pool_names())->type_name("NAME");
-    auto* conf = app.add_option(
-        "--conf", options.config, "settings as in PYTORCH_CUDA_ALLOC_CONF (default: as recorded)");
-    conf->type_name("CONF");
-    app.add_option("--device", options.device, "device ordinal")->capture_default_str();
-    options.common.add_capacity(&app);
-    options.common.add_torch_version(&app);
-    options.common.add_json(&app);
-    options.common.add_color(&app);
+    common.add_trace(&app);
+    options.add(&app);
+    common.add_capacity(&app);
+    common.add_torch_version(&app);
+    common.add_json(&app);
+    common.add_color(&app);
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();
@@ -107,12 +75,12 @@ Status run_replay(int argc, char** argv) {
     if (!*parsed) {
         return Ok{};
     }
-    options.config_given = conf->count() != 0;
-    const auto capacity = options.common.capacity_bytes();
+    options.finish(app);
+    const auto capacity = common.capacity_bytes();
     if (!capacity) {
         return capacity.error();
     }
-    return replay_once(options, *capacity);
+    return replay_once(common, options, *capacity);
 }
 
 }  // namespace fragtrace::analyzer

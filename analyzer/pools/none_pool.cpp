@@ -65,6 +65,7 @@ bool NonePool::release(BlockId block, const std::vector<PendingOn>&) {
 }
 
 bool NonePool::adopt(const HeapSnapshot& heap) {
+    const PoolStatistics before = statistics_;
     while (!held_.empty()) {
         release(held_.begin()->first, {});
     }
@@ -78,8 +79,9 @@ bool NonePool::adopt(const HeapSnapshot& heap) {
                 .outcome != Outcome::kGrow) {
             return false;
         }
-        --statistics_.segments_allocated;
     }
+    statistics_.segments_allocated = before.segments_allocated;
+    statistics_.segments_freed = before.segments_freed;
     driver_calls_.clear();
     return true;
 }
@@ -101,7 +103,8 @@ HeapSnapshot NonePool::snapshot() const {
                                  .size_bytes = held.size_bytes,
                                  .first_block = static_cast<std::uint32_t>(heap.blocks.size()),
                                  .block_count = 1,
-                                 .stream = held.stream});
+                                 .stream = held.stream,
+                                 .obtained_by = held.segment});
         heap.blocks.push_back({.address = held.address,
                                .size_bytes = held.size_bytes,
                                .requested_bytes = held.requested_bytes,

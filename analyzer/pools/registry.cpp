@@ -1,27 +1,89 @@
 #include "analyzer/pools/registry.h"
 
+#include "analyzer/pools/best_fit_pool.h"
 #include "analyzer/pools/moving_pool.h"
 #include "analyzer/pools/none_pool.h"
 #include "analyzer/pools/pytorch_pool.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 
 namespace fragtrace::analyzer {
+namespace {
+
+Result<std::unique_ptr<Pool>> make_pytorch(PoolSetup setup) {
+    const auto settings = parse_pytorch_config(setup.config, setup.rules);
+    if (!settings) {
+        return settings.error();
+    }
+    return std::unique_ptr<Pool>(std::make_unique<PytorchPool>(
+        *settings, std::move(setup.device), std::move(setup.stream_handles), setup.rules));
+}
+
+Error no_settings(std::string_view name, std::string_view config) {
+    return {ErrorCode::kUsage, fmt::format("pool '{}' has no settings, got '{}'", name, config)};
+}
+
+Result<std::unique_ptr<Pool>> make_none(PoolSetup setup) {
+    if (!setup.config.empty()) {
+        return no_settings("none", setup.config);
+    }
+    return std::unique_ptr<Pool>(std::make_unique<NonePool>(std::move(setup.device)));
+}
+
+template <const MovingRules& rules>
+Result<std::unique_ptr<Pool>> make_moving(PoolSetup setup) {
+    if (!setup.config.empty()) {
+        return no_settings(rules.name, setup.config);
+    }
+    return std::unique_ptr<Pool>(std::make_unique<MovingPool>(rules, std::move(setup.device)));
+}
+
+Result<std::unique_ptr<Pool>> make_best_fit(PoolSetup setup) {
+    return BestFitPool::make(setup.config, std::move(setup.device));
+}
+
+}  // namespace
 
 const std::vector<PoolDescription>& known_pools() {
     static const std::vector<PoolDescription> pools = {
-        {"pytorch", "PyTorch's caching allocator, settings as in PYTORCH_CUDA_ALLOC_CONF", {}},
-        {"none", "no pool: one driver allocation per request", {}},
-        {"live", "bound: the bytes asked for and not given back", "no allocator reserves less"},
-        {"compact",
-         "bound: one heap without holes, compacted at every request, blocks of 512 bytes",
-         "no allocator that rounds to 512 bytes reserves less"},
-        {"pages",
-         "bound: blocks of 2 MiB and more are stitched together from whole pages of 2 MiB",
-         "no allocator that gives each large block whole 2 MiB pages reserves less"},
+        {.name = "pytorch",
+         .description = "PyTorch's caching allocator, settings as in PYTORCH_CUDA_ALLOC_CONF",
+         .usable_by = "the default",
+         .streams = StreamRule::kSegments,
+         .make = make_pytorch},
+        {.name = "none",
+         .description = "no pool: one driver allocation per request",
+         .usable_by = "PYTORCH_NO_CUDA_MEMORY_CACHING=1",
+         .make = make_none},
+        {.name = "best-fit",
+         .description = "a yardstick: best fit over one growing heap",
+         .not_usable = "a yardstick, no allocator",
+         .make = make_best_fit},
+        {.name = "live",
+         .description = "bound: the bytes asked for and not given back",
+         .bound = "no allocator reserves less",
+         .make = make_moving<kLiveRules>},
+        {.name = "compact",
+         .description =
+             "bound: one heap without holes, compacted at every request, blocks of 512 bytes",
+         .bound = "no allocator that rounds to 512 bytes reserves less",
+         .make = make_moving<kCompactRules>},
+        {.name = "pages",
+         .description =
+             "bound: blocks of 2 MiB and more are stitched together from whole pages of 2 MiB",
+         .bound = "no allocator that gives each large block whole 2 MiB pages reserves less",
+         .make = make_moving<kPagesRules>},
     };
     return pools;
+}
+
+const PoolDescription* find_pool(std::string_view name) {
+    for (const PoolDescription& pool : known_pools()) {
+        if (pool.name == name) {
+            return &pool;
+        }
+    }
+    return nullptr;
 }
 
 std::string pool_names() {
@@ -33,12 +95,8 @@ std::string pool_names() {
 }
 
 std::string_view pool_bound(std::string_view name) {
-    for (const PoolDescription& pool : known_pools()) {
-        if (pool.name == name) {
-            return pool.bound;
-        }
-    }
-    return {};
+    const PoolDescription* pool = find_pool(name);
+    return pool == nullptr ? std::string_view() : pool->bound;
 }
 
 Result<std::unique_ptr<Pool>> make_pool(std::string_view name,
@@ -46,31 +104,12 @@ Result<std::unique_ptr<Pool>> make_pool(std::string_view name,
                                         std::unique_ptr<Device> device,
                                         std::vector<std::uint64_t> stream_handles,
                                         const PytorchRules& rules) {
-    if (name == "pytorch") {
-        const auto settings = parse_pytorch_config(config, rules);
-        if (!settings) {
-            return settings.error();
-        }
-        return std::unique_ptr<Pool>(std::make_unique<PytorchPool>(
-            *settings, std::move(device), std::move(stream_handles), rules));
-    }
-    const auto& known = known_pools();
-    if (std::none_of(known.begin(), known.end(), [name](const PoolDescription& pool) {
-            return pool.name == name;
-        })) {
+    const PoolDescription* pool = find_pool(name);
+    if (pool == nullptr) {
         return Error{ErrorCode::kUsage,
                      fmt::format("unknown pool '{}'; known are: {}", name, pool_names())};
     }
-    if (!config.empty()) {
-        return Error{ErrorCode::kUsage,
-                     fmt::format("pool '{}' has no settings, got '{}'", name, config)};
-    }
-    for (const MovingRules* moving : {&kLiveRules, &kCompactRules, &kPagesRules}) {
-        if (name == moving->name) {
-            return std::unique_ptr<Pool>(std::make_unique<MovingPool>(*moving, std::move(device)));
-        }
-    }
-    return std::unique_ptr<Pool>(std::make_unique<NonePool>(std::move(device)));
+    return pool->make({config, std::move(device), std::move(stream_handles), rules});
 }
 
 }  // namespace fragtrace::analyzer

@@ -1,0 +1,183 @@
+// fraganalyze validate FILE: every placement of a replay, or of a planned placement, is checked.
+#include "analyzer/cli/output_file.h"
+#include "analyzer/commands/analyze.h"
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/registry.h"
+#include "analyzer/commands/replay_options.h"
+#include "analyzer/pools/registry.h"
+#include "analyzer/support/units.h"
+#include "analyzer/trace/input_file.h"
+#include "analyzer/validate/plan_check.h"
+#include "analyzer/validate/replay_check.h"
+
+#include <nlohmann/json.hpp>
+
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Prints the text, or writes the JSON; a violation is an error in any case.
+Status finish(const CommonOptions& common,
+              const Json& json,
+              const std::string& text,
+              const std::string& violation) {
+    if (!common.json.empty()) {
+        const Status written = write_output(common.json, json.dump(2) + "\n");
+        if (!written) {
+            return written;
+        }
+    }
+    if (!violation.empty()) {
+        return Error{ErrorCode::kCheckFailed, fmt::format("{}: {}", common.trace, violation)};
+    }
+    return common.json.empty() ? write_output("-", text) : Status(Ok{});
+}
+
+Status validate_plan(const CommonOptions& common,
+                     const InputFile& file,
+                     std::optional<std::uint64_t> capacity_bytes) {
+    std::string text(file.size(), '\0');
+    text.resize(file.read_at(0, text.data(), text.size()));
+    const auto plan = check_plan(text, common.trace, capacity_bytes);
+    if (!plan) {
+        return plan.error();
+    }
+    const Json json = {{"schema", 1},
+                       {"plan", common.trace},
+                       {"buffers", plan->buffers},
+                       {"height_bytes", plan->height_bytes},
+                       {"load_bytes", plan->load_bytes},
+                       {"violation", plan->violation}};
+    const double ratio = plan->load_bytes == 0 ? 1
+                                               : static_cast<double>(plan->height_bytes) /
+                                                     static_cast<double>(plan->load_bytes);
+    const std::string sentence = fmt::format(
+        "No two of {} overlap in space and time; height {} bytes, {:.3f} times the most that live "
+        "at once ({}).\n",
+        format_counted(plan->buffers, "buffer", "buffers"),
+        plan->height_bytes,
+        ratio,
+        plan->load_bytes);
+    return finish(common, json, sentence, plan->violation);
+}
+
+std::string replay_sentences(const Candidate& candidate,
+                             const PoolDescription& pool,
+                             const ReplayCheck& check) {
+    std::string text = fmt::format("No violation in {} of pool {} (settings: {}), {} for it.\n",
+                                   format_counted(check.placements, "placement", "placements"),
+                                   candidate.pool,
+                                   candidate.config.empty() ? "default" : candidate.config,
+                                   format_bytes(candidate.capacity_bytes));
+    text +=
+        "  placements   as large as asked, aligned to 256 bytes, never over a block in use, where "
+        "the pool finds them\n";
+    text += pool.streams == StreamRule::kSegments
+                ? "  streams      a segment serves one stream; a freed block waits for other "
+                  "streams' events\n"
+                : "  streams      not kept apart by this pool: not checked\n";
+    text += fmt::format(
+        "  sums         requested, allocated, active and reserved after every call; never above "
+        "{} bytes\n",
+        candidate.capacity_bytes);
+    text += fmt::format(
+        "  address map  compared {}: segments apart, filled without gaps, exactly the live "
+        "blocks\n",
+        format_counted(check.comparisons, "time", "times"));
+    return text;
+}
+
+Status validate_replay(const CommonOptions& common,
+                       const ReplayOptions& options,
+                       std::optional<std::uint64_t> capacity_bytes) {
+    const auto analysis = analyze(common.trace, {.torch_version = common.torch_version});
+    if (!analysis) {
+        return analysis.error();
+    }
+    const auto device = options.find_device(**analysis, common.trace);
+    if (!device) {
+        return device.error();
+    }
+    const Candidate candidate = options.candidate(**device, capacity_bytes);
+    auto setup = candidate_setup(**device, candidate);
+    if (!setup) {
+        return setup.error();
+    }
+    const PoolDescription& pool = *find_pool(candidate.pool);
+    if (!pool.bound.empty()) {
+        return Error{ErrorCode::kUsage,
+                     fmt::format("'{}' is a bound: its blocks may move, there are no placements to "
+                                 "check",
+                                 pool.name)};
+    }
+    const ReplayCheck check = check_replay((*device)->script,
+                                           *setup->pool,
+                                           pool.streams,
+                                           candidate.capacity_bytes,
+                                           !options.config_given);
+    const bool violated = !check.violation.empty();
+    const Json json = {{"schema", 1},
+                       {"pool", candidate.pool},
+                       {"config", candidate.config},
+                       {"capacity_bytes", candidate.capacity_bytes},
+                       {"device", (*device)->device},
+                       {"placements", check.placements},
+                       {"comparisons", check.comparisons},
+                       {"event", violated ? Json(check.event) : Json()},
+                       {"violation", check.violation}};
+    return finish(common,
+                  json,
+                  replay_sentences(candidate, pool, check),
+                  violated ? fmt::format("event {}: {}", check.event, check.violation) : "");
+}
+
+// A plan is text with a heading; a trace begins with its magic.
+bool is_plan(const InputFile& file) {
+    std::string first(64, '\0');
+    first.resize(file.read_at(0, first.data(), first.size()));
+    return first.substr(0, first.find('\n')).find("lower") != std::string::npos;
+}
+
+}  // namespace
+
+Status run_validate(int argc, char** argv) {
+    CLI::App app(
+        "Checks every placement of a simulated pool against bookkeeping of its own, which shares "
+        "no code with the pools; or a planned placement (columns id,lower,upper,size,offset).\n"
+        "Exit status 1 when something is wrong, with the first violation.\n\n"
+        "Examples\n"
+        "  fraganalyze validate train.4711.ftrace\n"
+        "  fraganalyze validate train.4711.ftrace --pool best-fit --capacity 16GiB\n"
+        "  fraganalyze validate plan.csv --capacity 1MiB\n",
+        "fraganalyze validate");
+    CommonOptions common;
+    ReplayOptions options;
+    common.add_trace(&app);
+    options.add(&app);
+    common.add_capacity(&app);
+    common.add_torch_version(&app);
+    common.add_json(&app);
+    const auto parsed = parse_arguments(&app, argc, argv);
+    if (!parsed) {
+        return parsed.error();
+    }
+    if (!*parsed) {
+        return Ok{};
+    }
+    options.finish(app);
+    const auto capacity = common.capacity_bytes();
+    if (!capacity) {
+        return capacity.error();
+    }
+    const auto file = InputFile::open(common.trace);
+    if (!file) {
+        return file.error();
+    }
+    return is_plan(*file) ? validate_plan(common, *file, *capacity)
+                          : validate_replay(common, options, *capacity);
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,176 @@
+// What the simpler pools have in common: segments from the driver, cut into blocks that tile them.
+//
+// A pool derived from it decides which free block serves a request, when to grow and which free
+// blocks may be joined; this class keeps the tiling, the ids and the sums. Rules that go by address
+// see segments in the order in which they were obtained: addresses only ever increase, with a gap
+// after each segment. Cross-stream events count for nothing here. Not thread-safe.
+#pragma once
+
+#include "analyzer/pools/block_table.h"
+#include "analyzer/pools/pool.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+// x rounded up to a multiple of `unit`; wraps around to less than x when there is none.
+constexpr std::uint64_t round_up(std::uint64_t x, std::uint64_t unit) {
+    return (x + unit - 1) / unit * unit;
+}
+
+inline constexpr DeviceAddress kFirstSegmentAddress = 0x7'0000'0000;
+
+struct PoolBlock {
+    std::uint64_t offset_bytes = 0;  // in its segment
+    std::uint64_t size_bytes = 0;
+    std::uint64_t requested_bytes = 0;  // live blocks
+    std::uint32_t segment = 0;
+    BlockIndex previous = kNoBlock;  // neighbours in the segment
+    BlockIndex next = kNoBlock;
+    BlockId id = 0;          // live blocks
+    std::uint32_t list = 0;  // for the derived pool: whose block it is
+    StreamId stream = 0;     // of the last request
+    bool free = true;
+};
+
+// Free blocks by size, the lowest address first among equals.
+class FreeBlocks {
+  public:
+    void insert(BlockIndex index, const PoolBlock& block) { blocks_.insert(key(index, block)); }
+
+    void erase(BlockIndex index, const PoolBlock& block) { blocks_.erase(key(index, block)); }
+
+    // The best fit, or kNoBlock.
+    [[nodiscard]] BlockIndex at_least(std::uint64_t size_bytes) const {
+        const auto found = blocks_.lower_bound({size_bytes, 0, 0, 0});
+        return found == blocks_.end() ? kNoBlock : std::get<BlockIndex>(*found);
+    }
+
+    [[nodiscard]] std::uint64_t largest_bytes() const {
+        return blocks_.empty() ? 0 : std::get<0>(*blocks_.rbegin());
+    }
+
+    [[nodiscard]] std::vector<BlockIndex> all() const {
+        std::vector<BlockIndex> indices;
+        for (const Key& entry : blocks_) {
+            indices.push_back(std::get<BlockIndex>(entry));
+        }
+        return indices;
+    }
+
+  private:
+    // Size, segment, offset.
+    using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, BlockIndex>;
+
+    static Key key(BlockIndex index, const PoolBlock& block) {
+        return {block.size_bytes, block.segment, block.offset_bytes, index};
+    }
+
+    std::set<Key> blocks_;
+};
+
+class SegmentPool : public Pool {
+  public:
+    [[nodiscard]] std::string config() const final { return config_; }
+
+    bool release(BlockId block, const std::vector<PendingOn>& pending) final;
+
+    // Cross-stream events count for nothing.
+    void complete(PendingId) final {}
+
+    void empty_cache() override {}
+
+    void set_memory_fraction(double) override {}
+
+    // What another pool held is asked for anew, in the order in which it was allocated: how it lay
+    // there has no meaning here.
+    bool adopt(const HeapSnapshot& heap) final;
+
+    [[nodiscard]] const PoolStatistics& statistics() const final { return statistics_; }
+
+    [[nodiscard]] std::optional<Placement> find(BlockId block) const final;
+    [[nodiscard]] HeapSnapshot snapshot() const final;
+
+    [[nodiscard]] std::uint64_t releasable_bytes() const override { return 0; }
+
+    std::vector<DriverCall> take_driver_calls() final;
+
+    [[nodiscard]] Device& device() final { return *device_; }
+
+    bool relax(Relaxation) override { return false; }
+
+  protected:
+    SegmentPool(std::string config, std::unique_ptr<Device> device)
+        : config_(std::move(config)), device_(std::move(device)) {}
+
+    SegmentPool(const SegmentPool& other);
+
+    // ---- what a derived pool decides ----
+    // A block was given back: join it with its neighbours and file it.
+    virtual void freed(BlockIndex block) = 0;
+    // All segments are gone: forget what was filed.
+    virtual void forget() = 0;
+
+    // ---- what it may do ----
+    [[nodiscard]] PoolBlock& block(BlockIndex index) { return blocks_[index]; }
+
+    [[nodiscard]] const PoolBlock& block(BlockIndex index) const { return blocks_[index]; }
+
+    // Segments that are held.
+    [[nodiscard]] std::size_t segment_count() const { return segments_.size(); }
+
+    [[nodiscard]] std::uint64_t reserved_bytes() const { return statistics_.reserved.current; }
+
+    // The numbers of the segments that hold no live block.
+    [[nodiscard]] std::vector<std::uint32_t> free_segments() const;
+
+    [[nodiscard]] BlockIndex first_block(std::uint32_t segment) const {
+        return segments_.at(segment).first;
+    }
+
+    // Asks the driver for a segment, which is one free block then; kNoBlock: refused.
+    BlockIndex add_segment(std::uint64_t size_bytes, StreamId stream);
+    // Maps more at the end of the newest segment, as one free block of its own; kNoBlock: refused.
+    BlockIndex extend_segment(std::uint32_t segment, std::uint64_t size_bytes);
+    // Gives a segment that is one free block back. The block must not be filed any more.
+    void remove_segment(std::uint32_t segment);
+
+    // Cuts a free block in two; the low part keeps the index. Gives the index of the high part.
+    BlockIndex split(BlockIndex low, std::uint64_t low_bytes);
+    // Joins a block with its successor, whose index is gone then.
+    void join_with_next(BlockIndex low);
+    // Hands out a whole block.
+    AllocateResult hand_out(BlockIndex index, const Request& request, Outcome outcome);
+    AllocateResult out_of_memory();
+
+  private:
+    struct Segment {
+        DeviceAddress address = 0;
+        std::uint64_t size_bytes = 0;
+        BlockIndex first = kNoBlock;
+        BlockIndex last = kNoBlock;
+        StreamId stream = 0;
+    };
+
+    BlockIndex new_block(const PoolBlock& block);
+    bool take(DriverCall::Kind kind, std::uint64_t size_bytes);
+
+    std::string config_;
+    std::unique_ptr<Device> device_;
+    std::vector<PoolBlock> blocks_;
+    std::vector<BlockIndex> unused_;  // entries of blocks_
+    BlockTable live_;
+    std::map<std::uint32_t, Segment> segments_;
+    std::uint32_t next_segment_ = 0;
+    DeviceAddress next_address_ = kFirstSegmentAddress;
+    PoolStatistics statistics_;
+    std::vector<DriverCall> driver_calls_;
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,26 @@
+// A replay with every placement checked (placement_check.h).
+#pragma once
+
+#include "analyzer/pools/registry.h"
+#include "analyzer/replay/replayer.h"
+
+#include <string>
+
+namespace fragtrace::analyzer {
+
+struct ReplayCheck {
+    ReplayResult result;          // up to the violation
+    std::string violation;        // in one line; empty = none
+    EventIndex event = kNoEvent;  // in which it was noticed
+    std::uint64_t placements = 0;
+    std::uint64_t comparisons = 0;  // of the whole address map
+};
+
+// `capacity_bytes` is what the pool's device grants at most.
+ReplayCheck check_replay(const ReplayScript& script,
+                         Pool& pool,
+                         StreamRule streams,
+                         std::uint64_t capacity_bytes,
+                         bool change_settings);
+
+}  // namespace fragtrace::analyzer

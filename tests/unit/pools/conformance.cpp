@@ -1,0 +1,238 @@
+#include "tests/unit/pools/conformance.h"
+
+#include "analyzer/pools/registry.h"
+#include "analyzer/support/units.h"
+#include "analyzer/validate/placement_check.h"
+
+#include <catch2/catch.hpp>
+
+#include <iterator>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr unsigned kScripts = 200;
+constexpr int kCalls = 250;
+constexpr std::uint64_t kPageBytes = 256;
+const std::vector<std::uint64_t> kStreams = {0, 77, 33};
+
+std::unique_ptr<Pool> make(const std::string& name,
+                           const std::string& config,
+                           std::uint64_t card_bytes) {
+    auto pool = make_pool(
+        name, config, std::make_unique<FixedDevice>(card_bytes, card_bytes, kPageBytes), kStreams);
+    if (!pool.ok()) {
+        FAIL(pool.error().message);
+    }
+    return std::move(pool).value();
+}
+
+struct Script {
+    Script(const std::string& name, const std::string& config, unsigned seed)
+        : random(seed),
+          card_bytes((64 + random() % 512) * kMiB),
+          pool(make(name, config, card_bytes)),
+          check(find_pool(name)->streams, card_bytes) {}
+
+    std::uint64_t random_bytes() {
+        switch (random() % 4) {
+            case 0:
+                return 1 + random() % (64 * kKiB);
+            case 1:
+                return 1 + random() % (2 * kMiB);
+            case 2:
+                return 1 + random() % (24 * kMiB);
+            default:
+                return 1 + random() % (card_bytes / 3);
+        }
+    }
+
+    Request random_request() {
+        return {.block = next_block++,
+                .requested_bytes = random_bytes(),
+                .stream = static_cast<StreamId>(random() % kStreams.size())};
+    }
+
+    void call() {
+        const auto kind = random() % 100;
+        if (kind < 2) {
+            pool->empty_cache();
+            check.emptied(*pool);
+            events.clear();
+        } else if (kind < 10 && !events.empty()) {
+            const std::size_t at = random() % events.size();
+            pool->complete(events[at]);
+            check.completed(events[at]);
+            events.erase(events.begin() + static_cast<std::ptrdiff_t>(at));
+        } else if (kind < 45 && !live.empty()) {
+            release();
+        } else {
+            const Request request = random_request();
+            const AllocateResult result = pool->allocate(request);
+            check.allocated(request, result, *pool);
+            if (result.outcome != Outcome::kOutOfMemory && result.outcome != Outcome::kRejected) {
+                live.push_back(request.block);
+            }
+        }
+        REQUIRE(check.violation().empty());
+    }
+
+    void release() {
+        const std::size_t at = random() % live.size();
+        std::vector<Pool::PendingOn> pending;
+        for (StreamId stream = 1; stream < kStreams.size(); ++stream) {
+            if (random() % 8 == 0) {
+                pending.push_back({next_event, stream});
+                events.push_back(next_event++);
+            }
+        }
+        REQUIRE(pool->release(live[at], pending));
+        check.released(live[at], pending, *pool);
+        live.erase(live.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+
+    void compare() {
+        check.compare(*pool);
+        REQUIRE(check.violation().empty());
+        const PoolStatistics& statistics = pool->statistics();
+        REQUIRE(statistics.reserved.current + pool->device().free_bytes() == card_bytes);
+        REQUIRE(statistics.requested.peak <= statistics.allocated.peak);
+        REQUIRE(statistics.allocated.peak <= statistics.active.peak);
+        REQUIRE(statistics.active.peak <= statistics.reserved.peak);
+        const std::uint64_t free_bytes = statistics.reserved.current - statistics.active.current;
+        REQUIRE(pool->releasable_bytes() <= free_bytes);
+        REQUIRE(pool->largest_free_bytes({.requested_bytes = kMiB}) <= free_bytes);
+    }
+
+    std::mt19937 random;
+    std::uint64_t card_bytes;
+    std::unique_ptr<Pool> pool;
+    PlacementCheck check;
+    std::vector<BlockId> live;
+    std::vector<PendingId> events;
+    BlockId next_block = 1;
+    PendingId next_event = 1;
+};
+
+void run(Script* script, int calls) {
+    for (int call = 0; call < calls; ++call) {
+        script->call();
+        if (call % 10 == 0) {
+            script->compare();
+        }
+    }
+}
+
+// What a request of this pool would be given, without a trace of it.
+void check_rounding(const Pool& pool) {
+    for (const std::uint64_t bytes : {std::uint64_t{1}, 511 * kKiB + 1, 3 * kMiB, 100 * kMiB + 7}) {
+        REQUIRE(pool.rounded_bytes(bytes) >= bytes);
+        REQUIRE(pool.rounded_bytes(pool.rounded_bytes(bytes)) == pool.rounded_bytes(bytes));
+    }
+}
+
+void check_refusals(Script* script) {
+    const PoolStatistics before = script->pool->statistics();
+    REQUIRE_FALSE(script->pool->release(script->next_block + 1000, {}));
+    REQUIRE_FALSE(script->pool->find(script->next_block + 1000).has_value());
+    script->compare();
+    for (const std::uint64_t bytes : {script->card_bytes + 1, std::uint64_t{1} << 60}) {
+        const Request request = {.block = script->next_block++, .requested_bytes = bytes};
+        const AllocateResult result = script->pool->allocate(request);
+        REQUIRE((result.outcome == Outcome::kOutOfMemory || result.outcome == Outcome::kRejected));
+        script->check.allocated(request, result, *script->pool);
+        script->compare();
+    }
+    REQUIRE(script->pool->statistics().requested.current == before.requested.current);
+    REQUIRE(script->pool->statistics().ooms > before.ooms);
+}
+
+void check_clone(Script* script) {
+    const std::unique_ptr<Pool> copy = script->pool->clone();
+    const std::unique_ptr<Pool> untouched = script->pool->clone();
+    REQUIRE(copy->name() == script->pool->name());
+    REQUIRE(copy->config() == script->pool->config());
+    const std::uint64_t free_bytes = copy->device().free_bytes();
+    for (int i = 0; i < 60; ++i) {
+        const Request request = script->random_request();
+        const AllocateResult here = script->pool->allocate(request);
+        const AllocateResult there = copy->allocate(request);
+        script->check.allocated(request, here, *script->pool);
+        REQUIRE(here.outcome == there.outcome);
+        REQUIRE(here.placement.segment == there.placement.segment);
+        REQUIRE(here.placement.offset_bytes == there.placement.offset_bytes);
+        if (i % 3 == 0) {
+            REQUIRE(script->pool->release(request.block, {}) == copy->release(request.block, {}));
+            script->check.released(request.block, {}, *script->pool);
+        }
+    }
+    REQUIRE(script->pool->statistics().reserved.peak == copy->statistics().reserved.peak);
+    REQUIRE(untouched->device().free_bytes() == free_bytes);
+    script->compare();
+}
+
+// The blocks of a pool of PyTorch's, taken over by a fresh pool, and given back one by one.
+void check_adopt(const std::string& name, const std::string& config, unsigned seed) {
+    Script held("pytorch", "", seed);
+    run(&held, 100);
+    held.pool->relax(Relaxation::kPendingComplete);
+    const HeapSnapshot heap = held.pool->snapshot();
+    Script heir(name, config, seed);
+    heir.card_bytes *= 8;
+    heir.pool = make(name, config, heir.card_bytes);
+    heir.check = PlacementCheck(find_pool(name)->streams, heir.card_bytes);
+    heir.pool->allocate({.block = 1, .requested_bytes = 5 * kMiB});  // is forgotten
+    const std::uint64_t calls = heir.pool->statistics().segments_allocated;
+    REQUIRE(heir.pool->adopt(heap));
+    heir.check.adopted(heap, *heir.pool);
+    REQUIRE(heir.check.violation().empty());
+    REQUIRE(heir.pool->statistics().requested.current == held.pool->statistics().requested.current);
+    REQUIRE(heir.pool->statistics().segments_allocated == calls);
+    for (const HeapBlock& block : heap.blocks) {
+        if (block.state != BlockState::kFree) {
+            REQUIRE(heir.pool->release(block.allocated_by, {}));
+            heir.check.released(block.allocated_by, {}, *heir.pool);
+        }
+    }
+    heir.next_block = held.next_block;
+    run(&heir, 50);
+}
+
+void check_end(Script* script) {
+    for (const BlockId block : script->live) {
+        REQUIRE(script->pool->release(block, {}));
+        script->check.released(block, {}, *script->pool);
+    }
+    script->pool->empty_cache();
+    script->check.emptied(*script->pool);
+    script->compare();
+    REQUIRE(script->pool->statistics().allocated.current == 0);
+    REQUIRE(script->pool->statistics().requested.current == 0);
+    REQUIRE(script->pool->statistics().rounding_bytes == 0);
+    REQUIRE(script->pool->statistics().slack_bytes == 0);
+}
+
+}  // namespace
+
+void check_conformance(const std::string& pool, const std::string& config) {
+    for (unsigned seed = 0; seed < kScripts; ++seed) {
+        INFO("pool " << pool << ", settings '" << config << "', seed " << seed);
+        Script script(pool, config, seed);
+        check_rounding(*script.pool);
+        run(&script, kCalls);
+        check_refusals(&script);
+        if (seed % 4 == 0) {
+            Script copied(pool, config, seed);
+            run(&copied, kCalls / 2);
+            check_clone(&copied);
+            check_adopt(pool, config, seed);
+        }
+        check_end(&script);
+    }
+}
+
+}  // namespace fragtrace::analyzer
