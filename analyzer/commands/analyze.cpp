@@ -4,9 +4,9 @@
 #include "analyzer/metrics/device_metrics.h"
 #include "analyzer/pools/pytorch_config.h"
 #include "analyzer/pools/registry.h"
+#include "analyzer/snapshot/input.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
-#include "analyzer/trace/reader.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -217,7 +217,7 @@ SweepContext sweep_context(const Analysis& analysis, const DeviceAnalysis& devic
 }
 
 Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options) {
-    auto timeline = read_trace(path, {});
+    auto timeline = read_input(path, options.torch_version);
     if (!timeline) {
         return timeline.error();
     }

@@ -22,7 +22,11 @@ Result<bool> parse_arguments(CLI::App* app, int argc, char** argv) {
 }
 
 void CommonOptions::add_trace(CLI::App* app) {
-    app->add_option("TRACE", trace, "a trace file, as fragtrace recorded it")->required();
+    app->add_option("TRACE",
+                    trace,
+                    "a trace that fragtrace recorded, or a memory snapshot of PyTorch (pickle, "
+                    "also gzipped)")
+        ->required();
 }
 
 void CommonOptions::add_json(CLI::App* app) {

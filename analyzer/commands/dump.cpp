@@ -1,8 +1,8 @@
 // fraganalyze dump TRACE: the events, one a line.
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
+#include "analyzer/snapshot/input.h"
 #include "analyzer/trace/describe_event.h"
-#include "analyzer/trace/reader.h"
 #include "analyzer/trace/symbols.h"
 
 #include <cstdio>
@@ -30,7 +30,7 @@ Status run_dump(int argc, char** argv) {
     if (!*parsed) {
         return Ok{};
     }
-    const auto timeline = read_trace(common.trace, {});
+    const auto timeline = read_input(common.trace);
     if (!timeline) {
         return timeline.error();
     }

@@ -4,8 +4,8 @@
 #include "analyzer/metrics/device_metrics.h"
 #include "analyzer/report/text_parts.h"
 #include "analyzer/report/text_source.h"
+#include "analyzer/snapshot/input.h"
 #include "analyzer/support/units.h"
-#include "analyzer/trace/reader.h"
 
 #include <nlohmann/json.hpp>
 
@@ -90,7 +90,7 @@ struct Job {
 Job read_job(const std::vector<std::filesystem::path>& paths) {
     Job job;
     for (const std::filesystem::path& path : paths) {
-        const auto timeline = read_trace(path.string(), {});
+        const auto timeline = read_input(path.string());
         if (timeline) {
             job.processes.push_back(summarize(*timeline, path));
         } else {

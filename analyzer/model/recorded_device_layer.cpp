@@ -218,6 +218,8 @@ void RecordedState::map(const Event& event) {
         return;
     }
     RecordedSegment segment = {.address = event.address, .size_bytes = event.size_bytes};
+    segment.stream = event.stream;
+    segment.private_pool = pool_;
     segment.page_bytes =
         physical != kNoPhysical ? physical_[physical].size_bytes : event.size_bytes;
     auto reservation = reservations_.upper_bound(event.address);

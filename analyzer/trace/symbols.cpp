@@ -138,6 +138,9 @@ Frame Symbolizer::python_frame(const StackNode& node) const {
     frame.function = code.function;
     frame.file = code.file;
     frame.line = node.line != 0 ? node.line : code.first_line;
+    if (code.native) {
+        frame.kind = Frame::Kind::kNative;
+    }
     return frame;
 }
 

@@ -1,0 +1,496 @@
+#include "analyzer/snapshot/pickle.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+using Kind = PickleValue::Kind;
+
+// The opcodes of protocols 2 to 5 that picklers write for plain data.
+enum Opcode : std::uint8_t {
+    kProto = 0x80,
+    kFrame = 0x95,
+    kStop = '.',
+    kMark = '(',
+    kEmptyDict = '}',
+    kEmptyList = ']',
+    kEmptyTuple = ')',
+    kSetItem = 's',
+    kSetItems = 'u',
+    kAppend = 'a',
+    kAppends = 'e',
+    kTuple = 't',
+    kTuple1 = 0x85,
+    kTuple2 = 0x86,
+    kTuple3 = 0x87,
+    kShortText = 0x8c,
+    kText = 'X',
+    kLongText = 0x8d,
+    kMemoize = 0x94,
+    kBinPut = 'q',
+    kLongBinPut = 'r',
+    kBinGet = 'h',
+    kLongBinGet = 'j',
+    kInt1 = 'K',
+    kInt2 = 'M',
+    kInt4 = 'J',
+    kLong1 = 0x8a,
+    kLong4 = 0x8b,
+    kFloat = 'G',
+    kTrue = 0x88,
+    kFalse = 0x89,
+    kNone = 'N',
+};
+
+constexpr std::uint64_t kMostMoved = std::uint64_t{1} << 24;
+constexpr std::size_t kMostTextBytes = ByteStream::kMostAtOnce;
+constexpr std::size_t kLongBytes = 9;  // an unsigned 64 bit number, and its sign
+
+std::uint64_t little_endian(const std::uint8_t* data, std::size_t size_bytes) {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < size_bytes; ++i) {
+        value |= std::uint64_t{data[i]} << (8 * i);
+    }
+    return value;
+}
+
+// Opcodes that make something call or load code.
+bool is_code(std::uint8_t opcode) {
+    constexpr std::string_view kCode = "cRbio\x81\x82\x83\x84\x92\x93PQ";
+    return kCode.find(static_cast<char>(opcode)) != std::string_view::npos;
+}
+
+}  // namespace
+
+PickleReader::PickleReader(ByteStream* stream,
+                           PickleSink* sink,
+                           std::span<const std::string_view> words)
+    : stream_(*stream), sink_(*sink) {
+    for (const std::string_view word : words) {
+        texts_.number(word);
+    }
+}
+
+void PickleReader::fail(std::string_view what) {
+    if (failure_.empty()) {
+        failure_ = fmt::format("byte {}: {}", opcode_offset_, what);
+    }
+}
+
+bool PickleReader::read(PickleValue* result) {
+    if (!need(2)) {
+        return false;
+    }
+    if (stream_.data()[0] != kProto || stream_.data()[1] < 2 || stream_.data()[1] > 5) {
+        fail("not the start of a pickle of protocol 2 to 5");
+        return false;
+    }
+    while (!done_) {
+        opcode_offset_ = stream_.offset();
+        if (!step() || !failure_.empty()) {
+            if (failure_.empty()) {
+                fail("damaged");
+            }
+            return false;
+        }
+    }
+    if (stack_.size() != 1 || !marks_.empty()) {
+        fail("the pickle ends in the middle of a list or dict");
+        return false;
+    }
+    *result = resolved(stack_.back());
+    return true;
+}
+
+std::span<const PickleValue> PickleReader::list(const PickleValue& value) const {
+    const PickleValue now = resolved(value);
+    if (now.kind != Kind::kList) {
+        return {};
+    }
+    const List& list = lists_[objects_[now.index].index];
+    return std::span(items_).subspan(list.first, list.count);
+}
+
+void PickleReader::close_list(const PickleValue& list, const PickleValue& meaning) {
+    if (list.kind == Kind::kList) {
+        objects_[list.index] = {meaning.kind, meaning.row_kind, meaning.index};
+    }
+}
+
+bool PickleReader::need(std::size_t count) {
+    if (stream_.require(count)) {
+        return true;
+    }
+    fail(!stream_.failure().empty() ? std::string_view(stream_.failure())
+                                    : "the file ends here, in the middle of the pickle");
+    return false;
+}
+
+bool PickleReader::push(const PickleValue& value) {
+    if (stack_.size() >= kMostStack) {
+        fail("more values in one list or dict than a snapshot has");
+        return false;
+    }
+    stack_.push_back(value);
+    return true;
+}
+
+bool PickleReader::step() {
+    if (!need(1)) {
+        return false;
+    }
+    const std::uint8_t opcode = *stream_.data();
+    // Operands of a fixed size come with the opcode.
+    const auto operand = [this](std::size_t size_bytes, std::uint64_t* value) {
+        if (!need(1 + size_bytes)) {
+            return false;
+        }
+        *value = little_endian(stream_.data() + 1, size_bytes);
+        stream_.skip(1 + size_bytes);
+        return true;
+    };
+    std::uint64_t value = 0;
+    std::size_t begin = 0;
+    switch (opcode) {
+        case kBinGet:
+            return operand(1, &value) && recall(value);
+        case kLongBinGet:
+            return operand(4, &value) && recall(value);
+        case kMemoize:
+            stream_.skip(1);
+            return memoize(memo_.size());
+        case kBinPut:
+            return operand(1, &value) && memoize(value);
+        case kLongBinPut:
+            return operand(4, &value) && memoize(value);
+        case kInt1:
+            return operand(1, &value) && push_integer(static_cast<std::int64_t>(value));
+        case kInt2:
+            return operand(2, &value) && push_integer(static_cast<std::int64_t>(value));
+        case kInt4:
+            return operand(4, &value) &&
+                   push_integer(static_cast<std::int32_t>(static_cast<std::uint32_t>(value)));
+        case kLong1:
+            return operand(1, &value) && push_long(value);
+        case kLong4:
+            return operand(4, &value) && push_long(value);
+        case kShortText:
+            return operand(1, &value) && push_text(value);
+        case kText:
+            return operand(4, &value) && push_text(value);
+        case kLongText:
+            return operand(8, &value) && push_text(value);
+        case kFloat: {
+            if (!need(9)) {
+                return false;
+            }
+            std::uint64_t bits = 0;
+            for (std::size_t i = 1; i <= 8; ++i) {
+                bits = bits << 8 | stream_.data()[i];
+            }
+            stream_.skip(9);
+            return push({.kind = Kind::kFloat, .number = bits});
+        }
+        case kFrame:
+            return operand(8, &value);
+        case kProto:
+            return operand(1, &value) && opcode_offset_ == 0;
+        default:
+            break;
+    }
+    stream_.skip(1);
+    switch (opcode) {
+        case kMark:
+            if (marks_.size() >= kMostDepth) {
+                fail("nested deeper than a snapshot is");
+                return false;
+            }
+            marks_.push_back(stack_.size());
+            return true;
+        case kEmptyDict:
+            return new_object(Kind::kDict);
+        case kEmptyList:
+            return new_object(Kind::kList);
+        case kSetItems:
+            return pop_mark(&begin) && fill_dict(begin);
+        case kAppends:
+            return pop_mark(&begin) && append(begin);
+        case kSetItem:
+            return stack_.size() >= 3 && fill_dict(stack_.size() - 2);
+        case kAppend:
+            return stack_.size() >= 2 && append(stack_.size() - 1);
+        case kEmptyTuple:
+            return tuple(stack_.size());
+        case kTuple1:
+        case kTuple2:
+        case kTuple3: {
+            const std::size_t count = opcode - kTuple1 + 1u;
+            return stack_.size() >= count && tuple(stack_.size() - count);
+        }
+        case kTuple:
+            return pop_mark(&begin) && tuple(begin);
+        case kTrue:
+        case kFalse:
+            return push({.kind = Kind::kBool, .number = opcode == kTrue ? 1u : 0u});
+        case kNone:
+            return push({.kind = Kind::kNone});
+        case kStop:
+            done_ = true;
+            return true;
+        default:
+            fail(
+                is_code(opcode)
+                    ? fmt::format("opcode {:#04x} would load or call code, which no snapshot needs",
+                                  opcode)
+                    : fmt::format("opcode {:#04x}, which no snapshot has", opcode));
+            return false;
+    }
+}
+
+bool PickleReader::push_integer(std::int64_t value) {
+    return push({.kind = Kind::kInteger,
+                 .negative = value < 0,
+                 .number = static_cast<std::uint64_t>(value)});
+}
+
+bool PickleReader::push_long(std::size_t size_bytes) {
+    if (size_bytes > kLongBytes) {
+        fail(fmt::format("a number of {} bytes", size_bytes));
+        return false;
+    }
+    if (!need(size_bytes)) {
+        return false;
+    }
+    const std::uint8_t* data = stream_.data();
+    std::uint64_t value = little_endian(data, std::min<std::size_t>(size_bytes, 8));
+    const bool negative = size_bytes != 0 && (data[size_bytes - 1] & 0x80) != 0;
+    if (negative && size_bytes < 8) {
+        value |= ~std::uint64_t{0} << (8 * size_bytes);
+    }
+    if (size_bytes == kLongBytes && data[8] != 0) {
+        fail("a number of more than 64 bits");
+        return false;
+    }
+    stream_.skip(size_bytes);
+    return push({.kind = Kind::kInteger, .negative = negative, .number = value});
+}
+
+bool PickleReader::push_text(std::size_t size_bytes) {
+    if (size_bytes > kMostTextBytes) {
+        fail(fmt::format("a text of {} bytes", size_bytes));
+        return false;
+    }
+    if (!need(size_bytes)) {
+        return false;
+    }
+    const std::uint32_t number =
+        texts_.number({reinterpret_cast<const char*>(stream_.data()), size_bytes});
+    if (number == TextTable::kFull) {
+        fail("more different texts than a snapshot has");
+        return false;
+    }
+    stream_.skip(size_bytes);
+    return push({.kind = Kind::kText, .index = number});
+}
+
+bool PickleReader::new_object(PickleValue::Kind kind) {
+    if (objects_.size() >= kMostMemo || lists_.size() >= kMostItems) {
+        fail("more lists and dicts than a snapshot has");
+        return false;
+    }
+    const auto id = static_cast<std::uint32_t>(objects_.size());
+    objects_.push_back({kind, 0, static_cast<std::uint32_t>(lists_.size())});
+    if (kind == Kind::kList) {
+        lists_.push_back({id, static_cast<std::uint32_t>(items_.size()), 0});
+    }
+    return push({.kind = kind, .index = id});
+}
+
+bool PickleReader::memoize(std::uint64_t index) {
+    if (stack_.empty() || index > memo_.size()) {
+        return false;
+    }
+    const PickleValue& value = stack_.back();
+    Memo entry = {value.kind, value.index};
+    if (value.kind != Kind::kText && value.kind != Kind::kPair && value.kind != Kind::kList &&
+        value.kind != Kind::kDict && value.kind != Kind::kOpaque) {
+        fail("a number is referred to, which no pickler does");
+        return false;
+    }
+    if (index < memo_.size()) {
+        memo_[index] = entry;
+        return true;
+    }
+    if (memo_.size() >= kMostMemo) {
+        fail("more objects than a snapshot has");
+        return false;
+    }
+    memo_.push_back(entry);
+    return true;
+}
+
+bool PickleReader::recall(std::uint64_t index) {
+    if (index >= memo_.size()) {
+        fail(fmt::format("refers to object {}, which is not there", index));
+        return false;
+    }
+    return push(resolved({.kind = memo_[index].kind, .index = memo_[index].index}));
+}
+
+// Lists and dicts may mean something else by now.
+PickleValue PickleReader::resolved(const PickleValue& value) const {
+    if (value.kind != Kind::kList && value.kind != Kind::kDict) {
+        return value;
+    }
+    const Object& object = objects_[value.index];
+    if (object.kind == Kind::kList || object.kind == Kind::kDict) {
+        return value;
+    }
+    return {.kind = object.kind, .row_kind = object.row_kind, .index = object.index};
+}
+
+bool PickleReader::pop_mark(std::size_t* begin) {
+    if (marks_.empty()) {
+        return false;
+    }
+    *begin = marks_.back();
+    marks_.pop_back();
+    return true;
+}
+
+// Keys and values from `begin` on, into the dict below them.
+bool PickleReader::fill_dict(std::size_t begin) {
+    const std::size_t count = stack_.size() - begin;
+    if (begin == 0 || count % 2 != 0 || (!marks_.empty() && marks_.back() > begin - 1)) {
+        return false;
+    }
+    const PickleValue dict = stack_[begin - 1];
+    if (dict.kind == Kind::kOpaque) {
+        stack_.resize(begin);  // more of a dict that is of no interest
+        return true;
+    }
+    if (dict.kind != Kind::kDict) {
+        fail(dict.kind == Kind::kRow ? "a dict goes on that was complete" : "no dict to fill");
+        return false;
+    }
+    dict_.clear();
+    // Lists that are older than the dict belong to others as well.
+    const std::size_t older = objects_[dict.index].index;
+    std::size_t first_list = lists_.size();
+    for (std::size_t i = begin; i < stack_.size(); i += 2) {
+        dict_.push_back({stack_[i], resolved(stack_[i + 1])});
+        const PickleValue& value = dict_.back().value;
+        if (value.kind == Kind::kList) {
+            const std::size_t list = objects_[value.index].index;
+            first_list = list >= older ? std::min(first_list, list) : first_list;
+        }
+    }
+    const PickleValue meaning = sink_.dict(*this, dict_);
+    objects_[dict.index] = {meaning.kind, meaning.row_kind, meaning.index};
+    close_lists(first_list);
+    stack_.resize(begin);
+    stack_.back() = meaning;
+    return true;
+}
+
+// Lists that the dict held, and those within them; they lie behind all others.
+void PickleReader::close_lists(std::size_t first) {
+    if (first >= lists_.size()) {
+        return;
+    }
+    std::size_t items = items_.size();
+    for (std::size_t i = first; i < lists_.size(); ++i) {
+        Object& object = objects_[lists_[i].object];
+        if (object.kind == Kind::kList) {
+            object = {Kind::kOpaque, 0, 0};
+        }
+        items = std::min<std::size_t>(items, lists_[i].first);
+    }
+    lists_.resize(first);
+    if (first <= floor_list_) {
+        floor_list_ = kNoList;
+        floor_ = 0;
+    }
+    items_.resize(std::max(items, floor_));
+}
+
+// Values from `begin` on, to the list below them.
+bool PickleReader::append(std::size_t begin) {
+    if (begin == 0 || (!marks_.empty() && marks_.back() > begin - 1)) {
+        return false;
+    }
+    const PickleValue target = resolved(stack_[begin - 1]);
+    if (target.kind != Kind::kList) {
+        if (target.kind != Kind::kOpaque) {
+            fail("a list goes on that was complete");
+            return false;
+        }
+        stack_.resize(begin);
+        return true;
+    }
+    const std::size_t count = stack_.size() - begin;
+    List& list = lists_[objects_[target.index].index];
+    if (items_.size() + count > kMostItems) {
+        fail("longer lists than a snapshot has");
+        return false;
+    }
+    if (list.first + list.count != items_.size() && !move_to_tail(&list)) {
+        return false;
+    }
+    for (std::size_t i = begin; i < stack_.size(); ++i) {
+        items_.push_back(resolved(stack_[i]));
+    }
+    list.count += static_cast<std::uint32_t>(count);
+    if (objects_[target.index].index + 1 != lists_.size()) {
+        floor_list_ = std::min(floor_list_, objects_[target.index].index);
+        floor_ = items_.size();
+    }
+    stack_.resize(begin);
+    return true;
+}
+
+// Other lists have come behind its items.
+bool PickleReader::move_to_tail(List* list) {
+    moved_items_ += list->count;
+    if (moved_items_ > kMostMoved || items_.size() + list->count > kMostItems) {
+        fail("lists are interleaved as in no snapshot");
+        return false;
+    }
+    const std::size_t first = list->first;
+    list->first = static_cast<std::uint32_t>(items_.size());
+    items_.resize(items_.size() + list->count);
+    std::copy_n(items_.begin() + static_cast<std::ptrdiff_t>(first),
+                list->count,
+                items_.begin() + static_cast<std::ptrdiff_t>(list->first));
+    return true;
+}
+
+// Two integers are kept, anything else is of no interest.
+bool PickleReader::tuple(std::size_t begin) {
+    if (!marks_.empty() && marks_.back() > begin) {
+        return false;
+    }
+    PickleValue result = {.kind = Kind::kOpaque};
+    if (stack_.size() - begin == 2 && stack_[begin].kind == Kind::kInteger &&
+        stack_[begin + 1].kind == Kind::kInteger) {
+        const std::pair both = {stack_[begin].number, stack_[begin + 1].number};
+        const auto [found, is_new] =
+            pair_numbers_.try_emplace(both, static_cast<std::uint32_t>(pairs_.size()));
+        if (is_new && pairs_.size() >= kMostPairs) {
+            fail("more different pairs of numbers than a snapshot has pools");
+            return false;
+        }
+        if (is_new) {
+            pairs_.push_back(both);
+        }
+        result.kind = Kind::kPair;
+        result.index = found->second;
+    }
+    stack_.resize(begin);
+    return push(result);
+}
+
+}  // namespace fragtrace::analyzer

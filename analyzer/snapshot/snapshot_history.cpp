@@ -1,0 +1,262 @@
+#include "analyzer/snapshot/snapshot_history.h"
+
+#include "analyzer/pools/pytorch_sizes.h"
+
+#include <algorithm>
+
+namespace fragtrace::analyzer {
+
+SnapshotHistory::SnapshotHistory(const Snapshot* snapshot,
+                                 const SnapshotStart* start,
+                                 std::uint32_t device,
+                                 const PytorchConfig* config,
+                                 const Emit& emit)
+    : snapshot_(*snapshot),
+      start_(*start),
+      config_(*config),
+      emit_(emit),
+      device_(static_cast<std::uint16_t>(device)) {
+    if (device < snapshot_.histories.size()) {
+        const auto [first, count] = snapshot_.histories[device];
+        entries_ = std::span(snapshot_.entries).subspan(first, count);
+    }
+    next_event_ = std::uint64_t{device} << 48 | 1;  // handles are one for all devices
+}
+
+// Segments by address: in which order they were obtained is not known.
+void SnapshotHistory::tell_start() {
+    for (const auto& [address, segment] : start_.segments) {
+        EventRecord event = {};
+        event.address = address;
+        event.size = segment.size_bytes;
+        event.stream = segment.stream;
+        event.python_stack = segment.stack;
+        event.pool = segment.pool;
+        event.device = device_;
+        event.flags = kFlagFromAllocator;
+        if (segment.expandable) {
+            tell_range(event, segment.small);
+        } else {
+            event.kind = EventKind::kDeviceAlloc;
+            emit_(event);
+        }
+    }
+    auto segment = start_.segments.begin();
+    for (const auto& [address, block] : start_.blocks) {
+        while (segment != start_.segments.end() &&
+               segment->first + segment->second.size_bytes <= address) {
+            ++segment;
+        }
+        EventRecord event = {};
+        event.address = address;
+        event.size = block.requested_bytes != 0 ? block.requested_bytes : kUnknown64;
+        event.extra = block.size_bytes;
+        event.stream = block.stream;
+        event.python_stack = block.stack;
+        event.pool = segment != start_.segments.end() ? segment->second.pool : 0;
+        event.device = device_;
+        event.kind = EventKind::kBlockAlloc;
+        emit_(event);
+        if (block.pending) {
+            event.kind = EventKind::kBlockFree;
+            event.flags = kFlagPending;
+            event.size = 0;
+            emit_(event);
+            tell_pending(event);
+        }
+    }
+}
+
+void SnapshotHistory::tell_next(std::uint64_t time_ns) {
+    time_ns_ = time_ns;
+    const SnapshotEntry& entry = entries_[next_];
+    begin_release();
+    switch (entry.action) {
+        case SnapshotAction::kAlloc: {
+            EventRecord event = event_of(entry, EventKind::kBlockAlloc);
+            event.extra = std::uint64_t{start_.block_units[next_]} * kBlockUnitBytes;
+            emit_(event);
+            break;
+        }
+        case SnapshotAction::kFreeRequested:
+            free_requested(entry);
+            break;
+        case SnapshotAction::kFreeCompleted:
+            free_completed(entry);
+            break;
+        case SnapshotAction::kSegmentAlloc:
+        case SnapshotAction::kSegmentFree: {
+            const bool alloc = entry.action == SnapshotAction::kSegmentAlloc;
+            EventRecord event =
+                event_of(entry, alloc ? EventKind::kDeviceAlloc : EventKind::kDeviceFree);
+            event.flags = kFlagFromAllocator;
+            emit_(event);
+            break;
+        }
+        case SnapshotAction::kSegmentMap: {
+            EventRecord event = event_of(entry, EventKind::kMap);
+            event.flags = kFlagFromAllocator;
+            tell_range(event, is_small(entry.size_bytes));
+            break;
+        }
+        case SnapshotAction::kSegmentUnmap: {
+            EventRecord event = event_of(entry, EventKind::kUnmap);
+            event.flags = kFlagFromAllocator;
+            emit_(event);
+            break;
+        }
+        case SnapshotAction::kOutOfMemory: {
+            EventRecord event = event_of(entry, EventKind::kBlockOutOfMemory);
+            event.address = 0;
+            event.extra = entry.address;
+            emit_(event);
+            break;
+        }
+        default:
+            break;
+    }
+    ++next_;
+}
+
+EventRecord SnapshotHistory::event_of(const SnapshotEntry& entry, EventKind kind) const {
+    EventRecord event = {};
+    event.time_ns = time_ns_;
+    event.address = entry.address;
+    event.size = entry.size_bytes;
+    event.stream = entry.stream;
+    event.python_stack = entry.stack;
+    event.pool = entry.pool;
+    event.device = device_;
+    event.kind = kind;
+    return event;
+}
+
+// A free that completes at once is followed by its completion.
+void SnapshotHistory::free_requested(const SnapshotEntry& entry) {
+    EventRecord event = event_of(entry, EventKind::kBlockFree);
+    event.size = 0;
+    const bool at_once = start_.without_completions ||
+                         (next_ + 1 < entries_.size() &&
+                          entries_[next_ + 1].action == SnapshotAction::kFreeCompleted &&
+                          entries_[next_ + 1].address == entry.address);
+    event.flags = at_once ? 0 : kFlagPending;
+    emit_(event);
+    if (!at_once) {
+        tell_pending(event);
+    }
+}
+
+// Which streams it waits for is not known: one event stands for all.
+void SnapshotHistory::tell_pending(EventRecord event) {
+    event.kind = EventKind::kPendingEvent;
+    event.flags = 0;
+    event.extra = next_event_;
+    event.stream = kStreamUnknown;
+    emit_(event);
+    pending_[event.address] = next_event_++;
+}
+
+void SnapshotHistory::free_completed(const SnapshotEntry& entry) {
+    if (start_.without_requests) {
+        EventRecord event = event_of(entry, EventKind::kBlockFree);
+        event.size = 0;
+        emit_(event);
+        return;
+    }
+    const auto pending = pending_.find(entry.address);
+    if (pending != pending_.end()) {
+        EventRecord event = event_of(entry, EventKind::kEventComplete);
+        event.address = 0;
+        event.size = 0;
+        event.extra = pending->second;
+        emit_(event);
+        pending_.erase(pending);
+    }
+}
+
+// A mapped range, page by page as the driver is asked.
+void SnapshotHistory::tell_range(EventRecord event, bool small) {
+    const std::uint64_t page =
+        small ? pytorch::kSmallSegmentBytes : config_.large_segment_size_bytes;
+    const std::uint64_t end = event.address + event.size;
+    event.kind = EventKind::kMap;
+    while (event.address < end) {
+        event.size = std::min(page, end - event.address);
+        emit_(event);
+        event.address += event.size;
+    }
+}
+
+// Segments that go back to the driver one after the other: the program called empty_cache, unless
+// the stack is that of a request that follows at once. Then the driver had refused it.
+void SnapshotHistory::begin_release() {
+    const auto gives_back = [this](std::size_t i) {
+        return i < entries_.size() && (entries_[i].action == SnapshotAction::kSegmentFree ||
+                                       entries_[i].action == SnapshotAction::kSegmentUnmap);
+    };
+    const SnapshotEntry& entry = entries_[next_];
+    if (next_ < release_end_) {
+        return;
+    }
+    if (!gives_back(next_)) {
+        if (entry.action == SnapshotAction::kOutOfMemory) {
+            refuse(entry);  // and nothing could be released
+            refuse(entry);
+        }
+        return;
+    }
+    bool of_request = true;
+    std::size_t end = next_;
+    for (; gives_back(end); ++end) {
+        of_request = of_request && entries_[end].stack == entry.stack;
+    }
+    release_end_ = end;
+    // The request behind it: an alloc, after its own segment or mapping, or an OOM.
+    std::size_t request = end;
+    while (request < entries_.size() &&
+           (entries_[request].action == SnapshotAction::kSegmentAlloc ||
+            entries_[request].action == SnapshotAction::kSegmentMap)) {
+        ++request;
+    }
+    of_request = of_request && request < entries_.size() && entry.stack != 0 &&
+                 entries_[request].stack == entry.stack && request > end &&
+                 entries_[request].action == SnapshotAction::kAlloc;
+    const bool oom = end < entries_.size() && entries_[end].action == SnapshotAction::kOutOfMemory;
+    if (of_request || oom) {
+        refuse(entries_[oom ? end : request]);
+        if (oom) {
+            refuse(entries_[end]);
+            release_end_ = end + 1;
+        }
+        return;
+    }
+    EventRecord event = event_of(entry, EventKind::kEmptyCache);
+    event.address = 0;
+    event.size = 0;
+    event.pool = 0;
+    emit_(event);
+}
+
+void SnapshotHistory::refuse(const SnapshotEntry& request) {
+    EventRecord event = event_of(request, EventKind::kAllocRefused);
+    event.address = 0;
+    event.size = driver_bytes(request);
+    event.flags = kFlagFromAllocator;
+    emit_(event);
+}
+
+bool SnapshotHistory::is_small(std::uint64_t size_bytes) const {
+    return size_bytes <= pytorch::kSmallSegmentBytes;
+}
+
+std::uint64_t SnapshotHistory::driver_bytes(const SnapshotEntry& request) const {
+    const std::uint64_t rounded =
+        pytorch::round_request(config_, {}, std::max<std::uint64_t>(request.size_bytes, 1));
+    if (config_.expandable_segments) {
+        return rounded <= pytorch::kSmallSizeBytes ? pytorch::kSmallSegmentBytes
+                                                   : config_.large_segment_size_bytes;
+    }
+    return pytorch::segment_bytes(config_, rounded);
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,62 @@
+// Tells the history of one device of a snapshot as events: first what it held, then entry by entry.
+#pragma once
+
+#include <fragtrace/format.h>
+
+#include "analyzer/pools/pytorch_config.h"
+#include "analyzer/snapshot/snapshot.h"
+#include "analyzer/snapshot/snapshot_start.h"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+class SnapshotHistory {
+  public:
+    using Emit = std::function<void(const EventRecord&)>;
+
+    // All must outlive the history.
+    SnapshotHistory(const Snapshot* snapshot,
+                    const SnapshotStart* start,
+                    std::uint32_t device,
+                    const PytorchConfig* config,
+                    const Emit& emit);
+
+    void tell_start();
+
+    [[nodiscard]] bool at_end() const { return next_ == entries_.size(); }
+
+    [[nodiscard]] std::uint64_t next_time_us() const { return entries_[next_].time_us; }
+
+    // The next entry, at this time.
+    void tell_next(std::uint64_t time_ns);
+
+  private:
+    EventRecord event_of(const SnapshotEntry& entry, EventKind kind) const;
+    void free_requested(const SnapshotEntry& entry);
+    void free_completed(const SnapshotEntry& entry);
+    void tell_pending(EventRecord event);
+    void tell_range(EventRecord event, bool small);
+    void begin_release();
+    void refuse(const SnapshotEntry& request);
+    [[nodiscard]] bool is_small(std::uint64_t size_bytes) const;
+    [[nodiscard]] std::uint64_t driver_bytes(const SnapshotEntry& request) const;
+
+    const Snapshot& snapshot_;
+    const SnapshotStart& start_;
+    const PytorchConfig& config_;
+    const Emit& emit_;
+    std::uint16_t device_;
+    std::span<const SnapshotEntry> entries_;
+    std::size_t next_ = 0;
+    std::uint64_t time_ns_ = 0;
+    std::size_t release_end_ = 0;  // entries before this one belong to a release that was told
+    std::unordered_map<std::uint64_t, std::uint64_t> pending_;  // by address: its event
+    std::uint64_t next_event_ = 1;
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,95 @@
+#include "analyzer/snapshot/snapshot_stacks.h"
+
+#include <algorithm>
+#include <array>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// With stacks="all" a snapshot has C++ frames as well; their files tell.
+bool is_native(std::string_view file) {
+    if (file == "??" || file.find(".so") != std::string_view::npos) {
+        return true;
+    }
+    constexpr std::array<std::string_view, 9> kEndings = {
+        ".cpp", ".cc", ".c", ".cxx", ".cu", ".h", ".hpp", ".cuh", ".S"};
+    return std::any_of(kEndings.begin(), kEndings.end(), [file](std::string_view ending) {
+        return file.ends_with(ending);
+    });
+}
+
+}  // namespace
+
+std::uint32_t SnapshotStacks::frame(std::uint32_t function,
+                                    std::uint32_t file,
+                                    std::uint32_t line,
+                                    std::string_view function_text,
+                                    std::string_view file_text) {
+    std::uint32_t code = code_ids_.find(function, file);
+    if (code == PairMap::kAbsent) {
+        code = static_cast<std::uint32_t>(codes_.size());
+        codes_.push_back({.function = std::string(function_text),
+                          .file = std::string(file_text),
+                          .native = is_native(file_text)});
+        code_ids_.set(function, file, code);
+    }
+    std::uint32_t number = frame_ids_.find(code, line);
+    if (number == PairMap::kAbsent) {
+        if (frames_.size() >= kMostFrames) {
+            return kFull;
+        }
+        number = static_cast<std::uint32_t>(frames_.size());
+        frames_.push_back({code, line});
+        frame_ids_.set(code, line, number);
+    }
+    return number;
+}
+
+StackNode SnapshotStacks::node_of(std::uint32_t parent, std::uint32_t frame) const {
+    return {.parent = parent,
+            .line = frames_[frame].line,
+            .frame = kPythonFrame | std::uint64_t{frames_[frame].code} << 32};
+}
+
+bool SnapshotStacks::is_stack(std::uint32_t node, std::span<const std::uint32_t> frames) const {
+    for (const std::uint32_t frame : frames) {
+        if (node == 0) {
+            return false;
+        }
+        const StackNode same = node_of(nodes_[node].parent, frame);
+        if (nodes_[node].line != same.line || nodes_[node].frame != same.frame) {
+            return false;
+        }
+        node = same.parent;
+    }
+    return node == 0;
+}
+
+std::uint32_t SnapshotStacks::stack(std::span<const std::uint32_t> frames) {
+    std::uint64_t hash = frames.size();
+    for (const std::uint32_t frame : frames) {
+        hash = (hash ^ frame) * 0x9e3779b97f4a7c15;
+        hash ^= hash >> 29;
+    }
+    std::uint32_t node = stack_ids_.find(hash, 0);
+    if (node != PairMap::kAbsent && is_stack(node, frames)) {
+        return node;
+    }
+    node = 0;
+    for (std::size_t i = frames.size(); i-- > 0;) {
+        std::uint32_t child = node_ids_.find(node, frames[i]);
+        if (child == PairMap::kAbsent) {
+            if (nodes_.size() >= kMostNodes) {
+                return kFull;
+            }
+            child = static_cast<std::uint32_t>(nodes_.size());
+            nodes_.push_back(node_of(node, frames[i]));
+            node_ids_.set(node, frames[i], child);
+        }
+        node = child;
+    }
+    stack_ids_.set(hash, 0, node);
+    return node;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,238 @@
+// The strict pickle reader: what picklers write is read, everything else ends with one clear line.
+#include "analyzer/snapshot/pickle.h"
+
+#include "tests/support/trace_writer.h"
+#include "tests/unit/snapshot/pickle_writer.h"
+
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <fstream>
+#include <map>
+#include <string>
+
+using namespace fragtrace::analyzer;
+using fragtrace::testing::PickleWriter;
+using fragtrace::testing::TemporaryFolder;
+
+namespace {
+
+using Kind = PickleValue::Kind;
+
+// Keeps every dict as texts of its keys and numbers of its values.
+class Keeper final : public PickleSink {
+  public:
+    PickleValue dict(PickleReader& reader, std::span<const PickleItem> items) override {
+        std::map<std::string, std::uint64_t>& row = dicts.emplace_back();
+        for (const PickleItem& item : items) {
+            if (item.key.kind != Kind::kText) {
+                continue;
+            }
+            const std::string key(reader.texts().view(item.key.index));
+            row[key] = item.value.number;
+            if (item.value.kind == Kind::kList) {
+                row[key] = reader.list(item.value).size();
+                for (const PickleValue& value : reader.list(item.value)) {
+                    row[key + "[]"] += value.kind == Kind::kRow ? value.index : value.number;
+                }
+                reader.close_list(item.value, PickleValue::row(2, 77));
+            } else if (item.value.kind == Kind::kRow) {
+                row[key] = item.value.index;
+            }
+        }
+        return PickleValue::row(1, static_cast<std::uint32_t>(dicts.size() - 1));
+    }
+
+    std::vector<std::map<std::string, std::uint64_t>> dicts;
+};
+
+struct Outcome {
+    bool ok = false;
+    PickleValue value;
+    std::string failure;
+    Keeper keeper;
+};
+
+Outcome read(const std::string& bytes) {
+    TemporaryFolder folder;
+    std::ofstream(folder.file("x.pickle"), std::ios::binary) << bytes;
+    const auto file = InputFile::open(folder.file("x.pickle"));
+    REQUIRE(file.ok());
+    ByteStream stream(*file);
+    Outcome outcome;
+    constexpr std::array<std::string_view, 1> kWords = {"known"};
+    PickleReader reader(&stream, &outcome.keeper, kWords);
+    outcome.ok = reader.read(&outcome.value);
+    outcome.failure = reader.failure();
+    return outcome;
+}
+
+PickleValue value_of(const std::string& bytes) {
+    const Outcome outcome = read(bytes);
+    INFO(outcome.failure);
+    REQUIRE(outcome.ok);
+    return outcome.value;
+}
+
+std::string failure_of(const std::string& bytes) {
+    const Outcome outcome = read(bytes);
+    REQUIRE_FALSE(outcome.ok);
+    return outcome.failure;
+}
+
+std::string bytes(std::initializer_list<int> list) {
+    std::string text = "\x80\x04";
+    for (const int one : list) {
+        text += static_cast<char>(one);
+    }
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("numbers of every opcode are read with their sign", "[snapshot]") {
+    CHECK(value_of(bytes({'K', 200, '.'})).number == 200);
+    CHECK(value_of(bytes({'M', 0x34, 0x12, '.'})).number == 0x1234);
+    CHECK(value_of(bytes({'J', 0xff, 0xff, 0xff, 0xff, '.'})).negative);
+    CHECK(value_of(bytes({'J', 0xff, 0xff, 0xff, 0x7f, '.'})).number == 0x7fffffff);
+    CHECK(value_of(bytes({0x8a, 0, '.'})).number == 0);
+    CHECK(value_of(bytes({0x8a, 1, 0xff, '.'})).number == ~std::uint64_t{0});
+    CHECK(value_of(bytes({0x8a, 2, 0x00, 0x80, '.'})).negative);
+    const PickleValue most =
+        value_of(bytes({0x8a, 9, 255, 255, 255, 255, 255, 255, 255, 255, 0, '.'}));
+    CHECK(most.is_count());
+    CHECK(most.number == ~std::uint64_t{0});
+    CHECK(value_of(bytes({0x8b, 2, 0, 0, 0, 1, 2, '.'})).number == 0x0201);
+    CHECK(value_of(bytes({'G', 0x3f, 0xf0, 0, 0, 0, 0, 0, 0, '.'})).number == 0x3ff0000000000000);
+    CHECK(value_of(bytes({0x88, '.'})).number == 1);
+    CHECK(value_of(bytes({'N', '.'})).kind == Kind::kNone);
+}
+
+TEST_CASE("texts of every opcode are one text, known ones have their number", "[snapshot]") {
+    CHECK(value_of(bytes({0x8c, 5, 'k', 'n', 'o', 'w', 'n', '.'})).index == 0);
+    CHECK(value_of(bytes({'X', 5, 0, 0, 0, 'k', 'n', 'o', 'w', 'n', '.'})).index == 0);
+    CHECK(value_of(bytes({0x8d, 5, 0, 0, 0, 0, 0, 0, 0, 'k', 'n', 'o', 'w', 'n', '.'})).index == 0);
+    CHECK(value_of(bytes({0x8c, 1, 'k', '.'})).index == 1);
+}
+
+TEST_CASE("a dict is shown when it is filled, its list with it", "[snapshot]") {
+    PickleWriter out;
+    out.begin_dict().text("values").begin_list().number(1).number(2).end_list();
+    out.text("one").number(1).end_dict();
+    const Outcome outcome = read(out.finish());
+    REQUIRE(outcome.ok);
+    CHECK(outcome.value.kind == Kind::kRow);
+    REQUIRE(outcome.keeper.dicts.size() == 1);
+    CHECK(outcome.keeper.dicts[0].at("values") == 2);
+    CHECK(outcome.keeper.dicts[0].at("values[]") == 3);
+}
+
+TEST_CASE("a list that is referred to again means what its first dict said", "[snapshot]") {
+    PickleWriter out;
+    out.begin_list();
+    out.begin_dict().text("frames");
+    const std::uint64_t list = out.next_memo();
+    out.begin_list().number(4).end_list().end_dict();
+    out.begin_dict().text("frames").recall(list).end_dict();
+    out.end_list();
+    const Outcome outcome = read(out.finish());
+    INFO(outcome.failure);
+    REQUIRE(outcome.ok);
+    REQUIRE(outcome.keeper.dicts.size() == 2);
+    CHECK(outcome.keeper.dicts[1].at("frames") == 77);
+}
+
+TEST_CASE("a list that is filled in several batches is whole", "[snapshot]") {
+    PickleWriter out;
+    out.begin_dict().text("values").raw("]");
+    for (int batch = 0; batch < 5; ++batch) {
+        out.raw("(");
+        for (int i = 0; i < 1000; ++i) {
+            out.number(1);
+        }
+        out.raw("e");
+    }
+    out.end_dict();
+    CHECK(read(out.finish()).keeper.dicts.at(0).at("values[]") == 5000);
+}
+
+TEST_CASE("lists of lists that go on after others are whole", "[snapshot]") {
+    PickleWriter out;
+    out.begin_dict().text("values").raw("]");
+    for (int batch = 0; batch < 20; ++batch) {
+        out.raw("(").number(3).begin_list().number(9).end_list().raw("e");
+    }
+    out.end_dict();
+    const Outcome outcome = read(out.finish());
+    INFO(outcome.failure);
+    CHECK(outcome.keeper.dicts.at(0).at("values") == 40);
+    CHECK(outcome.keeper.dicts.at(0).at("values[]") == 60);
+}
+
+TEST_CASE("opcodes that load or call code are refused, with the byte", "[snapshot]") {
+    for (const int opcode :
+         std::initializer_list<int>{'c', 'R', 'b', 'i', 'o', 0x81, 0x92, 0x93, 'P', 'Q', 0x82}) {
+        const std::string failure = failure_of(bytes({'N', opcode, 'o', 's', '\n', '.'}));
+        CHECK(failure.find("byte 3: ") == 0);
+        CHECK(failure.find("load or call code") != std::string::npos);
+    }
+}
+
+TEST_CASE("opcodes of no snapshot, and protocols that are not known, are refused", "[snapshot]") {
+    CHECK(failure_of(bytes({'0', '.'})).find("byte 2: opcode 0x30") == 0);
+    CHECK(failure_of(bytes({'B', 1, 0, 0, 0, 'x', '.'})).find("byte 2") == 0);
+    CHECK(failure_of("\x80\x06N.").find("protocol 2 to 5") != std::string::npos);
+    CHECK(failure_of("(lp0\n.").find("protocol 2 to 5") != std::string::npos);
+}
+
+TEST_CASE("what cannot be is refused: sizes, depth, references, marks", "[snapshot]") {
+    CHECK(failure_of(bytes({'h', 0, '.'})).find("refers to object 0") != std::string::npos);
+    CHECK(failure_of(bytes({0x8b, 255, 255, 255, 255, '.'})).find("a number of 4294967295 bytes") !=
+          std::string::npos);
+    CHECK(failure_of(bytes({0x8d, 0, 0, 0, 0, 0, 0, 0, 1, '.'})).find("a text of") !=
+          std::string::npos);
+    CHECK(failure_of(bytes({'X', 255, 0, 0, 0, 'x', '.'})).find("the file ends here") !=
+          std::string::npos);
+    CHECK(failure_of("\x80\x04" + std::string(100, '(')).find("nested deeper") !=
+          std::string::npos);
+    CHECK(failure_of(bytes({'K', 1, 0x94, '.'})).find("a number is referred to") !=
+          std::string::npos);
+    for (const std::string& damaged : {bytes({'u', '.'}),
+                                       bytes({'e', '.'}),
+                                       bytes({'s', '.'}),
+                                       bytes({'a', '.'}),
+                                       bytes({'t', '.'}),
+                                       bytes({0x86, '.'}),
+                                       bytes({0x94, '.'}),
+                                       bytes({'r', 9, 9, 9, 9, '.'}),
+                                       bytes({'.'}),
+                                       bytes({'}', '(', 'N', 'u', '.'}),
+                                       bytes({'N', '(', 'N', 'N', 'u', '.'}),
+                                       bytes({'}', '(', '}', 'N', 'N', 's', '.'}),
+                                       bytes({'(', 'N', 'N', '.'})}) {
+        CHECK_FALSE(failure_of(damaged).empty());
+    }
+}
+
+TEST_CASE("what follows the end of the pickle is of no interest", "[snapshot]") {
+    CHECK(value_of(bytes({'K', 1, '.', 0, 0, 0, 'c'})).number == 1);
+}
+
+TEST_CASE("a dict that holds itself is of no interest", "[snapshot]") {
+    CHECK(value_of(bytes({'}', 0x94, '(', 0x8c, 1, 'x', 'h', 0, 'u', '.'})).kind == Kind::kRow);
+}
+
+TEST_CASE("a list that an inner dict shares with an outer one stays open", "[snapshot]") {
+    PickleWriter out;
+    out.begin_dict().text("frames");
+    const std::uint64_t list = out.next_memo();
+    out.begin_list().number(4).end_list().text("blocks").begin_list();
+    out.begin_dict().text("frames").recall(list).end_dict();
+    out.end_list().end_dict();
+    const Outcome outcome = read(out.finish());
+    INFO(outcome.failure);
+    REQUIRE(outcome.ok);
+    REQUIRE(outcome.keeper.dicts.size() == 2);
+    CHECK(outcome.keeper.dicts[1].at("frames") == 77);
+    CHECK(outcome.keeper.dicts[1].at("blocks") == 1);
+}
