@@ -138,6 +138,11 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
                 "give --capacity");
         }
     }
+    for (auto fact = timeline.facts.lower_bound("snapshot.assumed.");
+         fact != timeline.facts.end() && fact->first.starts_with("snapshot.assumed.");
+         ++fact) {
+        lines.push_back(fact->second);
+    }
     if (reads_free_memory(timeline)) {
         lines.push_back(
             "the program asks how much memory is free and may adapt: rows for other "

@@ -38,7 +38,6 @@ struct PythonCode {
     std::string function;
     std::string file;
     std::uint32_t first_line = 0;
-    bool native = false;  // a frame of a library after all, named by who recorded it
 };
 
 struct Module {

@@ -158,6 +158,9 @@ std::string first_difference(const Timeline& timeline,
 
 // What the recorder was told to leave out, or did not live to see, the replay cannot know.
 std::string why_not_judged(const Timeline& timeline) {
+    if (timeline.fact("snapshot.entries") == "0") {
+        return "the snapshot has no history (torch.cuda.memory._record_memory_history was off)";
+    }
     if (timeline.facts.contains("options.min_bytes")) {
         return fmt::format("blocks below {} bytes were not recorded (FRAGTRACE_MIN_BYTES)",
                            timeline.fact("options.min_bytes"));

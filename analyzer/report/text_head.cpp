@@ -3,6 +3,7 @@
 #include "analyzer/report/text_parts.h"
 #include "analyzer/report/text_source.h"
 #include "analyzer/support/units.h"
+#include "analyzer/trace/losses.h"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -51,6 +52,11 @@ std::string first_line(const Analysis& analysis, const Terminal& terminal) {
     const std::uint64_t end_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
     std::string text =
         terminal.styled(Style::kBold, command_text(timeline.fact("command_line", timeline.path)));
+    if (timeline.facts.contains("snapshot.entries")) {
+        return text + fmt::format("  PyTorch memory snapshot, {}, {} entries of history\n",
+                                  format_duration(end_ns),
+                                  format_count(parse_count(timeline.fact("snapshot.entries"))));
+    }
     text += fmt::format("  pid {}, {}{}, {} events, {}",
                         timeline.pid,
                         timeline.rank < 0 ? "" : fmt::format("rank {}, ", timeline.rank),

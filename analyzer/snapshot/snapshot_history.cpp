@@ -154,6 +154,7 @@ void SnapshotHistory::tell_pending(EventRecord event) {
     event.stream = kStreamUnknown;
     emit_(event);
     pending_[event.address] = next_event_++;
+    ++pending_frees_;
 }
 
 void SnapshotHistory::free_completed(const SnapshotEntry& entry) {
@@ -180,6 +181,7 @@ void SnapshotHistory::tell_range(EventRecord event, bool small) {
         small ? pytorch::kSmallSegmentBytes : config_.large_segment_size_bytes;
     const std::uint64_t end = event.address + event.size;
     event.kind = EventKind::kMap;
+    has_expandable_ = true;
     while (event.address < end) {
         event.size = std::min(page, end - event.address);
         emit_(event);
@@ -230,6 +232,7 @@ void SnapshotHistory::begin_release() {
         }
         return;
     }
+    unexplained_releases_ += entry.stack == 0 ? 1 : 0;
     EventRecord event = event_of(entry, EventKind::kEmptyCache);
     event.address = 0;
     event.size = 0;

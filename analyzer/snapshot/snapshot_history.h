@@ -32,6 +32,13 @@ class SnapshotHistory {
 
     [[nodiscard]] std::uint64_t next_time_us() const { return entries_[next_].time_us; }
 
+    // So far: frees that waited for streams, and releases of which nothing tells the reason.
+    [[nodiscard]] std::uint64_t pending_frees() const { return pending_frees_; }
+
+    [[nodiscard]] std::uint64_t unexplained_releases() const { return unexplained_releases_; }
+
+    [[nodiscard]] bool has_expandable() const { return has_expandable_; }
+
     // The next entry, at this time.
     void tell_next(std::uint64_t time_ns);
 
@@ -57,6 +64,9 @@ class SnapshotHistory {
     std::size_t release_end_ = 0;  // entries before this one belong to a release that was told
     std::unordered_map<std::uint64_t, std::uint64_t> pending_;  // by address: its event
     std::uint64_t next_event_ = 1;
+    std::uint64_t pending_frees_ = 0;
+    std::uint64_t unexplained_releases_ = 0;
+    bool has_expandable_ = false;
 };
 
 }  // namespace fragtrace::analyzer

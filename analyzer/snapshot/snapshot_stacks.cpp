@@ -1,25 +1,6 @@
 #include "analyzer/snapshot/snapshot_stacks.h"
 
-#include <algorithm>
-#include <array>
-
 namespace fragtrace::analyzer {
-namespace {
-
-// With stacks="all" a snapshot has C++ frames as well; their files tell.
-bool is_native(std::string_view file) {
-    if (file == "??" || file.find(".so") != std::string_view::npos) {
-        return true;
-    }
-    constexpr std::array<std::string_view, 9> kEndings = {
-        ".cpp", ".cc", ".c", ".cxx", ".cu", ".h", ".hpp", ".cuh", ".S"};
-    return std::any_of(kEndings.begin(), kEndings.end(), [file](std::string_view ending) {
-        return file.ends_with(ending);
-    });
-}
-
-}  // namespace
-
 std::uint32_t SnapshotStacks::frame(std::uint32_t function,
                                     std::uint32_t file,
                                     std::uint32_t line,
@@ -30,7 +11,7 @@ std::uint32_t SnapshotStacks::frame(std::uint32_t function,
         code = static_cast<std::uint32_t>(codes_.size());
         codes_.push_back({.function = std::string(function_text),
                           .file = std::string(file_text),
-                          .native = is_native(file_text)});
+                          .first_line = 0});
         code_ids_.set(function, file, code);
     }
     std::uint32_t number = frame_ids_.find(code, line);

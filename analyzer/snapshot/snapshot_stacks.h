@@ -23,7 +23,6 @@ class SnapshotStacks {
     SnapshotStacks() { nodes_.push_back({}); }
 
     // The number of a frame, by the numbers of its texts; kFull when there is no more room.
-    // `native`: of a library, not of Python.
     std::uint32_t frame(std::uint32_t function,
                         std::uint32_t file,
                         std::uint32_t line,

@@ -46,6 +46,9 @@ class Maker {
             starts_.push_back(undo_history(&snapshot_, device, config_, rules_));
         }
         first_us_ = first_time();
+        for (const auto& [first, count] : snapshot_.histories) {
+            entries_ += count;
+        }
         builder_.add_nodes(
             1,
             {snapshot_.nodes.begin() + std::min<std::ptrdiff_t>(1, std::ssize(snapshot_.nodes)),
@@ -146,15 +149,86 @@ class Maker {
             fmt::format("source\tpytorch snapshot\n"
                         "torch_version\t{}{}\n"
                         "allocator_backend\tnative\n"
-                        "allocator_conf\t{}\n",
+                        "allocator_conf\t{}\n"
+                        "options.stack_depth\t{}\n"
+                        "snapshot.entries\t{}\n",
                         release_,
                         release_ == snapshot_.oldest_release ? " or later" : "",
-                        escaped(snapshot_.settings)));
+                        escaped(snapshot_.settings),
+                        kUnknown32,  // no limit
+                        entries_));
         for (std::size_t pool = 1; pool < snapshot_.pools.size(); ++pool) {
             builder_.add_facts(fmt::format("pool.{}\tpytorch {},{}\n",
                                            pool,
                                            snapshot_.pools[pool].first,
                                            snapshot_.pools[pool].second));
+        }
+        add_assumptions();
+    }
+
+    void assume(const std::string& what) {
+        builder_.add_facts(fmt::format("snapshot.assumed.{:02}\t{}\n", ++assumed_, what));
+    }
+
+    // What a snapshot does not tell, and what is taken instead.
+    void add_assumptions() {
+        if (release_ == snapshot_.oldest_release) {
+            assume(
+                fmt::format("the snapshot does not name its release: the rules of PyTorch {} are "
+                            "taken, the oldest that writes its keys; --torch-version names "
+                            "another",
+                            release_));
+        }
+        if (!snapshot_.settings_known) {
+            assume("the snapshot does not tell the allocator's settings: the defaults are taken");
+        }
+        if (config_.garbage_collection_threshold > 0) {
+            assume(
+                "garbage collection depends on a memory fraction, which a snapshot does not "
+                "tell: none is replayed");
+        }
+        const bool midlife = std::any_of(starts_.begin(), starts_.end(), [](const auto& start) {
+            return !start.segments.empty();
+        });
+        if (midlife && entries_ != 0 && rules_.tie_break == PytorchRules::TieBreak::kRegistration) {
+            assume(
+                "in which order the segments at the start were obtained is not told: that of "
+                "their addresses is taken");
+        }
+        std::uint64_t pending = 0;
+        std::uint64_t releases = 0;
+        bool expandable = false;
+        for (const SnapshotHistory& history : histories_) {
+            pending += history.pending_frees();
+            releases += history.unexplained_releases();
+            expandable = expandable || history.has_expandable();
+        }
+        if (pending != 0) {
+            assume(
+                fmt::format("{} frees waited for other streams, it is not told which: each "
+                            "completes when it was seen complete",
+                            pending));
+        }
+        if (releases != 0) {
+            assume(
+                fmt::format("{} times segments went back without a stack that tells why: taken "
+                            "for calls of empty_cache",
+                            releases));
+        }
+        if (expandable) {
+            assume(
+                "where the address ranges of expandable segments begin and end is not told: "
+                "each begins where it was first mapped");
+        }
+        if (std::any_of(starts_.begin(), starts_.end(), [](const SnapshotStart& start) {
+                return start.without_requests != start.without_completions;
+            })) {
+            assume(
+                "the history leaves the requests or the completions of frees out: each free "
+                "completes at once");
+        }
+        if (!snapshot_.times_known && entries_ != 0) {
+            assume("the entries have no times: each is shown as a microsecond");
         }
     }
 
@@ -208,6 +282,8 @@ class Maker {
     std::map<std::string, std::uint32_t> texts_;
     std::vector<std::pair<EventIndex, std::uint64_t>> segment_streams_;
     std::uint64_t first_us_ = 0;
+    std::uint64_t entries_ = 0;
+    unsigned assumed_ = 0;
     std::uint64_t sequence_ = 0;
 };
 

@@ -4,8 +4,10 @@
 #include "analyzer/trace/mixed_stack.h"
 #include "analyzer/trace/stack_limit.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
+#include <iterator>
 #include <string_view>
 
 namespace fragtrace::analyzer {
@@ -26,6 +28,16 @@ std::string_view base_name(std::string_view path) {
 
 bool is_recorder(const Frame& frame) {
     return base_name(frame.module).starts_with("libfragtrace");
+}
+
+// With stacks="all" PyTorch's snapshots have C++ frames as well, already named; their files tell.
+bool is_library_file(std::string_view file) {
+    constexpr std::string_view kEndings[] = {
+        ".cpp", ".cc", ".c", ".cxx", ".cu", ".h", ".hpp", ".cuh", ".S"};
+    return file == "??" || file.find(".so") != std::string_view::npos ||
+           std::any_of(std::begin(kEndings), std::end(kEndings), [file](std::string_view ending) {
+               return file.ends_with(ending);
+           });
 }
 
 std::uint64_t key_of(const Origin& origin) {
@@ -138,7 +150,7 @@ Frame Symbolizer::python_frame(const StackNode& node) const {
     frame.function = code.function;
     frame.file = code.file;
     frame.line = node.line != 0 ? node.line : code.first_line;
-    if (code.native) {
+    if (timeline_.facts.contains("snapshot.entries") && is_library_file(code.file)) {
         frame.kind = Frame::Kind::kNative;
     }
     return frame;
