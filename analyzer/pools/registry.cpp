@@ -1,9 +1,13 @@
 #include "analyzer/pools/registry.h"
 
 #include "analyzer/pools/best_fit_pool.h"
+#include "analyzer/pools/bfc_pool.h"
+#include "analyzer/pools/cuda_async_pool.h"
 #include "analyzer/pools/moving_pool.h"
 #include "analyzer/pools/none_pool.h"
 #include "analyzer/pools/pytorch_pool.h"
+#include "analyzer/pools/rmm_arena_pool.h"
+#include "analyzer/pools/rmm_pool.h"
 
 #include <fmt/format.h>
 
@@ -42,6 +46,22 @@ Result<std::unique_ptr<Pool>> make_best_fit(PoolSetup setup) {
     return BestFitPool::make(setup.config, std::move(setup.device));
 }
 
+Result<std::unique_ptr<Pool>> make_bfc(PoolSetup setup) {
+    return BfcPool::make(setup.config, std::move(setup.device));
+}
+
+Result<std::unique_ptr<Pool>> make_rmm_pool(PoolSetup setup) {
+    return RmmPool::make(setup.config, std::move(setup.device), std::move(setup.stream_handles));
+}
+
+Result<std::unique_ptr<Pool>> make_rmm_arena(PoolSetup setup) {
+    return RmmArenaPool::make(setup.config, std::move(setup.device));
+}
+
+Result<std::unique_ptr<Pool>> make_cuda_async(PoolSetup setup) {
+    return make_cuda_async_pool(setup.config, std::move(setup.device));
+}
+
 }  // namespace
 
 const std::vector<PoolDescription>& known_pools() {
@@ -55,8 +75,26 @@ const std::vector<PoolDescription>& known_pools() {
          .description = "no pool: one driver allocation per request",
          .usable_by = "PYTORCH_NO_CUDA_MEMORY_CACHING=1",
          .make = make_none},
+        {.name = "cuda-async",
+         .description = "cudaMallocAsync as a model with two ends, settings: remap",
+         .usable_by = "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync",
+         .lower_config = "remap:True",
+         .make = make_cuda_async},
+        {.name = "rmm-pool",
+         .description = "RAPIDS RMM's pool, settings: initial_pool_size, maximum_pool_size",
+         .usable_by = "rmm as a pluggable allocator",
+         .make = make_rmm_pool},
+        {.name = "rmm-arena",
+         .description = "RAPIDS RMM's arenas, settings: arena_size",
+         .usable_by = "rmm as a pluggable allocator",
+         .make = make_rmm_arena},
+        {.name = "bfc",
+         .description = "the pool of JAX and TensorFlow, settings: preallocate, limit, "
+                        "garbage_collection, fragmentation_fraction",
+         .not_usable = "of JAX and TensorFlow only",
+         .make = make_bfc},
         {.name = "best-fit",
-         .description = "a yardstick: best fit over one growing heap",
+         .description = "a yardstick: best fit over one growing heap, settings: round_to, grow_by",
          .not_usable = "a yardstick, no allocator",
          .make = make_best_fit},
         {.name = "live",

@@ -33,6 +33,9 @@ struct PoolDescription {
     // How a PyTorch program gets it; empty = it cannot, and `not_usable` says why.
     std::string_view usable_by = {};
     std::string_view not_usable = {};
+    // A model that is an interval: its settings are those of the upper end, with these added it is
+    // the lower one. Else empty.
+    std::string_view lower_config = {};
     // Not a pool that could be built: what its peak of reserved memory bounds. Else empty.
     std::string_view bound = {};
     StreamRule streams = StreamRule::kIgnored;

@@ -1,0 +1,109 @@
+// The pool of JAX and TensorFlow: worked examples, one per line.
+#include "tests/unit/pools/conformance.h"
+#include "tests/unit/pools/worked_example.h"
+
+#include <catch2/catch.hpp>
+
+namespace fragtrace::analyzer {
+namespace {
+
+const std::string kWhole = "preallocate:1";
+const std::string kGrowing = "preallocate:0,limit:1";
+
+TEST_CASE("bfc: a chunk is split when it is twice the request or 128 MiB would be wasted") {
+    // One region, filled; then a hole of a known size.
+    const auto placed = [](const std::string& hole, const std::string& asked) {
+        WorkedExample pool("bfc", kWhole, kGiB);
+        pool.calls("a=" + hole + " b=1MiB -a x=" + asked);
+        return pool.pool->find(3)->block_bytes;
+    };
+    CHECK(placed("1023KiB", "512KiB") == 1023 * kKiB);  // 511 KiB wasted
+    CHECK(placed("1024KiB", "512KiB") == 512 * kKiB);
+    CHECK(placed("300MiB", "170MiB") == 170 * kMiB);  // 130 MiB would be wasted
+    CHECK(placed("300MiB", "180MiB") == 300 * kMiB);
+}
+
+TEST_CASE("bfc: what may be wasted is a share of the limit with fragmentation_fraction") {
+    WorkedExample pool("bfc", kWhole + ",fragmentation_fraction:0.1", 100 * kMiB);
+    CHECK(pool.calls("a=30MiB b=1MiB -a c=19MiB d=11MiB") ==
+          "a 0+0 grow, b 0+31457280, c 0+0, d 0+19922944");
+}
+
+TEST_CASE("bfc: slack counts as slack, requests round to 256") {
+    WorkedExample pool("bfc", kWhole, 16 * kMiB);
+    pool.calls("a=1023KiB b=1MiB -a c=524289");
+    CHECK(pool.pool->statistics().rounding_bytes == 255);
+    CHECK(pool.pool->statistics().slack_bytes == 1023 * kKiB - 524544);
+}
+
+TEST_CASE("bfc: growing regions double and jump to what a large request needs") {
+    WorkedExample pool("bfc", kGrowing, 100 * kMiB);
+    pool.calls("a=1MiB b=1MiB c=1MiB");
+    CHECK(pool.segments() == "2 4");
+    pool.calls("d=9MiB");
+    CHECK(pool.segments() == "2 4 16");
+    pool.calls("e=7MiB");  // d took all of its region; the target has stayed at 16
+    CHECK(pool.segments() == "2 4 16 16");
+    pool.calls("g=33MiB");  // 64 is the target, 62 are left
+    CHECK(pool.segments() == "2 4 16 16 62");
+    CHECK(pool.calls("h=60MiB") == "h oom");
+}
+
+TEST_CASE("bfc: a region that the driver refuses is asked for smaller by a tenth") {
+    WorkedExample pool("bfc", kGrowing, 100 * kMiB);
+    REQUIRE(pool.pool->device().take(98 * kMiB + 512 * kKiB));  // somebody else's
+    CHECK(pool.calls("a=1MiB") == "a 0+0 grow");
+    // 2 MiB times 0.9 to the third, each rounded up to 256.
+    CHECK(pool.pool->statistics().reserved.current == 1529088);
+    CHECK(pool.calls("b=1MiB") == "b oom");
+}
+
+TEST_CASE("bfc: without growth the whole share is one region") {
+    WorkedExample pool("bfc", "", 1000 * kMiB);
+    CHECK(pool.calls("a=1MiB b=1MiB") == "a 0+0 grow, b 0+1048576");
+    CHECK(pool.segments() == "750");
+    CHECK(pool.calls("c=800MiB") == "c oom");
+}
+
+TEST_CASE("bfc: regions are never joined") {
+    WorkedExample pool("bfc", kGrowing, 12 * kMiB);
+    CHECK(pool.calls("a=2MiB b=4MiB c=6MiB -a -b x=5MiB") ==
+          "a 0+0 grow, b 1+0 grow, c 2+0 grow, x oom");
+}
+
+TEST_CASE("bfc: garbage collection frees all free regions or none") {
+    const std::string fill = "a=2MiB b=4MiB c=6MiB -a -b ";
+    WorkedExample pool("bfc", kGrowing + ",garbage_collection:True", 12 * kMiB);
+    CHECK(pool.calls(fill + "x=5MiB") == "a 0+0 grow, b 1+0 grow, c 2+0 grow, x 3+0 retry");
+    CHECK(pool.segments() == "6 6");
+    WorkedExample hopeless("bfc", kGrowing + ",garbage_collection:True", 12 * kMiB);
+    CHECK(hopeless.calls(fill + "x=7MiB") == "a 0+0 grow, b 1+0 grow, c 2+0 grow, x oom");
+    CHECK(hopeless.segments() == "2 4 6");
+}
+
+TEST_CASE("bfc: neighbours are joined at once, the best fit with the lowest address is taken") {
+    WorkedExample pool("bfc", kWhole, 16 * kMiB);
+    CHECK(pool.calls("a=1MiB b=1MiB c=1MiB d=1MiB e=1MiB f=1MiB -a -b -d -f g=512KiB h=2MiB") ==
+          "a 0+0 grow, b 0+1048576, c 0+2097152, d 0+3145728, e 0+4194304, f 0+5242880, "
+          "g 0+3145728, h 0+0");
+}
+
+TEST_CASE("bfc conforms with its settings") {
+    check_conformance("bfc", kGrowing);
+    check_conformance("bfc", kGrowing + ",garbage_collection:True");
+    check_conformance("bfc", "preallocate:0.9,fragmentation_fraction:0.05");
+}
+
+TEST_CASE("bfc: settings that contradict each other are refused") {
+    for (const char* config : {"preallocate:0.5,limit:0.75",
+                               "preallocate:1.5",
+                               "limit:x",
+                               "garbage_collection:1",
+                               "limit",
+                               "growth:True"}) {
+        CHECK_FALSE(make_pool("bfc", config, std::make_unique<FixedDevice>(kGiB, kGiB, 512)).ok());
+    }
+}
+
+}  // namespace
+}  // namespace fragtrace::analyzer
