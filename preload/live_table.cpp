@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <string.h>
+#include <sys/mman.h>
 
 namespace fragtrace::preload {
 namespace {
 
-constexpr size_t kLeastCapacity = 4096;
+constexpr size_t kLeastCapacity = 2048;
+constexpr size_t kMostCapacity = size_t{1} << 31;
+constexpr size_t kCachedCapacity = 4096;  // 400 KiB
 
-uint64_t mixed(uint64_t value) {
-    value = (value ^ (value >> 32)) * 0x9e3779b97f4a7c15u;
-    return value ^ (value >> 29);
+// Things with the same key are neighbours: a block's free looks for two of them.
+uint32_t hash_of(uint64_t key, uint8_t thing) {
+    const uint64_t mixed = (key ^ (key >> 32)) * 0x9e3779b97f4a7c15u;
+    return static_cast<uint32_t>(mixed >> 32) + thing;
 }
 
 }  // namespace
@@ -21,83 +25,174 @@ uint64_t mixed(uint64_t value) {
 
 bool LiveTable::create() {
     memset(static_cast<void*>(this), 0, sizeof *this);
-    return rebuild(kLeastCapacity, nullptr, EventRecord{});
+    entries_ = static_cast<Entry*>(map_private(kLeastCapacity * sizeof(Entry)));
+    places_ = static_cast<Place*>(map_private(2 * kLeastCapacity * sizeof(Place)));
+    capacity_ = kLeastCapacity;
+    end_ = 1;
+    if (entries_ == nullptr || places_ == nullptr) {
+        abandon();
+        return false;
+    }
+    return true;
 }
 
 void LiveTable::abandon() {
     unmap(entries_, capacity_ * sizeof(Entry));
+    unmap(places_, 2 * capacity_ * sizeof(Place));
     entries_ = nullptr;
-    capacity_ = used_ = 0;
+    places_ = nullptr;
+    capacity_ = end_ = used_ = 0;
 }
 
-// The entry, or the free one where it belongs.
-LiveTable::Entry* LiveTable::find(Thing thing, uint64_t key) const {
-    for (uint64_t at = mixed(key + static_cast<uint64_t>(thing));; ++at) {
-        Entry* entry = &entries_[at & (capacity_ - 1)];
-        if (entry->thing == Thing::kNone || (entry->thing == thing && entry->key == key)) {
-            return entry;
+// The place of its number, or the free one where that belongs.
+LiveTable::Place* LiveTable::place_of(Thing thing, uint64_t key) const {
+    const uint32_t hash = hash_of(key, static_cast<uint8_t>(thing));
+    for (size_t at = hash;; ++at) {
+        Place* place = &places_[at & (2 * capacity_ - 1)];
+        if (place->entry == 0) {
+            return place;
+        }
+        if (place->hash == hash) {
+            const Entry& entry = entries_[place->entry];
+            if (entry.key == key && entry.thing == thing) {
+                return place;
+            }
         }
     }
 }
 
-// Moves what is kept into a table of another size, or of the same.
-bool LiveTable::rebuild(size_t capacity, Keep* keep, const EventRecord& event) {
-    auto* memory = static_cast<Entry*>(map_private(capacity * sizeof(Entry)));
-    if (memory == nullptr) {
+LiveTable::Entry* LiveTable::find(Thing thing, uint64_t key) const {
+    return &entries_[place_of(thing, key)->entry];
+}
+
+// Twice as many entries; they keep their numbers.
+bool LiveTable::grow() {
+    if (capacity_ == kMostCapacity) {
         return false;
     }
-    Entry* old = entries_;
-    const size_t old_capacity = capacity_;
-    entries_ = memory;
-    capacity_ = capacity;
-    used_ = 0;
-    for (size_t i = 0; i < old_capacity; ++i) {
-        if (old[i].thing != Thing::kNone && (keep == nullptr || keep(old[i], event))) {
-            *find(old[i].thing, old[i].key) = old[i];
-            ++used_;
+    const size_t places = 2 * capacity_;
+    auto* memory = static_cast<Place*>(map_private(2 * places * sizeof(Place)));
+    void* entries = memory == nullptr ? MAP_FAILED
+                                      : mremap(entries_,
+                                               capacity_ * sizeof(Entry),
+                                               2 * capacity_ * sizeof(Entry),
+                                               MREMAP_MAYMOVE);
+    if (entries == MAP_FAILED) {
+        unmap(memory, 2 * places * sizeof(Place));
+        return false;
+    }
+    for (size_t i = 0; i < places; ++i) {
+        if (places_[i].entry != 0) {
+            size_t at = places_[i].hash;
+            while (memory[at & (2 * places - 1)].entry != 0) {
+                ++at;
+            }
+            memory[at & (2 * places - 1)] = places_[i];
         }
     }
-    unmap(old, old_capacity * sizeof(Entry));
+    unmap(places_, places * sizeof(Place));
+    entries_ = static_cast<Entry*>(entries);
+    places_ = memory;
+    capacity_ *= 2;
     return true;
 }
 
-LiveTable::Entry* LiveTable::put(Thing thing, uint64_t key, const EventRecord& event) {
-    if (used_ >= capacity_ / 2 && !rebuild(capacity_ * 2, nullptr, event) &&
-        used_ >= capacity_ / 8 * 7) {
-        ++lost_;
-        return nullptr;
+// Into a table of a quarter of the size, if there is memory for it.
+void LiveTable::shrink() {
+    LiveTable smaller;
+    if (!smaller.create()) {
+        return;
     }
-    Entry* entry = find(thing, key);
-    used_ += entry->thing == Thing::kNone ? 1 : 0;
-    *entry = Entry{event, key, 0, thing};
+    while (smaller.capacity_ < capacity_ / 4) {
+        if (!smaller.grow()) {
+            smaller.abandon();
+            return;
+        }
+    }
+    for (size_t i = 1; i < end_; ++i) {
+        if (entries_[i].thing != Thing::kNone) {
+            smaller.put(entries_[i].thing, entries_[i].key, entries_[i].event)->count =
+                entries_[i].count;
+        }
+    }
+    unmap(entries_, capacity_ * sizeof(Entry));
+    unmap(places_, 2 * capacity_ * sizeof(Place));
+    entries_ = smaller.entries_;
+    places_ = smaller.places_;
+    capacity_ = smaller.capacity_;
+    end_ = smaller.end_;
+    free_ = smaller.free_;
+}
+
+LiveTable::Entry* LiveTable::put(Thing thing, uint64_t key, const EventRecord& event) {
+    Place* place = place_of(thing, key);
+    if (place->entry == 0) {
+        if (free_ == 0 && end_ == capacity_) {
+            if (!grow()) {
+                ++lost_;
+                return nullptr;
+            }
+            place = place_of(thing, key);
+        }
+        const uint64_t number = free_ != 0 ? free_ : end_++;
+        free_ = entries_[number].key;
+        *place = {hash_of(key, static_cast<uint8_t>(thing)), static_cast<uint32_t>(number)};
+        ++used_;
+    }
+    Entry* entry = &entries_[place->entry];
+    *entry = Entry{key, 0, thing, event};
     return entry;
 }
 
 void LiveTable::erase(Thing thing, uint64_t key) {
-    Entry* entry = find(thing, key);
-    if (entry->thing == Thing::kNone) {
+    Place* place = place_of(thing, key);
+    if (place->entry == 0) {
         return;
     }
-    remove(entry);
-    if (capacity_ > kLeastCapacity && used_ < capacity_ / 16) {
-        rebuild(capacity_ / 4, nullptr, EventRecord{});
+    remove(place);
+    if (capacity_ > kLeastCapacity && used_ < capacity_ / 8) {
+        shrink();
     }
 }
 
-// Entries behind the gap that would not be found any more move up into it.
-void LiveTable::remove(Entry* gap) {
-    const size_t mask = capacity_ - 1;
-    auto hole = static_cast<size_t>(gap - entries_);
-    for (size_t at = (hole + 1) & mask; entries_[at].thing != Thing::kNone; at = (at + 1) & mask) {
-        const Entry& entry = entries_[at];
-        const size_t home = mixed(entry.key + static_cast<uint64_t>(entry.thing)) & mask;
-        if (((at - home) & mask) >= ((at - hole) & mask)) {
-            entries_[hole] = entry;
+// Numbers behind the gap that would not be found any more move up into it.
+void LiveTable::remove(Place* gap) {
+    Entry& entry = entries_[gap->entry];
+    entry.thing = Thing::kNone;
+    entry.key = free_;
+    free_ = gap->entry;
+    --used_;
+    const size_t mask = 2 * capacity_ - 1;
+    auto hole = static_cast<size_t>(gap - places_);
+    for (size_t at = (hole + 1) & mask; places_[at].entry != 0; at = (at + 1) & mask) {
+        if (((at - places_[at].hash) & mask) >= ((at - hole) & mask)) {
+            places_[hole] = places_[at];
             hole = at;
         }
     }
-    entries_[hole].thing = Thing::kNone;
-    --used_;
+    places_[hole].entry = 0;
+}
+
+void LiveTable::forget(Keep* keep, const EventRecord& event) {
+    for (size_t i = 1; i < end_; ++i) {
+        if (entries_[i].thing != Thing::kNone && !keep(entries_[i], event)) {
+            remove(place_of(entries_[i].thing, entries_[i].key));
+        }
+    }
+}
+
+void LiveTable::fetch(const EventRecord& sooner, const EventRecord& later) const {
+    if (capacity_ <= kCachedCapacity) {
+        return;
+    }
+    const auto home = [this](uint32_t hash) { return &places_[hash & (2 * capacity_ - 1)]; };
+    const uint32_t hash = hash_of(sooner.address, static_cast<uint8_t>(Thing::kBlock));
+    const Place* place = home(hash);
+    if (place->hash == hash) {
+        __builtin_prefetch(&entries_[place->entry], 1);
+        __builtin_prefetch(&entries_[place->entry].event.thread, 1);  // on the next line
+    }
+    __builtin_prefetch(home(hash_of(later.address, static_cast<uint8_t>(Thing::kBlock))), 1);
 }
 
 // Things that are begun several times and end with the last of as many ends.
@@ -116,7 +211,7 @@ void LiveTable::count(Thing thing, uint64_t key, const EventRecord& event, bool 
 
 uint64_t LiveTable::event_count() const {
     uint64_t count = 0;
-    for (size_t i = 0; i < capacity_; ++i) {
+    for (size_t i = 1; i < end_; ++i) {
         const Entry& entry = entries_[i];
         if (entry.thing == Thing::kPhysical || entry.thing == Thing::kImport) {
             count += 1 + entry.count;
@@ -131,7 +226,7 @@ uint64_t LiveTable::event_count() const {
 
 void LiveTable::copy_to(EventRecord* events) const {
     EventRecord* to = events;
-    for (size_t i = 0; i < capacity_; ++i) {
+    for (size_t i = 1; i < end_; ++i) {
         const Entry& entry = entries_[i];
         switch (entry.thing) {
             case Thing::kNone:

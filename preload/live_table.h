@@ -3,7 +3,10 @@
 // Fed by the drain with every event in order, read when a part of the trace begins with a
 // checkpoint. Keeps an allocation as the event that made it, until the event that ends it; of what
 // a program sets (a memory fraction, a pool's attributes), the last event. Grows with what is held
-// and shrinks with it, in memory from the kernel. One user at a time.
+// and shrinks with it, in memory from the kernel: about 105 bytes an entry. One user at a time.
+//
+// Entries lie densely, in no order, and do not move; a hash table of their numbers finds them. So
+// looking for one that is not there reads 8 bytes, and what few are held stays in the cache.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -19,9 +22,11 @@ class LiveTable {
     bool create();
     void abandon();
 
-    [[nodiscard]] bool exists() const { return entries_ != nullptr; }
-
     void apply(const EventRecord& event);
+
+    // Makes the processor fetch what apply() will read for these, if they are a block's: `later` is
+    // called for again as `sooner`. Does nothing where the table is small enough for the cache.
+    void fetch(const EventRecord& sooner, const EventRecord& later) const;
 
     // Events that copy_to() gives.
     [[nodiscard]] uint64_t event_count() const;
@@ -29,7 +34,9 @@ class LiveTable {
     void copy_to(EventRecord* events) const;
 
     // Memory that it takes.
-    [[nodiscard]] uint64_t size_bytes() const { return capacity_ * sizeof(Entry); }
+    [[nodiscard]] uint64_t size_bytes() const {
+        return end_ * sizeof(Entry) + 2 * capacity_ * sizeof(Place);
+    }
 
     [[nodiscard]] uint64_t lost() const { return lost_; }  // events that found no memory
 
@@ -66,20 +73,29 @@ class LiveTable {
     };
 
     struct Entry {
-        EventRecord event;
-        uint64_t key;
+        uint64_t key;    // free: the number of the next free one, 0 = none
         uint32_t count;  // retains, uses, open ranges, pending events
         Thing thing;
+        EventRecord event;
     };
 
+    struct Place {
+        uint32_t hash;
+        uint32_t entry;  // its number, 0 = free
+    };
+
+    [[nodiscard]] Place* place_of(Thing thing, uint64_t key) const;
+    // The entry; one of kNone, which nobody writes to, where there is none.
     Entry* find(Thing thing, uint64_t key) const;
     Entry* put(Thing thing, uint64_t key, const EventRecord& event);
     void erase(Thing thing, uint64_t key);
     void count(Thing thing, uint64_t key, const EventRecord& event, bool up);
-    void remove(Entry* gap);
-    // Whether an entry outlives an event.
+    void remove(Place* gap);
+    bool grow();
+    void shrink();
+    // Removes the entries that do not outlive an event.
     using Keep = bool(const Entry& entry, const EventRecord& event);
-    bool rebuild(size_t capacity, Keep* keep, const EventRecord& event);
+    void forget(Keep* keep, const EventRecord& event);
 
     void unmap_range(const EventRecord& event);
     void block_alloc(const EventRecord& event);
@@ -108,9 +124,12 @@ class LiveTable {
         Thing thing;  // kNone = free
     };
 
-    Entry* entries_;
-    size_t capacity_;  // a power of two
+    Entry* entries_;   // numbers from 1; number 0 is the one of kNone
+    Place* places_;    // twice as many as capacity_: at most half of them are taken
+    size_t capacity_;  // of entries_, a power of two
+    size_t end_;       // entries from here on were never used
     size_t used_;
+    uint64_t free_;  // number of the first free entry below end_, 0 = none
     uint64_t lost_;
     NewSegment new_segments_[kNewSegments];
     uint32_t new_segment_count_;

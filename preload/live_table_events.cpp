@@ -183,8 +183,7 @@ void LiveTable::unmap_range(const EventRecord& event) {
         at = next;
     } while (at < end);
     if (at < end) {
-        rebuild(
-            capacity_,
+        forget(
             [](const Entry& entry, const EventRecord& unmap) {
                 return entry.thing != Thing::kMapping ||
                        entry.event.address - unmap.address >= unmap.size;
@@ -237,9 +236,13 @@ void LiveTable::event_complete(const EventRecord& event) {
 }
 
 void LiveTable::forget_pending(uint64_t block) {
-    if (find(Thing::kPendingFree, block)->thing != Thing::kNone) {
+    const Entry* freed = find(Thing::kPendingFree, block);
+    if (freed->thing != Thing::kNone) {
+        const uint32_t events = freed->count;
         erase(Thing::kPendingFree, block);
-        forget_orphans();
+        if (events != 0) {
+            forget_orphans();
+        }
     }
 }
 
@@ -249,14 +252,11 @@ void LiveTable::forget_orphans() {
     forget_without(Thing::kPendingEvent, Thing::kPendingFree);
 }
 
-// An entry that moves up into the place of a removed one is looked at there.
 void LiveTable::forget_without(Thing thing, Thing needed) {
-    for (size_t i = 0; i < capacity_;) {
-        Entry* entry = &entries_[i];
-        if (entry->thing == thing && find(needed, entry->event.address)->thing == Thing::kNone) {
-            remove(entry);
-        } else {
-            ++i;
+    for (size_t i = 1; i < end_; ++i) {
+        const Entry& entry = entries_[i];
+        if (entry.thing == thing && find(needed, entry.event.address)->thing == Thing::kNone) {
+            remove(place_of(thing, entry.key));
         }
     }
 }
@@ -304,7 +304,7 @@ void LiveTable::end_range_of_thread(const EventRecord& event, uint32_t open) {
 }
 
 bool LiveTable::has_context(uint16_t device) const {
-    for (size_t i = 0; i < capacity_; ++i) {
+    for (size_t i = 1; i < end_; ++i) {
         if (entries_[i].thing == Thing::kContext && entries_[i].event.device == device) {
             return true;
         }
@@ -314,8 +314,7 @@ bool LiveTable::has_context(uint16_t device) const {
 
 // Everything that is held on the device; what is set for it stays.
 void LiveTable::forget_device(const EventRecord& event) {
-    rebuild(
-        capacity_,
+    forget(
         [](const Entry& entry, const EventRecord& reset) {
             switch (entry.thing) {
                 case Thing::kPool:
@@ -339,8 +338,7 @@ void LiveTable::forget_device(const EventRecord& event) {
 }
 
 void LiveTable::forget_pool_blocks(const EventRecord& event) {
-    rebuild(
-        capacity_,
+    forget(
         [](const Entry& entry, const EventRecord& rewind) {
             return entry.event.pool != rewind.pool ||
                    (rewind.device != kDeviceUnknown && entry.event.device != rewind.device) ||
@@ -351,8 +349,7 @@ void LiveTable::forget_pool_blocks(const EventRecord& event) {
 }
 
 void LiveTable::forget_ranges(const EventRecord& event) {
-    rebuild(
-        capacity_,
+    forget(
         [](const Entry& entry, const EventRecord&) {
             return entry.thing != Thing::kRange && entry.thing != Thing::kRangeDepth &&
                    entry.thing != Thing::kRangeOfThread;

@@ -5,6 +5,7 @@
 #include "drain.h"
 #include "session.h"
 
+#include <algorithm>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,7 @@ namespace {
 constexpr uint64_t kCopyInterval_ns = 60 * kSecond_ns;
 constexpr uint32_t kMostCopiesByItself = 8;
 constexpr size_t kMaxPath_bytes = 4096;
+constexpr uint64_t kFetchAhead = 8;  // events: about as long as memory takes to answer
 
 bool write_all(int fd, const void* data, size_t size_bytes) {
     const auto* from = static_cast<const char*>(data);
@@ -252,8 +254,12 @@ bool start_parts(Session* session) {
 
 uint32_t follow_events(Session* session, uint64_t first, uint32_t count) {
     Parts& parts = session->parts;
-    for (uint64_t sequence = first; sequence < first + count; ++sequence) {
-        const EventRecord& event = session->ring.slot_of(sequence);
+    const Ring& ring = session->ring;
+    const uint64_t last = first + count - 1;
+    for (uint64_t sequence = first; sequence <= last; ++sequence) {
+        const EventRecord& event = ring.slot_of(sequence);
+        parts.live.fetch(ring.slot_of(std::min(sequence + kFetchAhead, last)),
+                         ring.slot_of(std::min(sequence + 2 * kFetchAhead, last)));
         parts.live.apply(event);
         if (event.kind == EventKind::kRecordingStopped ||
             event.kind == EventKind::kRecordingStarted) [[unlikely]] {
