@@ -72,10 +72,24 @@ bool begins_in_midlife(const Timeline& timeline) {
                           timeline.gaps.front().end + 1 == first);
 }
 
+std::uint64_t contexts_destroyed(const Timeline& timeline, DeviceId device) {
+    return static_cast<std::uint64_t>(
+        std::count_if(timeline.events.begin(), timeline.events.end(), [device](const Event& event) {
+            return event.kind == EventKind::kContextDestroy && event.device == device;
+        }));
+}
+
 void add_assumptions(const Timeline& timeline, Analysis* analysis) {
     std::vector<std::string>& lines = analysis->assumptions;
     for (const DeviceAnalysis& device : analysis->devices) {
         const ReplayScript& script = device.script;
+        if (const std::uint64_t destroyed = contexts_destroyed(timeline, device.device)) {
+            lines.push_back(
+                fmt::format("device {}: {} destroyed; allocations do not name their context, so "
+                            "what was still held in it is taken to end with the device's last one",
+                            device.device,
+                            format_counted(destroyed, "context was", "contexts were")));
+        }
         if (device.virtual_gpu) {
             lines.push_back(fmt::format(
                 "device {} is virtual: device work ends at once and computes zeros, cuDNN is off, "

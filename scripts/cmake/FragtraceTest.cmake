@@ -42,9 +42,10 @@ function(fragtrace_add_python_test)
 endfunction()
 
 # fragtrace_add_unit_test(NAME name SOURCES file... [LIBRARIES target...] [LABELS label...]
-#                         [TIMEOUT seconds]): a Catch2 program; its main is compiled once for all.
+#                         [TIMEOUT seconds] [ARGUMENTS word...]): a Catch2 program; its main is
+# compiled once for all.
 function(fragtrace_add_unit_test)
-    cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+    cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;ARGUMENTS" ${ARGN})
     if(NOT TARGET fragtrace_catch_main)
         find_package(Catch2 REQUIRED)
         file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/catch_main.cpp
@@ -60,6 +61,6 @@ function(fragtrace_add_unit_test)
     target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBRARIES} fragtrace_catch_main)
     fragtrace_warnings(${arg_NAME})
     fragtrace_sanitize(${arg_NAME})
-    fragtrace_add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} LABELS ${arg_LABELS}
+    fragtrace_add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGUMENTS} LABELS ${arg_LABELS}
                        TIMEOUT ${arg_TIMEOUT})
 endfunction()

@@ -56,6 +56,8 @@ class ProcessLife(TorchTest):
                     TORCH_PYTHON, HOLES], cwd=self.folder)
         self.assertEqual(done.returncode, 1, done.stderr)
         verdict = done.stderr.split("OutOfMemoryError", 1)[1].split("\n", 1)[1]
+        verdict, listed = verdict.split("fragtrace: 1 trace of job", 1)
+        self.assertIn("holes.", listed)
         self.assertTrue(1 <= verdict.count("\n") <= 25, done.stderr)
         self.assertTrue(re.search(r"256 MiB", verdict), verdict)
 

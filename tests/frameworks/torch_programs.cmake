@@ -3,5 +3,5 @@ add_library(plain_allocator SHARED ${CMAKE_CURRENT_LIST_DIR}/programs/plain_allo
 target_link_options(plain_allocator PRIVATE -Wl,-z,undefs)
 set_target_properties(plain_allocator PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
-framework_test(torch_programs test_torch_programs.py TIMEOUT 600)
-framework_test(torch_programs_older test_torch_programs_older.py TIMEOUT 600)
+framework_test(torch_programs test_torch_programs.py TIMEOUT 900)
+framework_test(torch_programs_older test_torch_programs_older.py TIMEOUT 900)

@@ -48,6 +48,10 @@ class Families(real_process.RealProcessTest):
         for trace, expected in zip(traces, expectations):
             self.assertGreater(len(expected), 2)
             self.assert_events(trace, expected, captured)
+        if name == "contexts":
+            stated = [line for line in self.report(traces[0])["assumptions"] if "destroyed" in line]
+            self.assertEqual([line.split(";")[0] for line in stated],
+                             ["device 0: 1 context was destroyed"])
 
 
 def add_test(name, layer):

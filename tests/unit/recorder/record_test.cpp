@@ -125,7 +125,7 @@ TEST_CASE("a full ring loses events only after a bounded wait, and counts them")
     }
 }
 
-TEST_CASE("native stacks share their outer frames") {
+TEST_CASE("native stacks share their outer frames", "[native-stacks]") {
     const Folder folder;
     in_child(folder.path(), [] {
         for (int depth : {3, 3, 9}) {

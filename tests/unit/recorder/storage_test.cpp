@@ -228,7 +228,7 @@ TEST_CASE("a host that changes its directory does not lose the trace") {
     CHECK(read_trace(folder.traces()[0]).events.size() == 2);
 }
 
-TEST_CASE("closed standard streams stay closed") {
+TEST_CASE("closed standard streams stay closed", "[native-stacks]") {
     const Folder folder;
     const Child child = in_child(folder.path(), [] {
         close(STDIN_FILENO);

@@ -1,10 +1,12 @@
 #include "trace_dump.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <dirent.h>
 #include <fcntl.h>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -229,6 +231,8 @@ Child in_child(const std::string& folder,
     if (pipe(channel) != 0) {
         std::abort();
     }
+    std::fflush(nullptr);  // else the child, too, writes what waits, perhaps where it may not
+    std::cout.flush();
     const pid_t pid = fork();
     if (pid == 0) {
         dup2(channel[1], STDERR_FILENO);

@@ -198,7 +198,8 @@ Tally wander_a_while(uint64_t walks) {
 
 }  // namespace
 
-TEST_CASE("random walks see what libunwind sees, and take most frames over from the walk before") {
+TEST_CASE("random walks see what libunwind sees, and take most frames over from the walk before",
+          "[native-stacks]") {
     if (!can_compare()) {
         return;
     }
@@ -208,7 +209,7 @@ TEST_CASE("random walks see what libunwind sees, and take most frames over from 
     CHECK(tally.kept > tally.walked);
 }
 
-TEST_CASE("a stack that is cut keeps its innermost frames") {
+TEST_CASE("a stack that is cut keeps its innermost frames", "[native-stacks]") {
     if (!can_compare()) {
         return;
     }
@@ -221,7 +222,7 @@ TEST_CASE("a stack that is cut keeps its innermost frames") {
     t_limit = kMaxStackDepth;
 }
 
-TEST_CASE("threads walk their own stacks") {
+TEST_CASE("threads walk their own stacks", "[native-stacks]") {
     if (!can_compare()) {
         return;
     }
@@ -242,7 +243,8 @@ TEST_CASE("threads walk their own stacks") {
     }
 }
 
-TEST_CASE("walks in signal handlers, on another stack too, agree or are left to libunwind") {
+TEST_CASE("walks in signal handlers, on another stack too, agree or are left to libunwind",
+          "[native-stacks]") {
     if (!can_compare()) {
         return;
     }
@@ -270,7 +272,8 @@ TEST_CASE("walks in signal handlers, on another stack too, agree or are left to 
     sigaltstack(&other, nullptr);
 }
 
-TEST_CASE("coroutines with stacks of their own do not confuse the thread's walks") {
+TEST_CASE("coroutines with stacks of their own do not confuse the thread's walks",
+          "[native-stacks]") {
     if (!can_compare()) {
         return;
     }
@@ -299,7 +302,7 @@ TEST_CASE("an address that is no code has no rule") {
     CHECK(read_unwind_rule(~uint64_t{0}) == kUnusualFrame);
 }
 
-TEST_CASE("after a module was unloaded rules are read anew") {
+TEST_CASE("after a module was unloaded rules are read anew", "[native-stacks]") {
     UnwindRules rules{};
     if (!rules.create()) {
         WARN("skipped: needs a C library that finds unwind tables (glibc 2.35)");
