@@ -296,6 +296,7 @@ TEST_CASE("coroutines with stacks of their own do not confuse the thread's walks
 }
 
 TEST_CASE("an address that is no code has no rule") {
+    start_walks();
     static const char data[64] = {};
     CHECK(read_unwind_rule(reinterpret_cast<uint64_t>(&data[8])) == kUnusualFrame);
     CHECK(read_unwind_rule(1) == kUnusualFrame);
