@@ -110,7 +110,6 @@ Result<Diagnosis> map_at_peak(const DeviceAnalysis& device, EventIndex peak_even
             }
         }
     };
-    hooks.change_settings = true;
     replay(device.script, *setup->pool, setup->recorded, hooks);
     return peak;
 }
@@ -137,11 +136,11 @@ Status add_diagnoses(DeviceAnalysis* device, const ReplayResult& result, std::si
 
 // ---- what-if ----------------------------------------------------------------------------------
 
-Status add_whatif(const Analysis& analysis, const AnalyzeOptions& options, DeviceAnalysis* device) {
+Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
     if (device->script.source != ScriptSource::kBlocks) {
         return Ok{};
     }
-    const SweepContext context = sweep_context(analysis, *device);
+    const SweepContext context = sweep_context(*device);
     std::vector<Candidate> candidates;
     if (options.settings) {
         candidates = default_settings(context, device->total_bytes);
@@ -206,10 +205,8 @@ Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidat
     return ReplaySetup{std::move(pool).value(), nullptr};
 }
 
-SweepContext sweep_context(const Analysis& analysis, const DeviceAnalysis& device) {
+SweepContext sweep_context(const DeviceAnalysis& device) {
     return {.fidelity_exact = device.fidelity && device.fidelity->exact(),
-            .ended_in_oom = device.recorded.ooms != 0,
-            .reads_free_memory = reads_free_memory(analysis.timeline),
             .recorded_config = device.config,
             .recorded_capacity_bytes = device.capacity_bytes,
             .assumed = device.script.requested_unknown != 0 || device.script.stream_unknown != 0,
@@ -252,7 +249,7 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
         if (const Status done = add_diagnoses(&device, result, options.max_diagnoses); !done) {
             return done.error();
         }
-        if (const Status done = add_whatif(*analysis, options, &device); !done) {
+        if (const Status done = add_whatif(options, &device); !done) {
             return done.error();
         }
         analysis->devices.push_back(std::move(device));

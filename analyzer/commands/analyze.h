@@ -28,6 +28,6 @@ Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device);
 Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidate& candidate);
 
 // What limits the class of any what-if row of this device.
-SweepContext sweep_context(const Analysis& analysis, const DeviceAnalysis& device);
+SweepContext sweep_context(const DeviceAnalysis& device);
 
 }  // namespace fragtrace::analyzer

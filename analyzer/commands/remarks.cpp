@@ -10,14 +10,11 @@
 
 namespace fragtrace::analyzer {
 
-bool reads_free_memory(const Timeline& timeline) {
-    return std::any_of(timeline.events.begin(), timeline.events.end(), [](const Event& event) {
-        return event.kind == EventKind::kMemoryInfo &&
-               (event.flags & (kFlagByPool | kFlagFromAllocator)) == 0;
-    });
-}
-
 namespace {
+
+bool reads_free_memory(const Timeline& timeline) {
+    return std::any_of(timeline.events.begin(), timeline.events.end(), asks_for_free_memory);
+}
 
 std::uint64_t held_at(const HeapSnapshot& heap) {
     std::uint64_t sum = 0;
@@ -142,8 +139,8 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
         }
         if (!script.settings.empty()) {
             lines.push_back(
-                fmt::format("the program changed the allocator's settings {} at run time: the "
-                            "recorded settings follow it, other settings stay as given",
+                fmt::format("the program changed the allocator's settings {} at run time: "
+                            "replays under other settings begin with those and follow it",
                             format_counted(script.settings.size(), "time", "times")));
         }
         if (!device.capacity_known) {
@@ -159,8 +156,8 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
     }
     if (reads_free_memory(timeline)) {
         lines.push_back(
-            "the program asks how much memory is free and may adapt: rows for other "
-            "capacities are estimates");
+            "the program asks how much memory is free and may adapt: rows in which another "
+            "amount is free then are estimates");
     }
 }
 

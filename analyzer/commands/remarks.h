@@ -8,7 +8,4 @@ namespace fragtrace::analyzer {
 // Fills assumptions and warnings of an analysis that is complete otherwise.
 void add_remarks(Analysis* analysis);
 
-// The program asked the driver how much memory is free: it may adapt to another card.
-bool reads_free_memory(const Timeline& timeline);
-
 }  // namespace fragtrace::analyzer

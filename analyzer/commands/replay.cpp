@@ -31,24 +31,24 @@ Status replay_once(const CommonOptions& common,
     if (!setup) {
         return setup.error();
     }
-    ReplayHooks hooks;
-    hooks.change_settings = !options.config_given;
-    const ReplayResult result = replay(device->script, *setup->pool, nullptr, hooks);
+    WhatIfRow row;
+    row.candidate = candidate;
+    row.result = replay(device->script, *setup->pool);
+    classify_row(sweep_context(*device), &row);
     auto second = candidate_setup(*device, candidate);
     if (!second) {
         return second.error();
     }
     const std::vector<Diagnosis> diagnoses = diagnose(device->script,
-                                                      result.troubles,
+                                                      row.result.troubles,
                                                       std::move(second).value(),
                                                       device->others_bytes,
                                                       kMaxDiagnoses);
     if (!common.json.empty()) {
-        return write_output(common.json,
-                            replay_json(**analysis, *device, candidate, result, diagnoses));
+        return write_output(common.json, replay_json(**analysis, *device, row, diagnoses));
     }
-    return write_output(
-        "-", replay_text(**analysis, *device, candidate, result, diagnoses, common.terminal()));
+    return write_output("-",
+                        replay_text(**analysis, *device, row, diagnoses, common.terminal()));
 }
 
 }  // namespace

@@ -116,8 +116,7 @@ Status validate_replay(const CommonOptions& common,
     const ReplayCheck check = check_replay((*device)->script,
                                            *setup->pool,
                                            pool.streams,
-                                           candidate.capacity_bytes,
-                                           !options.config_given);
+                                           candidate.capacity_bytes);
     const bool violated = !check.violation.empty();
     const Json json = {{"schema", 1},
                        {"pool", candidate.pool},

@@ -192,7 +192,6 @@ Fidelity measure_fidelity(const Timeline& timeline,
     std::size_t next_segment = 0;
 
     ReplayHooks hooks;
-    hooks.change_settings = true;
     hooks.after_request = [&](std::size_t i, const AllocateResult& served, Pool& driven) {
         const Step& step = script.steps[i];
         for (const DriverCall& call : driven.take_driver_calls()) {

@@ -85,6 +85,18 @@ bool adopt(const ReplayScript& script,
     return true;
 }
 
+void part(ReplayResult* result, Parting::Kind kind, EventIndex event, const Pool& pool) {
+    if (!result->parting) {
+        result->parting = Parting{kind, event, pool.statistics()};
+    }
+}
+
+bool asks_again(const ReplayScript& script, std::size_t after) {
+    return std::any_of(script.steps.begin() + static_cast<std::ptrdiff_t>(after) + 1,
+                       script.steps.end(),
+                       [](const Step& step) { return step.kind == Step::Kind::kAllocate; });
+}
+
 }  // namespace
 
 ReplayResult replay(const ReplayScript& script,
@@ -125,7 +137,17 @@ ReplayResult replay(const ReplayScript& script,
                 if (hooks.after_request) {
                     hooks.after_request(i, served, pool);
                 }
+                if (failed && !step.recorded_oom) {
+                    part(&result, Parting::Kind::kFails, step.event, pool);
+                }
                 if (step.recorded_oom && !failed) {
+                    if (!result.parting) {
+                        part(&result,
+                             asks_again(script, i) ? Parting::Kind::kGoesOn
+                                                   : Parting::Kind::kIsServed,
+                             step.event,
+                             pool);
+                    }
                     pool.release(step.block, {});
                 }
                 break;
@@ -165,10 +187,13 @@ ReplayResult replay(const ReplayScript& script,
                                        .use_on_oom = (step.value & kPoolUseOnOom) != 0,
                                        .graph = (step.value & kPoolOfGraph) != 0});
                 break;
-            case Step::Kind::kSettings:
-                if (hooks.change_settings) {
-                    pool.change_settings(script.settings[step.value]);
+            case Step::Kind::kMemoryInfo:
+                if (pool.device().free_bytes() != step.value) {
+                    part(&result, Parting::Kind::kFreeMemory, step.event, pool);
                 }
+                break;
+            case Step::Kind::kSettings:
+                pool.change_settings(script.settings[step.value]);
                 break;
         }
     }

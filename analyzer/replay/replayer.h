@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -77,8 +78,23 @@ struct Trouble {
     std::uint64_t requested_bytes = 0;
 };
 
+// Where a replay first shows the program something else than the recorded run did. Up to here the
+// replay is what would have happened; from here on the program may do other things.
+struct Parting {
+    enum class Kind : std::uint8_t {
+        kFails,       // a request that was served: out of memory here
+        kIsServed,    // a request that ran out of memory, and nothing was recorded after it
+        kGoesOn,      // likewise, but the program went on in a way in which it may not here
+        kFreeMemory,  // the program asked how much memory is free: another amount is
+    };
+    Kind kind = Kind::kFails;
+    EventIndex event = kNoEvent;
+    PoolStatistics statistics;  // after the request
+};
+
 struct ReplayResult {
     PoolStatistics statistics;
+    std::optional<Parting> parting;
     WasteSplit waste_at_peak;  // after the request completed at the first maximum of reserved
     EventIndex peak_event = kNoEvent;
     std::vector<Trouble> troubles;  // OOMs and retries, in order
@@ -87,8 +103,6 @@ struct ReplayResult {
 };
 
 struct ReplayHooks {
-    // Follow the recorded changes of settings: for replays of the recorded configuration.
-    bool change_settings = false;
     // Called before a step; return false to stop the replay there.
     std::function<bool(std::size_t step, Pool& pool)> before_step;
     // Called after each request.

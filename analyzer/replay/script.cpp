@@ -41,6 +41,11 @@ class Builder {
             } else if (event.kind == EventKind::kEmptyCache) {
                 script_.steps.push_back(
                     {.kind = Step::Kind::kEmptyCache, .event = i, .private_pool = pool_});
+            } else if (asks_for_free_memory(event)) {
+                if (event.device == script_.device) {
+                    script_.steps.push_back(
+                        {.kind = Step::Kind::kMemoryInfo, .event = i, .value = event.size_bytes});
+                }
             } else if (concerns_pools(event)) {
                 if (event.device == script_.device || event.device == kMaxDevices) {
                     add_pool_event(event, i);
@@ -349,6 +354,11 @@ class Builder {
 };
 
 }  // namespace
+
+bool asks_for_free_memory(const Event& event) {
+    return event.kind == EventKind::kMemoryInfo &&
+           (event.flags & (kFlagByPool | kFlagFromAllocator)) == 0;
+}
 
 std::vector<DeviceId> replayable_devices(const Timeline& timeline) {
     bool seen[kMaxDevices + 1] = {};

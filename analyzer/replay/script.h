@@ -25,6 +25,7 @@ struct Step {
         kPoolOptions,  // a private pool is used first, again or no longer
         kAdopt,        // the state that the record has at a checkpoint
         kSettings,     // the program changed the allocator's settings
+        kMemoryInfo,   // the program asked how much memory is free, and may adapt
     };
     Kind kind = Kind::kAllocate;
     bool recorded_oom = false;  // kAllocate: the recorded run could not serve it
@@ -33,7 +34,7 @@ struct Step {
     BlockId block = 0;            // kAllocate, kPlace, kRelease: index of the allocating event
     std::uint32_t private_pool = 0;
     // Requested bytes; pending id; bits of the fraction; kPool bits; index into
-    // checkpoints or settings.
+    // checkpoints or settings; bytes that were free.
     std::uint64_t value = 0;
     BlockId placed_as = 0;            // kPlace: the block whose place it takes
     std::uint32_t first_pending = 0;  // kRelease: range in ReplayScript::pending
@@ -76,6 +77,9 @@ struct ReplayScript {
     std::uint64_t stream_ordered = 0;     // kDeviceLayer: requests served in a stream's order
     bool records_empty_cache = false;     // the recorder could see empty_cache calls
 };
+
+// The program itself, no pool and no recorder, asked the driver how much memory is free.
+bool asks_for_free_memory(const Event& event);
 
 // Devices that have anything to replay, ascending.
 std::vector<DeviceId> replayable_devices(const Timeline& timeline);

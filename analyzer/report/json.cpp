@@ -206,6 +206,39 @@ Json whatif_rows(const Analysis& analysis) {
     return rows;
 }
 
+const char* parting_name(Parting::Kind kind) {
+    switch (kind) {
+        case Parting::Kind::kFails:
+            return "fails";
+        case Parting::Kind::kIsServed:
+            return "is_served";
+        case Parting::Kind::kGoesOn:
+            return "goes_on";
+        case Parting::Kind::kFreeMemory:
+            return "free_memory";
+    }
+    return "";
+}
+
+Json parting_json(const Analysis& analysis, const ReplayResult& result) {
+    if (!result.parting) {
+        return nullptr;
+    }
+    const PoolStatistics& statistics = result.parting->statistics;
+    return {{"kind", parting_name(result.parting->kind)},
+            {"event", result.parting->event},
+            {"time_ns", analysis.timeline.events[result.parting->event].time_ns},
+            {"peak",
+             {{"requested", statistics.requested.peak},
+              {"allocated", statistics.allocated.peak},
+              {"active", statistics.active.peak},
+              {"reserved", statistics.reserved.peak}}},
+            {"segments_allocated", statistics.segments_allocated},
+            {"segments_freed", statistics.segments_freed},
+            {"retries", statistics.retries},
+            {"ooms", statistics.ooms}};
+}
+
 Json append(Json first, const Json& second) {
     for (const Json& element : second) {
         first.push_back(element);
@@ -258,16 +291,19 @@ std::string report_json(const Analysis& analysis) {
 
 std::string replay_json(const Analysis& analysis,
                         const DeviceAnalysis& device,
-                        const Candidate& candidate,
-                        const ReplayResult& result,
+                        const WhatIfRow& row,
                         const std::vector<Diagnosis>& diagnoses) {
+    const Candidate& candidate = row.candidate;
     Json document = {{"schema", kSchema},
                      {"source", source_json(analysis)},
                      {"fidelity", fidelity_json(device)},
                      {"config", candidate.config},
                      {"pool", candidate.pool},
                      {"capacity_bytes", candidate.capacity_bytes},
-                     {"devices", Json::array({device_json(device, summarize(result))})},
+                     {"class", row_class_name(row.row_class)},
+                     {"class_reason", row.class_reason},
+                     {"parting", parting_json(analysis, row.result)},
+                     {"devices", Json::array({device_json(device, summarize(row.result))})},
                      {"ooms", troubles_json(analysis, device, diagnoses, false)},
                      {"retries", troubles_json(analysis, device, diagnoses, true)}};
     return finish(&document, analysis);

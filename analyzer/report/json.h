@@ -14,8 +14,7 @@ std::string report_json(const Analysis& analysis);
 // the recorded run; `result` and `diagnoses` are the replayed one.
 std::string replay_json(const Analysis& analysis,
                         const DeviceAnalysis& device,
-                        const Candidate& candidate,
-                        const ReplayResult& result,
+                        const WhatIfRow& row,
                         const std::vector<Diagnosis>& diagnoses);
 
 // Of a sweep (`fraganalyze whatif --json`).

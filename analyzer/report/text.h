@@ -18,8 +18,7 @@ std::string summary_text(const Analysis& analysis, const Terminal& terminal);
 // One replay: outcome, peaks, verdicts of what did not go smoothly.
 std::string replay_text(const Analysis& analysis,
                         const DeviceAnalysis& device,
-                        const Candidate& candidate,
-                        const ReplayResult& result,
+                        const WhatIfRow& row,
                         const std::vector<Diagnosis>& diagnoses,
                         const Terminal& terminal);
 

@@ -43,16 +43,33 @@ std::string outcome_headline(const ReplayResult& result) {
                        format_counted(retries, "retry", "retries"));
 }
 
+std::string class_text(const WhatIfRow& row) {
+    std::string text = fmt::format("  class      {}{}{}\n",
+                                   row_class_name(row.row_class),
+                                   row.class_reason.empty() ? "" : ": ",
+                                   row.class_reason);
+    if (row.result.parting && !row.is_recorded) {
+        const PoolStatistics& until = row.result.parting->statistics;
+        text += fmt::format("  until then event {}: reserved {} ({} bytes), {}, {}\n",
+                            row.result.parting->event,
+                            format_bytes(until.reserved.peak),
+                            until.reserved.peak,
+                            driver_calls(until.segments_allocated, "cudaMalloc", "map"),
+                            format_counted(until.retries, "retry", "retries"));
+    }
+    return text;
+}
+
 }  // namespace
 
 std::string replay_text(const Analysis& analysis,
                         const DeviceAnalysis& device,
-                        const Candidate& candidate,
-                        const ReplayResult& result,
+                        const WhatIfRow& row,
                         const std::vector<Diagnosis>& diagnoses,
                         const Terminal& terminal) {
-    const MemorySummary run = summarize(result);
-    std::string text = terminal.styled(Style::kBold, outcome_headline(result)) + "\n";
+    const Candidate& candidate = row.candidate;
+    const MemorySummary run = summarize(row.result);
+    std::string text = terminal.styled(Style::kBold, outcome_headline(row.result)) + "\n";
     text += fmt::format("  pool       {}, settings: {}, {} for the pool\n",
                         candidate.pool,
                         candidate.config.empty() ? "default" : candidate.config,
@@ -70,6 +87,7 @@ std::string replay_text(const Analysis& analysis,
     text += fmt::format("  driver     {}, {}\n",
                         driver_calls(run.segments_allocated, "cudaMalloc", "map"),
                         driver_calls(run.segments_freed, "cudaFree", "unmap"));
+    text += class_text(row);
     std::size_t shown = 0;
     for (const Diagnosis& diagnosis : diagnoses) {
         if (++shown > kMaxDiagnosesShown) {

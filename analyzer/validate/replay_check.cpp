@@ -36,6 +36,7 @@ void tell(const ReplayScript& script, const Step& step, Pool& pool, PlacementChe
             check->adopted(script.checkpoints[step.value], pool);
             break;
         case Step::Kind::kMemoryFraction:
+        case Step::Kind::kMemoryInfo:
         case Step::Kind::kPoolOptions:
         case Step::Kind::kSettings:
             break;
@@ -47,8 +48,7 @@ void tell(const ReplayScript& script, const Step& step, Pool& pool, PlacementChe
 ReplayCheck check_replay(const ReplayScript& script,
                          Pool& pool,
                          StreamRule streams,
-                         std::uint64_t capacity_bytes,
-                         bool change_settings) {
+                         std::uint64_t capacity_bytes) {
     ReplayCheck checked;
     PlacementCheck check(streams, capacity_bytes);
     const std::size_t interval = std::max<std::size_t>(1, script.steps.size() / kComparisons);
@@ -64,7 +64,6 @@ ReplayCheck check_replay(const ReplayScript& script,
     };
     std::size_t begun = 0;
     ReplayHooks hooks;
-    hooks.change_settings = change_settings;
     hooks.before_step = [&](std::size_t i, Pool& state) {
         if (i != 0) {
             finish_step(i - 1, state);

@@ -20,7 +20,6 @@ struct ReplayCheck {
 ReplayCheck check_replay(const ReplayScript& script,
                          Pool& pool,
                          StreamRule streams,
-                         std::uint64_t capacity_bytes,
-                         bool change_settings);
+                         std::uint64_t capacity_bytes);
 
 }  // namespace fragtrace::analyzer

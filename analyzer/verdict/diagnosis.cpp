@@ -55,7 +55,6 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
     };
     std::size_t next = 0;
     ReplayHooks hooks;
-    hooks.change_settings = setup.recorded != nullptr;
     hooks.before_step = [&](std::size_t i, Pool& pool) {
         if (next < chosen.size() && chosen[next].step == i &&
             chosen[next].outcome == Outcome::kRetryOk) {

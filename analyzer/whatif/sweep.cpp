@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 #include <tuple>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -20,31 +21,43 @@ std::uint64_t count(const ReplayResult& result, bool retries) {
         }));
 }
 
-void classify(const SweepContext& context, WhatIfRow* row) {
-    const bool other_capacity = row->candidate.capacity_bytes != context.recorded_capacity_bytes;
-    const std::string_view bound = pool_bound(row->candidate.pool);
+std::pair<RowClass, const char*> class_by_parting(Parting::Kind kind) {
+    switch (kind) {
+        case Parting::Kind::kFails:
+            return {RowClass::kBound, "up to the first out-of-memory; what follows may differ"};
+        case Parting::Kind::kIsServed:
+            return {RowClass::kBound, "at least: the record ends at its out-of-memory"};
+        case Parting::Kind::kGoesOn:
+            return {RowClass::kEstimate,
+                    "the program went on after an out-of-memory that does not happen here"};
+        case Parting::Kind::kFreeMemory:
+            return {RowClass::kEstimate,
+                    "the program looks at free memory and may ask for other things here"};
+    }
+    return {RowClass::kEstimate, ""};
+}
+
+}  // namespace
+
+void classify_row(const SweepContext& context, WhatIfRow* row) {
+    const Candidate& candidate = row->candidate;
+    row->is_recorded = candidate.config == context.recorded_config &&
+                       candidate.capacity_bytes == context.recorded_capacity_bytes &&
+                       candidate.pool == "pytorch";
+    const std::string_view bound = pool_bound(candidate.pool);
     if (!bound.empty() && !context.assumed) {
         row->row_class = RowClass::kBound;
         row->class_reason = bound;
-    } else if (context.reads_free_memory && other_capacity) {
-        row->row_class = RowClass::kEstimate;
-        row->class_reason = "the program looks at free memory and may ask for other things here";
     } else if (!context.fidelity_exact) {
         row->row_class = RowClass::kEstimate;
         row->class_reason = "the recorded settings do not replay exactly";
     } else if (context.assumed) {
         row->row_class = RowClass::kEstimate;
         row->class_reason = "requested sizes or streams had to be assumed";
-    } else if (context.ended_in_oom && !row->is_recorded) {
-        row->row_class = RowClass::kBound;
-        row->class_reason = "at least: the record ends at its out-of-memory";
-    } else if (row->ooms() != 0 && !row->is_recorded) {
-        row->row_class = RowClass::kBound;
-        row->class_reason = "up to the first out-of-memory; what follows may differ";
+    } else if (row->result.parting && !row->is_recorded) {
+        std::tie(row->row_class, row->class_reason) = class_by_parting(row->result.parting->kind);
     }
 }
-
-}  // namespace
 
 std::string_view row_class_name(RowClass row_class) {
     switch (row_class) {
@@ -93,14 +106,9 @@ Result<std::vector<WhatIfRow>> sweep(
         for (std::size_t i = next++; i < candidates.size(); i = next++) {
             WhatIfRow& row = rows[i];
             row.candidate = candidates[i];
-            row.is_recorded = candidates[i].config == context.recorded_config &&
-                              candidates[i].capacity_bytes == context.recorded_capacity_bytes &&
-                              candidates[i].pool == "pytorch";
-            ReplayHooks hooks;
-            hooks.change_settings = row.is_recorded;
-            row.result = replay(script, *pools[i], nullptr, hooks);
+            row.result = replay(script, *pools[i]);
             pools[i].reset();
-            classify(context, &row);
+            classify_row(context, &row);
             const std::lock_guard lock(progress_mutex);
             ++done;
             if (progress) {

@@ -44,9 +44,7 @@ struct WhatIfRow {
 
 // What limits the class of every row.
 struct SweepContext {
-    bool fidelity_exact = false;     // the recorded configuration replays exactly
-    bool ended_in_oom = false;       // the record lacks what would have come after
-    bool reads_free_memory = false;  // the program looks at free memory and may adapt
+    bool fidelity_exact = false;  // the recorded configuration replays exactly
     std::string recorded_config;
     std::uint64_t recorded_capacity_bytes = 0;
     bool assumed = false;  // requested sizes or streams had to be assumed
@@ -65,6 +63,9 @@ std::vector<Candidate> default_capacities(const SweepContext& context,
 
 // What no pool can undercut and what a plan reaches, at the recorded capacity.
 std::vector<Candidate> bound_candidates(const SweepContext& context, std::uint64_t total_bytes);
+
+// Says whether the row is the recorded run, and what class it has: where it parts from the record.
+void classify_row(const SweepContext& context, WhatIfRow* row);
 
 // Replays every candidate on `threads` threads (0 = all cores). A candidate whose settings are not
 // valid makes the whole call fail. `progress(done, all)` is called from the worker threads, one

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-// 40 blocks of 9 MiB, every other one freed, then one of 64 MiB.
+// 40 blocks of 9 MiB, every other one freed, then one of 64 MiB, for which there is no room.
 ReplayScript holes() {
     ReplayScript script;
     script.streams = {0};
@@ -21,7 +21,7 @@ ReplayScript holes() {
     for (BlockId i = 1; i < 40; i += 2) {
         script.steps.push_back({.kind = Step::Kind::kRelease, .block = i});
     }
-    script.steps.push_back({.event = 40, .block = 40, .value = 64 * kMiB});
+    script.steps.push_back({.recorded_oom = true, .event = 40, .block = 40, .value = 64 * kMiB});
     return script;
 }
 
@@ -79,31 +79,69 @@ TEST_CASE("rows differ as the settings do, and the best comes first") {
     }
 }
 
-TEST_CASE("a row is exact only if nothing stands in the way") {
-    const auto class_of = [](const SweepContext& context, std::string_view name) {
-        return row_named(rows_of(context, 2), name).row_class;
+TEST_CASE("a row is exact as far as it shows the program what the recorded run showed it") {
+    const auto row_of = [](const ReplayScript& script, std::uint64_t capacity_bytes) {
+        const auto rows = sweep(script,
+                                {{.name = "x",
+                                  .config = "max_split_size_mb:100",
+                                  .capacity_bytes = capacity_bytes,
+                                  .total_bytes = capacity_bytes}},
+                                exact_context(),
+                                1);
+        REQUIRE(rows.ok());
+        return rows->front();
     };
-    const std::string_view setting = "roundup_power2_divisions:4";
-    CHECK(class_of(exact_context(), setting) == RowClass::kExact);
-    CHECK(class_of(exact_context(), "a card of 4 GiB") == RowClass::kExact);
+    ReplayScript script = holes();
+    constexpr EventIndex kLast = 40;
+    SECTION("what ran out of memory runs out of it here, too") {
+        const WhatIfRow row = row_of(script, 420 * kMiB);
+        CHECK(row.row_class == RowClass::kExact);
+        CHECK_FALSE(row.result.parting);
+        CHECK(row.ooms() == 1);
+    }
+    SECTION("it is served, and nothing is known of what comes then") {
+        const WhatIfRow row = row_of(script, 1000 * kMiB);
+        CHECK(row.row_class == RowClass::kBound);
+        REQUIRE(row.result.parting);
+        CHECK(row.result.parting->kind == Parting::Kind::kIsServed);
+        CHECK(row.result.parting->event == kLast);
+        CHECK(row.result.parting->statistics.reserved.peak == 464 * kMiB);
+    }
+    SECTION("it is served, and the recorded run had gone on without it") {
+        script.steps.push_back({.event = kLast + 1, .block = kLast + 1, .value = kMiB});
+        const WhatIfRow row = row_of(script, 1000 * kMiB);
+        CHECK(row.row_class == RowClass::kEstimate);
+        REQUIRE(row.result.parting);
+        CHECK(row.result.parting->kind == Parting::Kind::kGoesOn);
+    }
+    SECTION("what was served runs out of memory") {
+        const WhatIfRow row = row_of(script, 100 * kMiB);
+        CHECK(row.row_class == RowClass::kBound);
+        REQUIRE(row.result.parting);
+        CHECK(row.result.parting->kind == Parting::Kind::kFails);
+        CHECK(row.result.parting->event == 10);
+        CHECK(row.result.parting->statistics.ooms == 1);
+        CHECK(row.ooms() > 1);
+    }
+    SECTION("the program asks how much is free, and is told the same or another amount") {
+        script.steps.insert(script.steps.begin() + 40,
+                            {.kind = Step::Kind::kMemoryInfo, .event = 39, .value = 20 * kMiB});
+        CHECK(row_of(script, 420 * kMiB).row_class == RowClass::kExact);
+        const WhatIfRow row = row_of(script, 410 * kMiB);
+        CHECK(row.row_class == RowClass::kEstimate);
+        REQUIRE(row.result.parting);
+        CHECK(row.result.parting->kind == Parting::Kind::kFreeMemory);
+    }
+}
 
+TEST_CASE("no row is exact where the recorded run is not replayed exactly") {
     SweepContext context = exact_context();
     context.fidelity_exact = false;
-    CHECK(class_of(context, setting) == RowClass::kEstimate);
-
+    CHECK(row_named(rows_of(context, 2), "max_split_size_mb:64").row_class == RowClass::kEstimate);
     context = exact_context();
     context.assumed = true;
-    CHECK(class_of(context, setting) == RowClass::kEstimate);
-
-    context = exact_context();
-    context.ended_in_oom = true;
-    CHECK(class_of(context, setting) == RowClass::kBound);
-    CHECK(class_of(context, "default settings") == RowClass::kExact);
-
-    context = exact_context();
-    context.reads_free_memory = true;
-    CHECK(class_of(context, setting) == RowClass::kExact);
-    CHECK(class_of(context, "a card of 4 GiB") == RowClass::kEstimate);
+    CHECK(row_named(rows_of(context, 2), "max_split_size_mb:64").row_class == RowClass::kEstimate);
+    CHECK(row_named(rows_of(context, 2), "default settings").row_class == RowClass::kEstimate);
 }
 
 TEST_CASE("only settings that the release knows are tried") {
