@@ -1,0 +1,165 @@
+"""The matrix: programs x settings x cards. What a replay of the default trace says of each cell, what
+a real run does there, and whether the two are equal. docs/fidelity.md explains it."""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+
+from real_process import ANALYZER, MIB, TORCH_PYTHON, environment  # noqa: E402
+
+PROGRAMS = sorted(path.stem for path in (HERE / "programs").glob("*.py") if path.stem != "models")
+SETTINGS = (
+    "",
+    "expandable_segments:True",
+    "max_split_size_mb:20",
+    "max_split_size_mb:64",
+    "max_split_size_mb:30,max_non_split_rounding_mb:50",
+    "roundup_power2_divisions:4",
+    "roundup_power2_divisions:[1:8,4:4,16:2,>:1]",
+    "large_segment_size_mb:64",
+    "per_process_memory_fraction:0.8",
+    "garbage_collection_threshold:0.5,per_process_memory_fraction:0.9",
+    "expandable_segments:True,roundup_power2_divisions:8",
+    "max_split_size_mb:32,garbage_collection_threshold:0.6,per_process_memory_fraction:0.95",
+    "throw_on_cudamalloc_oom:True",
+)
+CARDS = ("tight", "enough", "roomy")
+CONTEXT_MIB = 256  # of the virtual GPU's plain cards
+SECONDS = 120  # for one program, at most
+
+# What is compared: name in our tables, PyTorch's statistic, key of our JSON.
+COMPARED = (
+    ("peak reserved", "reserved_bytes.all.peak", ("peak", "reserved")),
+    ("peak active", "active_bytes.all.peak", ("peak", "active")),
+    ("peak allocated", "allocated_bytes.all.peak", ("peak", "allocated")),
+    ("cudaMallocs", "num_device_alloc", ("segments_allocated",)),
+    ("cudaFrees", "num_device_free", ("segments_freed",)),
+    ("retries", "num_alloc_retries", ("retries",)),
+)
+
+
+class Torch:
+    """A process that has torch imported and runs programs in forks of itself."""
+
+    def __init__(self, recorded):
+        self.recorded = recorded
+        env = environment("16GiB", record_to="/nonexistent" if recorded else None)
+        self.process = subprocess.Popen([TORCH_PYTHON, HERE / "warm_torch.py"], env=env, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def run(self, program, card_mib, conf, folder):
+        """Runs it; returns its statistics, and the trace where it was recorded."""
+        folder.mkdir(parents=True, exist_ok=True)
+        statistics = folder / "statistics.json"
+        job = {"program": str(HERE / "programs" / f"{program}.py"), "card": f"{card_mib}MiB",
+               "conf": conf, "statistics": str(statistics), "seconds": SECONDS}
+        if self.recorded:
+            job["traces"] = str(folder)
+        self.process.stdin.write(json.dumps(job) + "\n")
+        self.process.stdin.flush()
+        done = json.loads(self.process.stdout.readline())
+        if done["ended"] not in ("ok", "oom"):
+            raise RuntimeError(f"{program} on {card_mib} MiB with '{conf}' {done['ended']}")
+        trace = next(folder.glob(f"*.{done['process']}.ftrace")) if self.recorded else None
+        return json.loads(statistics.read_text()), trace
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+        self.process.stdout.close()
+
+
+def cards_of(statistics):
+    """Three cards, from what the program needs under default settings with all memory it wants."""
+    reserved = statistics["at_end"]["reserved_bytes.all.peak"] // MIB
+    active = -(-statistics["at_end"]["active_bytes.all.peak"] // MIB)
+    tight = active + (reserved - active) // 3
+    return {"tight": CONTEXT_MIB + tight // 2 * 2, "enough": CONTEXT_MIB + reserved,
+            "roomy": CONTEXT_MIB + 2 * reserved}
+
+
+def predict(trace, conf, card_mib):
+    """The replay of a trace under other settings and on another card."""
+    command = [ANALYZER, "replay", trace, "--conf", conf, "--capacity",
+               f"{card_mib - CONTEXT_MIB}MiB", "--json", "-"]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                          check=False, timeout=300)
+    if done.returncode != 0:
+        raise RuntimeError(f"{command} failed: {done.stderr}")
+    answer = json.loads(done.stdout)
+    device = answer["devices"][0]
+    keep = ("peak", "segments_allocated", "segments_freed", "retries", "ooms")
+    return {"class": answer["class"], "reason": answer["class_reason"],
+            "parting": answer["parting"], "fidelity": answer["fidelity"],
+            "all": {key: device[key] for key in keep}}
+
+
+def values(of):
+    """A prediction's figures in the order of COMPARED."""
+    found = []
+    for _, _, path in COMPARED:
+        at = of
+        for key in path:
+            at = at[key]
+        found.append(at)
+    return found
+
+
+def measured(statistics):
+    return [statistics.get(name, 0) for _, name, _ in COMPARED]
+
+
+def judge(prediction, default_ended, real):
+    """(kind of the cell, whether it is as predicted, what was predicted, what was seen).
+
+    Kinds: "exact" - the whole run; "until" - exact up to an out-of-memory that the recorded run did
+    not have; "at least" - the record ends in an out-of-memory that is none here; "estimate".
+    """
+    parting = prediction["parting"]
+    whole = [default_ended, *values(prediction["all"])]
+    if prediction["class"] == "exact":
+        seen = [real["ended"], *measured(real["at_end"])]
+        return "exact", whole == seen, whole, seen
+    if prediction["class"] == "bound" and parting["kind"] == "fails":
+        number = parting["ooms"] - 1
+        at = real["at_ooms"][number] if 0 <= number < len(real["at_ooms"]) else None
+        if at is None and real["at_end"]["num_oom_rejections"] and number < 0:
+            at = real["at_end"]  # throw_on_cudamalloc_oom: nobody is told but the program
+        wanted = ["oom", *values(parting)]
+        seen = ["oom", *measured(at)] if at else [real["ended"], *measured(real["at_end"])]
+        return "until", wanted == seen, wanted, seen
+    if prediction["class"] == "bound":
+        wanted = values(parting)
+        seen = measured(real["at_end"])
+        # Peaks and counts only grow; before the OOM all was equal.
+        return "at least", all(a <= b for a, b in zip(wanted, seen, strict=True)), wanted, seen
+    seen = [real["ended"], *measured(real["at_end"])]
+    return "estimate", whole == seen, whole, seen
+
+
+def pairs(cards):
+    """Cards that are recorded, and those that are predicted from them: the same and roomier ones."""
+    names = list(cards)
+    return [(source, target) for i, source in enumerate(names) for target in names[i:]]
+
+
+def rows_of(program, cards, records, reals, jobs=1):
+    """Predicts every cell of a program. `records`: card -> (statistics, trace); `reals`: (card,
+    conf) -> statistics."""
+    tasks = [(source, target, conf) for source, target in pairs(cards) for conf in SETTINGS
+             if (target, conf) in reals and source in records]
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        predictions = pool.map(
+            lambda task: predict(records[task[0]][1], task[2], cards[task[1]]), tasks)
+        for (source, target, conf), prediction in zip(tasks, predictions, strict=True):
+            kind, equal, wanted, seen = judge(
+                prediction, records[source][0]["ended"], reals[target, conf])
+            yield {"program": program, "from": source, "on": target, "conf": conf, "kind": kind,
+                   "equal": equal, "predicted": wanted, "real": seen,
+                   "reason": prediction["reason"], "fidelity": prediction["fidelity"]}

@@ -1,0 +1,18 @@
+"""Looks for the largest batch by trying: an out-of-memory is caught and the batch made smaller."""
+
+import torch
+from models import loss_of, transformer
+
+model = transformer(layers=2)
+batch = 64
+while True:
+    try:
+        loss_of(model, torch.zeros(batch, 256, dtype=torch.long, device="cuda")).backward()
+        break
+    except torch.OutOfMemoryError:
+        batch = batch * 3 // 4
+    model.zero_grad()
+    torch.cuda.empty_cache()
+for _ in range(4):
+    loss_of(model, torch.zeros(batch, 256, dtype=torch.long, device="cuda")).backward()
+    model.zero_grad()

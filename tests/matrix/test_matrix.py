@@ -1,0 +1,43 @@
+"""A sample of the matrix: what the default trace predicts is what real runs do, on the recorded card
+and on a roomier one."""
+
+import collections
+
+import matrix
+import real_process
+from real_process import RealProcessTest
+
+SAMPLE = ("holes", "limited", "two_streams")
+SETTINGS = ("", "expandable_segments:True", "max_split_size_mb:30,max_non_split_rounding_mb:50",
+            "garbage_collection_threshold:0.5,per_process_memory_fraction:0.9",
+            "throw_on_cudamalloc_oom:True")
+CARDS = ("tight", "roomy")
+
+
+class Matrix(RealProcessTest):
+    def test_predicted_is_what_happens(self):
+        plain, recording = matrix.Torch(recorded=False), matrix.Torch(recorded=True)
+        self.addCleanup(plain.close)
+        self.addCleanup(recording.close)
+        kinds, endings = collections.Counter(), collections.Counter()
+        for program in SAMPLE:
+            statistics, _ = plain.run(program, 16384, "", self.folder)
+            cards = {name: size for name, size in matrix.cards_of(statistics).items()
+                     if name in CARDS}
+            records = {card: recording.run(program, size, "", self.folder / program / card)
+                       for card, size in cards.items()}
+            reals = {(card, conf): plain.run(program, size, conf, self.folder)[0]
+                     for card, size in cards.items() for conf in SETTINGS}
+            for row in matrix.rows_of(program, cards, records, reals):
+                with self.subTest(program, card=(row["from"], row["on"]), conf=row["conf"]):
+                    self.assertNotEqual(row["kind"], "estimate", row["reason"])
+                    self.assertTrue(row["equal"], row)
+                    kinds[row["kind"]] += 1
+                    endings[reals[row["on"], row["conf"]]["ended"]] += 1
+        # The sample must hold runs that fail and runs that do not, or it shows little.
+        self.assertGreater(min(kinds["exact"], endings["ok"], endings["oom"]), 5,
+                           (kinds, endings))
+
+
+if __name__ == "__main__":
+    real_process.main()
