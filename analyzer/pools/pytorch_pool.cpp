@@ -109,10 +109,10 @@ AllocateResult PytorchPool::allocate(const Request& request) {
     if (request.requested_bytes >= pytorch::kAbsurdBytes) {
         return {Outcome::kRejected, {}};
     }
-    if (events_completed_ && !capturing_) {
+    Search search = make_search(request);
+    if (events_completed_ && !search.in_capture) {
         process_events();
     }
-    Search search = make_search(request);
     Outcome outcome = Outcome::kHit;
     const BlockIndex block = obtain(search, outcome);
     if (block == kNoBlock) {
@@ -128,6 +128,8 @@ PytorchPool::Search PytorchPool::make_search(const Request& request) {
     search.segment_bytes = driver_bytes(search.rounded_bytes);
     search.small = search.rounded_bytes <= pytorch::kSmallSizeBytes;
     std::uint32_t pair_index = pair_of(request.private_pool);
+    // Only a capture allocates from a graph's pool.
+    search.in_capture = capturing_ || pairs_[pair_index].options.graph;
     if (pairs_[pair_index].merged) {
         pair_index = 0;
     }
@@ -171,7 +173,7 @@ BlockIndex PytorchPool::obtain(Search& search, Outcome& outcome) {
             return block;
         }
     }
-    if (!capturing_) {
+    if (!search.in_capture) {
         release_cached_after_events();
         block = allocate_segment(search, true);
         if (block != kNoBlock) {

@@ -131,6 +131,7 @@ class PytorchPool final : public Pool {
         bool small;
         bool expandable;
         bool rejected;
+        bool in_capture;  // events are not looked at, and no cache is released
     };
 
     struct Waiting {

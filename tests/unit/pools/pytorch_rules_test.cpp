@@ -204,5 +204,18 @@ TEST_CASE("each relaxation serves what it is for, and only that") {
     }
 }
 
+TEST_CASE("a request of a graph's pool is made in a capture, which releases nothing for it") {
+    const bool graph = GENERATE(true, false);
+    PoolDriver driver("", mib(100));
+    driver.pool.set_private_pool(5, {.graph = graph});
+    driver.allocate("cached", mib(60));
+    driver.release("cached");
+    const AllocateResult served = driver.pool.allocate({1, mib(60), 0, 5});
+    CHECK(served.outcome == (graph ? Outcome::kOutOfMemory : Outcome::kRetryOk));
+    CHECK(driver.pool.statistics().reserved.current == mib(60));
+    CHECK(driver.pool.statistics().segments_freed == (graph ? 0 : 1));
+    CHECK(driver.pool.statistics().retries == (graph ? 0 : 1));
+}
+
 }  // namespace
 }  // namespace fragtrace::analyzer
