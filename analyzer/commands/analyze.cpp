@@ -151,6 +151,11 @@ Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
         candidates.insert(candidates.end(), bounds.begin(), bounds.end());
     }
     const std::size_t settings_and_bounds = candidates.size();
+    if (options.pools) {
+        const auto pools = pool_candidates(context, device->total_bytes);
+        candidates.insert(candidates.end(), pools.begin(), pools.end());
+    }
+    const std::size_t all_but_capacities = candidates.size();
     if (options.capacities && device->capacity_known) {
         const auto more = default_capacities(context,
                                              device->total_bytes,
@@ -170,9 +175,11 @@ Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
         return rows.error();
     }
     const auto first_bound = rows->begin() + static_cast<std::ptrdiff_t>(settings);
-    const auto first_capacity = rows->begin() + static_cast<std::ptrdiff_t>(settings_and_bounds);
+    const auto first_pool = rows->begin() + static_cast<std::ptrdiff_t>(settings_and_bounds);
+    const auto first_capacity = rows->begin() + static_cast<std::ptrdiff_t>(all_but_capacities);
     device->settings.assign(rows->begin(), first_bound);
-    device->bounds.assign(first_bound, first_capacity);
+    device->bounds.assign(first_bound, first_pool);
+    device->pools.assign(first_pool, first_capacity);
     device->capacities.assign(first_capacity, rows->end());
     rank(&device->settings);
     return Ok{};

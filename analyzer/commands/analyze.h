@@ -15,6 +15,7 @@ struct AnalyzeOptions {
     std::optional<std::uint64_t> capacity_bytes = {};  // instead of what the trace says
     std::string torch_version = {};  // rules of this release instead of the recorded one's
     bool settings = false;           // replay the settings worth trying
+    bool pools = false;              // replay other pools
     bool capacities = false;         // replay the capacities worth trying
     std::size_t max_diagnoses = 16;  // OOMs and retries looked into, per device
 };

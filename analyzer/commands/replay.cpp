@@ -34,6 +34,15 @@ Status replay_once(const CommonOptions& common,
     WhatIfRow row;
     row.candidate = candidate;
     row.result = replay(device->script, *setup->pool);
+    if (const auto lower = lower_end(candidate)) {
+        Candidate at_lower_end = candidate;
+        at_lower_end.config = *lower;
+        auto lower_setup = candidate_setup(*device, at_lower_end);
+        if (!lower_setup) {
+            return lower_setup.error();
+        }
+        row.lower = replay(device->script, *lower_setup->pool);
+    }
     classify_row(sweep_context(*device), &row);
     auto second = candidate_setup(*device, candidate);
     if (!second) {
@@ -47,8 +56,7 @@ Status replay_once(const CommonOptions& common,
     if (!common.json.empty()) {
         return write_output(common.json, replay_json(**analysis, *device, row, diagnoses));
     }
-    return write_output("-",
-                        replay_text(**analysis, *device, row, diagnoses, common.terminal()));
+    return write_output("-", replay_text(**analysis, *device, row, diagnoses, common.terminal()));
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ Status run_report(int argc, char** argv) {
                                   {.capacity_bytes = *capacity,
                                    .torch_version = common.torch_version,
                                    .settings = !without_whatif,
+                                   .pools = !without_whatif && !summary,
                                    .capacities = !without_whatif && !summary});
     if (!analyzed) {
         return analyzed.error();

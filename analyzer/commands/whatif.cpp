@@ -10,7 +10,8 @@ namespace fragtrace::analyzer {
 
 Status run_whatif(int argc, char** argv) {
     CLI::App app(
-        "Replays the recorded requests under many settings and capacities, best first.\n\n"
+        "Replays the recorded requests under many settings, other pools and capacities, best "
+        "first.\n\n"
         "Examples\n"
         "  fraganalyze whatif train.4711.ftrace\n"
         "  fraganalyze whatif train.4711.ftrace --capacity 24GiB\n",
@@ -36,6 +37,7 @@ Status run_whatif(int argc, char** argv) {
                                   {.capacity_bytes = *capacity,
                                    .torch_version = common.torch_version,
                                    .settings = true,
+                                   .pools = true,
                                    .capacities = true});
     if (!analysis) {
         return analysis.error();

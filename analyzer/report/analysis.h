@@ -47,6 +47,7 @@ struct DeviceAnalysis {
     std::optional<Diagnosis> peak;     // the address map at peak reserved; its verdict is empty
     std::vector<WhatIfRow> settings;   // ranked
     std::vector<WhatIfRow> capacities;
+    std::vector<WhatIfRow> pools;   // other pools
     std::vector<WhatIfRow> bounds;  // as known_pools() lists them
 };
 

@@ -182,6 +182,7 @@ Json row_json(const WhatIfRow& row) {
             {"capacity_bytes", row.candidate.capacity_bytes},
             {"ooms", row.ooms()},
             {"peak_reserved_bytes", row.result.statistics.reserved.peak},
+            {"least_peak_reserved_bytes", row.least_reserved_bytes()},
             {"peak_allocated_bytes", row.result.statistics.allocated.peak},
             {"segments_allocated", row.result.statistics.segments_allocated},
             {"segments_freed", row.result.statistics.segments_freed},
@@ -196,7 +197,8 @@ Json row_json(const WhatIfRow& row) {
 Json whatif_rows(const Analysis& analysis) {
     Json rows = Json::array();
     for (const DeviceAnalysis& device : analysis.devices) {
-        for (const auto* list : {&device.settings, &device.bounds, &device.capacities}) {
+        for (const auto* list :
+             {&device.settings, &device.pools, &device.bounds, &device.capacities}) {
             for (const WhatIfRow& row : *list) {
                 rows.push_back(row_json(row));
                 rows.back()["device"] = device.device;
@@ -300,6 +302,7 @@ std::string replay_json(const Analysis& analysis,
                      {"config", candidate.config},
                      {"pool", candidate.pool},
                      {"capacity_bytes", candidate.capacity_bytes},
+                     {"least_peak_reserved_bytes", row.least_reserved_bytes()},
                      {"class", row_class_name(row.row_class)},
                      {"class_reason", row.class_reason},
                      {"parting", parting_json(analysis, row.result)},

@@ -145,7 +145,8 @@ class DevicePage {
     }
 
     void add_whatif() {
-        for (const auto* rows : {&device_.settings, &device_.bounds, &device_.capacities}) {
+        for (const auto* rows :
+             {&device_.settings, &device_.pools, &device_.bounds, &device_.capacities}) {
             for (const WhatIfRow& row : *rows) {
                 const WasteSplit& waste = row.result.waste_at_peak;
                 PageWhatIf shown{.name = row.candidate.name,
@@ -156,7 +157,7 @@ class DevicePage {
                                  .segments_allocated = row.result.statistics.segments_allocated,
                                  .retries = row.retries(),
                                  .usable = row.usable,
-                                 .note = row.class_reason,
+                                 .note = whatif_note(row),
                                  .as_run = row.is_recorded};
                 const auto place = row.is_recorded ? page_.whatif.begin() : page_.whatif.end();
                 page_.whatif.insert(place, std::move(shown));

@@ -30,6 +30,12 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
                          std::size_t limit,
                          const Terminal& terminal);
 
+// Other pools than PyTorch's; empty where none were replayed.
+std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal);
+
+// What is to be said of a row beside its numbers: interval, class, use.
+std::string whatif_note(const WhatIfRow& row);
+
 // The bounds: down to what reserved memory could be avoided; empty where none were replayed.
 std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal);
 

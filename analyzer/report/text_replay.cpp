@@ -87,6 +87,13 @@ std::string replay_text(const Analysis& analysis,
     text += fmt::format("  driver     {}, {}\n",
                         driver_calls(run.segments_allocated, "cudaMalloc", "map"),
                         driver_calls(run.segments_freed, "cudaFree", "unmap"));
+    if (row.lower) {
+        text += fmt::format("  interval   reserved {} to {} ({} to {} bytes)\n",
+                            format_bytes(row.least_reserved_bytes()),
+                            format_bytes(run.peak_reserved),
+                            row.least_reserved_bytes(),
+                            run.peak_reserved);
+    }
     text += class_text(row);
     std::size_t shown = 0;
     for (const Diagnosis& diagnosis : diagnoses) {
@@ -118,6 +125,7 @@ std::string whatif_text(const Analysis& analysis, const Terminal& terminal) {
             text += terminal.styled(Style::kBold, "  other cards, recorded settings") + "\n";
             text += whatif_table(device.capacities, device.capacities.size(), terminal);
         }
+        text += pools_table(device, terminal);
         text += bounds_table(device, terminal);
         for (const auto* rows : {&device.settings, &device.capacities}) {
             for (const WhatIfRow& row : *rows) {

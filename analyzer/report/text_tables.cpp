@@ -32,6 +32,12 @@ std::string difference_text(const WhatIfRow& row, const WhatIfRow* recorded) {
     return now == then ? "same" : format_bytes_difference(now - then);
 }
 
+// "6.5 GiB", or "6.5 GiB to 7.78 GiB" of a model with two ends.
+std::string reserved_text(const WhatIfRow& row) {
+    const std::string most = format_bytes(row.result.statistics.reserved.peak);
+    return row.lower ? format_bytes(row.least_reserved_bytes()) + " to " + most : most;
+}
+
 // Rows that came out exactly like an earlier row of the same kind say nothing new.
 bool same_result(const WhatIfRow& a, const WhatIfRow& b) {
     return a.ooms() == b.ooms() && a.retries() == b.retries() &&
@@ -106,6 +112,51 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
     if (alike != 0) {
         text += terminal.styled(Style::kDim,
                                 fmt::format("  {} more settings change nothing here\n", alike));
+    }
+    return text;
+}
+
+std::string whatif_note(const WhatIfRow& row) {
+    std::string note;
+    if (row.lower) {
+        note = reserved_text(row) + " reserved: ";
+    }
+    note += row.class_reason;
+    if (!row.usable_reason.empty()) {
+        note += fmt::format("{}in PyTorch: {}{}",
+                            note.empty() ? "" : "; ",
+                            row.usable ? "" : "no, ",
+                            row.usable_reason);
+    }
+    return note;
+}
+
+std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal) {
+    if (device.pools.empty()) {
+        return "";
+    }
+    std::string text =
+        terminal.styled(Style::kBold, "  other pools (docs/pools.md), estimates") + "\n";
+    text += terminal.styled(Style::kDim,
+                            fmt::format("  {:<36} {:<14} {:>22} {:>11} {:>11}  {}\n",
+                                        "pool",
+                                        "outcome",
+                                        "reserved",
+                                        "against run",
+                                        "segments",
+                                        "in PyTorch"));
+    for (const WhatIfRow& row : device.pools) {
+        const auto difference = static_cast<std::int64_t>(row.result.statistics.reserved.peak) -
+                                static_cast<std::int64_t>(device.recorded.peak_reserved);
+        const std::string line = fmt::format("  {:<36} {:<14} {:>22} {:>11} {:>11}  {}{}",
+                                             row.candidate.name,
+                                             outcome_text(row),
+                                             reserved_text(row),
+                                             format_bytes_difference(difference),
+                                             format_count(row.result.statistics.segments_allocated),
+                                             row.usable ? "" : "not usable here: ",
+                                             row.usable_reason);
+        text += terminal.styled(row.ooms() != 0 ? Style::kRed : Style::kPlain, line) + "\n";
     }
     return text;
 }

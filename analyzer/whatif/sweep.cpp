@@ -57,6 +57,7 @@ void classify_row(const SweepContext& context, WhatIfRow* row) {
     } else if (row->result.parting && !row->is_recorded) {
         std::tie(row->row_class, row->class_reason) = class_by_parting(row->result.parting->kind);
     }
+    describe_pool(row);
 }
 
 std::string_view row_class_name(RowClass row_class) {
@@ -87,17 +88,29 @@ Result<std::vector<WhatIfRow>> sweep(
     const std::function<void(std::size_t, std::size_t)>& progress) {
     std::vector<WhatIfRow> rows(candidates.size());
     std::vector<std::unique_ptr<Pool>> pools;
+    std::vector<std::unique_ptr<Pool>> lower_pools;  // nullptr where a model has one end
+    const auto make = [&script](const Candidate& candidate, const std::string& config) {
+        return make_pool(candidate.pool,
+                         config,
+                         std::make_unique<FixedDevice>(
+                             candidate.total_bytes, candidate.capacity_bytes, kPageBytes),
+                         script.streams,
+                         script.rules);
+    };
     for (const Candidate& candidate : candidates) {
-        auto pool = make_pool(candidate.pool,
-                              candidate.config,
-                              std::make_unique<FixedDevice>(
-                                  candidate.total_bytes, candidate.capacity_bytes, kPageBytes),
-                              script.streams,
-                              script.rules);
+        auto pool = make(candidate, candidate.config);
         if (!pool) {
             return pool.error();
         }
         pools.push_back(std::move(pool).value());
+        lower_pools.emplace_back();
+        if (const auto lower = lower_end(candidate)) {
+            auto lower_pool = make(candidate, *lower);
+            if (!lower_pool) {
+                return lower_pool.error();
+            }
+            lower_pools.back() = std::move(lower_pool).value();
+        }
     }
     std::atomic<std::size_t> next{0};
     std::size_t done = 0;
@@ -108,6 +121,10 @@ Result<std::vector<WhatIfRow>> sweep(
             row.candidate = candidates[i];
             row.result = replay(script, *pools[i]);
             pools[i].reset();
+            if (lower_pools[i] != nullptr) {
+                row.lower = replay(script, *lower_pools[i]);
+                lower_pools[i].reset();
+            }
             classify_row(context, &row);
             const std::lock_guard lock(progress_mutex);
             ++done;

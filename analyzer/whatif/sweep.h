@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,13 +32,16 @@ struct Candidate {
 
 struct WhatIfRow {
     Candidate candidate;
-    ReplayResult result;
+    ReplayResult result;                // of a model that is an interval: its upper end
+    std::optional<ReplayResult> lower;  // the lower end
     RowClass row_class = RowClass::kExact;
     std::string class_reason;  // why it is not exact; empty when it is
     bool usable = true;
     std::string usable_reason;
     bool is_recorded = false;  // the settings and the capacity of the recorded run
 
+    // Peak of reserved memory at the lower end of a model; else that of the result.
+    [[nodiscard]] std::uint64_t least_reserved_bytes() const;
     [[nodiscard]] std::uint64_t ooms() const;
     [[nodiscard]] std::uint64_t retries() const;
 };
@@ -66,6 +70,16 @@ std::vector<Candidate> bound_candidates(const SweepContext& context, std::uint64
 
 // Says whether the row is the recorded run, and what class it has: where it parts from the record.
 void classify_row(const SweepContext& context, WhatIfRow* row);
+
+// Pools other than PyTorch's, at the recorded capacity (docs/pools.md).
+std::vector<Candidate> pool_candidates(const SweepContext& context, std::uint64_t total_bytes);
+
+// Settings of the lower end of a pool that is a model with two ends; nullopt for all others.
+std::optional<std::string> lower_end(const Candidate& candidate);
+
+// Says of a row of another pool than PyTorch's whether a PyTorch program can use it, and that it is
+// an estimate.
+void describe_pool(WhatIfRow* row);
 
 // Replays every candidate on `threads` threads (0 = all cores). A candidate whose settings are not
 // valid makes the whole call fail. `progress(done, all)` is called from the worker threads, one
