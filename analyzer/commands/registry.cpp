@@ -10,6 +10,7 @@ constexpr std::array kCommands = {
     Command{"report", "verdict, culprits and remedies (the default)", run_report},
     Command{"dump", "the events, one a line", run_dump},
     Command{"list", "traces, a line each: program, events, how it ended", run_list},
+    Command{"plan", "place buffers with known lifetimes, from CSV to CSV", run_plan},
     Command{"replay", "replay once under other settings or on another card", run_replay},
     Command{"top", "what a running process holds, a line per second", run_top},
     Command{"validate", "check every placement of a simulated pool, or of a plan", run_validate},

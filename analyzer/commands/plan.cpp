@@ -1,0 +1,65 @@
+// fraganalyze plan PROBLEM.csv: a planned placement of buffers with known lifetimes.
+#include "analyzer/cli/output_file.h"
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/registry.h"
+#include "analyzer/plan/csv.h"
+#include "analyzer/plan/planner.h"
+#include "analyzer/trace/input_file.h"
+
+#include <cstdio>
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+
+Status run_plan(int argc, char** argv) {
+    CLI::App app(
+        "Places buffers with known lifetimes as low as it can, and says how near that is to the "
+        "lower bound.\n"
+        "Reads and writes CSV as MiniMalloc does: id,lower,upper,size in, and offset out.\n\n"
+        "Examples\n"
+        "  fraganalyze plan problem.csv > plan.csv\n"
+        "  fraganalyze plan problem.csv --output plan.csv && fraganalyze validate plan.csv\n",
+        "fraganalyze plan");
+    std::string input;
+    std::string output = "-";
+    app.add_option("PROBLEM", input, "a CSV file with the columns id,lower,upper,size")->required();
+    app.add_option("--output", output, "write the plan to FILE ('-' is standard output)")
+        ->type_name("FILE")
+        ->capture_default_str();
+    const auto parsed = parse_arguments(&app, argc, argv);
+    if (!parsed) {
+        return parsed.error();
+    }
+    if (!*parsed) {
+        return Ok{};
+    }
+    const auto file = InputFile::open(input);
+    if (!file) {
+        return file.error();
+    }
+    std::string text(file->size(), '\0');
+    text.resize(file->read_at(0, text.data(), text.size()));
+    const auto problem = read_problem(text, input);
+    if (!problem) {
+        return problem.error();
+    }
+    const Plan plan = plan_placement(problem->lifetimes);
+    const Status written = write_output(output, plan_csv(*problem, plan.offsets));
+    if (!written) {
+        return written;
+    }
+    const double above = plan.load_bytes == 0
+                             ? 0
+                             : 100.0 * static_cast<double>(plan.height_bytes - plan.load_bytes) /
+                                   static_cast<double>(plan.load_bytes);
+    fmt::print(output == "-" ? stderr : stdout,
+               "{} buffers in {} bytes, {:.2f} % above the lower bound of {} ({})\n",
+               problem->lifetimes.size(),
+               plan.height_bytes,
+               above,
+               plan.load_bytes,
+               plan.method);
+    return Ok{};
+}
+
+}  // namespace fragtrace::analyzer

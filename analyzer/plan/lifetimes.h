@@ -1,0 +1,51 @@
+// Buffers with known lifetimes and sizes, to be placed in one address range: the problem that
+// planned placement solves (dynamic storage allocation, offline).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+// Live in [begin, end); the times need only be ordered. A buffer with begin >= end or of no bytes
+// takes part in nothing and is put at offset 0.
+struct Lifetime {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t size_bytes = 0;
+};
+
+// Bytes live at once at most: no placement needs less.
+std::uint64_t load_bytes(std::span<const Lifetime> lifetimes);
+
+// The highest end of any buffer.
+std::uint64_t height_bytes(std::span<const Lifetime> lifetimes,
+                           const std::vector<std::uint64_t>& offsets);
+
+// Pairs of buffers that are live together, as lists of neighbours. Not there if there are more
+// than `max_pairs`.
+class Overlaps {
+  public:
+    // False: too many pairs; the lists are then empty.
+    bool find(std::span<const Lifetime> lifetimes, std::size_t max_pairs);
+
+    [[nodiscard]] std::span<const std::uint32_t> of(std::uint32_t buffer) const {
+        return {neighbours_.data() + first_[buffer], first_[buffer + 1] - first_[buffer]};
+    }
+
+  private:
+    std::vector<std::size_t> first_;
+    std::vector<std::uint32_t> neighbours_;
+};
+
+// The buffers in the order in which they come and go: ends before begins of the same time.
+struct Turn {
+    std::uint32_t buffer = 0;
+    bool begins = false;
+};
+
+std::vector<Turn> turns_of(std::span<const Lifetime> lifetimes);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,187 @@
+// Planned placement: against all orders of small problems, and what holds for any.
+#include "analyzer/plan/planner.h"
+
+#include "analyzer/plan/greedy.h"
+#include "analyzer/plan/online.h"
+#include "analyzer/plan/tight.h"
+#include "tests/unit/plan/plan_checks.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+namespace fragtrace::analyzer {
+namespace {
+
+std::vector<Lifetime> random_problem(std::mt19937* random,
+                                     std::size_t count,
+                                     std::uint32_t times,
+                                     std::uint32_t sizes) {
+    std::vector<Lifetime> lifetimes(count);
+    for (Lifetime& buffer : lifetimes) {
+        buffer.begin = (*random)() % times;
+        buffer.end = buffer.begin + 1 + (*random)() % (times / 2);
+        buffer.size_bytes = 1 + (*random)() % sizes;
+    }
+    return lifetimes;
+}
+
+// The lowest height over all orders of putting each buffer as low as it can go.
+std::uint64_t optimum(const std::vector<Lifetime>& lifetimes) {
+    std::vector<std::size_t> order(lifetimes.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::uint64_t best = ~std::uint64_t{0};
+    do {
+        std::vector<std::uint64_t> offsets(lifetimes.size());
+        std::uint64_t height = 0;
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            const Lifetime& buffer = lifetimes[order[i]];
+            std::uint64_t offset = 0;
+            for (bool moved = true; moved;) {
+                moved = false;
+                for (std::size_t j = 0; j < i; ++j) {
+                    const Lifetime& other = lifetimes[order[j]];
+                    const std::uint64_t top = offsets[order[j]] + other.size_bytes;
+                    if (live_together(buffer, other) && offset < top &&
+                        offsets[order[j]] < offset + buffer.size_bytes) {
+                        offset = top;
+                        moved = true;
+                    }
+                }
+            }
+            offsets[order[i]] = offset;
+            height = std::max(height, offset + buffer.size_bytes);
+        }
+        best = std::min(best, height);
+    } while (std::next_permutation(order.begin(), order.end()));
+    return best;
+}
+
+TEST_CASE("small problems are solved to the optimum") {
+    std::mt19937 random(7);
+    for (int round = 0; round < 150; ++round) {
+        const auto lifetimes = random_problem(&random, 3 + random() % 5, 10, 6);
+        const std::uint64_t least = optimum(lifetimes);
+        const Plan plan = plan_placement(lifetimes, kQuickSearch / 100);
+        check_no_overlap(lifetimes, plan.offsets);
+        REQUIRE(height_bytes(lifetimes, plan.offsets) == plan.height_bytes);
+        REQUIRE(plan.load_bytes <= least);
+        REQUIRE(plan.height_bytes == least);
+    }
+}
+
+TEST_CASE("where no placement reaches the load, the optimum is found and nothing below") {
+    const std::vector<Lifetime> lifetimes = {{2, 5, 1},
+                                             {0, 1, 3},
+                                             {2, 5, 1},
+                                             {3, 5, 2},
+                                             {0, 3, 3},
+                                             {5, 7, 3},
+                                             {4, 6, 2},
+                                             {1, 4, 1}};
+    REQUIRE(load_bytes(lifetimes) == 6);
+    REQUIRE(optimum(lifetimes) == 7);
+    const Plan plan = plan_placement(lifetimes, kQuickSearch / 100);
+    CHECK(plan.height_bytes == 7);
+    check_no_overlap(lifetimes, plan.offsets);
+    Overlaps overlaps;
+    REQUIRE(overlaps.find(lifetimes, 1000));
+    TightPlacer placer(lifetimes, overlaps);
+    std::vector<std::uint64_t> offsets;
+    const auto order = order_by(lifetimes, BufferOrder::kSize);
+    CHECK(placer.place(6, order, 100000, &offsets) == TightOutcome::kImpossible);
+}
+
+TEST_CASE("tight placement finds the optimum and proves that there is nothing below") {
+    std::mt19937 random(8);
+    for (int round = 0; round < 150; ++round) {
+        const auto lifetimes = random_problem(&random, 3 + random() % 5, 10, 6);
+        const std::uint64_t least = optimum(lifetimes);
+        Overlaps overlaps;
+        REQUIRE(overlaps.find(lifetimes, 1000));
+        TightPlacer placer(lifetimes, overlaps);
+        std::vector<std::uint64_t> offsets;
+        const auto order = order_by(lifetimes, BufferOrder::kSize);
+        REQUIRE(placer.place(least, order, 100000, &offsets) == TightOutcome::kFound);
+        check_no_overlap(lifetimes, offsets);
+        REQUIRE(height_bytes(lifetimes, offsets) == least);
+        REQUIRE(placer.place(least - 1, order, 100000, &offsets) == TightOutcome::kImpossible);
+        REQUIRE(placer.place(least, order, 0, &offsets) == TightOutcome::kGaveUp);
+    }
+}
+
+TEST_CASE("every way of placing keeps buffers apart and stays above the load") {
+    std::mt19937 random(9);
+    for (int round = 0; round < 20; ++round) {
+        const auto lifetimes = random_problem(&random, 200, 100, 1000);
+        const std::uint64_t load = load_bytes(lifetimes);
+        std::vector<std::uint64_t> offsets;
+        std::vector<std::uint64_t> heights;
+        const auto check = [&](std::uint64_t height) {
+            check_no_overlap(lifetimes, offsets);
+            REQUIRE(height == height_bytes(lifetimes, offsets));
+            REQUIRE(height >= load);
+            heights.push_back(height);
+        };
+        const auto turns = turns_of(lifetimes);
+        check(place_online(lifetimes, turns, {}, &offsets));
+        check(place_online(lifetimes, turns, {.best_fit = false}, &offsets));
+        Overlaps overlaps;
+        REQUIRE(overlaps.find(lifetimes, 1 << 20));
+        GreedyPlacer placer(lifetimes, overlaps);
+        for (const BufferOrder order :
+             {BufferOrder::kSize, BufferOrder::kArea, BufferOrder::kLifetime}) {
+            for (const Fit fit : {Fit::kSmallestGap, Fit::kLowest}) {
+                check(placer.place(order_by(lifetimes, order), fit, &offsets));
+            }
+        }
+        const Plan plan = plan_placement(lifetimes, kQuickSearch / 100);
+        offsets = plan.offsets;
+        check(plan.height_bytes);
+        CHECK(plan.height_bytes == *std::min_element(heights.begin(), heights.end()));
+        check(place_online(lifetimes, turns, {.short_lived = 20, .ceiling_bytes = load}, &offsets));
+    }
+}
+
+TEST_CASE("the same problem gets the same plan") {
+    std::mt19937 random(10);
+    const auto lifetimes = random_problem(&random, 60, 50, 1000);
+    const Plan one = plan_placement(lifetimes, kQuickSearch / 20);
+    const Plan two = plan_placement(lifetimes, kQuickSearch / 20);
+    CHECK(one.offsets == two.offsets);
+    CHECK(one.method == two.method);
+}
+
+TEST_CASE("neighbours are those that live together, both ways") {
+    std::mt19937 random(11);
+    const auto lifetimes = random_problem(&random, 50, 30, 10);
+    Overlaps overlaps;
+    REQUIRE(overlaps.find(lifetimes, 1 << 20));
+    std::size_t pairs = 0;
+    for (std::uint32_t i = 0; i < lifetimes.size(); ++i) {
+        std::vector<std::uint32_t> expected;
+        for (std::uint32_t j = 0; j < lifetimes.size(); ++j) {
+            if (i != j && live_together(lifetimes[i], lifetimes[j])) {
+                expected.push_back(j);
+            }
+        }
+        std::vector<std::uint32_t> found(overlaps.of(i).begin(), overlaps.of(i).end());
+        std::sort(found.begin(), found.end());
+        CHECK(found == expected);
+        pairs += found.size();
+    }
+    CHECK(overlaps.find(lifetimes, pairs / 2));
+    CHECK_FALSE(overlaps.find(lifetimes, pairs / 2 - 1));
+}
+
+TEST_CASE("nothing to place is no problem") {
+    CHECK(plan_placement({}).height_bytes == 0);
+    const std::vector<Lifetime> empty = {{5, 5, 100}, {1, 2, 0}};
+    CHECK(plan_placement(empty).height_bytes == 0);
+    CHECK(plan_placement(empty).offsets.size() == 2);
+    const std::vector<Lifetime> touching = {{0, 5, 100}, {5, 9, 100}, {3, 3, 7}};
+    CHECK(plan_placement(touching).height_bytes == 100);
+}
+
+}  // namespace
+}  // namespace fragtrace::analyzer
