@@ -4,6 +4,7 @@
 #include "analyzer/metrics/device_metrics.h"
 #include "analyzer/pools/pytorch_config.h"
 #include "analyzer/pools/registry.h"
+#include "analyzer/replay/script_plan.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
@@ -147,7 +148,7 @@ Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
     }
     const std::size_t settings = candidates.size();
     if (options.settings) {
-        const auto bounds = bound_candidates(context, device->total_bytes);
+        const auto bounds = bound_candidates(device->script, context, device->total_bytes);
         candidates.insert(candidates.end(), bounds.begin(), bounds.end());
     }
     const std::size_t settings_and_bounds = candidates.size();
@@ -200,12 +201,11 @@ Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device) {
 }
 
 Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidate& candidate) {
-    auto pool = make_pool(
+    auto pool = make_pool_for(
+        device.script,
         candidate.pool,
         candidate.config,
-        std::make_unique<FixedDevice>(candidate.total_bytes, candidate.capacity_bytes, kPageBytes),
-        device.script.streams,
-        device.script.rules);
+        std::make_unique<FixedDevice>(candidate.total_bytes, candidate.capacity_bytes, kPageBytes));
     if (!pool) {
         return pool.error();
     }

@@ -107,7 +107,7 @@ Status validate_replay(const CommonOptions& common,
         return setup.error();
     }
     const PoolDescription& pool = *find_pool(candidate.pool);
-    if (!pool.bound.empty()) {
+    if (pool.moves) {
         return Error{ErrorCode::kUsage,
                      fmt::format("'{}' is a bound: its blocks may move, there are no placements to "
                                  "check",

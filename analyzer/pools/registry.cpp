@@ -5,6 +5,7 @@
 #include "analyzer/pools/cuda_async_pool.h"
 #include "analyzer/pools/moving_pool.h"
 #include "analyzer/pools/none_pool.h"
+#include "analyzer/pools/offline_pool.h"
 #include "analyzer/pools/pytorch_pool.h"
 #include "analyzer/pools/rmm_arena_pool.h"
 #include "analyzer/pools/rmm_pool.h"
@@ -62,6 +63,14 @@ Result<std::unique_ptr<Pool>> make_cuda_async(PoolSetup setup) {
     return make_cuda_async_pool(setup.config, std::move(setup.device));
 }
 
+Result<std::unique_ptr<Pool>> make_offline(PoolSetup setup) {
+    if (!setup.plan) {
+        return Error{ErrorCode::kUsage, "pool 'offline' needs a plan of the requests"};
+    }
+    return std::unique_ptr<Pool>(std::make_unique<OfflinePool>(
+        std::string(setup.config), std::move(setup.plan), std::move(setup.device)));
+}
+
 }  // namespace
 
 const std::vector<PoolDescription>& known_pools() {
@@ -100,17 +109,26 @@ const std::vector<PoolDescription>& known_pools() {
         {.name = "live",
          .description = "bound: the bytes asked for and not given back",
          .bound = "no allocator reserves less",
+         .moves = true,
          .make = make_moving<kLiveRules>},
         {.name = "compact",
          .description =
              "bound: one heap without holes, compacted at every request, blocks of 512 bytes",
          .bound = "no allocator that rounds to 512 bytes reserves less",
+         .moves = true,
          .make = make_moving<kCompactRules>},
         {.name = "pages",
          .description =
              "bound: blocks of 2 MiB and more are stitched together from whole pages of 2 MiB",
          .bound = "no allocator that gives each large block whole 2 MiB pages reserves less",
+         .moves = true,
          .make = make_moving<kPagesRules>},
+        {.name = "offline",
+         .description = "bound: blocks where a plan of the recorded lifetimes puts them",
+         .bound = "a plan made beforehand reaches this, if the run repeats itself",
+         .planned = true,
+         .streams = StreamRule::kSegments,
+         .make = make_offline},
     };
     return pools;
 }

@@ -13,6 +13,8 @@
 
 namespace fragtrace::analyzer {
 
+struct PoolPlan;
+
 // How a pool keeps memory of different streams apart.
 enum class StreamRule : std::uint8_t {
     kIgnored,   // not at all: one stream is assumed, or the pool waits before it reuses
@@ -25,6 +27,7 @@ struct PoolSetup {
     std::unique_ptr<Device> device;
     std::vector<std::uint64_t> stream_handles;  // raw handle per StreamId
     PytorchRules rules;                         // of the release of PyTorch
+    std::shared_ptr<const PoolPlan> plan = {};  // of a pool that follows one
 };
 
 struct PoolDescription {
@@ -38,6 +41,8 @@ struct PoolDescription {
     std::string_view lower_config = {};
     // Not a pool that could be built: what its peak of reserved memory bounds. Else empty.
     std::string_view bound = {};
+    bool moves = false;    // its blocks have no lasting places
+    bool planned = false;  // needs a plan of all requests (replay/script_plan.h)
     StreamRule streams = StreamRule::kIgnored;
     // Errors are kUsage.
     Result<std::unique_ptr<Pool>> (*make)(PoolSetup setup) = nullptr;

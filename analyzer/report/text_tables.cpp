@@ -166,7 +166,7 @@ std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal)
     for (const WhatIfRow& row : device.bounds) {
         const std::uint64_t reserved = row.result.statistics.reserved.peak;
         text += fmt::format(
-            "  {:<8} {:>12} {:>11}  {:<9} {}{}\n",
+            "  {:<19} {:>12} {:>11}  {:<9} {}{}\n",
             row.candidate.name,
             format_bytes(reserved),
             format_bytes_difference(static_cast<std::int64_t>(reserved) -

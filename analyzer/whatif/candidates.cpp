@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <optional>
 #include <string_view>
 
 namespace fragtrace::analyzer {
@@ -40,6 +41,15 @@ bool is_known(std::string_view setting, const PytorchRules& rules) {
             setting.find("large_segment_size_mb") == std::string_view::npos);
 }
 
+bool uses_several_streams(const ReplayScript& script) {
+    std::optional<StreamId> first;
+    return std::any_of(script.steps.begin(), script.steps.end(), [&first](const Step& step) {
+        const bool request = step.kind == Step::Kind::kAllocate;
+        first = request && !first ? step.stream : first;
+        return request && step.stream != *first;
+    });
+}
+
 }  // namespace
 
 std::vector<Candidate> default_settings(const SweepContext& context, std::uint64_t total_bytes) {
@@ -63,15 +73,23 @@ std::vector<Candidate> default_settings(const SweepContext& context, std::uint64
     return candidates;
 }
 
-std::vector<Candidate> bound_candidates(const SweepContext& context, std::uint64_t total_bytes) {
+std::vector<Candidate> bound_candidates(const ReplayScript& script,
+                                        const SweepContext& context,
+                                        std::uint64_t total_bytes) {
     std::vector<Candidate> candidates;
+    const auto add = [&](const PoolDescription& pool, std::string name, std::string config) {
+        candidates.push_back({.name = std::move(name),
+                              .pool = std::string(pool.name),
+                              .config = std::move(config),
+                              .capacity_bytes = context.recorded_capacity_bytes,
+                              .total_bytes = total_bytes});
+    };
     for (const PoolDescription& pool : known_pools()) {
         if (!pool.bound.empty()) {
-            candidates.push_back({.name = std::string(pool.name),
-                                  .pool = std::string(pool.name),
-                                  .config = {},
-                                  .capacity_bytes = context.recorded_capacity_bytes,
-                                  .total_bytes = total_bytes});
+            add(pool, std::string(pool.name), "");
+        }
+        if (pool.planned && uses_several_streams(script)) {
+            add(pool, fmt::format("{}, one stream", pool.name), "one_stream:True");
         }
     }
     return candidates;

@@ -1,6 +1,7 @@
 #include "analyzer/whatif/sweep.h"
 
 #include "analyzer/pools/registry.h"
+#include "analyzer/replay/script_plan.h"
 
 #include <algorithm>
 #include <atomic>
@@ -45,7 +46,12 @@ void classify_row(const SweepContext& context, WhatIfRow* row) {
                        candidate.capacity_bytes == context.recorded_capacity_bytes &&
                        candidate.pool == "pytorch";
     const std::string_view bound = pool_bound(candidate.pool);
-    if (!bound.empty() && !context.assumed) {
+    if (candidate.config == "one_stream:True") {
+        row->row_class = RowClass::kEstimate;
+        row->class_reason =
+            "the same, if all streams were one: no bytes may be shared across them "
+            "where nothing orders them";
+    } else if (!bound.empty() && !context.assumed) {
         row->row_class = RowClass::kBound;
         row->class_reason = bound;
     } else if (!context.fidelity_exact) {
@@ -90,12 +96,11 @@ Result<std::vector<WhatIfRow>> sweep(
     std::vector<std::unique_ptr<Pool>> pools;
     std::vector<std::unique_ptr<Pool>> lower_pools;  // nullptr where a model has one end
     const auto make = [&script](const Candidate& candidate, const std::string& config) {
-        return make_pool(candidate.pool,
-                         config,
-                         std::make_unique<FixedDevice>(
-                             candidate.total_bytes, candidate.capacity_bytes, kPageBytes),
-                         script.streams,
-                         script.rules);
+        return make_pool_for(script,
+                             candidate.pool,
+                             config,
+                             std::make_unique<FixedDevice>(
+                                 candidate.total_bytes, candidate.capacity_bytes, kPageBytes));
     };
     for (const Candidate& candidate : candidates) {
         auto pool = make(candidate, candidate.config);

@@ -66,7 +66,9 @@ std::vector<Candidate> default_capacities(const SweepContext& context,
                                           std::uint64_t most_bytes);
 
 // What no pool can undercut and what a plan reaches, at the recorded capacity.
-std::vector<Candidate> bound_candidates(const SweepContext& context, std::uint64_t total_bytes);
+std::vector<Candidate> bound_candidates(const ReplayScript& script,
+                                        const SweepContext& context,
+                                        std::uint64_t total_bytes);
 
 // Says whether the row is the recorded run, and what class it has: where it parts from the record.
 void classify_row(const SweepContext& context, WhatIfRow* row);

@@ -71,14 +71,8 @@ TEST_CASE("small problems are solved to the optimum") {
 }
 
 TEST_CASE("where no placement reaches the load, the optimum is found and nothing below") {
-    const std::vector<Lifetime> lifetimes = {{2, 5, 1},
-                                             {0, 1, 3},
-                                             {2, 5, 1},
-                                             {3, 5, 2},
-                                             {0, 3, 3},
-                                             {5, 7, 3},
-                                             {4, 6, 2},
-                                             {1, 4, 1}};
+    const std::vector<Lifetime> lifetimes = {
+        {2, 5, 1}, {0, 1, 3}, {2, 5, 1}, {3, 5, 2}, {0, 3, 3}, {5, 7, 3}, {4, 6, 2}, {1, 4, 1}};
     REQUIRE(load_bytes(lifetimes) == 6);
     REQUIRE(optimum(lifetimes) == 7);
     const Plan plan = plan_placement(lifetimes, kQuickSearch / 100);

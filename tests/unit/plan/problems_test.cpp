@@ -1,11 +1,10 @@
 // Public problems: what simple heuristics reach on them is known, planning must reach at least
 // that.
-#include "tests/unit/plan/plan_checks.h"
-
 #include "analyzer/plan/csv.h"
 #include "analyzer/plan/greedy.h"
 #include "analyzer/plan/online.h"
 #include "analyzer/plan/planner.h"
+#include "tests/unit/plan/plan_checks.h"
 
 #include <catch2/catch.hpp>
 

@@ -14,6 +14,10 @@ std::unique_ptr<Device> card(std::uint64_t capacity_bytes) {
 
 TEST_CASE("every known pool can be made") {
     for (const PoolDescription& known : known_pools()) {
+        if (known.planned) {
+            CHECK_FALSE(make_pool(known.name, "", card(kGiB)).ok());
+            continue;
+        }
         const auto pool = make_pool(known.name, "", card(kGiB));
         REQUIRE(pool.ok());
         CHECK((*pool)->name() == known.name);
