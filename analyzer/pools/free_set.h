@@ -15,8 +15,9 @@ namespace fragtrace::analyzer {
 using BlockIndex = std::uint32_t;
 inline constexpr BlockIndex kNoBlock = 0xffffffffu;
 
-// 128 bits, compared as one number: size in units of 512 (51 bits), rank of the segment (32),
-// position in units of 512 (45).
+// 128 bits, compared as one number: size (48 bits, larger ones count as equal), rank of the segment
+// (32), position (48; without a rank a whole address). To the byte: PyTorch before 2.4 can be set to
+// hand out sizes that are multiples of nothing.
 struct FreeKey {
     std::uint64_t high = 0;
     std::uint64_t low = 0;
@@ -24,8 +25,9 @@ struct FreeKey {
     static FreeKey make(std::uint64_t size_bytes,
                         std::uint32_t rank,
                         std::uint64_t position_bytes) {
-        return {(size_bytes >> 9) << 13 | rank >> 19,
-                static_cast<std::uint64_t>(rank) << 45 | position_bytes >> 9};
+        constexpr std::uint64_t kMost = (std::uint64_t{1} << 48) - 1;  // larger than any block
+        const std::uint64_t size = size_bytes < kMost ? size_bytes : kMost;
+        return {size << 16 | rank >> 16, static_cast<std::uint64_t>(rank) << 48 | position_bytes};
     }
 
     // Not branching: the outcome of a comparison in a search is a coin toss.

@@ -14,7 +14,7 @@ void PytorchPool::forget_all() {
     blocks_.clear();
     unused_ = kNoBlock;
     segments_.clear();
-    addresses_ = {};
+    addresses_.clear();
     for (BlockPool& pool : pools_) {
         pool = {};
     }

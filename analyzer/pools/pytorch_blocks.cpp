@@ -29,11 +29,9 @@ FreeKey PytorchPool::key_of(const Block& block) const {
     return FreeKey::make(block.size_bytes, block.segment, block.offset);
 }
 
+// By address in every release: where there are several reservations, the lowest is filled first.
 FreeKey PytorchPool::unmapped_key_of(const Block& block) const {
-    if (rules_.tie_break == PytorchRules::TieBreak::kAddress) {
-        return FreeKey::make(0, 0, segments_[block.segment].address + block.offset);
-    }
-    return FreeKey::make(0, block.segment, block.offset);
+    return FreeKey::make(0, 0, segments_[block.segment].address + block.offset);
 }
 
 // What a free block would give back to the driver.
@@ -114,6 +112,7 @@ void PytorchPool::free_block(BlockIndex index) {
     const std::size_t kind = size_class(block.pool);
     const std::uint64_t size_bytes = block.size_bytes;
     const std::uint64_t requested_bytes = block.requested_bytes;
+    note(PytorchTraceEntry::Action::kFreeCompleted, block, requested_bytes);
     table_.erase(block.id);
     block.state = State::kFree;
     const std::uint64_t before_bytes = merge(index, block.previous);

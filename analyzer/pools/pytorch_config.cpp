@@ -30,7 +30,9 @@ class Parser {
                 return error();
             }
         }
-        config_.max_non_split_rounding_bytes = config_.large_segment_size_bytes;
+        if (rules_.has_large_segment_size) {  // without it, it keeps its value
+            config_.max_non_split_rounding_bytes = config_.large_segment_size_bytes;
+        }
         for (at_ = 0; at_ < tokens_.size(); ++at_) {
             key_ = tokens_[at_];
             if (!setting()) {
@@ -356,14 +358,7 @@ Result<PytorchConfig> change_pytorch_config(const PytorchConfig& before,
     kept.max_split_size_bytes = defaults.max_split_size_bytes;
     kept.roundup_divisions = defaults.roundup_divisions;
     kept.garbage_collection_threshold = defaults.garbage_collection_threshold;
-    auto changed = Parser(text, rules, kept).parse();
-    if (changed) {
-        // Read once, when the device is first used.
-        PytorchConfig config = *changed;
-        config.per_process_memory_fraction = before.per_process_memory_fraction;
-        return config;
-    }
-    return changed;
+    return Parser(text, rules, kept).parse();
 }
 
 }  // namespace fragtrace::analyzer

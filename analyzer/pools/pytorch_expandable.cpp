@@ -38,7 +38,7 @@ BlockIndex PytorchPool::find_expandable(const Search& search) {
         new_segment(pytorch::reservation_bytes(config_, device_->total_bytes(), page), search);
     blocks_[block].expandable = true;
     segments_[blocks_[block].segment].page_bytes = page;
-    if (blocks_[block].size_bytes < search.rounded_bytes) {
+    if (blocks_[block].size_bytes < search.rounded_bytes && !rules_.keeps_short_reservations) {
         drop_segment(block);
         return kNoBlock;
     }
@@ -58,7 +58,7 @@ BlockIndex PytorchPool::allocate_expandable(const Search& search) {
     while (blocks_[candidate].size_bytes < search.rounded_bytes) {
         const std::uint64_t missing = search.rounded_bytes - blocks_[candidate].size_bytes;
         const BlockIndex next = blocks_[candidate].next;
-        if (!map(next, std::min(missing, blocks_[next].size_bytes))) {
+        if (next == kNoBlock || !map(next, std::min(missing, blocks_[next].size_bytes))) {
             return kNoBlock;
         }
         candidate = next;  // it took the free block before it in
@@ -82,6 +82,7 @@ bool PytorchPool::map(BlockIndex index, std::uint64_t size_bytes) {
         }
     }
     log(DriverCall::Kind::kMap, false, mapped_bytes);
+    note(PytorchTraceEntry::Action::kSegmentMap, blocks_[index], mapped_bytes);
     erase_unmapped(index);
     if (mapped_bytes < blocks_[index].size_bytes) {
         const BlockIndex rest = new_block();
@@ -148,6 +149,7 @@ bool PytorchPool::unmap(BlockIndex index) {
     block.offset = begin_page;
     block.size_bytes = end_page - begin_page;
     block.state = State::kUnmapped;
+    note(PytorchTraceEntry::Action::kSegmentUnmap, block, block.size_bytes);
     merge(index, block.previous);
     merge(index, block.next);
     insert_unmapped(index);

@@ -67,6 +67,7 @@ Placement PytorchPool::hand_out(const Search& search, BlockIndex found, const Re
     }
     count_live(found, request);
     const Block& block = blocks_[found];
+    note(PytorchTraceEntry::Action::kAlloc, block, request.requested_bytes);
     return {block.segment, block.offset, block.size_bytes};
 }
 
@@ -108,6 +109,7 @@ bool PytorchPool::release(BlockId id, const std::vector<PendingOn>& pending) {
     }
     Block& block = blocks_[index];
     const std::size_t kind = size_class(block.pool);
+    note(PytorchTraceEntry::Action::kFreeRequested, block, block.requested_bytes);
     detail_.allocation.decrease(kind, 1);
     detail_.allocated_bytes.decrease(kind, block.size_bytes);
     if (block.size_bytes >= config_.max_split_size_bytes) {

@@ -74,8 +74,11 @@ void PytorchPool::set_memory_fraction(double fraction) {
         limit_bytes_ = kNoLimit;
         return;
     }
-    limit_bytes_ =
-        static_cast<std::uint64_t>(fraction * static_cast<double>(device_->total_bytes()));
+    limit_bytes_ = share_of_card(fraction);
+}
+
+std::uint64_t PytorchPool::share_of_card(double fraction) const {
+    return static_cast<std::uint64_t>(fraction * static_cast<double>(device_->total_bytes()));
 }
 
 // Blocks handed out under other settings keep their sizes; what is rounding and what is slack in
@@ -110,7 +113,7 @@ AllocateResult PytorchPool::allocate(const Request& request) {
         return {Outcome::kRejected, {}};
     }
     Search search = make_search(request);
-    if (events_completed_ && !search.in_capture) {
+    if (!search.in_capture && (events_completed_ || !parked_.empty())) {
         process_events();
     }
     Outcome outcome = Outcome::kHit;
@@ -129,7 +132,8 @@ PytorchPool::Search PytorchPool::make_search(const Request& request) {
     search.small = search.rounded_bytes <= pytorch::kSmallSizeBytes;
     std::uint32_t pair_index = pair_of(request.private_pool);
     // Only a capture allocates from a graph's pool.
-    search.in_capture = capturing_ || pairs_[pair_index].options.graph;
+    search.in_capture = capturing_ || pairs_[pair_index].options.graph ||
+                        (rules_.routing_is_capture && request.private_pool != 0);
     if (pairs_[pair_index].merged) {
         pair_index = 0;
     }
@@ -155,11 +159,10 @@ BlockIndex PytorchPool::obtain(Search& search, Outcome& outcome) {
     }
     outcome = Outcome::kGrow;
     block = allocate_segment(search, false);
-    if (block != kNoBlock || search.rejected) {
-        outcome = search.rejected ? Outcome::kRejected : Outcome::kGrow;
+    if (block != kNoBlock) {
         return block;
     }
-    if (!rules_.fallback_last) {
+    if (!rules_.fallback_last && !search.rejected) {
         block = take_from_fallback(search);
         if (block != kNoBlock) {
             outcome = Outcome::kHit;
@@ -167,24 +170,31 @@ BlockIndex PytorchPool::obtain(Search& search, Outcome& outcome) {
         }
     }
     outcome = Outcome::kRetryOk;
-    if (release_available(search)) {
+    if (!search.rejected && release_available(search)) {
         block = allocate_segment(search, false);
         if (block != kNoBlock) {
             return block;
         }
     }
-    if (!search.in_capture) {
+    if (!search.rejected && !search.in_capture) {
         release_cached_after_events();
         block = allocate_segment(search, true);
         if (block != kNoBlock) {
             return block;
         }
     }
+    if (search.rejected) {
+        outcome = Outcome::kRejected;
+        return kNoBlock;
+    }
     if (rules_.fallback_last) {
         block = take_from_fallback(search);
         if (block != kNoBlock) {
             return block;
         }
+    }
+    if (history_ != nullptr) {
+        history_->push_back({PytorchTraceEntry::Action::kOutOfMemory, 0, search.rounded_bytes});
     }
     ++detail_.num_ooms;
     ++statistics_.ooms;
@@ -228,6 +238,10 @@ BlockIndex PytorchPool::take_free(const Search& search, PoolIndex pool_index, bo
         found = set.block(at);
     }
     const std::uint64_t size_bytes = blocks_[found].size_bytes;
+    // Keys tell sizes apart up to 256 TiB; nothing real is larger.
+    if (size_bytes < search.rounded_bytes) {
+        return kNoBlock;
+    }
     if (search.rounded_bytes < config_.max_split_size_bytes
             ? size_bytes >= config_.max_split_size_bytes
             : size_bytes >= search.rounded_bytes + config_.max_non_split_rounding_bytes) {
@@ -246,9 +260,12 @@ BlockIndex PytorchPool::take_from_fallback(Search& search) {
             continue;
         }
         const PoolIndex pool = 2 * i + (search.small ? 0 : 1);
-        const BlockIndex block = take_free(search, pool, false);
+        // 2.10 changed this, too: before, expandable blocks count here as anywhere.
+        const bool expandable = search.expandable && rules_.fallback_last;
+        const BlockIndex block = take_free(search, pool, expandable);
         if (block != kNoBlock) {
             search.pool = pool;
+            search.expandable = expandable;  // how large a rest is split off goes by this, too
             return block;
         }
     }
@@ -264,8 +281,9 @@ BlockIndex PytorchPool::allocate_segment(Search& search, bool retry) {
     if (limit_bytes_ != kNoLimit && obtained_bytes_ + size_bytes > limit_bytes_) {
         return kNoBlock;
     }
+    // The share in the settings, whatever the program has set since.
     if (config_.throw_on_cudamalloc_oom && !limits_lifted_ &&
-        obtained_bytes_ + size_bytes > device_->total_bytes()) {
+        obtained_bytes_ + size_bytes > share_of_card(config_.per_process_memory_fraction)) {
         ++detail_.num_oom_rejections;
         search.rejected = true;
         return kNoBlock;
@@ -279,6 +297,7 @@ BlockIndex PytorchPool::allocate_segment(Search& search, bool retry) {
         return kNoBlock;
     }
     const BlockIndex block = new_segment(size_bytes, search);
+    note(PytorchTraceEntry::Action::kSegmentAlloc, blocks_[block], size_bytes);
     detail_.segment.increase(size_class(search.pool), 1);
     if (size_bytes >= config_.max_split_size_bytes) {
         detail_.oversize_segments.increase(1);

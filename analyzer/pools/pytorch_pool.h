@@ -25,6 +25,23 @@
 
 namespace fragtrace::analyzer {
 
+// What PyTorch's own memory history would show.
+struct PytorchTraceEntry {
+    enum class Action : std::uint8_t {
+        kAlloc,
+        kFreeRequested,
+        kFreeCompleted,
+        kSegmentAlloc,
+        kSegmentFree,
+        kSegmentMap,
+        kSegmentUnmap,
+        kOutOfMemory,
+    };
+    Action action = Action::kAlloc;
+    std::uint64_t address = 0;     // none for kOutOfMemory
+    std::uint64_t size_bytes = 0;  // of blocks as requested; of a failed request, rounded
+};
+
 class PytorchPool final : public Pool {
   public:
     // `stream_handles[i]` is the raw handle of StreamId i: free blocks are ordered by it.
@@ -32,6 +49,12 @@ class PytorchPool final : public Pool {
                 std::unique_ptr<Device> device,
                 std::vector<std::uint64_t> stream_handles,
                 const PytorchRules& rules = {});
+
+    // Before the first request: in which order the driver gives addresses to segments. It matters
+    // to releases before 2.13 only (PytorchRules::TieBreak).
+    void set_address_order(AddressOrder order, std::uint64_t seed = 0) {
+        addresses_ = AddressSpace(order, seed);
+    }
 
     [[nodiscard]] std::string_view name() const override { return "pytorch"; }
 
@@ -72,6 +95,9 @@ class PytorchPool final : public Pool {
     [[nodiscard]] PytorchStatistic reserved_by_private_pool(std::uint32_t private_pool) const;
 
     [[nodiscard]] const PytorchConfig& settings() const { return config_; }
+
+    // Appends to `history`, which must outlive the pool or be taken away again; clones write none.
+    void write_history(std::vector<PytorchTraceEntry>* history) { history_ = history; }
 
   private:
     using SlotIndex = std::uint32_t;  // of a stream, in the order first seen
@@ -173,6 +199,8 @@ class PytorchPool final : public Pool {
                      std::uint64_t offset,
                      BlockIndex* last);
 
+    [[nodiscard]] std::uint64_t share_of_card(double fraction) const;
+
     // pytorch_place.cpp: blocks at given places.
     [[nodiscard]] BlockIndex block_around(const Placement& place) const;
     BlockIndex split_off_front(BlockIndex index, std::uint64_t size_bytes);
@@ -217,9 +245,11 @@ class PytorchPool final : public Pool {
 
     // pytorch_release.cpp: pending frees and memory on its way back to the driver.
     void wait_for(BlockIndex block, const std::vector<PendingOn>& pending);
+    void wait_for_parked();
     void process_events();
     void finish_event(const Waiting& waiting);
     void synchronize();
+    void synchronize(std::uint32_t pair_index);
     void collect_garbage();
     bool release_available(const Search& search);
     void release_cached_after_events();
@@ -246,6 +276,13 @@ class PytorchPool final : public Pool {
 
     void log(DriverCall::Kind kind, bool refused, std::uint64_t size_bytes) {
         driver_calls_.push_back({kind, refused, size_bytes});
+    }
+
+    void note(PytorchTraceEntry::Action action, const Block& block, std::uint64_t size_bytes) {
+        if (history_ != nullptr) {
+            history_->push_back(
+                {action, segments_[block.segment].address + block.offset, size_bytes});
+        }
     }
 
     static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
@@ -283,6 +320,7 @@ class PytorchPool final : public Pool {
     PoolStatistics statistics_;
     PytorchStatistics detail_;
     std::vector<DriverCall> driver_calls_;
+    std::vector<PytorchTraceEntry>* history_ = nullptr;
 };
 
 }  // namespace fragtrace::analyzer

@@ -41,6 +41,7 @@ void PytorchPool::finish_event(const Waiting& waiting) {
 
 // Each stream's queue up to its first event that has not completed.
 void PytorchPool::process_events() {
+    wait_for_parked();
     events_completed_ = false;
     for (auto queue = waiting_.begin(); queue != waiting_.end();) {
         while (!queue->second.empty() && events_.at(queue->second.front().id).complete) {
@@ -53,6 +54,7 @@ void PytorchPool::process_events() {
 }
 
 void PytorchPool::synchronize() {
+    wait_for_parked();
     ++detail_.num_sync_all_streams;
     for (const auto& [stream, queue] : waiting_) {
         for (const Waiting& waiting : queue) {
@@ -63,14 +65,38 @@ void PytorchPool::synchronize() {
     events_completed_ = false;
 }
 
+// Only for the blocks of one private pool; what waits behind them goes on waiting.
+void PytorchPool::synchronize(std::uint32_t pair_index) {
+    wait_for_parked();
+    ++detail_.num_sync_all_streams;
+    for (auto& [stream, queue] : waiting_) {
+        std::deque<Waiting> others;
+        for (const Waiting& waiting : queue) {
+            if (blocks_[waiting.block].pool / 2 == pair_index) {
+                finish_event(waiting);
+            } else {
+                others.push_back(waiting);
+            }
+        }
+        queue = std::move(others);
+    }
+    std::erase_if(waiting_, [](const auto& queue) { return queue.second.empty(); });
+}
+
 void PytorchPool::set_capturing(bool capturing) {
     capturing_ = capturing;
-    if (!capturing) {
-        for (const Parked& parked : std::exchange(parked_, {})) {
-            wait_for(table_.find(parked.block), parked.pending);
-        }
-        std::erase_if(events_, [](const auto& event) { return event.second.waiting == 0; });
+}
+
+// Frees of a capture that is over stand in the queues from the next look at them on, behind what
+// was freed between.
+void PytorchPool::wait_for_parked() {
+    if (parked_.empty()) {
+        return;
     }
+    for (const Parked& parked : std::exchange(parked_, {})) {
+        wait_for(table_.find(parked.block), parked.pending);
+    }
+    std::erase_if(events_, [](const auto& event) { return event.second.waiting == 0; });
 }
 
 // In the order of PyTorch's free set: by raw stream handle, then by size and tie-break.
@@ -129,7 +155,12 @@ bool PytorchPool::release_available(const Search& search) {
     const std::uint64_t wanted_bytes = std::max(search.rounded_bytes, config_.max_split_size_bytes);
     const FreeSet& set = free_set(search.pool, search.slot);
     FreeSet::Position at = set.lower_bound(FreeKey::make(wanted_bytes, 0, 0));
-    if (!set.at_end(at) && !blocks_[set.block(at)].expandable) {
+    // Where the program lowered max_split_size, a block can be that large and a part of a segment.
+    // PyTorch frees it all the same and is left with a broken chain; here it stays.
+    const auto whole = [this](BlockIndex block) {
+        return !blocks_[block].expandable && !is_split(blocks_[block]);
+    };
+    if (!set.at_end(at) && whole(set.block(at))) {
         release_segment(set.block(at));
         return true;
     }
@@ -141,7 +172,7 @@ bool PytorchPool::release_available(const Search& search) {
     at = set.previous(at);
     while (released_bytes < wanted_bytes &&
            blocks_[set.block(at)].size_bytes >= config_.max_split_size_bytes) {
-        if (!blocks_[set.block(at)].expandable) {
+        if (whole(set.block(at))) {
             released_bytes += blocks_[set.block(at)].size_bytes;
             victims.push_back(set.block(at));
         }
@@ -169,8 +200,9 @@ void PytorchPool::release_cached_after_events() {
 
 void PytorchPool::empty_private_pool(std::uint32_t private_pool) {
     const auto found = find_pair(private_pool);
-    if (private_pool != 0 && found && !capturing_) {
-        synchronize();
+    if (private_pool != 0 && found && !capturing_ && pairs_[*found].exists &&
+        pairs_[*found].options.freeable) {
+        synchronize(*found);
         release_pair(*found);
     }
 }
@@ -224,6 +256,7 @@ void PytorchPool::release_segment(BlockIndex index) {
     const Block& block = blocks_[index];
     const std::uint64_t size_bytes = block.size_bytes;
     const PoolIndex pool = block.pool;
+    note(PytorchTraceEntry::Action::kSegmentFree, block, size_bytes);
     erase_free(index);
     device_->give_back(size_bytes);
     log(DriverCall::Kind::kSegmentFree, false, size_bytes);

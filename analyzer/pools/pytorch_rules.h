@@ -17,13 +17,24 @@ struct PytorchRules {
     bool has_large_segment_size = true;   // 2.10; 2.9 takes the key and ignores it
     // 2.10: '>' in roundup_power2_divisions starts after the last named slot, not at it.
     bool open_interval_overwrites_last = false;
-    // 2.4: a single division means plain rounding, not rounding to a power of two.
-    bool one_division_rounds_up = false;
-    // 2.9: a memory fraction of 1 is no limit at all.
+    // 2.4: a single division means plain rounding; until then no rounding at all, not even to 512
+    // bytes (seen on 2.0.1 and 2.1.2).
+    bool one_division_rounds_nothing = false;
+    // 2.10: a memory fraction of 1 is no limit at all (2.9.1 still has one).
     bool fraction_one_limits = false;
     // 2.10: pools that may be used on an OOM are asked once the driver has refused, before cached
     // memory is given back; until then after all else (seen on 2.9.1 and 2.13.0).
     bool fallback_last = false;
+
+    // 2.13: while requests are routed to a private pool, others go on as ever; until then that was
+    // taken for a stream capture: no event is looked at and nothing released (seen on 2.0 to 2.9).
+    bool routing_is_capture = false;
+    // 2.4: a stream that a block was recorded on during a capture is not waited for after it (seen
+    // on 2.4.1, not on 2.1.2). Whoever drives the pool leaves such streams out.
+    bool waits_for_captured_streams = false;
+    // 2.15: address space for a request that is larger than all of it is given up at once; until
+    // then it stays (seen on 2.13.0).
+    bool keeps_short_reservations = false;
 
     // "2.6.0", "2.6"; what is no release gets the defaults.
     static PytorchRules for_release(std::string_view release);
@@ -36,9 +47,12 @@ struct PytorchRules {
         rules.has_expandable_segments = version >= 201;
         rules.has_large_segment_size = version >= 210;
         rules.open_interval_overwrites_last = version < 210;
-        rules.one_division_rounds_up = version < 204;
-        rules.fraction_one_limits = version < 209;
+        rules.one_division_rounds_nothing = version < 204;
+        rules.fraction_one_limits = version < 210;
         rules.fallback_last = version < 210;
+        rules.routing_is_capture = version < 213;
+        rules.waits_for_captured_streams = version < 204;
+        rules.keeps_short_reservations = version < 215;
         return rules;
     }
 };

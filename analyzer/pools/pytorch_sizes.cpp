@@ -33,8 +33,10 @@ std::uint64_t round_request(const PytorchConfig& config,
                                 0,
                                 static_cast<int>(PytorchConfig::kRoundupSlots) - 1);
     const std::uint64_t divisions = config.roundup_divisions[static_cast<std::size_t>(slot)];
-    if (divisions > (rules.one_division_rounds_up ? 0U : 1U) &&
-        requested_bytes / kMinBlockBytes >= divisions &&
+    if (divisions == 1 && rules.one_division_rounds_nothing && requested_bytes > kMinBlockBytes) {
+        return requested_bytes;
+    }
+    if (divisions > 1 && requested_bytes / kMinBlockBytes >= divisions &&
         requested_bytes > kMinBlockBytes * divisions) {
         return round_to_division(requested_bytes, divisions);
     }

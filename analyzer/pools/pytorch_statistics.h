@@ -6,6 +6,8 @@
 
 namespace fragtrace::analyzer {
 
+// A change of settings can take `current` below zero, as in PyTorch: what was counted as oversize
+// when it came and no more when it went, or the other way round. It wraps around then.
 struct PytorchStatistic {
     std::uint64_t current = 0;
     std::uint64_t peak = 0;
@@ -17,7 +19,8 @@ struct PytorchStatistic {
     void increase(std::uint64_t amount) {
         current += amount;
         allocated += amount;
-        peak = current > peak ? current : peak;
+        peak =
+            static_cast<std::int64_t>(current) > static_cast<std::int64_t>(peak) ? current : peak;
     }
 
     void decrease(std::uint64_t amount) { current -= amount; }

@@ -321,7 +321,7 @@ TEST_CASE("the rules are those of the recorded release") {
     CHECK(make_script(recorder.timeline, 0).rules.tie_break ==
           PytorchRules::TieBreak::kRegistration);
     CHECK(PytorchRules::for_release("unknown").tie_break == PytorchRules::TieBreak::kRegistration);
-    CHECK(PytorchRules::for_release("1.13.1").one_division_rounds_up);
+    CHECK(PytorchRules::for_release("1.13.1").one_division_rounds_nothing);
     CHECK_FALSE(PytorchRules::is_release("2."));
 }
 
