@@ -1,5 +1,0 @@
-add_executable(pool_script ${CMAKE_CURRENT_LIST_DIR}/pool_script.cpp)
-target_link_libraries(pool_script PRIVATE fraganalyze_library)
-fragtrace_warnings(pool_script)
-fragtrace_sanitize(pool_script)
-framework_test(torch_pool test_pool_against_torch.py TIMEOUT 900)
