@@ -6,6 +6,7 @@
 // Safe to share between threads once filled.
 #pragma once
 
+#include "analyzer/model/chunked_vector.h"
 #include "analyzer/model/event.h"
 #include "analyzer/model/pair_map.h"
 
@@ -51,12 +52,12 @@ class EventTable {
         std::size_t at_;
     };
 
-    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] std::size_t size() const { return packed_.size(); }
 
-    [[nodiscard]] bool empty() const { return size_ == 0; }
+    [[nodiscard]] bool empty() const { return packed_.empty(); }
 
     Event operator[](std::size_t at) const {
-        const Packed& packed = packed_at(at);
+        const Packed& packed = packed_[at];
         const Base& base = bases_[at / kBaseEvents];
         return {.time_ns = is_wide(packed.time) ? wide(packed.time) : base.time_ns + packed.time,
                 .address = address_of(packed, base),
@@ -70,41 +71,35 @@ class EventTable {
     }
 
     // For loops over all events that look at little of each.
-    [[nodiscard]] EventKind kind(std::size_t at) const { return packed_at(at).kind; }
+    [[nodiscard]] EventKind kind(std::size_t at) const { return packed_[at].kind; }
 
-    [[nodiscard]] DeviceId device(std::size_t at) const { return packed_at(at).device; }
+    [[nodiscard]] DeviceId device(std::size_t at) const { return packed_[at].device; }
 
     [[nodiscard]] DeviceAddress address(std::size_t at) const {
-        return address_of(packed_at(at), bases_[at / kBaseEvents]);
+        return address_of(packed_[at], bases_[at / kBaseEvents]);
     }
 
     [[nodiscard]] Event front() const { return (*this)[0]; }
 
-    [[nodiscard]] Event back() const { return (*this)[size_ - 1]; }
+    [[nodiscard]] Event back() const { return (*this)[size() - 1]; }
 
     [[nodiscard]] Iterator begin() const { return {this, 0}; }
 
-    [[nodiscard]] Iterator end() const { return {this, size_}; }
+    [[nodiscard]] Iterator end() const { return {this, size()}; }
 
     void push_back(const Event& event) {
-        if (size_ % kChunkEvents == 0) {
-            chunks_.emplace_back();
-            // The first grows with its events: most timelines of tests are short.
-            chunks_.back().reserve(size_ == 0 ? 0 : kChunkEvents);
-        }
-        if (size_ % kBaseEvents == 0) {
+        if (size() % kBaseEvents == 0) {
             bases_.push_back({event.time_ns - kHalfReach, kNoUnits});
         }
-        chunks_.back().push_back(pack(event, &bases_.back()));
-        ++size_;
+        packed_.push_back(pack(event, &bases_.back()));
     }
 
     // Replaces one event.
     void set(std::size_t at, const Event& event) {
-        packed_at(at) = pack(event, &bases_[at / kBaseEvents]);
+        packed_[at] = pack(event, &bases_[at / kBaseEvents]);
     }
 
-    void set_device(std::size_t at, DeviceId device) { packed_at(at).device = device & 31u; }
+    void set_device(std::size_t at, DeviceId device) { packed_[at].device = device & 31u; }
 
   private:
     struct Packed {
@@ -127,7 +122,6 @@ class EventTable {
         std::uint64_t units;  // of kBlockUnitBytes; that of the first address in the group
     };
 
-    static constexpr std::size_t kChunkEvents = 1 << 16;
     static constexpr std::size_t kBaseEvents = 1 << 8;
     static constexpr std::uint32_t kWide = 1u << 31;
     static constexpr std::uint64_t kHalfReach = 1u << 30;  // later and earlier times, addresses
@@ -147,12 +141,6 @@ class EventTable {
         }
         return packed.address == 0 ? 0 : (base.units + packed.address) * kBlockUnitBytes;
     }
-
-    [[nodiscard]] const Packed& packed_at(std::size_t at) const {
-        return chunks_[at / kChunkEvents][at % kChunkEvents];
-    }
-
-    Packed& packed_at(std::size_t at) { return chunks_[at / kChunkEvents][at % kChunkEvents]; }
 
     std::uint32_t wide_code(std::uint64_t value) {
         std::uint32_t index = wide_index_.find(value, 0);
@@ -197,11 +185,10 @@ class EventTable {
             .kind = event.kind};
     }
 
-    std::vector<std::vector<Packed>> chunks_;
+    ChunkedVector<Packed> packed_;
     std::vector<Base> bases_;
     std::vector<std::uint64_t> wide_;
     PairMap wide_index_;  // value -> place in wide_
-    std::size_t size_ = 0;
 };
 
 }  // namespace fragtrace::analyzer

@@ -4,6 +4,7 @@
 // are paired; nothing here depends on how the trace was stored.
 #pragma once
 
+#include "analyzer/model/chunked_vector.h"
 #include "analyzer/model/event_table.h"
 #include "analyzer/model/sparse_column.h"
 
@@ -120,7 +121,7 @@ struct Timeline {
     EventTable events;
     // For an alloc its free, for a free its alloc (both layers, and map/unmap, reserve/free,
     // create/release); kNoEvent when there is none.
-    std::vector<EventIndex> partner;
+    ChunkedVector<EventIndex> partner;
     // Nanoseconds spent in the real call, where measured; ascending by event.
     std::vector<std::pair<EventIndex, std::uint32_t>> durations;
     // The number of the pool that an event belongs to; 0 is the default one.

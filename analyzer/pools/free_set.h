@@ -32,9 +32,8 @@ struct FreeKey {
 
     // Not branching: the outcome of a comparison in a search is a coin toss.
     friend bool operator<(const FreeKey& a, const FreeKey& b) {
-        return static_cast<bool>(
-            static_cast<int>(a.high < b.high) |
-            (static_cast<int>(a.high == b.high) & static_cast<int>(a.low < b.low)));
+        __extension__ using Number = unsigned __int128;
+        return (Number{a.high} << 64 | a.low) < (Number{b.high} << 64 | b.low);
     }
 
     bool operator==(const FreeKey&) const = default;
@@ -52,8 +51,8 @@ class FreeSet {
     [[nodiscard]] std::size_t size() const { return size_; }
 
     void insert(const FreeKey& key, BlockIndex block);
-    // The key must be in the set.
-    void erase(const FreeKey& key);
+    // The block must be in the set. It is found by its index, not searched for by its key.
+    void erase(BlockIndex block);
 
     [[nodiscard]] static Position begin() { return {}; }
 
@@ -79,11 +78,11 @@ class FreeSet {
     void clear();
 
   private:
-    static constexpr std::uint32_t kChunkSlots = 64;
+    static constexpr std::uint32_t kChunkSlots = 32;
 
     struct Chunk {
         std::uint32_t count = 0;
-        std::array<BlockIndex, kChunkSlots> blocks;
+        std::array<BlockIndex, kChunkSlots> blocks;  // kNoBlock from `count` on
         std::array<FreeKey, kChunkSlots> keys;
     };
 
@@ -93,11 +92,15 @@ class FreeSet {
     void remove_chunk(std::uint32_t at);
     void split_chunk(std::uint32_t at);
     void join_with_next(std::uint32_t at);
+    void note_chunk(std::uint32_t chunk, std::uint32_t begin);
 
     std::vector<Chunk> chunks_;
     std::vector<std::uint32_t> spare_;  // chunks not in use
     std::vector<std::uint32_t> order_;  // chunks in use, ascending
-    std::vector<FreeKey> last_;         // the greatest key of each, in the same order
+    // For each, in the same order: no key of it is greater, all of the next are. The greatest that
+    // it has or had; a key beyond the last one raises that.
+    std::vector<FreeKey> last_;
+    std::vector<std::uint32_t> chunk_of_;  // per block that is in the set
     std::size_t size_ = 0;
 };
 

@@ -60,7 +60,7 @@ void PytorchPool::insert_free(BlockIndex index) {
 void PytorchPool::erase_free(BlockIndex index) {
     const Block& block = blocks_[index];
     pools_[block.pool].releasable_bytes -= releasable_part(block);
-    free_set(block.pool, slot_of(block.stream)).erase(key_of(block));
+    free_set(block.pool, slot_of(block.stream)).erase(index);
 }
 
 void PytorchPool::insert_unmapped(BlockIndex index) {
@@ -71,7 +71,7 @@ void PytorchPool::insert_unmapped(BlockIndex index) {
 
 void PytorchPool::erase_unmapped(BlockIndex index) {
     const Block& block = blocks_[index];
-    unmapped_set(block.pool, slot_of(block.stream)).erase(unmapped_key_of(block));
+    unmapped_set(block.pool, slot_of(block.stream)).erase(index);
 }
 
 // Joins a neighbour that is in the same state into `block`, which is in no set itself. Returns the

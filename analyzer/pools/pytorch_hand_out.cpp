@@ -95,6 +95,7 @@ void PytorchPool::count_live(BlockIndex index, const Request& request) {
         detail_.oversize_allocations.increase(1);
     }
     const std::uint64_t rounded = rounded_part(block);
+    block.rounded_bytes = rounded;
     statistics_.requested.add(block.requested_bytes);
     statistics_.allocated.add(size_bytes);
     statistics_.active.add(size_bytes);
@@ -115,7 +116,7 @@ bool PytorchPool::release(BlockId id, const std::vector<PendingOn>& pending) {
     if (block.size_bytes >= config_.max_split_size_bytes) {
         detail_.oversize_allocations.decrease(1);
     }
-    const std::uint64_t rounded = rounded_part(block);
+    const std::uint64_t rounded = block.rounded_bytes;
     statistics_.requested.subtract(block.requested_bytes);
     statistics_.allocated.subtract(block.size_bytes);
     statistics_.rounding_bytes -= rounded - block.requested_bytes;

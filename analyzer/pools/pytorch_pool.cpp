@@ -91,9 +91,10 @@ bool PytorchPool::change_settings(std::string_view config) {
     config_ = *changed;
     statistics_.rounding_bytes = 0;
     statistics_.slack_bytes = 0;
-    for (const Block& block : blocks_) {
+    for (Block& block : blocks_) {
         if (block.state == State::kLive) {
             const std::uint64_t rounded = rounded_part(block);
+            block.rounded_bytes = rounded;
             statistics_.rounding_bytes += rounded - block.requested_bytes;
             statistics_.slack_bytes += block.size_bytes - rounded;
         }

@@ -109,6 +109,7 @@ class PytorchPool final : public Pool {
         std::uint64_t offset = 0;  // from the start of the segment
         std::uint64_t size_bytes = 0;
         std::uint64_t requested_bytes = 0;
+        std::uint64_t rounded_bytes = 0;  // what the request rounds to, at most the block
         BlockIndex previous = kNoBlock;
         BlockIndex next = kNoBlock;
         std::uint32_t segment = 0;

@@ -92,9 +92,12 @@ void part(ReplayResult* result, Parting::Kind kind, EventIndex event, const Pool
 }
 
 bool asks_again(const ReplayScript& script, std::size_t after) {
-    return std::any_of(script.steps.begin() + static_cast<std::ptrdiff_t>(after) + 1,
-                       script.steps.end(),
-                       [](const Step& step) { return step.kind == Step::Kind::kAllocate; });
+    for (std::size_t i = after + 1; i < script.steps.size(); ++i) {
+        if (script.steps[i].kind == Step::Kind::kAllocate) {
+            return true;
+        }
+    }
+    return false;
 }
 
 }  // namespace

@@ -311,7 +311,9 @@ class Builder {
         outstanding_[event.extra] = id;
         script_.pending.push_back(
             {id, event.stream == kNoStream ? default_stream() : event.stream});
-        ++script_.steps.back().pending_count;
+        Step release = script_.steps.back();
+        ++release.pending_count;
+        script_.steps.set(script_.steps.size() - 1, release);
     }
 
     void add_completion(const Event& event, EventIndex i) {

@@ -6,6 +6,7 @@
 #include "analyzer/model/timeline.h"
 #include "analyzer/pools/pool.h"
 #include "analyzer/pools/pytorch_rules.h"
+#include "analyzer/replay/step_table.h"
 
 #include <cstdint>
 #include <optional>
@@ -13,37 +14,6 @@
 #include <vector>
 
 namespace fragtrace::analyzer {
-
-struct Step {
-    enum class Kind : std::uint8_t {
-        kAllocate,
-        kRelease,
-        kComplete,    // a cross-stream event completed
-        kEmptyCache,  // of one private pool if it is not 0
-        kMemoryFraction,
-        kPlace,        // a private pool was set back: a block where an earlier one lay
-        kPoolOptions,  // a private pool is used first, again or no longer
-        kAdopt,        // the state that the record has at a checkpoint
-        kSettings,     // the program changed the allocator's settings
-        kMemoryInfo,   // the program asked how much memory is free, and may adapt
-    };
-    Kind kind = Kind::kAllocate;
-    bool recorded_oom = false;  // kAllocate: the recorded run could not serve it
-    StreamId stream = 0;
-    EventIndex event = kNoEvent;  // the event in the timeline
-    BlockId block = 0;            // kAllocate, kPlace, kRelease: index of the allocating event
-    std::uint32_t private_pool = 0;
-    // Requested bytes; pending id; bits of the fraction; kPool bits; index into
-    // checkpoints or settings; bytes that were free.
-    std::uint64_t value = 0;
-    BlockId placed_as = 0;            // kPlace: the block whose place it takes
-    std::uint32_t first_pending = 0;  // kRelease: range in ReplayScript::pending
-    std::uint32_t pending_count = 0;
-    std::uint32_t first_refusal = 0;  // kAllocate: range in ReplayScript::refusals
-    std::uint32_t refusal_count = 0;
-};
-
-static_assert(sizeof(Step) == 48);
 
 // Step::value of kPoolOptions.
 inline constexpr std::uint64_t kPoolFreeable = 1;
@@ -60,7 +30,7 @@ enum class ScriptSource {
 struct ReplayScript {
     ScriptSource source = ScriptSource::kBlocks;
     DeviceId device = 0;
-    std::vector<Step> steps;
+    StepTable steps;
     std::vector<Pool::PendingOn> pending;
     // Sizes that the driver refused while the recorded allocator served a step.
     std::vector<std::uint64_t> refusals;

@@ -2,7 +2,7 @@
 
 #include <fragtrace/codec.h>
 
-#include "analyzer/trace/pairing.h"
+#include "analyzer/trace/event_decoder.h"
 #include "analyzer/trace/phases.h"
 #include "analyzer/trace/pool_facts.h"
 #include "analyzer/trace/recording_spans.h"
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -67,7 +68,7 @@ bool TimelineBuilder::add_chunk(const Chunk& chunk) {
     const ChunkHeader& header = chunk.header;
     switch (header.type) {
         case ChunkType::kEvents:
-            return add_events(chunk);
+            return decode_events(chunk);
         case ChunkType::kStacks: {
             // The decoder works with 32 bits; a node takes at least three bytes.
             if (header.first >= kMaxNodes || header.count > header.raw_bytes / 3) {
@@ -96,23 +97,46 @@ bool TimelineBuilder::add_chunk(const Chunk& chunk) {
     return true;  // a chunk type of a later minor version: skipped
 }
 
-bool TimelineBuilder::add_events(const Chunk& chunk) {
-    const ChunkHeader& header = chunk.header;
-    if (header.count > kMaxChunkEvents || header.count > header.raw_bytes / kEventColumnCount) {
+bool TimelineBuilder::decode_events(const Chunk& chunk) {
+    if (!decode_event_chunk(chunk, &decoded_)) {
         return false;
     }
-    decoded_.clear();
-    if (!decode_events(chunk.payload,
-                       header.raw_bytes,
-                       header.first,
-                       header.count,
-                       [this](const EventRecord& event) { decoded_.push_back(event); })) {
-        return false;
-    }
-    for (const EventRecord& event : decoded_) {
+    add_events(decoded_);
+    return true;
+}
+
+void TimelineBuilder::add_events(const std::vector<EventRecord>& events) {
+    for (const EventRecord& event : events) {
         add_event(event);
     }
-    return true;
+    // Pairing here, while the events are at hand, is possible where nothing that follows can change
+    // it: a late event, or a checkpoint, which depends on the gap before it.
+    if (!in_order_ || any_of({EventKind::kRecordingStopped,
+                              EventKind::kRecordingStarted,
+                              EventKind::kCheckpointBegin,
+                              EventKind::kCheckpointEnd})) {
+        forget_pairs();
+        return;
+    }
+    if (!pairing_ && timeline_.events.size() == events.size()) {
+        pairing_.emplace(&timeline_);
+    }
+    if (pairing_) {
+        pairing_->advance();
+    }
+}
+
+void TimelineBuilder::forget_pairs() {
+    if (pairing_) {
+        pairing_->undo();
+        pairing_.reset();
+    }
+}
+
+bool TimelineBuilder::any_of(std::initializer_list<EventKind> kinds) const {
+    return std::any_of(kinds.begin(), kinds.end(), [this](EventKind kind) {
+        return kinds_[static_cast<std::size_t>(kind)];
+    });
 }
 
 void TimelineBuilder::add_event(const EventRecord& record) {
@@ -130,13 +154,14 @@ void TimelineBuilder::add_event(const EventRecord& record) {
     event.flags = record.flags & 7u;
     event.kind = record.kind;
     in_order_ = in_order_ && (sequences_.empty() || record.sequence > sequences_.back());
+    const auto index = static_cast<EventIndex>(timeline_.events.size());
     timeline_.events.push_back(event);
     sequences_.push_back(record.sequence);
-    durations_.push_back(record.duration_ns);
-    if (record.pool != 0 || !pools_.empty()) {
-        pools_.resize(timeline_.events.size());
-        pools_.back() = record.pool;
+    kinds_.set(static_cast<std::size_t>(record.kind));
+    if (record.duration_ns != 0) {
+        timeline_.durations.emplace_back(index, record.duration_ns);
     }
+    timeline_.event_pools.add(index, record.pool);
 }
 
 bool TimelineBuilder::add_nodes(std::uint64_t first, const std::vector<StackNode>& nodes) {
@@ -260,35 +285,38 @@ void TimelineBuilder::put_in_order() {
     if (in_order_) {
         return;
     }
-    std::vector<std::uint32_t> order(sequences_.size());
+    forget_pairs();
+    const std::vector<std::uint64_t> sequences = sequences_.all();
+    std::vector<std::uint32_t> order(sequences.size());
     std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
-        return sequences_[a] < sequences_[b];
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return sequences[a] < sequences[b];
     });
     order.erase(std::unique(order.begin(),
                             order.end(),
-                            [this](std::uint32_t a, std::uint32_t b) {
-                                return sequences_[a] == sequences_[b];
+                            [&](std::uint32_t a, std::uint32_t b) {
+                                return sequences[a] == sequences[b];
                             }),
                 order.end());
-    const auto permute = [&order](auto& column) {
-        std::remove_reference_t<decltype(column)> sorted;
-        sorted.reserve(order.size());
-        for (const std::uint32_t from : order) {
-            sorted.push_back(column[from]);
-        }
-        column.swap(sorted);
-    };
-    EventTable sorted;
+    std::vector<std::uint32_t> times(sequences.size());
+    for (const auto& [event, duration_ns] : timeline_.durations) {
+        times[event] = duration_ns;
+    }
+    EventTable events;
+    SparseColumn pools;
+    sequences_ = {};
+    timeline_.durations.clear();
     for (const std::uint32_t from : order) {
-        sorted.push_back(timeline_.events[from]);
+        const auto to = static_cast<EventIndex>(events.size());
+        events.push_back(timeline_.events[from]);
+        sequences_.push_back(sequences[from]);
+        pools.add(to, timeline_.event_pools.at(from));
+        if (times[from] != 0) {
+            timeline_.durations.emplace_back(to, times[from]);
+        }
     }
-    timeline_.events = std::move(sorted);
-    permute(sequences_);
-    permute(durations_);
-    if (!pools_.empty()) {
-        permute(pools_);
-    }
+    timeline_.events = std::move(events);
+    timeline_.event_pools = std::move(pools);
     in_order_ = true;
 }
 
@@ -303,7 +331,7 @@ bool TimelineBuilder::recording_is_stopped() const {
 }
 
 bool TimelineBuilder::has_event(std::uint64_t sequence) const {
-    return std::binary_search(sequences_.begin(), sequences_.end(), sequence);
+    return sequences_.find(sequence) != kNoEvent;
 }
 
 std::uint32_t TimelineBuilder::whole_nodes() const {
@@ -345,12 +373,13 @@ void TimelineBuilder::count_missing() {
     // recording was stopped.
     std::uint64_t missing = 0;
     std::uint64_t before = 0;
-    for (std::size_t i = 0; i < sequences_.size(); ++i) {
-        const EventKind kind = timeline_.events[i].kind;
+    for (std::size_t run = 0; run < sequences_.runs().size(); ++run) {
+        const auto& [begin, first] = sequences_.runs()[run];
+        const EventKind kind = timeline_.events.kind(begin);
         const bool jumps =
             kind == EventKind::kCheckpointBegin || kind == EventKind::kRecordingStarted;
-        missing += jumps ? 0 : sequences_[i] - before - 1;
-        before = sequences_[i];
+        missing += jumps ? 0 : first - before - 1;
+        before = sequences_.last_of(run);
     }
     if (missing != 0) {
         timeline_.damage.notes.push_back(
@@ -362,16 +391,30 @@ void TimelineBuilder::count_missing() {
 
 // Times that came after their events: of calls that are recorded before they are passed on.
 void TimelineBuilder::add_call_times() {
+    if (!any_of({EventKind::kCallTime})) {
+        return;
+    }
+    std::map<EventIndex, std::uint32_t> times(timeline_.durations.begin(),
+                                              timeline_.durations.end());
     for (const Event& event : timeline_.events) {
-        if (event.kind != EventKind::kCallTime) {
-            continue;
-        }
-        const auto found = std::lower_bound(sequences_.begin(), sequences_.end(), event.address);
-        if (found != sequences_.end() && *found == event.address) {
-            durations_[static_cast<std::size_t>(found - sequences_.begin())] =
+        const EventIndex call =
+            event.kind == EventKind::kCallTime ? sequences_.find(event.address) : kNoEvent;
+        if (call != kNoEvent) {
+            times[call] =
                 static_cast<std::uint32_t>(std::min<std::uint64_t>(event.size_bytes, kUnknown32));
         }
     }
+    std::erase_if(times, [](const auto& time) { return time.second == 0; });
+    timeline_.durations.assign(times.begin(), times.end());
+}
+
+void TimelineBuilder::pair() {
+    if (!pairing_) {
+        pairing_.emplace(&timeline_);
+    }
+    pairing_->advance();  // those of the ring, or all
+    pairing_->finish();
+    pairing_.reset();
 }
 
 Timeline TimelineBuilder::finish() {
@@ -379,21 +422,19 @@ Timeline TimelineBuilder::finish() {
     check_references();
     count_missing();
     add_call_times();
-    for (std::size_t i = 0; i < durations_.size(); ++i) {
-        if (durations_[i] != 0) {
-            timeline_.durations.emplace_back(static_cast<EventIndex>(i), durations_[i]);
-        }
-    }
-    for (std::size_t i = 0; i < pools_.size(); ++i) {
-        timeline_.event_pools.add(static_cast<EventIndex>(i), pools_[i]);
-    }
     timeline_.pools = pools_of_facts(timeline_.facts);
     sequences_ = {};
-    durations_ = {};
-    pools_ = {};
-    find_recording_spans(&timeline_);
-    find_phases(&timeline_);
-    pair_events(&timeline_);
+    if (any_of({EventKind::kRecordingStopped,
+                EventKind::kRecordingStarted,
+                EventKind::kCheckpointBegin,
+                EventKind::kCheckpointEnd})) {
+        forget_pairs();
+        find_recording_spans(&timeline_);
+    }
+    if (any_of({EventKind::kRangeBegin, EventKind::kRangeEnd})) {
+        find_phases(&timeline_);
+    }
+    pair();
     if (timeline_.damage.notes.size() > kMaxNotes) {
         timeline_.damage.notes.resize(kMaxNotes);
     }

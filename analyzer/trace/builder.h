@@ -9,8 +9,12 @@
 #include "analyzer/model/pair_map.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/chunk_scanner.h"
+#include "analyzer/trace/pairing.h"
+#include "analyzer/trace/sequence_numbers.h"
 
+#include <bitset>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +30,8 @@ class TimelineBuilder {
     bool add_chunk(const Chunk& chunk);
 
     void add_event(const EventRecord& event);
+    // The events of one chunk, decoded.
+    void add_events(const std::vector<EventRecord>& events);
     // Adds what is not yet known of nodes [first, first + nodes.size()).
     bool add_nodes(std::uint64_t first, const std::vector<StackNode>& nodes);
     bool add_codes(const std::uint8_t* payload, std::size_t size_bytes, std::uint32_t count);
@@ -54,7 +60,8 @@ class TimelineBuilder {
     Timeline finish();
 
   private:
-    bool add_events(const Chunk& chunk);
+    bool decode_events(const Chunk& chunk);
+    [[nodiscard]] bool any_of(std::initializer_list<EventKind> kinds) const;
     bool add_modules(const Chunk& chunk);
     bool add_end(const Chunk& chunk);
     StreamId stream_id(std::uint64_t raw);
@@ -62,12 +69,14 @@ class TimelineBuilder {
     void check_references();
     void count_missing();
     void add_call_times();
+    void pair();
+    void forget_pairs();
 
     Timeline timeline_;
     std::uint64_t file_bytes_;
-    std::vector<std::uint64_t> sequences_;  // parallel to timeline_.events
-    std::vector<std::uint32_t> durations_;  // likewise
-    std::vector<std::uint32_t> pools_;      // likewise; empty until an event names a pool
+    SequenceNumbers sequences_;  // parallel to timeline_.events
+    std::bitset<256> kinds_;     // that any event has
+    std::optional<EventPairing> pairing_;  // of the events so far, while they come in order
     bool in_order_ = true;
     bool ended_ = false;
     std::vector<std::uint8_t> node_known_;

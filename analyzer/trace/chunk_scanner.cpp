@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <zlib.h>
 #include <zstd.h>
 
 namespace fragtrace::analyzer {
@@ -17,6 +18,14 @@ constexpr std::uint64_t kMaxStoredBytes = kMaxChunkRawBytes + (kMaxChunkRawBytes
 // squared.
 constexpr std::uint64_t kFailedWorkFactor = 8;
 constexpr std::uint64_t kFailedWorkBase = 256 << 20;
+
+// chunk_crc of codec.h; zlib has the same polynomial and is several times faster.
+std::uint32_t checksum(ChunkHeader header, const std::vector<std::uint8_t>& stored) {
+    header.crc = 0;
+    const uLong crc = ::crc32(0, reinterpret_cast<const Bytef*>(&header), sizeof header);
+    return static_cast<std::uint32_t>(
+        ::crc32(crc, stored.data(), static_cast<uInt>(stored.size())));
+}
 
 std::uint64_t aligned(std::uint64_t offset) {
     return (offset + kAlignment - 1) / kAlignment * kAlignment;
@@ -89,7 +98,7 @@ ChunkScanner::Verdict ChunkScanner::examine(std::uint64_t offset, Chunk* chunk) 
     if (file_.read_at(payload, stored_.data(), stored_.size()) != stored_.size()) {
         return Verdict::kCutOff;
     }
-    if (chunk_crc(header, stored_.data()) != header.crc) {
+    if (checksum(header, stored_) != header.crc) {
         failed_work_bytes_ += sizeof header + stored_.size();
         return Verdict::kDamaged;
     }
@@ -99,6 +108,7 @@ ChunkScanner::Verdict ChunkScanner::examine(std::uint64_t offset, Chunk* chunk) 
 
 bool ChunkScanner::decompress(Chunk* chunk) {
     const ChunkHeader& header = chunk->header;
+    payload_is_stored_ = header.compression == Compression::kNone;
     switch (header.compression) {
         case Compression::kNone:
             chunk->payload = stored_.data();
@@ -115,6 +125,10 @@ bool ChunkScanner::decompress(Chunk* chunk) {
         }
     }
     return false;
+}
+
+void ChunkScanner::keep_payload(std::vector<std::uint8_t>* buffer) {
+    buffer->swap(payload_is_stored_ ? stored_ : raw_);
 }
 
 bool ChunkScanner::is_trailer(std::uint64_t offset) const {

@@ -31,6 +31,10 @@ class ChunkScanner {
     // The next intact chunk; false at the end of the file.
     bool next(Chunk* chunk);
 
+    // Moves the payload of the chunk given out last into `buffer`; it stays where it is, and the
+    // buffer's former memory is used for the next one.
+    void keep_payload(std::vector<std::uint8_t>* buffer);
+
     [[nodiscard]] std::uint64_t bytes_unreadable() const { return bytes_unreadable_; }
 
     [[nodiscard]] std::uint64_t chunks_unreadable() const { return chunks_unreadable_; }
@@ -57,6 +61,7 @@ class ChunkScanner {
     std::uint64_t failed_work_bytes_ = 0;
     std::vector<std::uint8_t> stored_;
     std::vector<std::uint8_t> raw_;
+    bool payload_is_stored_ = false;  // the last payload is stored_, not raw_
     void* zstd_ = nullptr;
 };
 

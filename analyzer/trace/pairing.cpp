@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <map>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -15,24 +16,39 @@ namespace {
 constexpr std::uint32_t kUnknownDevice = kMaxDevices;
 constexpr std::size_t kNotesPerDefect = 5;
 
-class Pairing {
-  public:
-    explicit Pairing(Timeline* timeline) : timeline_(*timeline) {
-        timeline_.partner.assign(timeline_.events.size(), kNoEvent);
-    }
+}  // namespace
 
-    void run() {
-        for (std::size_t i = 0; i < timeline_.events.size(); ++i) {
+class EventPairing::State {
+  public:
+    explicit State(Timeline* timeline) : timeline_(*timeline) { timeline_.partner = {}; }
+
+    void advance() {
+        for (std::size_t i = timeline_.partner.size(); i < timeline_.events.size(); ++i) {
+            timeline_.partner.push_back(kNoEvent);
             visit(static_cast<EventIndex>(i));
         }
+    }
+
+    void undo() {
+        for (const EventIndex event : told_device_) {
+            timeline_.events.set_device(event, kUnknownDevice);
+        }
+        timeline_.partner = {};
+    }
+
+    void finish() {
         settle_times();
-        if (timeline_.damage.frees_without_alloc > kNotesPerDefect ||
-            timeline_.damage.allocs_over_live > kNotesPerDefect) {
-            timeline_.damage.notes.push_back(
+        TraceDamage& damage = timeline_.damage;
+        damage.frees_without_alloc += frees_without_alloc_;
+        damage.allocs_over_live += allocs_over_live_;
+        damage.after_gap += after_gap_count_;
+        damage.notes.insert(damage.notes.end(), notes_.begin(), notes_.end());
+        if (frees_without_alloc_ > kNotesPerDefect || allocs_over_live_ > kNotesPerDefect) {
+            damage.notes.push_back(
                 fmt::format("in all {} frees of what was not allocated in the trace and {} "
                             "allocations at addresses still in use",
-                            timeline_.damage.frees_without_alloc,
-                            timeline_.damage.allocs_over_live));
+                            frees_without_alloc_,
+                            allocs_over_live_));
         }
     }
 
@@ -58,8 +74,8 @@ class Pairing {
     static bool is_strict(Table table) { return table < kImports; }
 
     void visit(EventIndex index) {
-        const Event& event = timeline_.events[index];
-        switch (event.kind) {
+        const EventTable& events = timeline_.events;
+        switch (events.kind(index)) {
             case EventKind::kDeviceAlloc:
             case EventKind::kAsyncAlloc:
             case EventKind::kManagedAlloc:
@@ -96,7 +112,7 @@ class Pairing {
             case EventKind::kModuleUnload:
                 return end(kModules, index);
             case EventKind::kContextCreate:
-                contexts_.created(timeline_.events[index].device, timeline_.events[index].address);
+                contexts_.created(events.device(index), events.address(index));
                 return begin(kContextHandles, index);
             case EventKind::kContextDestroy:
                 return context_destroy(index);
@@ -111,7 +127,7 @@ class Pairing {
             case EventKind::kPhysicalCreate:
                 return begin(kHandles, index);
             case EventKind::kPhysicalRetain:
-                ++retains_[timeline_.events[index].address];
+                ++retains_[events.address(index)];
                 return;
             case EventKind::kPhysicalRelease:
                 return physical_release(index);
@@ -120,8 +136,8 @@ class Pairing {
             case EventKind::kUnmap:
                 return unmap(index);
             case EventKind::kDeviceReset:
-                contexts_.reset(event.device);
-                return reset(event.device);
+                contexts_.reset(events.device(index));
+                return reset(events.device(index));
             case EventKind::kRecordingStarted:
                 after_gap_ = true;
                 return;
@@ -137,24 +153,24 @@ class Pairing {
     }
 
     void begin(Table table, EventIndex index) {
-        const Event& event = timeline_.events[index];
         if (gap_ != nullptr && (table == kDevices || table == kBlocks)) {
             reconcile(table, index);
         }
-        const std::uint32_t former = live_[table].set(event.address, event.device, index);
+        const std::uint32_t former = live_[table].set(
+            timeline_.events.address(index), timeline_.events.device(index), index);
         if (former != PairMap::kAbsent && is_strict(table)) {
             over_live(index, former);
         }
     }
 
     void end(Table table, EventIndex index) {
-        const Event event = timeline_.events[index];
-        EventIndex alloc = live_[table].take(event.address, event.device);
+        const DeviceAddress address = timeline_.events.address(index);
+        EventIndex alloc = live_[table].take(address, timeline_.events.device(index));
         if (alloc == PairMap::kAbsent) {
-            alloc = take_of_other_device(table, event);
+            alloc = take_of_other_device(table, timeline_.events[index]);
         }
         if (alloc == PairMap::kAbsent) {
-            if (event.address != 0 && is_strict(table)) {
+            if (address != 0 && is_strict(table)) {
                 without_alloc(index);
             }
             return;
@@ -181,10 +197,15 @@ class Pairing {
         timeline_.partner[free] = alloc;
         const DeviceId first = timeline_.events.device(alloc);
         const DeviceId second = timeline_.events.device(free);
+        if (first == second) {
+            return;
+        }
         if (second == kUnknownDevice) {
             timeline_.events.set_device(free, first);
+            told_device_.push_back(free);
         } else if (first == kUnknownDevice) {
             timeline_.events.set_device(alloc, second);
+            told_device_.push_back(alloc);
         }
     }
 
@@ -350,11 +371,11 @@ class Pairing {
 
     void over_live(EventIndex index, EventIndex former) {
         if (after_gap_) {  // something was not seen: no more can be said
-            ++timeline_.damage.after_gap;
+            ++after_gap_count_;
             return;
         }
-        if (timeline_.damage.allocs_over_live++ < kNotesPerDefect) {
-            timeline_.damage.notes.push_back(
+        if (allocs_over_live_++ < kNotesPerDefect) {
+            notes_.push_back(
                 fmt::format("event {}: {:#x} is handed out while event {} still holds it",
                             index,
                             timeline_.events[index].address,
@@ -364,11 +385,11 @@ class Pairing {
 
     void without_alloc(EventIndex index) {
         if (after_gap_) {  // something was not seen: no more can be said
-            ++timeline_.damage.after_gap;
+            ++after_gap_count_;
             return;
         }
-        if (timeline_.damage.frees_without_alloc++ < kNotesPerDefect) {
-            timeline_.damage.notes.push_back(
+        if (frees_without_alloc_++ < kNotesPerDefect) {
+            notes_.push_back(
                 fmt::format("event {}: {:#x} is released but was not obtained in the trace",
                             index,
                             timeline_.events[index].address));
@@ -381,6 +402,11 @@ class Pairing {
     };
 
     Timeline& timeline_;
+    std::vector<EventIndex> told_device_;  // their partners said it
+    std::uint64_t frees_without_alloc_ = 0;
+    std::uint64_t allocs_over_live_ = 0;
+    std::uint64_t after_gap_count_ = 0;
+    std::vector<std::string> notes_;
     PairMap live_[kTableCount];
     PairMap before_[kTableCount];  // at a checkpoint, what was held so far
     Sum made_[kBlocks + 1];
@@ -395,10 +421,26 @@ class Pairing {
     std::size_t pool_cursor_ = 0;
 };
 
-}  // namespace
+EventPairing::EventPairing(Timeline* timeline) : state_(std::make_unique<State>(timeline)) {}
+
+EventPairing::~EventPairing() = default;
+
+void EventPairing::advance() {
+    state_->advance();
+}
+
+void EventPairing::undo() {
+    state_->undo();
+}
+
+void EventPairing::finish() {
+    state_->finish();
+}
 
 void pair_events(Timeline* timeline) {
-    Pairing(timeline).run();
+    EventPairing pairing(timeline);
+    pairing.advance();
+    pairing.finish();
 }
 
 }  // namespace fragtrace::analyzer

@@ -7,8 +7,31 @@
 
 #include "analyzer/model/timeline.h"
 
+#include <memory>
+
 namespace fragtrace::analyzer {
 
+class EventPairing {
+  public:
+    // The timeline has no partners yet, and stays where it is.
+    explicit EventPairing(Timeline* timeline);
+    EventPairing(EventPairing&&) = delete;
+    EventPairing& operator=(EventPairing&&) = delete;
+    ~EventPairing();
+
+    // Pairs the events that were added since. Gaps in recording have to be known.
+    void advance();
+    // Takes everything back.
+    void undo();
+    // After the last event: adds what was found to the damage.
+    void finish();
+
+  private:
+    class State;
+    std::unique_ptr<State> state_;
+};
+
+// All of it at once.
 void pair_events(Timeline* timeline);
 
 }  // namespace fragtrace::analyzer

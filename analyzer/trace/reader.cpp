@@ -1,6 +1,7 @@
 #include "analyzer/trace/reader.h"
 
 #include "analyzer/trace/builder.h"
+#include "analyzer/trace/chunk_pipeline.h"
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/input_file.h"
 #include "analyzer/trace/losses.h"
@@ -13,6 +14,8 @@
 
 namespace fragtrace::analyzer {
 namespace {
+
+constexpr std::uint64_t kWorthAThreadBytes = 256 << 10;
 
 // The recorder's counters are facts: lost events are summed, other losses are noted.
 void report_losses(Timeline* timeline) {
@@ -66,14 +69,7 @@ class TraceReading {
             }
         }
         ChunkScanner scanner(file_, header_.header_bytes, running);
-        std::uint64_t undecodable_bytes = 0;
-        std::uint64_t undecodable_chunks = 0;
-        for (Chunk chunk; scanner.next(&chunk);) {
-            if (!builder_.add_chunk(chunk)) {
-                ++undecodable_chunks;
-                undecodable_bytes += sizeof(ChunkHeader) + chunk.header.stored_bytes;
-            }
-        }
+        read_chunks(&scanner);
         // A part may say that another one follows, which the process did not live to begin: the
         // ring then continues this one still.
         bool ended = builder_.ended();
@@ -92,8 +88,8 @@ class TraceReading {
         }
         describe_source(&timeline);
         TraceDamage& damage = timeline.damage;
-        damage.bytes_unreadable = scanner.bytes_unreadable() + undecodable_bytes;
-        damage.chunks_unreadable = scanner.chunks_unreadable() + undecodable_chunks;
+        damage.bytes_unreadable = scanner.bytes_unreadable() + undecodable_bytes_;
+        damage.chunks_unreadable = scanner.chunks_unreadable() + undecodable_chunks_;
         if (scanner.gave_up()) {
             damage.notes.push_back("the search for intact parts was given up: too many false ones");
         }
@@ -104,6 +100,31 @@ class TraceReading {
     }
 
   private:
+    void read_chunks(ChunkScanner* scanner) {
+        if (file_.size() < kWorthAThreadBytes) {
+            for (Chunk chunk; scanner->next(&chunk);) {
+                count_undecodable(builder_.add_chunk(chunk), chunk);
+            }
+            return;
+        }
+        ChunkPipeline pipeline(scanner);
+        while (const ChunkPipeline::Item* item = pipeline.next()) {
+            if (item->chunk.header.type != ChunkType::kEvents) {
+                count_undecodable(builder_.add_chunk(item->chunk), item->chunk);
+                continue;
+            }
+            count_undecodable(item->decoded, item->chunk);
+            if (item->decoded) {
+                builder_.add_events(item->events);
+            }
+        }
+    }
+
+    void count_undecodable(bool decoded, const Chunk& chunk) {
+        undecodable_chunks_ += decoded ? 0 : 1;
+        undecodable_bytes_ += decoded ? 0 : sizeof(ChunkHeader) + chunk.header.stored_bytes;
+    }
+
     void reopen() {
         Result<InputFile> again = InputFile::open(path_);
         if (again.ok()) {
@@ -130,6 +151,8 @@ class TraceReading {
     TraceHeader header_;
     std::string ring_path_;
     TimelineBuilder builder_;
+    std::uint64_t undecodable_bytes_ = 0;
+    std::uint64_t undecodable_chunks_ = 0;
 };
 
 }  // namespace

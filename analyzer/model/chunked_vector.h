@@ -1,0 +1,97 @@
+// A vector that grows without moving what it holds: long tables of small items.
+//
+// An item is found in constant time. Chunks after the first lie in huge pages where the system
+// gives them, as touching memory for the first time is a good part of filling a long table. Safe to
+// share between threads once filled; items may be written by several threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <sys/mman.h>
+#include <utility>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+// Asks for huge pages for what is at least one long.
+template <typename T>
+struct HugePageAllocator {
+    using value_type = T;
+
+    static constexpr std::size_t kPageBytes = std::size_t{2} << 20;
+
+    HugePageAllocator() = default;
+
+    template <typename Other>
+    HugePageAllocator(const HugePageAllocator<Other>&) {}  // NOLINT: as allocators convert
+
+    T* allocate(std::size_t count) {
+        if (!is_long(count)) {
+            return static_cast<T*>(::operator new(count * sizeof(T)));
+        }
+        void* memory = ::operator new(count * sizeof(T), std::align_val_t{kPageBytes});
+        madvise(memory, count * sizeof(T), MADV_HUGEPAGE);  // a wish; without it all is as well
+        return static_cast<T*>(memory);
+    }
+
+    void deallocate(T* memory, std::size_t count) {
+        if (is_long(count)) {
+            ::operator delete(memory, std::align_val_t{kPageBytes});
+        } else {
+            ::operator delete(memory);
+        }
+    }
+
+    // Items are written before they are read: resize() leaves them as they are.
+    template <typename Item>
+    void construct(Item* item) {
+        ::new (static_cast<void*>(item)) Item;
+    }
+
+    template <typename Item, typename... Values>
+    void construct(Item* item, Values&&... values) {
+        ::new (static_cast<void*>(item)) Item(std::forward<Values>(values)...);
+    }
+
+    bool operator==(const HugePageAllocator&) const { return true; }
+
+  private:
+    static bool is_long(std::size_t count) { return count * sizeof(T) >= kPageBytes; }
+};
+
+template <typename T>
+class ChunkedVector {
+  public:
+    static constexpr std::size_t kChunkItems = std::size_t{1} << 18;
+
+    [[nodiscard]] std::size_t size() const { return size_; }
+
+    [[nodiscard]] bool empty() const { return size_ == 0; }
+
+    const T& operator[](std::size_t at) const {
+        return chunks_[at / kChunkItems][at % kChunkItems];
+    }
+
+    T& operator[](std::size_t at) { return chunks_[at / kChunkItems][at % kChunkItems]; }
+
+    void push_back(const T& item) {
+        if (size_ % kChunkItems == 0) {
+            chunks_.emplace_back();
+            // The first grows with its items: most tables are short.
+            chunks_.back().reserve(size_ == 0 ? 0 : kChunkItems);
+        }
+        chunks_.back().push_back(item);
+        ++size_;
+    }
+
+    T& back() { return chunks_.back().back(); }
+
+    [[nodiscard]] const T& back() const { return chunks_.back().back(); }
+
+  private:
+    std::vector<std::vector<T, HugePageAllocator<T>>> chunks_;
+    std::size_t size_ = 0;
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,133 @@
+// The steps of a script: 8 bytes each, given out as Step by value.
+//
+// Nearly every step serves or releases a block of the default pool and says no more than its event
+// and one number; what says more is kept in full beside. Safe to share between threads once filled.
+#pragma once
+
+#include "analyzer/model/chunked_vector.h"
+#include "analyzer/model/event.h"
+#include "analyzer/pools/pool.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+struct Step {
+    enum class Kind : std::uint8_t {
+        kAllocate,
+        kRelease,
+        kComplete,    // a cross-stream event completed
+        kEmptyCache,  // of one private pool if it is not 0
+        kMemoryFraction,
+        kPlace,        // a private pool was set back: a block where an earlier one lay
+        kPoolOptions,  // a private pool is used first, again or no longer
+        kAdopt,        // the state that the record has at a checkpoint
+        kSettings,     // the program changed the allocator's settings
+        kMemoryInfo,   // the program asked how much memory is free, and may adapt
+    };
+    Kind kind = Kind::kAllocate;
+    bool recorded_oom = false;  // kAllocate: the recorded run could not serve it
+    StreamId stream = 0;
+    EventIndex event = kNoEvent;  // the event in the timeline
+    BlockId block = 0;            // kAllocate, kPlace, kRelease: index of the allocating event
+    std::uint32_t private_pool = 0;
+    // Requested bytes; pending id; bits of the fraction; kPool bits; index into
+    // checkpoints or settings; bytes that were free.
+    std::uint64_t value = 0;
+    BlockId placed_as = 0;            // kPlace: the block whose place it takes
+    std::uint32_t first_pending = 0;  // kRelease: range in ReplayScript::pending
+    std::uint32_t pending_count = 0;
+    std::uint32_t first_refusal = 0;  // kAllocate: range in ReplayScript::refusals
+    std::uint32_t refusal_count = 0;
+};
+
+class StepTable {
+  public:
+    [[nodiscard]] std::size_t size() const { return packed_.size(); }
+
+    [[nodiscard]] bool empty() const { return packed_.empty(); }
+
+    // Of an empty range only the count is kept.
+    Step operator[](std::size_t at) const {
+        const Packed packed = packed_[at];
+        if (packed.form == Form::kWide) {
+            return wide_[packed.value];
+        }
+        const EventIndex event = first_events_[at / kGroupSteps] + packed.event;
+        const bool serves = packed.form == Form::kAllocate;
+        return {.kind = serves ? Step::Kind::kAllocate : Step::Kind::kRelease,
+                .stream = packed.stream,
+                .event = event,
+                .block = serves ? event : packed.value,
+                .value = serves ? packed.value : 0};
+    }
+
+    [[nodiscard]] Step back() const { return (*this)[size() - 1]; }
+
+    void push_back(const Step& step) {
+        if (size() % kGroupSteps == 0) {
+            first_events_.push_back(step.event);
+        }
+        packed_.push_back({});
+        set(size() - 1, step);
+    }
+
+    void set(std::size_t at, const Step& step) {
+        const EventIndex distance = step.event - first_events_[at / kGroupSteps];
+        Packed& packed = packed_[at];
+        const bool was_wide = packed.form == Form::kWide;
+        if (distance <= 0xffff && is_plain_allocate(step)) {
+            packed = {.value = static_cast<std::uint32_t>(step.value),
+                      .event = static_cast<std::uint16_t>(distance),
+                      .stream = static_cast<std::uint8_t>(step.stream),
+                      .form = Form::kAllocate};
+        } else if (distance <= 0xffff && is_plain_release(step)) {
+            packed = {.value = step.block,
+                      .event = static_cast<std::uint16_t>(distance),
+                      .stream = static_cast<std::uint8_t>(step.stream),
+                      .form = Form::kRelease};
+        } else if (was_wide) {
+            wide_[packed.value] = step;
+        } else {
+            packed = {.value = static_cast<std::uint32_t>(wide_.size()), .form = Form::kWide};
+            wide_.push_back(step);
+        }
+    }
+
+  private:
+    enum class Form : std::uint8_t { kAllocate, kRelease, kWide };
+
+    struct Packed {
+        std::uint32_t value = 0;  // requested bytes; the block; place in wide_
+        std::uint16_t event = 0;  // from the group's first
+        std::uint8_t stream = 0;
+        Form form = Form::kRelease;
+    };
+
+    static_assert(sizeof(Packed) == 8);
+
+    static constexpr std::size_t kGroupSteps = 256;
+
+    static bool is_plain(const Step& step) {
+        return step.event != kNoEvent && step.stream <= 0xff && step.private_pool == 0 &&
+               !step.recorded_oom && step.placed_as == 0 && step.pending_count == 0 &&
+               step.refusal_count == 0;
+    }
+
+    static bool is_plain_allocate(const Step& step) {
+        return step.kind == Step::Kind::kAllocate && step.block == step.event &&
+               step.value <= 0xffffffffu && is_plain(step);
+    }
+
+    static bool is_plain_release(const Step& step) {
+        return step.kind == Step::Kind::kRelease && step.value == 0 && is_plain(step);
+    }
+
+    ChunkedVector<Packed> packed_;
+    std::vector<EventIndex> first_events_;  // of each group
+    std::vector<Step> wide_;
+};
+
+}  // namespace fragtrace::analyzer
