@@ -12,6 +12,7 @@ constexpr std::array kCommands = {
     Command{"list", "traces, a line each: program, events, how it ended", run_list},
     Command{"plan", "place buffers with known lifetimes, from CSV to CSV", run_plan},
     Command{"replay", "replay once under other settings or on another card", run_replay},
+    Command{"summarize", "a run's figures, of traces of any length", run_summarize},
     Command{"top", "what a running process holds, a line per second", run_top},
     Command{"validate", "check every placement of a simulated pool, or of a plan", run_validate},
     Command{"whatif", "replay under many settings and capacities, ranked", run_whatif},
@@ -44,7 +45,7 @@ std::string overview() {
         "\n"
         "Commands (each has --help)\n";
     for (const Command& command : kCommands) {
-        text += fmt::format("  {:<8} {}\n", command.name, command.synopsis);
+        text += fmt::format("  {:<9} {}\n", command.name, command.synopsis);
     }
     text +=
         "\n"

@@ -26,6 +26,7 @@ Status run_dump(int argc, char** argv);
 Status run_list(int argc, char** argv);
 Status run_plan(int argc, char** argv);
 Status run_replay(int argc, char** argv);
+Status run_summarize(int argc, char** argv);
 Status run_top(int argc, char** argv);
 Status run_validate(int argc, char** argv);
 Status run_whatif(int argc, char** argv);

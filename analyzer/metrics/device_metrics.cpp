@@ -31,68 +31,74 @@ bool is_memory_call(EventKind kind) {
     }
 }
 
-class Measurement {
+}  // namespace
+
+class DeviceMeasurement::State {
   public:
-    Measurement(const Timeline& timeline, DeviceId device, std::size_t series_points)
-        : timeline_(timeline), device_(device), state_(timeline) {
+    State(RecordedState state, DeviceId device, std::size_t step, std::function<void()> at_peak)
+        : device_(device), state_(std::move(state)), step_(step), at_peak_(std::move(at_peak)) {
         metrics_.block_layer = state_.has_block_layer(device);
-        const std::size_t count = timeline.events.size();
-        step_ = series_points == 0
-                    ? 0
-                    : std::max<std::size_t>(1, (count + series_points - 1) / series_points);
     }
 
-    DeviceMetrics run() {
-        const auto count = static_cast<EventIndex>(timeline_.events.size());
-        for (EventIndex i = 0; i < count; ++i) {
-            const Event& event = timeline_.events[i];
-            if (setting_up(i)) {
-                continue;
-            }
-            if (ends_request(event)) {
-                settle_peak();
-            }
-            const std::uint64_t reserved_before = totals().reserved;
-            const MemoryTotals before = totals();
-            state_.advance();
-            // A map names no device: that the device's memory changed tells.
-            const bool ours = event.device == device_ || changed(before, totals());
-            if (ours) {
-                count_call(event, totals().reserved != reserved_before);
-                count_trouble(event);
-            }
-            take_peaks(i);
-            if (event.kind == EventKind::kBlockAlloc && event.device == device_) {
-                settle_peak();
-            }
-            if (step_ != 0) {
-                add_to_series(i);
-            }
+    void visit(EventIndex i, const Event& event, std::uint32_t pool) {
+        checkpoint_ = checkpoint_ || event.kind == EventKind::kCheckpointBegin;
+        if (checkpoint_) {
+            set_up(i, event, pool);
+        } else {
+            measure(i, event, pool);
+        }
+        if (step_ != 0) {
+            add_to_series(i, event.time_ns);
+        }
+        last_ = i;
+    }
+
+    void add_call_time(const Event& event, std::uint64_t duration_ns) {
+        if (event.device == device_ && is_memory_call(event.kind)) {
+            metrics_.driver_time_ns += duration_ns;
+        }
+    }
+
+    [[nodiscard]] const RecordedState& state() const { return state_; }
+
+    DeviceMetrics finish() {
+        if (checkpoint_) {
+            take_peaks(last_);
         }
         settle_peak();
-        finish();
+        conclude();
         return std::move(metrics_);
     }
 
   private:
     [[nodiscard]] const MemoryTotals& totals() const { return state_.totals(device_); }
 
-    // What was held when the trace began is no call of the run, and a peak only as a whole.
-    bool setting_up(EventIndex i) {
-        if (next_checkpoint_ == timeline_.checkpoints.size() ||
-            i < timeline_.checkpoints[next_checkpoint_].begin) {
-            return false;
+    void measure(EventIndex i, const Event& event, std::uint32_t pool) {
+        if (ends_request(event)) {
+            settle_peak();
         }
-        state_.advance();
-        if (i >= timeline_.checkpoints[next_checkpoint_].end || i + 1 == timeline_.events.size()) {
-            ++next_checkpoint_;
+        const MemoryTotals before = totals();
+        state_.follow(event, pool);
+        // A map names no device: that the device's memory changed tells.
+        const bool ours = event.device == device_ || changed(before, totals());
+        if (ours) {
+            count_call(event, totals().reserved != before.reserved);
+            count_trouble(event);
+        }
+        take_peaks(i);
+        if (event.kind == EventKind::kBlockAlloc && event.device == device_) {
+            settle_peak();
+        }
+    }
+
+    // What was held when the trace began is no call of the run, and a peak only as a whole.
+    void set_up(EventIndex i, const Event& event, std::uint32_t pool) {
+        state_.follow(event, pool);
+        if (event.kind == EventKind::kCheckpointEnd) {
+            checkpoint_ = false;
             take_peaks(i);
             settle_peak();
         }
-        if (step_ != 0) {
-            add_to_series(i);
-        }
-        return true;
     }
 
     static bool changed(const MemoryTotals& a, const MemoryTotals& b) {
@@ -127,6 +133,9 @@ class Measurement {
             peak_open_ = false;
             metrics_.summary.waste_at_peak = waste_split(state_, device_);
             metrics_.frag_at_peak = 1 - ratio(totals().active(), totals().reserved, 1);
+            if (at_peak_) {
+                at_peak_();
+            }
         }
     }
 
@@ -199,14 +208,14 @@ class Measurement {
         }
     }
 
-    void add_to_series(EventIndex i) {
+    void add_to_series(EventIndex i, std::uint64_t time_ns) {
         const MemoryTotals& now = totals();
         if (i % step_ == 0) {
             metrics_.series.emplace_back();
         }
         SeriesPoint& point = metrics_.series.back();
         point.last_event = i;
-        point.time_ns = timeline_.events[i].time_ns;
+        point.time_ns = time_ns;
         point.last = now;
         point.max_requested = std::max(point.max_requested, now.requested);
         point.max_allocated = std::max(point.max_allocated, now.allocated);
@@ -215,16 +224,10 @@ class Measurement {
         point.max_other = std::max(point.max_other, now.other);
     }
 
-    void finish() {
+    void conclude() {
         const MemorySummary& peaks = metrics_.summary;
         metrics_.util_peak = ratio(peaks.peak_allocated, peaks.peak_reserved, 1);
         metrics_.req_eff = ratio(peaks.peak_requested, peaks.peak_reserved, 1);
-        for (const auto& [index, duration_ns] : timeline_.durations) {
-            const Event& event = timeline_.events[index];
-            if (event.device == device_ && is_memory_call(event.kind)) {
-                metrics_.driver_time_ns += duration_ns;
-            }
-        }
         const MemorySample& sample = state_.sample(device_);
         if (sample.event != kNoEvent) {
             metrics_.total_bytes = sample.total_bytes;
@@ -238,12 +241,13 @@ class Measurement {
         metrics_.first_violations = state_.violations().first;
     }
 
-    const Timeline& timeline_;
     DeviceId device_;
     RecordedState state_;
     DeviceMetrics metrics_;
-    std::size_t step_ = 0;
-    std::size_t next_checkpoint_ = 0;
+    std::size_t step_;
+    std::function<void()> at_peak_;
+    EventIndex last_ = 0;
+    bool checkpoint_ = false;  // what was held is being told
     bool peak_open_ = false;
     bool refused_ = false;
     bool obtained_after_ = false;
@@ -251,10 +255,46 @@ class Measurement {
     DeviceAddress unmap_end_ = 0;
 };
 
-}  // namespace
+DeviceMeasurement::DeviceMeasurement(RecordedState state,
+                                     DeviceId device,
+                                     std::size_t series_step,
+                                     std::function<void()> at_peak)
+    : state_(std::make_unique<State>(std::move(state), device, series_step, std::move(at_peak))) {}
+
+DeviceMeasurement::DeviceMeasurement(DeviceMeasurement&&) noexcept = default;
+
+DeviceMeasurement::~DeviceMeasurement() = default;
+
+void DeviceMeasurement::visit(EventIndex i, const Event& event, std::uint32_t pool) {
+    state_->visit(i, event, pool);
+}
+
+const RecordedState& DeviceMeasurement::recorded() const {
+    return state_->state();
+}
+
+void DeviceMeasurement::add_call_time(const Event& event, std::uint64_t duration_ns) {
+    state_->add_call_time(event, duration_ns);
+}
+
+DeviceMetrics DeviceMeasurement::finish() {
+    return state_->finish();
+}
 
 DeviceMetrics measure_device(const Timeline& timeline, DeviceId device, std::size_t series_points) {
-    return Measurement(timeline, device, series_points).run();
+    const std::size_t count = timeline.events.size();
+    const std::size_t step =
+        series_points == 0 ? 0
+                           : std::max<std::size_t>(1, (count + series_points - 1) / series_points);
+    DeviceMeasurement measurement(RecordedState(timeline), device, step);
+    std::size_t cursor = 0;
+    for (EventIndex i = 0; i < count; ++i) {
+        measurement.visit(i, timeline.events[i], timeline.event_pools.at(i, &cursor));
+    }
+    for (const auto& [index, duration_ns] : timeline.durations) {
+        measurement.add_call_time(timeline.events[index], duration_ns);
+    }
+    return measurement.finish();
 }
 
 WasteSplit waste_split(const RecordedState& state, DeviceId device) {

@@ -7,6 +7,8 @@
 #include "analyzer/model/timeline.h"
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -56,6 +58,33 @@ struct DeviceMetrics {
     std::uint64_t after_gap = 0;   // what would be violations but follows from gaps in recording
     std::vector<std::string> first_violations;
     std::vector<SeriesPoint> series;
+};
+
+// The measurement itself, for events that come one by one; what it holds is in proportion to what
+// the process holds.
+class DeviceMeasurement {
+  public:
+    // `state`: at its start, and told of all devices. `at_peak`: called each time that the state of
+    // now is the one to split, the last time for the peak. One stretch of the series per
+    // `series_step` events; 0 = none.
+    DeviceMeasurement(RecordedState state,
+                      DeviceId device,
+                      std::size_t series_step = 0,
+                      std::function<void()> at_peak = {});
+    DeviceMeasurement(DeviceMeasurement&&) noexcept;
+    ~DeviceMeasurement();
+
+    // The i-th event, and its pool.
+    void visit(EventIndex i, const Event& event, std::uint32_t pool);
+    void add_call_time(const Event& event, std::uint64_t duration_ns);
+
+    [[nodiscard]] const RecordedState& recorded() const;
+
+    DeviceMetrics finish();
+
+  private:
+    class State;
+    std::unique_ptr<State> state_;
 };
 
 // `series_points` bounds the length of the series; 0 = none.

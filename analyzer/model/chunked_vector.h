@@ -30,14 +30,14 @@ struct HugePageAllocator {
         if (!is_long(count)) {
             return static_cast<T*>(::operator new(count * sizeof(T)));
         }
-        void* memory = ::operator new(count * sizeof(T), std::align_val_t{kPageBytes});
+        void* memory = ::operator new (count * sizeof(T), std::align_val_t{kPageBytes});
         madvise(memory, count * sizeof(T), MADV_HUGEPAGE);  // a wish; without it all is as well
         return static_cast<T*>(memory);
     }
 
     void deallocate(T* memory, std::size_t count) {
         if (is_long(count)) {
-            ::operator delete(memory, std::align_val_t{kPageBytes});
+            ::operator delete (memory, std::align_val_t{kPageBytes});
         } else {
             ::operator delete(memory);
         }

@@ -24,18 +24,35 @@ bool shows_pool(const Event& event, bool may_have_pool) {
 
 }  // namespace
 
+RecordedDevices::RecordedDevices(const std::map<std::string, std::string>& facts) {
+    const auto is = [&facts](const char* key, std::string_view value, bool otherwise) {
+        const auto fact = facts.find(key);
+        return fact == facts.end() ? otherwise : fact->second == value;
+    };
+    may_have_pool = is("allocator_backend", "native", true) && !is("torch.caching", "off", false);
+}
+
+void RecordedDevices::add(const Event& event) {
+    used[event.device] = used[event.device] || asks_for_memory(event);
+    has_pool[event.device] = has_pool[event.device] || shows_pool(event, may_have_pool);
+}
+
 RecordedState::RecordedState(const Timeline& timeline) : timeline_(&timeline) {
-    std::array<bool, kMaxDevices + 1> used = {};
-    const bool may_have_pool = timeline.fact("allocator_backend", "native") == "native" &&
-                               timeline.fact("torch.caching") != "off";
+    RecordedDevices devices(timeline.facts);
     for (const Event& event : timeline.events) {
-        used[event.device] = used[event.device] || asks_for_memory(event);
-        if (shows_pool(event, may_have_pool)) {
-            devices_[event.device].direct = false;
-        }
+        devices.add(event);
     }
-    for (std::size_t device = 0; device < kMaxDevices; ++device) {
-        if (used[device]) {
+    know(devices);
+}
+
+RecordedState::RecordedState(const RecordedDevices& devices) {
+    know(devices);
+}
+
+void RecordedState::know(const RecordedDevices& devices) {
+    for (std::size_t device = 0; device <= kMaxDevices; ++device) {
+        devices_[device].direct = !devices.has_pool[device];
+        if (devices.used[device] && device < kMaxDevices) {
             devices_used_.push_back(static_cast<DeviceId>(device));
         }
     }
@@ -50,6 +67,11 @@ void RecordedState::advance_to(EventIndex end) {
 void RecordedState::advance() {
     pool_ = timeline_->event_pools.at(position_, &pool_cursor_);
     apply_known(timeline_->events[position_]);
+}
+
+void RecordedState::follow(const Event& event, std::uint32_t pool) {
+    pool_ = pool;
+    apply_known(event);
 }
 
 void RecordedState::apply(const Event& event, std::uint32_t pool) {

@@ -58,12 +58,28 @@ struct Violations {
     std::vector<std::string> first;  // the first few, one line each
 };
 
+// Which devices a trace has, and which of them a caching pool: known before its first event is
+// applied where all of it can be looked at.
+struct RecordedDevices {
+    explicit RecordedDevices(const std::map<std::string, std::string>& facts);
+
+    void add(const Event& event);
+
+    bool may_have_pool = true;
+    std::array<bool, kMaxDevices + 1> used = {};
+    std::array<bool, kMaxDevices + 1> has_pool = {};
+};
+
 class RecordedState {
   public:
     // The timeline must outlive the state.
     explicit RecordedState(const Timeline& timeline);
     // For events that come one by one, and that nobody keeps: apply() instead of advance().
     RecordedState() = default;
+
+    // The same, but all devices are known: follow() instead of advance().
+    explicit RecordedState(const RecordedDevices& devices);
+    void follow(const Event& event, std::uint32_t pool);
 
     // `pool`: the number of the event's pool. What a timeline tells from its start, which devices
     // there are and whether they have a block layer, is learned on the way.
@@ -149,6 +165,7 @@ class RecordedState {
         DeviceId device;
     };
 
+    void know(const RecordedDevices& devices);
     void apply_known(const Event& event);
     void learn(const Event& event);
     void becomes_pool(DeviceId id);

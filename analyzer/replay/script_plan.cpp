@@ -319,9 +319,11 @@ class ScriptPlanner {
 bool fits(const ReplayScript& script,
           const std::shared_ptr<const PoolPlan>& plan,
           const Device& device) {
-    if (std::none_of(script.steps.begin(), script.steps.end(), [](const Step& step) {
-            return step.recorded_oom;
-        })) {
+    bool any_oom = false;
+    for (std::size_t i = 0; i < script.steps.size() && !any_oom; ++i) {
+        any_oom = script.steps[i].recorded_oom;
+    }
+    if (!any_oom) {
         return true;
     }
     OfflinePool pool("", plan, device.clone());

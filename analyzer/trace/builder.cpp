@@ -292,12 +292,11 @@ void TimelineBuilder::put_in_order() {
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
         return sequences[a] < sequences[b];
     });
-    order.erase(std::unique(order.begin(),
-                            order.end(),
-                            [&](std::uint32_t a, std::uint32_t b) {
-                                return sequences[a] == sequences[b];
-                            }),
-                order.end());
+    order.erase(
+        std::unique(order.begin(),
+                    order.end(),
+                    [&](std::uint32_t a, std::uint32_t b) { return sequences[a] == sequences[b]; }),
+        order.end());
     std::vector<std::uint32_t> times(sequences.size());
     for (const auto& [event, duration_ns] : timeline_.durations) {
         times[event] = duration_ns;

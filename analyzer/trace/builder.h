@@ -74,8 +74,8 @@ class TimelineBuilder {
 
     Timeline timeline_;
     std::uint64_t file_bytes_;
-    SequenceNumbers sequences_;  // parallel to timeline_.events
-    std::bitset<256> kinds_;     // that any event has
+    SequenceNumbers sequences_;            // parallel to timeline_.events
+    std::bitset<256> kinds_;               // that any event has
     std::optional<EventPairing> pairing_;  // of the events so far, while they come in order
     bool in_order_ = true;
     bool ended_ = false;

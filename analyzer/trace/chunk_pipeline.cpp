@@ -80,9 +80,9 @@ const ChunkPipeline::Item* ChunkPipeline::next() {
     }
     Item& item = items_[given_ % kItems];
     changed_.wait(lock, [&] {
-        return given_ < filled_ ? item.state == Item::State::kRaw ||
-                                      item.state == Item::State::kReady
-                                : ended_;
+        return given_ < filled_
+                   ? item.state == Item::State::kRaw || item.state == Item::State::kReady
+                   : ended_;
     });
     if (given_ == filled_) {
         if (failure_) {

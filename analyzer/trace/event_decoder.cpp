@@ -71,7 +71,10 @@ std::uint64_t plus(std::uint64_t before, std::uint64_t difference) {
 
 // A column of differences to the event before, of a field that begins at 0.
 template <typename Field>
-bool add_up(const Column& column, std::uint32_t count, EventRecord* events, Field EventRecord::*field) {
+bool add_up(const Column& column,
+            std::uint32_t count,
+            EventRecord* events,
+            Field EventRecord::*field) {
     Field before = 0;
     return for_each_number(column, count, [&](std::uint32_t i, std::uint64_t value) {
         before = static_cast<Field>(plus(before, value));
@@ -114,29 +117,28 @@ bool decode_event_columns(const std::uint8_t* payload,
     events->resize(count);
     EventRecord* to = events->data();
     std::uint64_t sequence = first_sequence - 1;
-    const bool decoded =
-        copy(columns[0], count, to, &EventRecord::kind) &&
-        copy(columns[1], count, to, &EventRecord::flags) &&
-        for_each_number(columns[2],
-                        count,
-                        [&](std::uint32_t i, std::uint64_t value) {
-                            sequence += value + 1;
-                            to[i].sequence = sequence;
-                        }) &&
-        add_up(columns[3], count, to, &EventRecord::time_ns) &&
-        add_up(columns[4], count, to, &EventRecord::address) &&
-        copy(columns[5], count, to, &EventRecord::size, 1) &&
-        for_each_number(columns[6],
-                        count,
-                        [to](std::uint32_t i, std::uint64_t value) {
-                            to[i].extra = plus(to[i].size, value);
-                        }) &&
-        copy(columns[7], count, to, &EventRecord::stream, 1) &&
-        add_up(columns[8], count, to, &EventRecord::native_stack) &&
-        add_up(columns[9], count, to, &EventRecord::python_stack) &&
-        add_up(columns[10], count, to, &EventRecord::thread) &&
-        copy(columns[11], count, to, &EventRecord::duration_ns) &&
-        copy(columns[12], count, to, &EventRecord::device, 1);
+    const bool decoded = copy(columns[0], count, to, &EventRecord::kind) &&
+                         copy(columns[1], count, to, &EventRecord::flags) &&
+                         for_each_number(columns[2],
+                                         count,
+                                         [&](std::uint32_t i, std::uint64_t value) {
+                                             sequence += value + 1;
+                                             to[i].sequence = sequence;
+                                         }) &&
+                         add_up(columns[3], count, to, &EventRecord::time_ns) &&
+                         add_up(columns[4], count, to, &EventRecord::address) &&
+                         copy(columns[5], count, to, &EventRecord::size, 1) &&
+                         for_each_number(columns[6],
+                                         count,
+                                         [to](std::uint32_t i, std::uint64_t value) {
+                                             to[i].extra = plus(to[i].size, value);
+                                         }) &&
+                         copy(columns[7], count, to, &EventRecord::stream, 1) &&
+                         add_up(columns[8], count, to, &EventRecord::native_stack) &&
+                         add_up(columns[9], count, to, &EventRecord::python_stack) &&
+                         add_up(columns[10], count, to, &EventRecord::thread) &&
+                         copy(columns[11], count, to, &EventRecord::duration_ns) &&
+                         copy(columns[12], count, to, &EventRecord::device, 1);
     if (!decoded) {
         return false;
     }
@@ -151,7 +153,8 @@ bool decode_event_columns(const std::uint8_t* payload,
 
 bool decode_event_chunk(const Chunk& chunk, std::vector<EventRecord>* events) {
     const ChunkHeader& header = chunk.header;
-    return header.count <= kMaxChunkEvents && header.count <= header.raw_bytes / kEventColumnCount &&
+    return header.count <= kMaxChunkEvents &&
+           header.count <= header.raw_bytes / kEventColumnCount &&
            decode_event_columns(
                chunk.payload, header.raw_bytes, header.first, header.count, events);
 }

@@ -3,6 +3,7 @@
 #include <fragtrace/codec.h>
 
 #include "analyzer/trace/chunk_scanner.h"
+#include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/input_file.h"
 #include "analyzer/trace/ring.h"
 
@@ -35,19 +36,6 @@ std::string open_trace_of(std::uint32_t pid) {
         }
     }
     return {};
-}
-
-Event event_of(const EventRecord& record) {
-    Event event = {};
-    event.time_ns = record.time_ns;
-    event.address = record.address;
-    event.size_bytes = record.size;
-    event.extra = record.extra;
-    event.stream = kNoStream;
-    event.device = (record.device < kMaxDevices ? record.device : kMaxDevices) & 31u;
-    event.flags = record.flags & 7u;
-    event.kind = record.kind;
-    return event;
 }
 
 // Lost events as the ring's counters and the facts say; what is not written yet is not lost.

@@ -43,11 +43,15 @@ bool is_known(std::string_view setting, const PytorchRules& rules) {
 
 bool uses_several_streams(const ReplayScript& script) {
     std::optional<StreamId> first;
-    return std::any_of(script.steps.begin(), script.steps.end(), [&first](const Step& step) {
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step step = script.steps[i];
         const bool request = step.kind == Step::Kind::kAllocate;
         first = request && !first ? step.stream : first;
-        return request && step.stream != *first;
-    });
+        if (request && step.stream != *first) {
+            return true;
+        }
+    }
+    return false;
 }
 
 }  // namespace

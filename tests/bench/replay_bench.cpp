@@ -2,14 +2,19 @@
 //
 // FRAGTRACE_BENCH_TRACE names a trace; without it a synthetic script of the shape of training
 // (a long-lived set, and waves of short-lived blocks of repeating sizes) is replayed.
+// FRAGTRACE_BENCH_REQUESTS names a file to write the requests to, for torch_allocator_bench.
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script.h"
 #include "analyzer/trace/reader.h"
+#include "analyzer/whatif/sweep.h"
 
 #include <benchmark/benchmark.h>
 #include <cstdlib>
+#include <fstream>
 #include <random>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 using namespace fragtrace::analyzer;
@@ -65,6 +70,41 @@ ReplayScript script_to_replay() {
     return make_script(*timeline, replayable_devices(*timeline).front());
 }
 
+// As torch_allocator_bench reads them; blocks that need another stream or pool are as others.
+void write_requests(const ReplayScript& script, const char* path) {
+    std::ofstream file(path, std::ios::binary);
+    std::unordered_map<BlockId, std::uint64_t> numbers;
+    std::uint64_t next = 0;
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step step = script.steps[i];
+        std::uint64_t word = step.value;
+        if (step.kind == Step::Kind::kAllocate && !step.recorded_oom) {
+            numbers[step.block] = next++;
+        } else if (step.kind == Step::Kind::kRelease && numbers.contains(step.block)) {
+            word = std::uint64_t{1} << 63 | numbers[step.block];
+            numbers.erase(step.block);
+        } else {
+            continue;
+        }
+        file.write(reinterpret_cast<const char*>(&word), sizeof word);
+    }
+}
+
+void sweep_settings(benchmark::State& state) {
+    const ReplayScript script = script_to_replay();
+    std::vector<Candidate> candidates(64);
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        candidates[i].pool = "pytorch";
+        candidates[i].config = "max_split_size_mb:" + std::to_string(40 + 20 * (i / 2)) +
+                               (i % 2 != 0 ? ",roundup_power2_divisions:8" : "");
+        candidates[i].total_bytes = candidates[i].capacity_bytes = std::uint64_t{80} << 30;
+    }
+    for (auto _ : state) {
+        const auto rows = sweep(script, candidates, {}, static_cast<unsigned>(state.range(0)));
+        benchmark::DoNotOptimize(rows->size());
+    }
+}
+
 void replay_pytorch(benchmark::State& state, const char* config) {
     const ReplayScript script = script_to_replay();
     for (auto _ : state) {
@@ -95,8 +135,26 @@ void read_events(benchmark::State& state) {
 BENCHMARK_CAPTURE(replay_pytorch, default_settings, "")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(replay_pytorch, expandable_segments, "expandable_segments:True")
     ->Unit(benchmark::kMillisecond);
-BENCHMARK(read_events)->Unit(benchmark::kMillisecond);
+BENCHMARK(read_events)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
+BENCHMARK(sweep_settings)
+    ->Arg(1)
+    ->Arg(2)
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int count, char** words) {
+    if (const char* requests = std::getenv("FRAGTRACE_BENCH_REQUESTS")) {
+        write_requests(script_to_replay(), requests);
+        return 0;
+    }
+    benchmark::Initialize(&count, words);
+    benchmark::RunSpecifiedBenchmarks();
+    return 0;
+}

@@ -8,6 +8,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <functional>
+
 #include <random>
 
 namespace fragtrace::analyzer {
@@ -52,7 +54,13 @@ class Script {
 
     void fail(std::uint64_t bytes) {
         allocate(bytes);
-        script.steps.back().recorded_oom = true;
+        change_last([](Step* step) { step->recorded_oom = true; });
+    }
+
+    void change_last(const std::function<void(Step*)>& change) {
+        Step step = script.steps.back();
+        change(&step);
+        script.steps.set(script.steps.size() - 1, step);
     }
 
     void release(BlockId block, std::uint32_t events = 0) {
@@ -109,8 +117,10 @@ TEST_CASE("on random scripts a plan keeps blocks apart and stays above live and 
             }
         }
         Script one = made;  // what one_stream:True takes it for
-        for (Step& step : one.script.steps) {
+        for (std::size_t i = 0; i < one.script.steps.size(); ++i) {
+            Step step = one.script.steps[i];
             step.stream = 0;
+            one.script.steps.set(i, step);
         }
         for (const ReplayScript* script : {&made.script, &one.script}) {
             const auto pool = make(*script, "offline");
@@ -170,8 +180,10 @@ TEST_CASE("a block that a checkpoint brings back lies where it lay") {
     made.release(former);
     made.release(made.allocate(2 * kMiB, 0, 3));
     const BlockId again = made.allocate(2 * kMiB, 0, 3);
-    made.script.steps.back().kind = Step::Kind::kPlace;
-    made.script.steps.back().placed_as = former;
+    made.change_last([former](Step* step) {
+        step->kind = Step::Kind::kPlace;
+        step->placed_as = former;
+    });
     const auto pool = make(made.script, "offline");
     std::optional<Placement> before;
     ReplayHooks hooks;

@@ -38,9 +38,8 @@ TEST_CASE("A table of steps gives back what was put into it") {
         step.kind = rarely() ? static_cast<Step::Kind>(random() % 9)
                              : static_cast<Step::Kind>(random() % 2);
         step.event = rarely() ? static_cast<EventIndex>(random()) : event;
-        step.block = step.kind == Step::Kind::kRelease || rarely()
-                         ? static_cast<BlockId>(random())
-                         : step.event;
+        step.block = step.kind == Step::Kind::kRelease || rarely() ? static_cast<BlockId>(random())
+                                                                   : step.event;
         step.value = step.kind == Step::Kind::kRelease ? (rarely() ? random() : 0)
                      : rarely()                        ? random()
                                                        : random() >> 33;

@@ -1,0 +1,187 @@
+// fraganalyze summarize TRACE: a run's figures, of traces of any length.
+#include "analyzer/cli/output_file.h"
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/registry.h"
+#include "analyzer/metrics/trace_summary.h"
+#include "analyzer/report/text_source.h"
+#include "analyzer/support/units.h"
+#include "analyzer/trace/symbols.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kMostHolders = 10;
+
+struct HolderRow {
+    std::string label;
+    std::uint64_t bytes = 0;
+    std::uint64_t blocks = 0;
+};
+
+// Stacks that differ only outside of the user's code are one row.
+std::vector<HolderRow> holder_rows(const DeviceSummary& device,
+                                   bool wanted,
+                                   Symbolizer* symbols) {
+    if (!wanted) {
+        return {};
+    }
+    std::map<std::string, HolderRow> by_label;
+    for (const PeakHolder& holder : device.holders) {
+        HolderRow& row = by_label[symbols->describe(holder.origin)];
+        row.bytes += holder.bytes;
+        row.blocks += holder.blocks;
+    }
+    std::vector<HolderRow> rows;
+    for (auto& [label, row] : by_label) {
+        row.label = label;
+        rows.push_back(row);
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const HolderRow& a, const HolderRow& b) {
+        return a.bytes > b.bytes;
+    });
+    rows.resize(std::min(rows.size(), kMostHolders));
+    return rows;
+}
+
+std::string summary_text(const TraceSummary& summary, bool with_holders) {
+    const Timeline& tables = summary.tables;
+    Symbolizer symbols(tables);
+    std::string text = fmt::format("{}  {}  pid {}, {}, {}\n",
+                                   shell_quoted(tables.path),
+                                   command_text(tables.fact("command_line")),
+                                   tables.pid,
+                                   format_counted(summary.events, "event", "events"),
+                                   ending_text(tables.ending));
+    for (const DeviceSummary& device : summary.devices) {
+        const MemorySummary& run = device.metrics.summary;
+        const WasteSplit& waste = run.waste_at_peak;
+        text += fmt::format("gpu{}  peak reserved {} at {}\n",
+                            device.device,
+                            format_bytes(run.peak_reserved),
+                            format_duration(device.peak_time_ns));
+        text += fmt::format(
+            "      then: requested {}, rounding {}, slack {}, pending {}, releasable {}, "
+            "inactive split {}\n",
+            format_bytes(waste.requested),
+            format_bytes(waste.rounding),
+            format_bytes(waste.slack),
+            format_bytes(waste.pending),
+            format_bytes(waste.releasable),
+            format_bytes(waste.inactive_split));
+        text += fmt::format("      peaks: requested {}, allocated {}, active {}\n",
+                            format_bytes(run.peak_requested),
+                            format_bytes(run.peak_allocated),
+                            format_bytes(run.peak_active));
+        text += fmt::format("      segments: {} obtained, {} given back; {} retries, {} OOMs\n",
+                            format_count(run.segments_allocated),
+                            format_count(run.segments_freed),
+                            format_count(run.retries),
+                            format_count(run.ooms));
+        text += with_holders ? "      held at the peak by\n" : "";
+        for (const HolderRow& row : holder_rows(device, with_holders, &symbols)) {
+            text += fmt::format("        {:>9} in {:>7} blocks  {}\n",
+                                format_bytes(row.bytes),
+                                format_count(row.blocks),
+                                printable(row.label));
+        }
+    }
+    if (summary.devices.empty()) {
+        text += "no device memory was asked for\n";
+    }
+    if (summary.events_left_out != 0) {
+        text += fmt::format(
+            "{} came late or twice and are not counted: fraganalyze report orders "
+            "them\n",
+            format_counted(summary.events_left_out, "event", "events"));
+    }
+    if (tables.damage.events_lost != 0) {
+        text +=
+            fmt::format("{} LOST\n", format_counted(tables.damage.events_lost, "event", "events"));
+    }
+    return text;
+}
+
+std::string summary_json(const TraceSummary& summary, bool with_holders) {
+    using Json = nlohmann::ordered_json;
+    const Timeline& tables = summary.tables;
+    Symbolizer symbols(tables);
+    Json devices = Json::array();
+    for (const DeviceSummary& device : summary.devices) {
+        const MemorySummary& run = device.metrics.summary;
+        Json holders = Json::array();
+        for (const HolderRow& row : holder_rows(device, with_holders, &symbols)) {
+            holders.push_back({{"label", row.label}, {"bytes", row.bytes}, {"blocks", row.blocks}});
+        }
+        devices.push_back({{"index", device.device},
+                           {"peak",
+                            {{"requested", run.peak_requested},
+                             {"allocated", run.peak_allocated},
+                             {"active", run.peak_active},
+                             {"reserved", run.peak_reserved}}},
+                           {"peak_time_ns", device.peak_time_ns},
+                           {"waste_at_peak",
+                            {{"rounding", run.waste_at_peak.rounding},
+                             {"slack", run.waste_at_peak.slack},
+                             {"pending", run.waste_at_peak.pending},
+                             {"releasable", run.waste_at_peak.releasable},
+                             {"inactive_split", run.waste_at_peak.inactive_split}}},
+                           {"segments_allocated", run.segments_allocated},
+                           {"segments_freed", run.segments_freed},
+                           {"retries", run.retries},
+                           {"ooms", run.ooms},
+                           {"violations", device.metrics.violations},
+                           {"holders_at_peak", holders}});
+    }
+    return Json{{"schema", 1},
+                {"path", tables.path},
+                {"process", tables.pid},
+                {"command_line", tables.fact("command_line")},
+                {"ended", ending_name(tables.ending)},
+                {"events", summary.events},
+                {"events_left_out", summary.events_left_out},
+                {"events_lost", tables.damage.events_lost},
+                {"devices", devices}}
+               .dump(2, ' ', false, Json::error_handler_t::replace) +
+           "\n";
+}
+
+}  // namespace
+
+Status run_summarize(int argc, char** argv) {
+    CLI::App app(
+        "Sums a run up: peaks, what was wasted then, segments, out-of-memories, and who held most\n"
+        "at the peak. Keeps no events: memory is in proportion to what the program holds, however\n"
+        "long the trace. Nothing is replayed.\n\n"
+        "Examples\n"
+        "  fraganalyze summarize train.4711.ftrace\n"
+        "  fraganalyze summarize train.4711.ftrace --json - | jq '.devices[0].peak'\n",
+        "fraganalyze summarize");
+    CommonOptions common;
+    common.add_trace(&app);
+    common.add_json(&app);
+    bool no_stacks = false;
+    app.add_flag("--no-stacks", no_stacks, "do not say who held what: no symbols are read");
+    const auto parsed = parse_arguments(&app, argc, argv);
+    if (!parsed) {
+        return parsed.error();
+    }
+    if (!*parsed) {
+        return Ok{};
+    }
+    const Result<TraceSummary> summary = summarize_trace(common.trace);
+    if (!summary) {
+        return summary.error();
+    }
+    if (!common.json.empty()) {
+        return write_output(common.json, summary_json(*summary, !no_stacks));
+    }
+    return write_output("-", summary_text(*summary, !no_stacks));
+}
+
+}  // namespace fragtrace::analyzer

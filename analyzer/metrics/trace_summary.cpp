@@ -1,0 +1,138 @@
+#include "analyzer/metrics/trace_summary.h"
+
+#include "analyzer/trace/event_stream.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// Where the live blocks of a device come from.
+class LiveOrigins {
+  public:
+    explicit LiveOrigins(DeviceId device) : device_(device) {}
+
+    // Before the event is applied.
+    void begin(EventIndex index, const Event& event, const EventRecord& record) {
+        const bool block = event.kind == EventKind::kBlockAlloc;
+        if (event.device == device_ && (block || event.kind == EventKind::kDeviceAlloc ||
+                                        event.kind == EventKind::kAsyncAlloc)) {
+            births_[index] = {record.thread, record.native_stack, record.python_stack};
+            held_[{block, event.address}] = index;
+        }
+        // A block whose place another has taken is gone.
+        if (births_.size() > 2 * held_.size() + kSlack) {
+            forget_gone();
+        }
+    }
+
+    // Afterwards. A block that waits for other streams is held on, until its place is taken.
+    void end(const Event& event) {
+        if (event.kind == EventKind::kBlockFree && (event.flags & kFlagPending) == 0) {
+            forget({true, event.address});
+        } else if (event.kind == EventKind::kDeviceFree || event.kind == EventKind::kAsyncFree) {
+            forget({false, event.address});
+        }
+    }
+
+    // By place, of what is held right now.
+    [[nodiscard]] std::map<Origin, PeakHolder> holders(const RecordedState& state) const {
+        std::map<Origin, PeakHolder> by_origin;
+        for (const HeapBlock& block : state.snapshot(device_).blocks) {
+            const auto birth = births_.find(block.allocated_by);
+            if (block.state != BlockState::kFree) {
+                PeakHolder& holder = by_origin[birth != births_.end() ? birth->second : Origin{}];
+                holder.bytes += block.size_bytes;
+                ++holder.blocks;
+            }
+        }
+        return by_origin;
+    }
+
+  private:
+    using Place = std::pair<bool, DeviceAddress>;  // of a block, or of the driver's memory
+
+    static constexpr std::size_t kSlack = 1024;
+
+    void forget(const Place& place) {
+        if (const auto found = held_.find(place); found != held_.end()) {
+            births_.erase(found->second);
+            held_.erase(found);
+        }
+    }
+
+    void forget_gone() {
+        std::unordered_map<EventIndex, Origin> kept;
+        for (const auto& [place, index] : held_) {
+            kept.insert(*births_.find(index));
+        }
+        births_ = std::move(kept);
+    }
+
+    DeviceId device_;
+    std::unordered_map<EventIndex, Origin> births_;
+    std::map<Place, EventIndex> held_;  // and those that wait for streams
+};
+
+DeviceSummary summarize_device(EventStream* stream,
+                               const RecordedDevices& devices,
+                               DeviceId device,
+                               Timeline* tables) {
+    LiveOrigins origins(device);
+    std::map<Origin, PeakHolder> at_peak;
+    const DeviceMeasurement* measured = nullptr;
+    DeviceMeasurement measurement(RecordedState(devices), device, 0, [&] {
+        at_peak = origins.holders(measured->recorded());
+    });
+    measured = &measurement;
+    DeviceSummary summary;
+    summary.device = device;
+    std::uint64_t peak_reserved = 0;
+    stream->for_each([&](EventIndex index, const Event& event, const EventRecord& record) {
+        origins.begin(index, event, record);
+        measurement.visit(index, event, record.pool);
+        origins.end(event);
+        if (const auto now = measurement.recorded().totals(device).reserved; now > peak_reserved) {
+            peak_reserved = now;
+            summary.peak_time_ns = event.time_ns;
+        }
+    });
+    summary.metrics = measurement.finish();
+    for (auto& [origin, holder] : at_peak) {
+        holder.origin = static_cast<OriginId>(tables->origins.size());
+        tables->origins.push_back(origin);
+        summary.holders.push_back(holder);
+    }
+    std::stable_sort(summary.holders.begin(),
+                     summary.holders.end(),
+                     [](const PeakHolder& a, const PeakHolder& b) { return a.bytes > b.bytes; });
+    return summary;
+}
+
+}  // namespace
+
+Result<TraceSummary> summarize_trace(const std::string& path) {
+    Result<EventStream> stream = EventStream::open(path);
+    if (!stream.ok()) {
+        return stream.error();
+    }
+    TraceSummary summary;
+    summary.tables = stream->tables();
+    RecordedDevices devices(summary.tables.facts);
+    stream->for_each([&](EventIndex index, const Event& event, const EventRecord&) {
+        devices.add(event);
+        summary.events = std::uint64_t{index} + 1;
+    });
+    summary.events_left_out = stream->events_left_out();
+    for (DeviceId device = 0; device < kMaxDevices; ++device) {
+        if (devices.used[device]) {
+            summary.devices.push_back(summarize_device(&*stream, devices, device, &summary.tables));
+        }
+    }
+    return summary;
+}
+
+}  // namespace fragtrace::analyzer

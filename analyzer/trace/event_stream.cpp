@@ -1,0 +1,151 @@
+#include "analyzer/trace/event_stream.h"
+
+#include "analyzer/trace/builder.h"
+#include "analyzer/trace/chunk_pipeline.h"
+#include "analyzer/trace/chunk_scanner.h"
+#include "analyzer/trace/losses.h"
+#include "analyzer/trace/trace_header.h"
+
+#include <fmt/format.h>
+#include <unordered_map>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// Frees that name no device are of the device that the memory came from.
+class DeviceOfFrees {
+  public:
+    void complete(Event* event) {
+        switch (event->kind) {
+            case EventKind::kDeviceAlloc:
+            case EventKind::kAsyncAlloc:
+            case EventKind::kManagedAlloc:
+                devices_[event->address] = event->device;
+                break;
+            case EventKind::kDeviceFree:
+            case EventKind::kAsyncFree:
+                if (const auto found = devices_.find(event->address); found != devices_.end()) {
+                    if (event->device == kMaxDevices) {
+                        event->device = found->second & 31u;
+                    }
+                    devices_.erase(found);
+                }
+                break;
+            default:
+                break;
+        }
+    }
+
+  private:
+    std::unordered_map<DeviceAddress, DeviceId> devices_;  // of live memory
+};
+
+}  // namespace
+
+Event event_of(const EventRecord& record) {
+    Event event = {};
+    event.time_ns = record.time_ns;
+    event.address = record.address;
+    event.size_bytes = record.size;
+    event.extra = record.extra;
+    event.stream = kNoStream;
+    event.device = (record.device < kMaxDevices ? record.device : kMaxDevices) & 31u;
+    event.flags = record.flags & 7u;
+    event.kind = record.kind;
+    return event;
+}
+
+EventStream::EventStream(std::string path, InputFile file, const TraceHeader& header)
+    : path_(std::move(path)), file_(std::move(file)), header_(header) {}
+
+Result<EventStream> EventStream::open(const std::string& path) {
+    Result<InputFile> file = InputFile::open(path);
+    if (!file.ok()) {
+        return file.error();
+    }
+    const Result<TraceHeader> header = read_trace_header(path, *file);
+    if (!header.ok()) {
+        return header.error();
+    }
+    EventStream stream(path, std::move(file).value(), *header);
+    stream.running_ = process_runs(*header);
+    // Before the file: what leaves the ring while we read is then found in the file.
+    stream.ring_ = read_ring(*header, stream.running_);
+    if (stream.running_) {
+        Result<InputFile> again = InputFile::open(path);
+        if (again.ok()) {
+            stream.file_ = std::move(again).value();
+        }
+    }
+    return stream;
+}
+
+void EventStream::for_each(
+    const std::function<void(EventIndex, const Event&, const EventRecord&)>& visit) {
+    DeviceOfFrees devices;
+    EventIndex index = 0;
+    std::uint64_t last = 0;
+    left_out_ = 0;
+    bool ended = false;
+    const auto pass_on = [&](const EventRecord& record) {
+        if (index != 0 && record.sequence <= last) {
+            ++left_out_;
+            return;
+        }
+        last = record.sequence;
+        Event event = event_of(record);
+        devices.complete(&event);
+        visit(index++, event, record);
+    };
+    ChunkScanner scanner(file_, header_.header_bytes, running_);
+    ChunkPipeline pipeline(&scanner);
+    while (const ChunkPipeline::Item* item = pipeline.next()) {
+        ended = ended || item->chunk.header.type == ChunkType::kEnd;
+        if (item->chunk.header.type == ChunkType::kEvents && item->decoded) {
+            for (const EventRecord& record : item->events) {
+                pass_on(record);
+            }
+        }
+    }
+    if (!ended) {
+        for (const EventRecord& record : ring_.events) {
+            if (record.sequence > last) {
+                pass_on(record);
+            }
+        }
+    }
+}
+
+Timeline EventStream::tables() {
+    TimelineBuilder builder(file_.size());
+    ChunkScanner scanner(file_, header_.header_bytes, running_);
+    std::uint64_t undecodable = 0;
+    for (Chunk chunk; scanner.next(&chunk);) {
+        if (chunk.header.type != ChunkType::kEvents) {
+            undecodable += builder.add_chunk(chunk) ? 0 : 1;
+        }
+    }
+    if (!builder.ended() && ring_.state == RingContents::State::kRead) {
+        builder.add_nodes(0, ring_.nodes);
+        builder.add_facts(ring_.facts);
+    }
+    const bool ended = builder.ended();
+    Timeline tables = builder.finish();
+    tables.path = path_;
+    tables.pid = header_.pid;
+    tables.rank = header_.rank;
+    tables.start_unix_ns = header_.start_unix_ns;
+    if (!ended) {
+        tables.ending = running_                      ? Ending::kRunning
+                        : called_exec(path_, header_) ? Ending::kExec
+                                                      : Ending::kKilled;
+    }
+    tables.damage.bytes_unreadable = scanner.bytes_unreadable();
+    tables.damage.chunks_unreadable = scanner.chunks_unreadable() + undecodable;
+    merge_losses(ring_.losses, &tables.facts);
+    tables.damage.events_lost += losses_of(tables.facts).events_lost;
+    return tables;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,137 @@
+// The streaming summary says what the whole analysis says.
+#include "analyzer/metrics/trace_summary.h"
+#include "analyzer/trace/reader.h"
+#include "tests/support/trace_writer.h"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+#include <vector>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using fragtrace::testing::TemporaryFolder;
+using fragtrace::testing::TraceWriter;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+// Two devices; segments of slots that are taken and left at random, some frees waiting for streams.
+TraceWriter random_trace(unsigned seed) {
+    std::mt19937 random(seed);
+    TraceWriter trace;
+    const auto code = trace.code("forward", "/home/user/net.py", 40);
+    const std::uint32_t places[] = {
+        0, trace.python_node(0, code, 42), trace.python_node(0, code, 43)};
+
+    struct Slot {
+        std::uint64_t address;
+        std::uint16_t device;
+        bool live = false;
+        std::uint64_t waits_for = 0;
+    };
+
+    std::vector<Slot> slots;
+    std::uint64_t next_wait = 1;
+    for (int step = 0; step < 600; ++step) {
+        trace.set_python_stack(places[random() % 3]);
+        if (slots.empty() || random() % 25 == 0) {
+            const auto device = static_cast<std::uint16_t>(random() % 2);
+            const std::uint64_t base = 0x7000000000 + slots.size() * 4 * kMiB;
+            trace.set_device(device);
+            if (random() % 3 == 0) {
+                trace.simple(EventKind::kAllocRefused, 0, 40 * kMiB, 2, true);
+            }
+            trace.device_alloc(base, 20 * kMiB, true);
+            for (std::uint64_t i = 0; i < 5; ++i) {
+                slots.push_back({base + i * 4 * kMiB, device});
+            }
+            continue;
+        }
+        Slot& slot = slots[random() % slots.size()];
+        trace.set_device(slot.device);
+        if (slot.waits_for != 0) {
+            trace.simple(EventKind::kEventComplete, 0, 0, slot.waits_for);
+            slot.waits_for = 0;
+        } else if (!slot.live) {
+            trace.block_alloc(slot.address, 3 * kMiB + random() % 1000, 4 * kMiB);
+            slot.live = true;
+        } else {
+            const bool waits = random() % 4 == 0;
+            trace.block_free(slot.address, 4 * kMiB, waits);
+            slot.live = false;
+            if (waits) {
+                slot.waits_for = next_wait++;
+                trace.simple(EventKind::kPendingEvent, slot.address, 0, slot.waits_for);
+            }
+        }
+        if (random() % 100 == 0) {
+            trace.flush();
+        }
+    }
+    return trace;
+}
+
+void check_equal(const DeviceMetrics& a, const DeviceMetrics& b) {
+    CHECK(a.summary.peak_requested == b.summary.peak_requested);
+    CHECK(a.summary.peak_allocated == b.summary.peak_allocated);
+    CHECK(a.summary.peak_active == b.summary.peak_active);
+    CHECK(a.summary.peak_reserved == b.summary.peak_reserved);
+    CHECK(a.summary.waste_at_peak.requested == b.summary.waste_at_peak.requested);
+    CHECK(a.summary.waste_at_peak.rounding == b.summary.waste_at_peak.rounding);
+    CHECK(a.summary.waste_at_peak.slack == b.summary.waste_at_peak.slack);
+    CHECK(a.summary.waste_at_peak.pending == b.summary.waste_at_peak.pending);
+    CHECK(a.summary.waste_at_peak.releasable == b.summary.waste_at_peak.releasable);
+    CHECK(a.summary.waste_at_peak.inactive_split == b.summary.waste_at_peak.inactive_split);
+    CHECK(a.summary.segments_allocated == b.summary.segments_allocated);
+    CHECK(a.summary.segments_freed == b.summary.segments_freed);
+    CHECK(a.summary.retries == b.summary.retries);
+    CHECK(a.summary.ooms == b.summary.ooms);
+    CHECK(a.pool_calls.refused == b.pool_calls.refused);
+    CHECK(a.violations == b.violations);
+    CHECK(a.peak_event == b.peak_event);
+}
+
+}  // namespace
+
+TEST_CASE("A summary has the figures of the whole analysis, and accounts for all that was held") {
+    const TemporaryFolder folder;
+    for (unsigned seed = 0; seed < 40; ++seed) {
+        INFO("seed " << seed);
+        random_trace(seed).save(folder.file("t.ftrace"));
+        const auto timeline = read_trace(folder.file("t.ftrace"));
+        const auto summary = summarize_trace(folder.file("t.ftrace"));
+        REQUIRE(timeline.ok());
+        REQUIRE(summary.ok());
+        CHECK(summary->events == timeline->events.size());
+        CHECK(summary->events_left_out == 0);
+        REQUIRE(summary->devices.size() == 2);
+        for (const DeviceSummary& device : summary->devices) {
+            const DeviceMetrics whole = measure_device(*timeline, device.device);
+            check_equal(device.metrics, whole);
+            CHECK(device.peak_time_ns == timeline->events[whole.peak_event].time_ns);
+            std::uint64_t held = 0;
+            for (const PeakHolder& holder : device.holders) {
+                held += holder.bytes;
+            }
+            const WasteSplit& waste = device.metrics.summary.waste_at_peak;
+            CHECK(held == waste.requested + waste.rounding + waste.slack + waste.pending);
+        }
+    }
+}
+
+TEST_CASE("A summary of events that came late leaves them out and says so") {
+    TraceWriter trace;
+    trace.device_alloc(0x7000000000, 20 * kMiB, true);
+    EventRecord late = {};
+    late.sequence = 1;
+    late.kind = EventKind::kMark;
+    trace.event(late);
+    const TemporaryFolder folder;
+    trace.save(folder.file("t.ftrace"));
+    const auto summary = summarize_trace(folder.file("t.ftrace"));
+    REQUIRE(summary.ok());
+    CHECK(summary->events == 1);
+    CHECK(summary->events_left_out == 1);
+}
