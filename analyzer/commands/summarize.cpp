@@ -25,9 +25,7 @@ struct HolderRow {
 };
 
 // Stacks that differ only outside of the user's code are one row.
-std::vector<HolderRow> holder_rows(const DeviceSummary& device,
-                                   bool wanted,
-                                   Symbolizer* symbols) {
+std::vector<HolderRow> holder_rows(const DeviceSummary& device, bool wanted, Symbolizer* symbols) {
     if (!wanted) {
         return {};
     }

@@ -135,10 +135,7 @@ void read_events(benchmark::State& state) {
 BENCHMARK_CAPTURE(replay_pytorch, default_settings, "")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(replay_pytorch, expandable_segments, "expandable_segments:True")
     ->Unit(benchmark::kMillisecond);
-BENCHMARK(read_events)
-    ->Unit(benchmark::kMillisecond)
-    ->MeasureProcessCPUTime()
-    ->UseRealTime();
+BENCHMARK(read_events)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
 BENCHMARK(sweep_settings)
     ->Arg(1)
     ->Arg(2)

@@ -2,12 +2,12 @@
 // compared with. Compiled by analysis_cost.py against an installed CUDA build of PyTorch and run on
 // the virtual GPU, where a cudaMalloc costs next to nothing.
 //
-//   torch_allocator_bench REQUESTS    a file of replay_bench (FRAGTRACE_BENCH_REQUESTS): per request
+//   torch_allocator_bench REQUESTS    a file of replay_bench (FRAGTRACE_BENCH_REQUESTS): per
+//   request
 //                                     64 bits: bytes to allocate, or 2^63 + the block to give back
 //                                     (blocks are numbered in the order of their requests)
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <ctime>

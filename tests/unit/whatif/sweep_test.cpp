@@ -124,8 +124,14 @@ TEST_CASE("a row is exact as far as it shows the program what the recorded run s
         CHECK(row.ooms() > 1);
     }
     SECTION("the program asks how much is free, and is told the same or another amount") {
-        script.steps.insert(script.steps.begin() + 40,
-                            {.kind = Step::Kind::kMemoryInfo, .event = 39, .value = 20 * kMiB});
+        StepTable steps;
+        for (std::size_t i = 0; i < script.steps.size(); ++i) {
+            if (i == 40) {
+                steps.push_back({.kind = Step::Kind::kMemoryInfo, .event = 39, .value = 20 * kMiB});
+            }
+            steps.push_back(script.steps[i]);
+        }
+        script.steps = steps;
         CHECK(row_of(script, 420 * kMiB).row_class == RowClass::kExact);
         const WhatIfRow row = row_of(script, 410 * kMiB);
         CHECK(row.row_class == RowClass::kEstimate);
