@@ -9,7 +9,6 @@
 #include <catch2/catch.hpp>
 
 #include <functional>
-
 #include <random>
 
 namespace fragtrace::analyzer {
