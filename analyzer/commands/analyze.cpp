@@ -15,7 +15,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 2 * kMiB;
 // Where nothing in the trace says how large the card is, nothing may run out.
 constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
 
@@ -135,6 +134,29 @@ Status add_diagnoses(DeviceAnalysis* device, const ReplayResult& result, std::si
     return Ok{};
 }
 
+// ---- what is assumed ---------------------------------------------------------------------------
+
+// From here on: what was measured against the record is measured.
+Status take_assumptions(const AnalyzeOptions& options, DeviceAnalysis* device) {
+    device->assumptions = options.assumptions;
+    assume_pending(options.assumptions.pending, &device->script);
+    if (options.assumptions.context_bytes) {
+        device->others_bytes = *options.assumptions.context_bytes;
+        if (options.capacity_bytes) {
+            device->total_bytes = device->capacity_bytes + device->others_bytes;
+        } else if (device->capacity_known) {
+            if (device->others_bytes >= device->total_bytes) {
+                return Error{ErrorCode::kUsage,
+                             fmt::format("--context: {} leave nothing of a card of {}",
+                                         format_bytes(device->others_bytes),
+                                         format_bytes(device->total_bytes))};
+            }
+            device->capacity_bytes = device->total_bytes - device->others_bytes;
+        }
+    }
+    return Ok{};
+}
+
 // ---- what-if ----------------------------------------------------------------------------------
 
 Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
@@ -205,7 +227,8 @@ Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidat
         device.script,
         candidate.pool,
         candidate.config,
-        std::make_unique<FixedDevice>(candidate.total_bytes, candidate.capacity_bytes, kPageBytes));
+        std::make_unique<FixedDevice>(
+            candidate.total_bytes, candidate.capacity_bytes, device.assumptions.driver_page_bytes));
     if (!pool) {
         return pool.error();
     }
@@ -216,7 +239,10 @@ SweepContext sweep_context(const DeviceAnalysis& device) {
     return {.fidelity_exact = device.fidelity && device.fidelity->exact(),
             .recorded_config = device.config,
             .recorded_capacity_bytes = device.capacity_bytes,
+            .driver_page_bytes = device.assumptions.driver_page_bytes,
             .assumed = device.script.requested_unknown != 0 || device.script.stream_unknown != 0,
+            .pending_assumed = device.assumptions.pending != PendingRule::kRecorded &&
+                               !device.script.pending.empty(),
             .rules = device.script.rules};
 }
 
@@ -254,6 +280,9 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
             return replayed.error();
         }
         if (const Status done = add_diagnoses(&device, result, options.max_diagnoses); !done) {
+            return done.error();
+        }
+        if (const Status done = take_assumptions(options, &device); !done) {
             return done.error();
         }
         if (const Status done = add_whatif(options, &device); !done) {

@@ -14,6 +14,7 @@ namespace fragtrace::analyzer {
 struct AnalyzeOptions {
     std::optional<std::uint64_t> capacity_bytes = {};  // instead of what the trace says
     std::string torch_version = {};  // rules of this release instead of the recorded one's
+    ReplayAssumptions assumptions = {};
     bool settings = false;           // replay the settings worth trying
     bool pools = false;              // replay other pools
     bool capacities = false;         // replay the capacities worth trying

@@ -61,6 +61,23 @@ void CommonOptions::add_torch_version(CLI::App* app) {
         });
 }
 
+void CommonOptions::add_assumptions(CLI::App* app) {
+    app->add_option("--pending",
+                    pending,
+                    "when replays take cross-stream frees as complete: when recorded, at once, or "
+                    "never before the pool waits for the device")
+        ->check(CLI::IsMember({"recorded", "at-once", "never"}))
+        ->capture_default_str();
+    app->add_option("--driver-page", driver_page, "what the driver rounds each request up to")
+        ->type_name("SIZE")
+        ->capture_default_str();
+    app->add_option("--context",
+                    context,
+                    "what context and other holders take of the card, such as 500MiB (default: as "
+                    "recorded)")
+        ->type_name("SIZE");
+}
+
 Terminal CommonOptions::terminal() const {
     const ColorChoice choice = color == "never"    ? ColorChoice::kNever
                                : color == "always" ? ColorChoice::kAlways
@@ -82,6 +99,30 @@ Result<std::optional<std::uint64_t>> CommonOptions::capacity_bytes() const {
                      "size such as 16GiB"};
     }
     return std::optional<std::uint64_t>{*parsed};
+}
+
+Result<ReplayAssumptions> CommonOptions::assumptions() const {
+    ReplayAssumptions assumed;
+    assumed.pending = pending == "at-once" ? PendingRule::kAtOnce
+                      : pending == "never" ? PendingRule::kNever
+                                           : PendingRule::kRecorded;
+    const auto page = parse_bytes(driver_page);
+    if (!page) {
+        return Error{page.error().code, "--driver-page: " + page.error().message};
+    }
+    constexpr std::uint64_t kLargestPage = kGiB;
+    if (*page == 0 || *page > kLargestPage) {
+        return Error{ErrorCode::kUsage, "--driver-page: give 1B to 1GiB, such as 2MiB"};
+    }
+    assumed.driver_page_bytes = *page;
+    if (!context.empty()) {
+        const auto taken = parse_bytes(context);
+        if (!taken) {
+            return Error{taken.error().code, "--context: " + taken.error().message};
+        }
+        assumed.context_bytes = *taken;
+    }
+    return assumed;
 }
 
 }  // namespace fragtrace::analyzer

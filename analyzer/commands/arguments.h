@@ -1,6 +1,7 @@
 // Command lines by CLI11, with the project's own manners: errors are one line and exit code 2.
 #pragma once
 
+#include "analyzer/replay/assumptions.h"
 #include "analyzer/support/result.h"
 #include "analyzer/support/terminal.h"
 
@@ -21,16 +22,21 @@ struct CommonOptions {
     std::string color = "auto";
     std::string capacity;       // empty = as recorded
     std::string torch_version;  // likewise
+    std::string pending = "recorded";
+    std::string driver_page = "2MiB";
+    std::string context;  // empty = as recorded
 
     void add_trace(CLI::App* app);
     void add_json(CLI::App* app);
     void add_color(CLI::App* app);
     void add_capacity(CLI::App* app);
     void add_torch_version(CLI::App* app);
+    void add_assumptions(CLI::App* app);
 
     [[nodiscard]] Terminal terminal() const;
     // nullopt when --capacity was not given.
     [[nodiscard]] Result<std::optional<std::uint64_t>> capacity_bytes() const;
+    [[nodiscard]] Result<ReplayAssumptions> assumptions() const;
 };
 
 }  // namespace fragtrace::analyzer

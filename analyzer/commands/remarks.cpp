@@ -76,6 +76,20 @@ std::uint64_t contexts_destroyed(const Timeline& timeline, DeviceId device) {
         }));
 }
 
+const char* pending_text(PendingRule rule) {
+    switch (rule) {
+        case PendingRule::kRecorded:
+            return "cross-stream frees complete in a replay when they were seen complete in the "
+                   "recorded run (--pending at-once and --pending never are the extremes)";
+        case PendingRule::kAtOnce:
+            return "cross-stream frees complete at once, which is the earliest (--pending)";
+        case PendingRule::kNever:
+            return "cross-stream frees complete only when the pool waits for the device, which is "
+                   "the latest (--pending)";
+    }
+    return "";
+}
+
 void add_assumptions(const Timeline& timeline, Analysis* analysis) {
     std::vector<std::string>& lines = analysis->assumptions;
     for (const DeviceAnalysis& device : analysis->devices) {
@@ -110,9 +124,7 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
                 "PyTorch: none are assumed");
         }
         if (!script.pending.empty()) {
-            lines.push_back(
-                "cross-stream frees complete in a replay when they were seen complete "
-                "in the recorded run");
+            lines.emplace_back(pending_text(device.assumptions.pending));
         }
         if (script.stream_ordered != 0) {
             lines.push_back(fmt::format(
@@ -143,7 +155,15 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
                             "replays under other settings begin with those and follow it",
                             format_counted(script.settings.size(), "time", "times")));
         }
-        if (!device.capacity_known) {
+        if (device.capacity_known) {
+            lines.push_back(
+                fmt::format("device {}: replays on other cards and under other settings round "
+                            "driver requests up to {} (--driver-page) and leave {} to context and "
+                            "others (--context)",
+                            device.device,
+                            format_bytes(device.assumptions.driver_page_bytes),
+                            format_bytes(device.others_bytes)));
+        } else {
             lines.push_back(
                 "the trace does not say how large the card is: no capacity is assumed; "
                 "give --capacity");

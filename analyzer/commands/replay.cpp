@@ -17,7 +17,12 @@ constexpr std::size_t kMaxDiagnoses = 16;
 Status replay_once(const CommonOptions& common,
                    const ReplayOptions& options,
                    std::optional<std::uint64_t> capacity_bytes) {
-    const auto analysis = analyze(common.trace, {.torch_version = common.torch_version});
+    const auto assumed = common.assumptions();
+    if (!assumed) {
+        return assumed.error();
+    }
+    const auto analysis =
+        analyze(common.trace, {.torch_version = common.torch_version, .assumptions = *assumed});
     if (!analysis) {
         return analysis.error();
     }
@@ -74,6 +79,7 @@ Status run_replay(int argc, char** argv) {
     options.add(&app);
     common.add_capacity(&app);
     common.add_torch_version(&app);
+    common.add_assumptions(&app);
     common.add_json(&app);
     common.add_color(&app);
     const auto parsed = parse_arguments(&app, argc, argv);

@@ -32,6 +32,7 @@ Status run_report(int argc, char** argv) {
     common.add_json(&app);
     common.add_capacity(&app);
     common.add_torch_version(&app);
+    common.add_assumptions(&app);
     common.add_color(&app);
     app.add_flag("--summary", summary, "at most 25 lines, for a job's log");
     app.add_flag("--no-whatif", without_whatif, "leave the what-if replays out");
@@ -55,9 +56,14 @@ Status run_report(int argc, char** argv) {
         }
         return report_job(common.trace, common.json, common.terminal());
     }
+    const auto assumed = common.assumptions();
+    if (!assumed) {
+        return assumed.error();
+    }
     const auto analyzed = analyze(common.trace,
                                   {.capacity_bytes = *capacity,
                                    .torch_version = common.torch_version,
+                                   .assumptions = *assumed,
                                    .settings = !without_whatif,
                                    .pools = !without_whatif && !summary,
                                    .capacities = !without_whatif && !summary});

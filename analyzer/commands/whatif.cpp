@@ -21,6 +21,7 @@ Status run_whatif(int argc, char** argv) {
     common.add_json(&app);
     common.add_capacity(&app);
     common.add_torch_version(&app);
+    common.add_assumptions(&app);
     common.add_color(&app);
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
@@ -33,9 +34,14 @@ Status run_whatif(int argc, char** argv) {
     if (!capacity) {
         return capacity.error();
     }
+    const auto assumed = common.assumptions();
+    if (!assumed) {
+        return assumed.error();
+    }
     const auto analysis = analyze(common.trace,
                                   {.capacity_bytes = *capacity,
                                    .torch_version = common.torch_version,
+                                   .assumptions = *assumed,
                                    .settings = true,
                                    .pools = true,
                                    .capacities = true});

@@ -7,6 +7,7 @@
 #include "analyzer/metrics/run_metrics.h"
 #include "analyzer/model/phase_index.h"
 #include "analyzer/model/timeline.h"
+#include "analyzer/replay/assumptions.h"
 #include "analyzer/replay/fidelity.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/trace/symbols.h"
@@ -35,6 +36,7 @@ struct DeviceAnalysis {
     std::string config;                // recorded settings, as the allocator prints them
 
     ReplayScript script;
+    ReplayAssumptions assumptions;  // of replays other than the one that fidelity measures
     MemorySummary recorded;
     std::uint64_t violations = 0;  // of the invariants of docs/metrics.md, in the record
     std::uint64_t after_gap = 0;   // what would be, but follows from gaps in recording

@@ -48,7 +48,7 @@ std::string class_text(const WhatIfRow& row) {
                                    row_class_name(row.row_class),
                                    row.class_reason.empty() ? "" : ": ",
                                    row.class_reason);
-    if (row.result.parting && !row.is_recorded) {
+    if (row.result.parting) {
         const PoolStatistics& until = row.result.parting->statistics;
         text += fmt::format("  until then event {}: reserved {} ({} bytes), {}, {}\n",
                             row.result.parting->event,

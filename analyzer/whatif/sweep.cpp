@@ -13,8 +13,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
-
 std::uint64_t count(const ReplayResult& result, bool retries) {
     return static_cast<std::uint64_t>(
         std::count_if(result.troubles.begin(), result.troubles.end(), [retries](const Trouble& t) {
@@ -60,7 +58,11 @@ void classify_row(const SweepContext& context, WhatIfRow* row) {
     } else if (context.assumed) {
         row->row_class = RowClass::kEstimate;
         row->class_reason = "requested sizes or streams had to be assumed";
-    } else if (row->result.parting && !row->is_recorded) {
+    } else if (context.pending_assumed) {
+        row->row_class = RowClass::kEstimate;
+        row->class_reason =
+            "cross-stream frees were assumed to complete at other times (--pending)";
+    } else if (row->result.parting) {
         std::tie(row->row_class, row->class_reason) = class_by_parting(row->result.parting->kind);
     }
     describe_pool(row);
@@ -95,12 +97,13 @@ Result<std::vector<WhatIfRow>> sweep(
     std::vector<WhatIfRow> rows(candidates.size());
     std::vector<std::unique_ptr<Pool>> pools;
     std::vector<std::unique_ptr<Pool>> lower_pools;  // nullptr where a model has one end
-    const auto make = [&script](const Candidate& candidate, const std::string& config) {
-        return make_pool_for(script,
-                             candidate.pool,
-                             config,
-                             std::make_unique<FixedDevice>(
-                                 candidate.total_bytes, candidate.capacity_bytes, kPageBytes));
+    const auto make = [&script, &context](const Candidate& candidate, const std::string& config) {
+        return make_pool_for(
+            script,
+            candidate.pool,
+            config,
+            std::make_unique<FixedDevice>(
+                candidate.total_bytes, candidate.capacity_bytes, context.driver_page_bytes));
     };
     for (const Candidate& candidate : candidates) {
         auto pool = make(candidate, candidate.config);

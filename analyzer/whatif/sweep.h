@@ -51,8 +51,10 @@ struct SweepContext {
     bool fidelity_exact = false;  // the recorded configuration replays exactly
     std::string recorded_config;
     std::uint64_t recorded_capacity_bytes = 0;
-    bool assumed = false;  // requested sizes or streams had to be assumed
-    PytorchRules rules;    // of the recorded release: it takes only the settings that it knows
+    std::uint64_t driver_page_bytes = std::uint64_t{2} << 20;  // what one driver request takes
+    bool assumed = false;          // requested sizes or streams had to be assumed
+    bool pending_assumed = false;  // cross-stream frees complete at other times than recorded
+    PytorchRules rules;  // of the recorded release: it takes only the settings that it knows
 };
 
 // Settings worth trying on any PyTorch trace at the recorded capacity, as far as the release knows

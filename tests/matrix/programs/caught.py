@@ -4,15 +4,21 @@ import torch
 from models import loss_of, transformer
 
 model = transformer(layers=2)
+
+
+def train(batch):
+    for _ in range(3):
+        loss_of(model, torch.zeros(batch, 256, dtype=torch.long, device="cuda")).backward()
+        model.zero_grad()
+
+
 batch = 64
 while True:
     try:
-        loss_of(model, torch.zeros(batch, 256, dtype=torch.long, device="cuda")).backward()
+        train(batch)
         break
     except torch.OutOfMemoryError:
         batch = batch * 3 // 4
     model.zero_grad()
     torch.cuda.empty_cache()
-for _ in range(4):
-    loss_of(model, torch.zeros(batch, 256, dtype=torch.long, device="cuda")).backward()
-    model.zero_grad()
+train(batch)

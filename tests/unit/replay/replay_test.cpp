@@ -1,5 +1,6 @@
 // Timeline to script to pool: what a replay is made of, and how agreement is measured.
 #include "analyzer/pools/registry.h"
+#include "analyzer/replay/assumptions.h"
 #include "analyzer/replay/fidelity.h"
 
 #include <catch2/catch.hpp>
@@ -376,6 +377,37 @@ TEST_CASE("pending blocks of a checkpoint are released once their events have co
     recorder.add(EventKind::kEventComplete, 0, 0, 0xe1);
     recorder.add(EventKind::kBlockAlloc, kBase, 2 * kMiB, 2 * kMiB);
     CHECK(fidelity_of(recorder.timeline).exact());
+}
+
+TEST_CASE("when cross-stream frees complete can be assumed: at once, or never by themselves") {
+    ReplayScript script;
+    script.streams = {0, 7};
+    script.pending = {{1, 1}};
+    script.steps = {
+        {.event = 0, .block = 0, .value = 30 * kMiB},
+        {.kind = Step::Kind::kRelease, .event = 1, .block = 0, .pending_count = 1},
+        {.event = 2, .block = 2, .value = 30 * kMiB},
+        {.kind = Step::Kind::kComplete, .event = 3, .value = 1},
+        {.event = 4, .block = 4, .value = 30 * kMiB},
+        {.event = 5, .block = 5, .value = 30 * kMiB},
+    };
+    const auto segments = [&script](PendingRule rule) {
+        ReplayScript assumed = script;
+        assume_pending(rule, &assumed);
+        auto pool = make_pool("pytorch",
+                              "",
+                              std::make_unique<FixedDevice>(1000 * kMiB, 1000 * kMiB, 2 * kMiB),
+                              assumed.streams);
+        REQUIRE(pool.ok());
+        return replay(assumed, **pool).statistics.segments_allocated;
+    };
+    CHECK(segments(PendingRule::kRecorded) == 3);
+    CHECK(segments(PendingRule::kAtOnce) == 3);
+    CHECK(segments(PendingRule::kNever) == 4);
+    script.steps.pop_back();
+    script.steps.pop_back();
+    CHECK(segments(PendingRule::kRecorded) == 2);
+    CHECK(segments(PendingRule::kAtOnce) == 1);
 }
 
 TEST_CASE("stream-ordered allocations are requests where there is no pool of a framework") {
