@@ -6,17 +6,54 @@
 #include "analyzer/commands/replay_options.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/text.h"
+#include "analyzer/support/units.h"
+#include "analyzer/verdict/verdict.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <memory>
 
 namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::size_t kMaxDiagnoses = 16;
 
+// Whether the pool would serve one request more, and if not, why. On the default stream.
+std::string answer_request(const DeviceAnalysis& device,
+                           const Pool& pool,
+                           std::uint64_t requested_bytes) {
+    const auto& streams = device.script.streams;
+    const auto stream = std::find(streams.begin(), streams.end(), std::uint64_t{0});
+    const Request request = {
+        .block = kNoEvent - 1,
+        .requested_bytes = requested_bytes,
+        .stream = static_cast<StreamId>(stream == streams.end() ? 0 : stream - streams.begin())};
+    const std::unique_ptr<Pool> after = pool.clone();
+    const AllocateResult served = after->allocate(request);
+    std::string text =
+        fmt::format("A request of {} at the end: ", format_bytes(request.requested_bytes));
+    switch (served.outcome) {
+        case Outcome::kHit:
+            return text + "served from a free block.\n";
+        case Outcome::kGrow:
+            return text + fmt::format("served with memory from the driver, {} more in all.\n",
+                                      format_bytes(after->statistics().reserved.current -
+                                                   pool.statistics().reserved.current));
+        default:
+            break;
+    }
+    const bool retry = served.outcome == Outcome::kRetryOk;
+    const std::unique_ptr<Pool> state = retry ? pool.clone() : after->clone();
+    const Verdict verdict = judge(*state, request, device.others_bytes);
+    return text + fmt::format("{}\n  {}\n",
+                              verdict_sentence(verdict, served.outcome),
+                              verdict_explanation(verdict));
+}
+
 Status replay_once(const CommonOptions& common,
                    const ReplayOptions& options,
-                   std::optional<std::uint64_t> capacity_bytes) {
+                   std::optional<std::uint64_t> capacity_bytes,
+                   std::optional<std::uint64_t> requested_bytes) {
     const auto assumed = common.assumptions();
     if (!assumed) {
         return assumed.error();
@@ -31,7 +68,12 @@ Status replay_once(const CommonOptions& common,
         return found.error();
     }
     const DeviceAnalysis* device = *found;
-    const Candidate candidate = options.candidate(*device, capacity_bytes);
+    Candidate candidate = options.candidate(*device, capacity_bytes);
+    if (requested_bytes && !capacity_bytes && !device->capacity_known) {
+        // What the driver could still give is not known: nothing.
+        candidate.capacity_bytes = device->recorded.peak_reserved;
+        candidate.total_bytes = candidate.capacity_bytes + device->others_bytes;
+    }
     auto setup = candidate_setup(*device, candidate);
     if (!setup) {
         return setup.error();
@@ -61,7 +103,11 @@ Status replay_once(const CommonOptions& common,
     if (!common.json.empty()) {
         return write_output(common.json, replay_json(**analysis, *device, row, diagnoses));
     }
-    return write_output("-", replay_text(**analysis, *device, row, diagnoses, common.terminal()));
+    std::string text = replay_text(**analysis, *device, row, diagnoses, common.terminal());
+    if (requested_bytes) {
+        text += answer_request(*device, *setup->pool, *requested_bytes);
+    }
+    return write_output("-", text);
 }
 
 }  // namespace
@@ -71,12 +117,18 @@ Status run_replay(int argc, char** argv) {
         "Replays the recorded requests once, through a simulated pool.\n\n"
         "Examples\n"
         "  fraganalyze replay train.4711.ftrace --conf expandable_segments:True\n"
-        "  fraganalyze replay train.4711.ftrace --pool best-fit --capacity 16GiB --json -\n",
+        "  fraganalyze replay train.4711.ftrace --pool best-fit --capacity 16GiB --json -\n"
+        "  fraganalyze replay snapshot.pickle --request 2GiB\n",
         "fraganalyze replay");
     CommonOptions common;
     ReplayOptions options;
     common.add_trace(&app);
     options.add(&app);
+    std::string asked;
+    app.add_option("--request",
+                   asked,
+                   "ask for one block more at the end, such as 2GiB, and say why it is not served")
+        ->type_name("SIZE");
     common.add_capacity(&app);
     common.add_torch_version(&app);
     common.add_assumptions(&app);
@@ -94,7 +146,19 @@ Status run_replay(int argc, char** argv) {
     if (!capacity) {
         return capacity.error();
     }
-    return replay_once(common, options, *capacity);
+    std::optional<std::uint64_t> requested;
+    if (!asked.empty()) {
+        const auto bytes = parse_bytes(asked);
+        if (!bytes || *bytes == 0) {
+            return Error{ErrorCode::kUsage,
+                         fmt::format("--request: '{}' is no size; give one such as 2GiB", asked)};
+        }
+        if (!common.json.empty()) {
+            return Error{ErrorCode::kUsage, "--request is answered as text only; leave --json out"};
+        }
+        requested = *bytes;
+    }
+    return replay_once(common, options, *capacity, requested);
 }
 
 }  // namespace fragtrace::analyzer

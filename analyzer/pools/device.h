@@ -22,6 +22,10 @@ class Device {
     [[nodiscard]] virtual std::uint64_t free_bytes() const = 0;
     // cudaMalloc / cuMemCreate of `size_bytes`: false = out of memory.
     virtual bool take(std::uint64_t size_bytes) = 0;
+
+    // Where the memory of the last take() lay in the recorded run; 0 = not known.
+    [[nodiscard]] virtual std::uint64_t recorded_address() const { return 0; }
+
     // cudaFree / cuMemRelease.
     virtual void give_back(std::uint64_t size_bytes) = 0;
 

@@ -126,7 +126,10 @@ bool PytorchPool::adopt(const HeapSnapshot& heap) {
         const std::uint64_t size_bytes =
             std::max(reserved ? first.reservation_bytes : 0, back.address + back.size_bytes - base);
         const auto number = static_cast<std::uint32_t>(segments_.size());
-        segments_.push_back({.address = addresses_.reserve(size_bytes, number),
+        const std::uint64_t address = addresses_.reserve_at(base, size_bytes, number)
+                                          ? base
+                                          : addresses_.reserve(size_bytes, number);
+        segments_.push_back({.address = address,
                              .size_bytes = size_bytes,
                              .page_bytes = first.expandable ? first.page_bytes : 0,
                              .live = true});

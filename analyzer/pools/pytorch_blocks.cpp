@@ -149,10 +149,12 @@ BlockIndex PytorchPool::new_segment(std::uint64_t size_bytes, const Search& sear
                       .pool = search.pool,
                       .age_base = pools_[search.pool].search_count,
                       .stream = search.stream};
-    segments_.push_back({.address = addresses_.reserve(size_bytes, number),
-                         .size_bytes = size_bytes,
-                         .first = index,
-                         .live = true});
+    std::uint64_t address = device_->recorded_address();
+    if (address == 0 || !addresses_.reserve_at(address, size_bytes, number)) {
+        address = addresses_.reserve(size_bytes, number);
+    }
+    segments_.push_back(
+        {.address = address, .size_bytes = size_bytes, .first = index, .live = true});
     return index;
 }
 

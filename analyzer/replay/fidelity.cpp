@@ -1,5 +1,6 @@
 #include "analyzer/replay/fidelity.h"
 
+#include "analyzer/replay/parting.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
@@ -233,6 +234,11 @@ Fidelity measure_fidelity(const Timeline& timeline,
                                  step.event,
                                  found == layout.placements.end() ? nullptr : &found->second,
                                  served);
+            if (!failed && found != layout.placements.end()) {
+                const std::string cause = why_parted(
+                    driven, served.placement, found->second.segment, found->second.offset_bytes);
+                fidelity.reason += cause.empty() ? "" : " (" + cause + ")";
+            }
         }
     };
     ReplayResult replayed = replay(script, pool, &recorded, hooks);

@@ -8,6 +8,7 @@ namespace fragtrace::analyzer {
 
 bool RecordedDevice::take(std::uint64_t size_bytes) {
     if (by_capacity_) {
+        obtained_ = {};
         if (size_bytes > free_bytes()) {
             return false;
         }
@@ -17,6 +18,11 @@ bool RecordedDevice::take(std::uint64_t size_bytes) {
         return false;
     }
     used_bytes_ += size_bytes;
+    address_ = 0;
+    if (!obtained_.empty() && obtained_.front().size_bytes == size_bytes) {
+        address_ = obtained_.front().address;
+        obtained_ = obtained_.subspan(1);
+    }
     return true;
 }
 
@@ -108,6 +114,7 @@ ReplayResult replay(const ReplayScript& script,
                     const ReplayHooks& hooks) {
     ReplayResult result;
     std::uint64_t peak_reserved = 0;
+    std::size_t next_obtained = 0;
     std::vector<Pool::PendingOn> pending;
     Places places;
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
@@ -118,8 +125,15 @@ ReplayResult replay(const ReplayScript& script,
         switch (step.kind) {
             case Step::Kind::kAllocate: {
                 if (recorded != nullptr) {
-                    recorded->expect(script.refusals.data() + step.first_refusal,
-                                     step.refusal_count);
+                    const std::size_t first = next_obtained;
+                    while (next_obtained < script.obtained.size() &&
+                           script.obtained[next_obtained].request <= step.event) {
+                        ++next_obtained;
+                    }
+                    recorded->expect(
+                        script.refusals.data() + step.first_refusal,
+                        step.refusal_count,
+                        std::span(script.obtained).subspan(first, next_obtained - first));
                 }
                 const Request request = request_of(step);
                 const AllocateResult served = pool.allocate(request);

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -36,11 +37,17 @@ class RecordedDevice final : public Device {
         return std::make_unique<RecordedDevice>(*this);
     }
 
-    // Before each step: the refusals recorded in it.
-    void expect(const std::uint64_t* refusals, std::uint32_t count) {
+    // Before each step: the refusals recorded in it, and what was obtained in it.
+    void expect(const std::uint64_t* refusals,
+                std::uint32_t count,
+                std::span<const ObtainedSegment> obtained) {
         next_ = refusals;
         left_ = count;
+        obtained_ = obtained;
+        address_ = 0;
     }
+
+    [[nodiscard]] std::uint64_t recorded_address() const override { return address_; }
 
     // After the record ends to matter (verdicts try what was not recorded): capacity decides.
     void decide_by_capacity() { by_capacity_ = true; }
@@ -51,6 +58,8 @@ class RecordedDevice final : public Device {
     std::uint64_t used_bytes_ = 0;
     const std::uint64_t* next_ = nullptr;
     std::uint32_t left_ = 0;
+    std::span<const ObtainedSegment> obtained_;
+    std::uint64_t address_ = 0;
     bool by_capacity_ = false;
 };
 

@@ -130,6 +130,11 @@ class Builder {
             case EventKind::kPendingEvent:
                 add_pending(event);
                 break;
+            case EventKind::kDeviceAlloc:
+                if ((event.flags & kFlagFromAllocator) != 0) {
+                    script_.obtained.push_back({event.address, event.size_bytes, kNoEvent});
+                }
+                break;
             case EventKind::kAllocRefused:
                 if ((event.flags & kFlagFromAllocator) != 0) {
                     script_.refusals.push_back(event.size_bytes);
@@ -264,6 +269,9 @@ class Builder {
         step.first_refusal = refusals_used_;
         step.refusal_count = static_cast<std::uint32_t>(script_.refusals.size()) - refusals_used_;
         refusals_used_ = static_cast<std::uint32_t>(script_.refusals.size());
+        while (obtained_known_ < script_.obtained.size()) {
+            script_.obtained[obtained_known_++].request = i;
+        }
         step.private_pool = pool_;
         if (step.value == 0) {
             return;
@@ -338,6 +346,7 @@ class Builder {
     const Timeline& timeline_;
     ReplayScript script_;
     std::uint32_t refusals_used_ = 0;
+    std::size_t obtained_known_ = 0;  // of script_.obtained: whose request is known
     std::uint64_t next_pending_ = 0;
     std::unordered_map<std::uint64_t, std::uint64_t> outstanding_;  // event handle -> pending id
 

@@ -21,6 +21,14 @@ inline constexpr std::uint64_t kPoolOfGraph = 2;
 inline constexpr std::uint64_t kPoolNoSplit = 4;
 inline constexpr std::uint64_t kPoolUseOnOom = 8;
 
+// A segment that the recorded pool obtained to serve a request. Releases before 2.13 go by its
+// address.
+struct ObtainedSegment {
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+    EventIndex request = kNoEvent;
+};
+
 // What the steps are made of.
 enum class ScriptSource {
     kBlocks,       // the blocks of a framework's caching pool
@@ -34,6 +42,7 @@ struct ReplayScript {
     std::vector<Pool::PendingOn> pending;
     // Sizes that the driver refused while the recorded allocator served a step.
     std::vector<std::uint64_t> refusals;
+    std::vector<ObtainedSegment> obtained;  // kBlocks, ascending by request
     std::vector<std::uint64_t> streams;     // raw handle per StreamId
     std::vector<HeapSnapshot> checkpoints;  // segments in the order in which they were obtained
     // Settings told before the first request: those in force from the begin.

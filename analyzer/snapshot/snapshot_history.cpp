@@ -20,6 +20,11 @@ SnapshotHistory::SnapshotHistory(const Snapshot* snapshot,
         const auto [first, count] = snapshot_.histories[device];
         entries_ = std::span(snapshot_.entries).subspan(first, count);
     }
+    ranges_ = expandable_ranges(start_, entries_, config_.large_segment_size_bytes);
+    range_mapped_bytes_.resize(ranges_.size());
+    for (const auto& [address, segment] : start_.segments) {
+        reserved_bytes_ += segment.size_bytes;
+    }
     next_event_ = std::uint64_t{device} << 48 | 1;  // handles are one for all devices
 }
 
@@ -91,21 +96,27 @@ void SnapshotHistory::tell_next(std::uint64_t time_ns) {
                 event_of(entry, alloc ? EventKind::kDeviceAlloc : EventKind::kDeviceFree);
             event.flags = kFlagFromAllocator;
             emit_(event);
+            reserved_bytes_ += alloc ? entry.size_bytes : 0;
+            reserved_bytes_ -= alloc ? 0 : std::min(reserved_bytes_, entry.size_bytes);
             break;
         }
         case SnapshotAction::kSegmentMap: {
             EventRecord event = event_of(entry, EventKind::kMap);
             event.flags = kFlagFromAllocator;
-            tell_range(event, is_small(entry.size_bytes));
+            tell_range(event, maps_small_pages(entry.size_bytes, config_.large_segment_size_bytes));
+            reserved_bytes_ += entry.size_bytes;
             break;
         }
         case SnapshotAction::kSegmentUnmap: {
             EventRecord event = event_of(entry, EventKind::kUnmap);
             event.flags = kFlagFromAllocator;
             emit_(event);
+            reserved_bytes_ -= std::min(reserved_bytes_, entry.size_bytes);
+            tell_unmapped(event);
             break;
         }
         case SnapshotAction::kOutOfMemory: {
+            tell_free_memory(entry);
             EventRecord event = event_of(entry, EventKind::kBlockOutOfMemory);
             event.address = 0;
             event.extra = entry.address;
@@ -180,6 +191,7 @@ void SnapshotHistory::tell_range(EventRecord event, bool small) {
     const std::uint64_t page =
         small ? pytorch::kSmallSegmentBytes : config_.large_segment_size_bytes;
     const std::uint64_t end = event.address + event.size;
+    tell_reservation(event);
     event.kind = EventKind::kMap;
     has_expandable_ = true;
     while (event.address < end) {
@@ -187,6 +199,57 @@ void SnapshotHistory::tell_range(EventRecord event, bool small) {
         emit_(event);
         event.address += event.size;
     }
+}
+
+// The range that an address lies in; the number of ranges when in none.
+std::size_t SnapshotHistory::range_of(std::uint64_t address) const {
+    const auto after = std::upper_bound(
+        ranges_.begin(), ranges_.end(), address, [](std::uint64_t one, const auto& range) {
+            return one < range.begin;
+        });
+    return after == ranges_.begin() ? ranges_.size()
+                                    : static_cast<std::size_t>(after - ranges_.begin()) - 1;
+}
+
+// The allocator reserves a range when it maps the first page of it, and gives it back with the
+// last.
+void SnapshotHistory::tell_reservation(EventRecord event) {
+    const std::size_t number = range_of(event.address);
+    if (number == ranges_.size()) {
+        return;
+    }
+    range_mapped_bytes_[number] += event.size;
+    if (range_mapped_bytes_[number] == event.size) {
+        event.kind = EventKind::kAddressReserve;
+        event.address = ranges_[number].begin;
+        event.size = ranges_[number].size_bytes;
+        event.flags = kFlagFromAllocator;
+        emit_(event);
+    }
+}
+
+void SnapshotHistory::tell_unmapped(EventRecord event) {
+    const std::size_t number = range_of(event.address);
+    if (number == ranges_.size() || range_mapped_bytes_[number] == 0) {
+        return;
+    }
+    range_mapped_bytes_[number] -= std::min(range_mapped_bytes_[number], event.size);
+    if (range_mapped_bytes_[number] == 0) {
+        event.kind = EventKind::kAddressFree;
+        event.address = ranges_[number].begin;
+        event.size = ranges_[number].size_bytes;
+        emit_(event);
+    }
+}
+
+// All that the pool could have had: what it held, and what was free on the device.
+void SnapshotHistory::tell_free_memory(const SnapshotEntry& oom) {
+    EventRecord event = event_of(oom, EventKind::kMemoryInfo);
+    event.address = 0;
+    event.size = oom.address;
+    event.extra = oom.address + reserved_bytes_;
+    event.flags = kFlagByPool;
+    emit_(event);
 }
 
 // Segments that go back to the driver one after the other: the program called empty_cache, unless
@@ -246,10 +309,6 @@ void SnapshotHistory::refuse(const SnapshotEntry& request) {
     event.size = driver_bytes(request);
     event.flags = kFlagFromAllocator;
     emit_(event);
-}
-
-bool SnapshotHistory::is_small(std::uint64_t size_bytes) const {
-    return size_bytes <= pytorch::kSmallSegmentBytes;
 }
 
 std::uint64_t SnapshotHistory::driver_bytes(const SnapshotEntry& request) const {

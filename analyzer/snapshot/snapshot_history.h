@@ -4,6 +4,7 @@
 #include <fragtrace/format.h>
 
 #include "analyzer/pools/pytorch_config.h"
+#include "analyzer/snapshot/expandable_ranges.h"
 #include "analyzer/snapshot/snapshot.h"
 #include "analyzer/snapshot/snapshot_start.h"
 
@@ -48,9 +49,12 @@ class SnapshotHistory {
     void free_completed(const SnapshotEntry& entry);
     void tell_pending(EventRecord event);
     void tell_range(EventRecord event, bool small);
+    void tell_reservation(EventRecord event);
+    void tell_unmapped(EventRecord event);
+    [[nodiscard]] std::size_t range_of(std::uint64_t address) const;
+    void tell_free_memory(const SnapshotEntry& oom);
     void begin_release();
     void refuse(const SnapshotEntry& request);
-    [[nodiscard]] bool is_small(std::uint64_t size_bytes) const;
     [[nodiscard]] std::uint64_t driver_bytes(const SnapshotEntry& request) const;
 
     const Snapshot& snapshot_;
@@ -64,6 +68,9 @@ class SnapshotHistory {
     std::size_t release_end_ = 0;  // entries before this one belong to a release that was told
     std::unordered_map<std::uint64_t, std::uint64_t> pending_;  // by address: its event
     std::uint64_t next_event_ = 1;
+    std::vector<ExpandableRange> ranges_;
+    std::vector<std::uint64_t> range_mapped_bytes_;
+    std::uint64_t reserved_bytes_ = 0;
     std::uint64_t pending_frees_ = 0;
     std::uint64_t unexplained_releases_ = 0;
     bool has_expandable_ = false;

@@ -1,6 +1,7 @@
 #include "analyzer/snapshot/snapshot_start.h"
 
 #include "analyzer/pools/pytorch_sizes.h"
+#include "analyzer/snapshot/expandable_ranges.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -202,12 +203,15 @@ class Undo {
              std::prev(next)->first + std::prev(next)->second.size_bytes > entry.address)) {
             return contradiction(entry, "given back, but held afterwards");
         }
-        HeldSegment range = {.size_bytes = entry.size_bytes,
-                             .stream = entry.stream,
-                             .pool = entry.pool,
-                             .stack = entry.stack,
-                             .small = entry.size_bytes <= pytorch::kSmallSegmentBytes,
-                             .expandable = expandable};
+        HeldSegment range = {
+            .size_bytes = entry.size_bytes,
+            .stream = entry.stream,
+            .pool = entry.pool,
+            .stack = entry.stack,
+            .small = expandable
+                         ? maps_small_pages(entry.size_bytes, config_.large_segment_size_bytes)
+                         : entry.size_bytes <= pytorch::kSmallSegmentBytes,
+            .expandable = expandable};
         std::uint64_t begin = entry.address;
         const auto joins = [&range](const HeldSegment& other) {
             return range.expandable && other.expandable && other.stream == range.stream &&

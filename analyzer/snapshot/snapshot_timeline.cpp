@@ -47,7 +47,12 @@ class Maker {
         }
         first_us_ = first_time();
         for (const auto& [first, count] : snapshot_.histories) {
-            entries_ += count;
+            entries_ += static_cast<std::uint64_t>(
+                std::count_if(snapshot_.entries.begin() + first,
+                              snapshot_.entries.begin() + first + count,
+                              [](const SnapshotEntry& entry) {
+                                  return entry.action < SnapshotAction::kSnapshot;
+                              }));
         }
         builder_.add_nodes(
             1,

@@ -1,0 +1,76 @@
+#include "analyzer/replay/parting.h"
+
+#include "analyzer/support/units.h"
+
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// The block around a place, and what the block and a free one behind it are together.
+struct Spot {
+    const HeapBlock* block = nullptr;
+    std::uint64_t with_rest_bytes = 0;
+};
+
+Spot find_spot(const HeapSnapshot& heap, std::uint32_t segment, std::uint64_t offset_bytes) {
+    for (const HeapSegment& one : heap.segments) {
+        const DeviceAddress base = one.expandable ? one.reservation : one.address;
+        if (one.obtained_by != segment || base + offset_bytes < one.address ||
+            base + offset_bytes - one.address >= one.size_bytes) {
+            continue;
+        }
+        const HeapBlock* const first = heap.blocks.data() + one.first_block;
+        for (const HeapBlock* block = first; block != first + one.block_count; ++block) {
+            if (base + offset_bytes - block->address >= block->size_bytes) {
+                continue;
+            }
+            const HeapBlock* const next = block + 1;
+            const bool rest = block->state != BlockState::kFree &&
+                              next != first + one.block_count && next->state == BlockState::kFree;
+            return {block, block->size_bytes + (rest ? next->size_bytes : 0)};
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+std::string why_parted(const Pool& pool,
+                       const Placement& replayed,
+                       std::uint32_t segment,
+                       std::uint64_t offset_bytes) {
+    const HeapSnapshot heap = pool.snapshot();
+    const Spot ours = find_spot(heap, replayed.segment, replayed.offset_bytes);
+    const Spot theirs = find_spot(heap, segment, offset_bytes);
+    if (theirs.block == nullptr) {
+        return "the replay holds no such segment: a cudaMalloc or cudaFree was decided otherwise";
+    }
+    if (theirs.block->state == BlockState::kPending) {
+        return "there the replay still waits for another stream: when a free completed is not "
+               "known";
+    }
+    if (theirs.block->state == BlockState::kLive) {
+        return "there the replay has a block that the record had given back: a free is missing or "
+               "was completed earlier";
+    }
+    if (ours.block == nullptr) {
+        return {};
+    }
+    if (theirs.with_rest_bytes == ours.with_rest_bytes) {
+        return "a tie: both free blocks are of one size, and the order of their segments is not "
+               "known";
+    }
+    if (theirs.with_rest_bytes > ours.with_rest_bytes) {
+        return fmt::format(
+            "the record passed over a free block of {}: there it was not free, or "
+            "of another stream or pool",
+            format_bytes(ours.with_rest_bytes));
+    }
+    return fmt::format(
+        "the record had a free block of {} there, smaller than the replay's: other "
+        "blocks were merged or split before",
+        format_bytes(theirs.with_rest_bytes));
+}
+
+}  // namespace fragtrace::analyzer

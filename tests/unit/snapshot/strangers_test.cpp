@@ -1,0 +1,78 @@
+// Snapshots that other people's programs left, on real GPUs: every placement and every cudaMalloc
+// is replayed equal. They lie beside the project, where they are at hand.
+#include "analyzer/commands/analyze.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+using namespace fragtrace::analyzer;
+
+namespace {
+
+struct Stranger {
+    const char* name;
+    std::uint64_t placements;
+    std::uint64_t segments;
+};
+
+// Where there is none at all the test is skipped; single missing ones are said and counted.
+std::unique_ptr<Analysis> analysis_of(const std::string& name) {
+    const std::filesystem::path folder = FRAGTRACE_SHARED_TRACES "/pytorch";
+    if (!std::filesystem::exists(folder)) {
+        std::printf("skipped: 6 snapshots by others: %s is not here\n", folder.c_str());
+        std::exit(77);
+    }
+    const std::string path = folder / (name + ".pickle.gz");
+    static int missing = 0;
+    if (!std::filesystem::exists(path)) {
+        WARN("skipped " << name << ": " << path << " is not here (" << ++missing << " so far)");
+        return nullptr;
+    }
+    auto analysis = analyze(path, {});
+    if (!analysis.ok()) {
+        FAIL(analysis.error().message);
+    }
+    return std::move(analysis).value();
+}
+
+}  // namespace
+
+TEST_CASE("histories of others replay with every placement and cudaMalloc equal", "[strangers]") {
+    for (const Stranger& stranger : {Stranger{"decomfl", 7946, 61},
+                                     Stranger{"cs336_sil_mem_snapshot", 36, 9},
+                                     Stranger{"cs336_sil_forward_bf16_128", 937, 0},
+                                     Stranger{"cs336_bcr_snapshot", 2162, 0}}) {
+        INFO(stranger.name);
+        const auto analysis = analysis_of(stranger.name);
+        if (analysis == nullptr) {
+            continue;
+        }
+        REQUIRE(analysis->devices.size() == 1);
+        CHECK(analysis->timeline.damage.notes.empty());
+        const Fidelity& fidelity = *analysis->devices[0].fidelity;
+        INFO(fidelity.reason);
+        CHECK(fidelity.placements == stranger.placements);
+        CHECK(fidelity.placements_equal == stranger.placements);
+        CHECK(fidelity.segments == stranger.segments);
+        CHECK(fidelity.exact());
+    }
+}
+
+TEST_CASE("states of others give what is held", "[strangers]") {
+    if (const auto verl = analysis_of("verl_mem")) {
+        const MemorySummary& held = verl->devices.at(0).recorded;
+        CHECK(held.peak_reserved == std::uint64_t{24976} << 20);
+        CHECK(held.peak_active - held.peak_allocated > std::uint64_t{569} << 20);
+        CHECK(verl->timeline.pools.size() == 2);
+        CHECK_FALSE(verl->devices[0].fidelity->not_judged.empty());
+    }
+    if (const auto flexgen = analysis_of("flexgen_oom")) {
+        const MemorySummary& held = flexgen->devices.at(0).recorded;
+        CHECK(held.peak_reserved == std::uint64_t{11296} << 20);
+        CHECK(held.peak_allocated == 11'840'159'744);
+    }
+}
