@@ -1,7 +1,7 @@
 #include "analyzer/replay/assumptions.h"
 
+#include <cstddef>
 #include <utility>
-#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -9,9 +9,9 @@ void assume_pending(PendingRule rule, ReplayScript* script) {
     if (rule == PendingRule::kRecorded || script->pending.empty()) {
         return;
     }
-    std::vector<Step> steps;
-    steps.reserve(script->steps.size());
-    for (const Step& step : script->steps) {
+    StepTable steps;
+    for (std::size_t at = 0; at < script->steps.size(); ++at) {
+        const Step step = script->steps[at];
         if (step.kind == Step::Kind::kComplete) {
             continue;
         }
