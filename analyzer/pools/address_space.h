@@ -24,26 +24,23 @@ class AddressSpace {
 
     AddressSpace() = default;
 
-    // At a given place. False: part of it is taken.
-    bool reserve_at(std::uint64_t begin, std::uint64_t size_bytes, std::uint32_t owner) {
-        const std::uint64_t length = (size_bytes + kAlignmentBytes - 1) & ~(kAlignmentBytes - 1);
-        const auto next = std::lower_bound(
-            ranges_.begin(), ranges_.end(), begin, [](const Range& range, std::uint64_t address) {
-                return range.begin < address;
-            });
-        if ((next != ranges_.end() && next->begin - begin < length) ||
-            (next != ranges_.begin() && (next - 1)->end > begin)) {
-            return false;
-        }
-        ranges_.insert(next, {begin, begin + length, owner});
-        return true;
-    }
+    AddressSpace(AddressOrder order, std::uint64_t seed) : order_(order), seed_(seed) {}
 
-    void release(std::uint64_t begin) {
-        for (auto at = ranges_.begin(); at != ranges_.end(); ++at) {
-            if (at->begin == begin) {
-                ranges_.erase(at);
-                return;
+    std::uint64_t reserve(std::uint64_t size_bytes, std::uint32_t owner) {
+        const std::uint64_t length = align(size_bytes);
+        switch (order_) {
+            case AddressOrder::kAscending:
+                return insert(lowest(length), length, owner);
+            case AddressOrder::kDescending:
+                return insert(highest(length), length, owner);
+            case AddressOrder::kScattered:
+                break;
+        }
+        for (;;) {
+            const std::uint64_t begin =
+                kFirstAddress + next_random() % kScatteredBytes / kAlignmentBytes * kAlignmentBytes;
+            if (reserve_at(begin, size_bytes, owner)) {
+                return begin;
             }
         }
     }

@@ -69,11 +69,13 @@ TEST_CASE("a key orders by size, then rank, then position, over their whole rang
         {512, 0, 0},
         {512, 0, std::uint64_t{1} << 47},
         {512, 1, 0},
-        {512, (1U << 19) - 1, 512},
-        {512, 1U << 19, 0},
+        {512, (1U << 16) - 1, 512},
+        {512, 1U << 16, 0},
         {512, 0xffffffffU, (std::uint64_t{1} << 48) - 1},
         {513, 0, 0},
-        {(std::uint64_t{1} << 48) - 2, 0, 0},
+        {1024, 0, 0},
+        {std::uint64_t{1} << 47, 0, 0},
+        {(std::uint64_t{1} << 60) - 512, 0, 0},
     };
     for (std::size_t i = 1; i < ascending.size(); ++i) {
         const auto key = [&](std::size_t at) {
