@@ -315,12 +315,15 @@ class Builder {
         if (script_.steps.empty() || script_.steps.back().kind != Step::Kind::kRelease) {
             return;
         }
+        Step release = script_.steps.back();
+        if (release.pending_count == 0) {  // the table keeps no begin of an empty range
+            release.first_pending = static_cast<std::uint32_t>(script_.pending.size());
+        }
+        ++release.pending_count;
         const std::uint64_t id = ++next_pending_;
         outstanding_[event.extra] = id;
         script_.pending.push_back(
             {id, event.stream == kNoStream ? default_stream() : event.stream});
-        Step release = script_.steps.back();
-        ++release.pending_count;
         script_.steps.set(script_.steps.size() - 1, release);
     }
 

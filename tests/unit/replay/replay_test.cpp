@@ -6,6 +6,8 @@
 #include <catch2/catch.hpp>
 
 #include <functional>
+#include <utility>
+#include <vector>
 
 using namespace fragtrace::analyzer;
 using fragtrace::EventKind;
@@ -362,6 +364,25 @@ TEST_CASE("a trace that begins in mid-life is replayed from what was held") {
         CHECK(result.troubles[0].requested_bytes == 40 * kMiB);
         CHECK(result.requests_served == 0);
     }
+}
+
+TEST_CASE("each cross-stream free waits for its own events") {
+    Recorder recorder;
+    for (const std::uint64_t event : {0xe1, 0xe2, 0xe3}) {
+        const EventIndex block = recorder.add(EventKind::kBlockAlloc, kBase, kMiB, kMiB);
+        recorder.add(EventKind::kBlockFree, kBase, 0, kMiB, fragtrace::kFlagPending, block);
+        recorder.add(EventKind::kPendingEvent, kBase, 0, event);
+        recorder.add(EventKind::kPendingEvent, kBase, 0, event + 0x10);
+    }
+    const ReplayScript script = make_script(recorder.timeline, 0);
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> waits;  // first, count
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step step = script.steps[i];
+        if (step.kind == Step::Kind::kRelease) {
+            waits.emplace_back(step.first_pending, step.pending_count);
+        }
+    }
+    CHECK(waits == std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0, 2}, {2, 2}, {4, 2}});
 }
 
 TEST_CASE("pending blocks of a checkpoint are released once their events have completed") {
