@@ -289,7 +289,7 @@ BlockIndex PytorchPool::allocate_segment(Search& search, bool retry) {
         search.rejected = true;
         return kNoBlock;
     }
-    if (search.expandable) {
+    if (search.expandable && (pair(search.pool).private_pool == 0 || rules_.private_pools_expand)) {
         return allocate_expandable(search);
     }
     const bool granted = device_->take(size_bytes);

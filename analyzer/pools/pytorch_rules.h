@@ -32,6 +32,9 @@ struct PytorchRules {
     // 2.4: a stream that a block was recorded on during a capture is not waited for after it (seen
     // on 2.4.1, not on 2.1.2). Whoever drives the pool leaves such streams out.
     bool waits_for_captured_streams = false;
+    // 2.6: private pools have expandable segments as well (2.4.1 and 2.1.2 obtain whole segments,
+    // but split them to the last 512 bytes).
+    bool private_pools_expand = true;
     // 2.15: address space for a request that is larger than all of it is given up at once; until
     // then it stays (seen on 2.13.0).
     bool keeps_short_reservations = false;
@@ -52,6 +55,7 @@ struct PytorchRules {
         rules.fallback_last = version < 210;
         rules.routing_is_capture = version < 213;
         rules.waits_for_captured_streams = version < 204;
+        rules.private_pools_expand = version >= 206;
         rules.keeps_short_reservations = version < 215;
         return rules;
     }

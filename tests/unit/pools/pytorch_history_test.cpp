@@ -183,6 +183,15 @@ TEST_CASE("before 2.10 a pool for use on OOM serves from expandable segments as 
     }
 }
 
+TEST_CASE("before 2.6 private pools have no expandable segments") {
+    for (const int minor : {4, 6}) {
+        PoolDriver driver(
+            "expandable_segments:True", kGiB, {0}, PytorchRules::for_version(2, minor));
+        driver.allocate("A", mib(22), 0, 3);
+        CHECK(driver.driver_calls() == Lines{minor == 4 ? "+23068672" : "map 41943040"});
+    }
+}
+
 TEST_CASE("a history tells what PyTorch's own would") {
     PoolDriver driver;
     std::vector<PytorchTraceEntry> history;
