@@ -1,5 +1,6 @@
 #include "analyzer/commands/remarks.h"
 
+#include "analyzer/commands/address_orders.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/losses.h"
 #include "analyzer/trace/stack_limit.h"
@@ -141,6 +142,20 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
                             "checkpoint",
                             device.device,
                             format_bytes(held_at(script.checkpoints.front()))));
+        }
+        if (const auto orders = try_address_orders(device); orders && orders->differ()) {
+            lines.push_back(
+                fmt::format("device {}: before PyTorch 2.13 equal blocks are told apart by "
+                            "address, which other "
+                            "settings change; under {} orders of addresses the recorded ones "
+                            "reserve {} to {} at "
+                            "most and run out of memory {} to {} times",
+                            device.device,
+                            orders->orders,
+                            format_bytes(orders->least_reserved_bytes),
+                            format_bytes(orders->most_reserved_bytes),
+                            orders->least_ooms,
+                            orders->most_ooms));
         }
         if (script.rewinds != 0) {
             lines.push_back(fmt::format(
