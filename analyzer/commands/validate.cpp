@@ -113,10 +113,8 @@ Status validate_replay(const CommonOptions& common,
                                  "check",
                                  pool.name)};
     }
-    const ReplayCheck check = check_replay((*device)->script,
-                                           *setup->pool,
-                                           pool.streams,
-                                           candidate.capacity_bytes);
+    const ReplayCheck check =
+        check_replay((*device)->script, *setup->pool, pool.streams, candidate.capacity_bytes);
     const bool violated = !check.violation.empty();
     const Json json = {{"schema", 1},
                        {"pool", candidate.pool},

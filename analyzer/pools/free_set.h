@@ -16,8 +16,8 @@ using BlockIndex = std::uint32_t;
 inline constexpr BlockIndex kNoBlock = 0xffffffffu;
 
 // 128 bits, compared as one number: size (48 bits, larger ones count as equal), rank of the segment
-// (32), position (48; without a rank a whole address). To the byte: PyTorch before 2.4 can be set to
-// hand out sizes that are multiples of nothing.
+// (32), position (48; without a rank a whole address). To the byte: PyTorch before 2.4 can be set
+// to hand out sizes that are multiples of nothing.
 struct FreeKey {
     std::uint64_t high = 0;
     std::uint64_t low = 0;
