@@ -140,7 +140,8 @@ Status report_job(const std::string& folder, const std::string& json, const Term
     }
     if (failed || paths.empty()) {
         return Error{ErrorCode::kInput,
-                     fmt::format("{}: {}; give a trace, or a folder with traces (*.ftrace)",
+                     fmt::format("{}: {}; give a trace, a snapshot, or a folder with "
+                                 "traces (*.ftrace)",
                                  folder,
                                  failed ? failed.message() : "no traces in it")};
     }

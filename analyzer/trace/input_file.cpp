@@ -100,7 +100,8 @@ std::string foreign_file_hint(std::string_view first_bytes) {
     }
     if (first_bytes.size() >= 2 && first_bytes[0] == '\x80' && first_bytes[1] >= 2 &&
         first_bytes[1] <= 5) {
-        return "a Python pickle (a PyTorch memory snapshot?)";
+        return "a Python pickle; PyTorch's memory snapshots are read one at a time, by "
+               "`fraganalyze FILE`, `fraganalyze replay FILE` and `fraganalyze whatif FILE`";
     }
     if (begins("\x1f\x8b")) {
         return "gzip data; decompress it first";

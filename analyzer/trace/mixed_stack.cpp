@@ -1,13 +1,11 @@
 #include "analyzer/trace/mixed_stack.h"
 
+#include "analyzer/trace/base_name.h"
+
 #include <string_view>
 
 namespace fragtrace::analyzer {
 namespace {
-
-std::string_view base_name(std::string_view path) {
-    return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-}
 
 bool is_interpreter_module(std::string_view path) {
     const std::string_view name = base_name(path);

@@ -1,5 +1,6 @@
 #include "analyzer/trace/symbols.h"
 
+#include "analyzer/trace/base_name.h"
 #include "analyzer/trace/elf_symbols.h"
 #include "analyzer/trace/mixed_stack.h"
 #include "analyzer/trace/stack_limit.h"
@@ -20,10 +21,6 @@ std::uint64_t number_of(const std::string& text, std::uint64_t otherwise) {
     std::uint64_t number = otherwise;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     return error == std::errc() && end == text.data() + text.size() ? number : otherwise;
-}
-
-std::string_view base_name(std::string_view path) {
-    return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
 bool is_recorder(const Frame& frame) {
@@ -168,14 +165,14 @@ const std::vector<Frame>& Symbolizer::native_frames(std::uint64_t return_address
 std::vector<Frame> Symbolizer::look_up(std::uint64_t address) {
     const Module* module = module_at(address);
     if (module == nullptr) {
-        ++unnamed_addresses_;
+        ++unnamed_addresses_[""];
         return {{Frame::Kind::kNative, fmt::format("{:#x}", address), {}, 0, {}}};
     }
     const std::uint64_t in_file = address - module->bias;
     ElfSymbols* elf = elf_of(*module);
     std::vector<Frame> result = elf == nullptr ? std::vector<Frame>() : elf->frames(in_file);
     if (result.empty()) {
-        ++unnamed_addresses_;
+        ++unnamed_addresses_[std::string(base_name(module->path))];
         result.push_back({Frame::Kind::kNative,
                           fmt::format("{}+{:#x}", base_name(module->path), in_file),
                           {},

@@ -44,7 +44,10 @@ class Symbolizer {
     [[nodiscard]] std::uint64_t stacks_without_order() const { return stacks_without_order_; }
 
     // Code addresses whose function is not known, so far: shown as module and offset.
-    [[nodiscard]] std::uint64_t unnamed_addresses() const { return unnamed_addresses_; }
+    // By the name of the module, empty where there is none.
+    [[nodiscard]] const std::map<std::string, std::uint64_t>& unnamed_addresses() const {
+        return unnamed_addresses_;
+    }
 
     // Modules whose symbols could not be used, so far: one line each, the first few.
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
@@ -67,7 +70,7 @@ class Symbolizer {
     std::uint64_t evaluator_begin_ = 0;  // of the interpreter, where the recorder found it
     std::uint64_t evaluator_end_ = 0;
     std::uint64_t stacks_without_order_ = 0;
-    std::uint64_t unnamed_addresses_ = 0;
+    std::map<std::string, std::uint64_t> unnamed_addresses_;
     std::uint64_t notes_left_out_ = 0;
     std::unordered_map<std::uint64_t, std::vector<Frame>> native_;  // by return address
     std::map<std::string, std::unique_ptr<ElfSymbols>> elves_;      // by path; null = unusable

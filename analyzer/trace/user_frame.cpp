@@ -1,4 +1,5 @@
 // Which frame of a stack tells the user where they are in their own program, and how it is named.
+#include "analyzer/trace/base_name.h"
 #include "analyzer/trace/symbols.h"
 
 #include <algorithm>
@@ -11,10 +12,6 @@ namespace {
 
 bool contains(std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
-}
-
-std::string_view base_name(std::string_view path) {
-    return path.substr(path.rfind('/') + 1);
 }
 
 // Python files that belong to a library: installed packages, the standard library, PyTorch itself
