@@ -9,6 +9,7 @@ namespace {
 constexpr std::array kCommands = {
     Command{"report", "verdict, culprits and remedies (the default)", run_report},
     Command{"dump", "the events, one a line", run_dump},
+    Command{"explain", "what an out-of-memory message proves, without a trace", run_explain},
     Command{"list", "traces, a line each: program, events, how it ended", run_list},
     Command{"plan", "place buffers with known lifetimes, from CSV to CSV", run_plan},
     Command{"replay", "replay once under other settings or on another card", run_replay},

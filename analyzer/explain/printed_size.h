@@ -1,0 +1,34 @@
+// Sizes as allocators print them: rounded, so that a printed figure stands for a range.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fragtrace::analyzer {
+
+// "13.25 GiB" stands for every size that prints so: bytes, at most `error_bytes` off either way.
+struct PrintedSize {
+    std::uint64_t bytes = 0;
+    std::uint64_t error_bytes = 0;  // 0 = exact
+    std::string text = {};          // as printed, one blank before the unit
+
+    [[nodiscard]] std::uint64_t least() const {
+        return bytes > error_bytes ? bytes - error_bytes : 0;
+    }
+
+    [[nodiscard]] std::uint64_t most() const { return bytes + error_bytes; }
+};
+
+// The size that `text` begins with: a number and bytes, B, KiB, MiB, GiB or TiB, with or without a
+// blank between (KB, MB and GB of old messages are the binary units as well). `*length` is how many
+// characters it takes. nullopt: none there, or more than 2^60 bytes.
+std::optional<PrintedSize> size_at(std::string_view text, std::size_t* length = nullptr);
+
+// The size that ends right before the first `label`, and the one right after it.
+std::optional<PrintedSize> size_before(std::string_view text, std::string_view label);
+std::optional<PrintedSize> size_after(std::string_view text, std::string_view label);
+
+}  // namespace fragtrace::analyzer
