@@ -3,6 +3,7 @@
 #include "python_lines.h"
 
 #include <fcntl.h>
+#include <initializer_list>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -97,6 +98,10 @@ class CarefulReader {
     [[nodiscard]] bool has_type(const void* object, const void* type) const {
         const void* found = nullptr;
         return object != nullptr && read(object, kObjectType, &found) && found == type;
+    }
+
+    bool can_write(void* at) const {
+        return open_ && write(ends_[1], at, 1) == 1 && ::read(ends_[0], at, 1) == 1;
     }
 
   private:
@@ -240,6 +245,17 @@ Characters characters_of(const PythonLayout& layout, const void* text) {
             state.bytes_each};
 }
 
+// Eight bytes at a time, each step one to one; with the length, so that neighbours stay apart.
+uint64_t add_to_hash(uint64_t hash, const uint8_t* bytes, size_t count) {
+    hash = (hash ^ count) * 0x9e3779b97f4a7c15u;
+    for (size_t at = 0; at < count; at += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        memcpy(&word, bytes + at, count - at < sizeof word ? count - at : sizeof word);
+        hash = (hash ^ (hash >> 32) ^ word) * 0xd6e8feb86659fd93u;
+    }
+    return hash ^ (hash >> 29);
+}
+
 }  // namespace
 
 bool python_layout(const char* version,
@@ -300,6 +316,10 @@ LayoutCheck check_layout(const PythonLayout& layout, const PythonTypes& types, c
     return good != 0 ? LayoutCheck::kRight : LayoutCheck::kNoFrames;
 }
 
+bool can_be_written(void* at) {
+    return CarefulReader().can_write(at);
+}
+
 int frame_lasti(const PythonLayout& layout, const void* frame, const void* code) {
     if (layout.code_instructions == 0) {
         const int lasti = python_field<int>(frame, layout.frame_instruction);
@@ -320,25 +340,18 @@ size_t copy_python_text(const PythonLayout& layout, const void* text, char* to, 
     return size;
 }
 
-uint64_t text_fingerprint(const PythonLayout& layout, const void* text) {
-    constexpr size_t kTail_bytes = 16;
-    const auto known_hash = python_field<int64_t>(text, kTextHash);
-    const auto length = python_field<uint64_t>(text, kTextLength);
-    if (known_hash != -1) {
-        return static_cast<uint64_t>(known_hash) * 0x9e3779b97f4a7c15u + length;
+uint64_t hash_of_code(const PythonLayout& layout, const PythonTypes& types, const void* code) {
+    uint64_t hash = python_field<uint32_t>(code, layout.code_first_line);
+    for (const uint32_t field : {layout.code_name, layout.code_file}) {
+        const auto* text = python_field<const void*>(code, field);
+        if (python_field<const void*>(text, kObjectType) == types.text) {
+            const Characters characters = characters_of(layout, text);
+            hash = add_to_hash(hash, characters.data, characters.count * characters.bytes_each);
+        }
     }
-    // Independent products, summed: this runs for every frame of every stack. When the hash gets
-    // known later, the code is recorded a second time, which costs a few bytes once.
-    const Characters characters = characters_of(layout, text);
-    const size_t size = characters.count * characters.bytes_each;
-    uint64_t words[2] = {0, 0};
-    if (size >= kTail_bytes) {
-        memcpy(words, characters.data + size - kTail_bytes, kTail_bytes);
-    } else {
-        memcpy(words, characters.data, size);
-    }
-    return words[0] * 0x9e3779b97f4a7c15u + words[1] * 0xd6e8feb86659fd93u +
-           size * 0x94d049bb133111ebu;
+    const auto* table = python_field<const uint8_t*>(code, layout.code_line_table);
+    return add_to_hash(
+        hash, table + kBytesData, static_cast<size_t>(python_field<int64_t>(table, kObjectSize)));
 }
 
 uint32_t code_line(const PythonLayout& layout, const void* code, int lasti) {

@@ -48,6 +48,9 @@ enum class LayoutCheck { kRight, kWrong, kNoFrames };
 
 LayoutCheck check_layout(const PythonLayout& layout, const PythonTypes& types, const void* thread);
 
+// Whether a byte can be stored there; says so by storing the one that it finds, through the kernel.
+bool can_be_written(void* at);
+
 // ---- reading; `base` is an object whose layout has been checked
 // ----------------------------------
 
@@ -62,7 +65,6 @@ inline constexpr uint32_t kObjectType = 8;
 inline constexpr uint32_t kObjectSize = 16;  // of variable-sized objects
 inline constexpr uint32_t kBytesData = 32;
 inline constexpr uint32_t kTextLength = 16;
-inline constexpr uint32_t kTextHash = 24;  // -1 = not computed yet
 inline constexpr uint32_t kTextState = 32;
 // Frames with these owners or above belong to the C stack: no function of the program.
 inline constexpr uint8_t kOwnedByCStack = 3;
@@ -79,26 +81,14 @@ inline bool every_frame_is_entry(const PythonLayout& layout) {
     return layout.frame_owner == 0;
 }
 
-// Whether the evaluator was called for this frame: 3.11 says so, later ones have a frame of the C
-// stack below it.
-inline bool is_entry_frame(const PythonLayout& layout, const void* frame, const void* previous) {
-    if (every_frame_is_entry(layout) || previous == nullptr) {
-        return true;
-    }
-    return layout.frame_is_entry != 0
-               ? python_field<uint8_t>(frame, layout.frame_is_entry) != 0
-               : python_field<uint8_t>(previous, layout.frame_owner) >= kOwnedByCStack;
-}
-
 // Byte offset of the instruction that a frame is at; negative = not started.
 int frame_lasti(const PythonLayout& layout, const void* frame, const void* code);
 
 // Copies a str object as UTF-8, truncated at a character; the number of bytes.
 size_t copy_python_text(const PythonLayout& layout, const void* text, char* to, size_t capacity);
 
-// A number that differs for strings that differ, in all but contrived cases, at the cost of a few
-// loads: the hash that Python keeps in the object if it was ever asked for, length and last bytes.
-uint64_t text_fingerprint(const PythonLayout& layout, const void* text);
+// A number that differs for code objects that differ in function, file or lines.
+uint64_t hash_of_code(const PythonLayout& layout, const PythonTypes& types, const void* code);
 
 uint32_t code_line(const PythonLayout& layout, const void* code, int lasti);
 

@@ -280,7 +280,7 @@ void forget_session_of_parent() {
     session->state = stays_off ? kOff : kIdle;
     reset_facts_lock();
     reset_numbers_lock();
-    forget_python_codes();
+    forget_python();
     forget_thread_stacks();
     const uint32_t parent_thread = t_thread.thread_id;
     t_thread.thread_id = 0;

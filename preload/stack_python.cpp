@@ -1,10 +1,8 @@
 #include "stack_python.h"
 
-#include <fragtrace/codec.h>
-
 #include "drain.h"
 #include "facts.h"
-#include "python_layout.h"
+#include "python_code.h"
 #include "session.h"
 #include "thread_state.h"
 
@@ -23,6 +21,13 @@ enum InterpreterState : uint32_t {
     kUnusable = 4,
 };
 
+// How a frame says whether the evaluator was called for it.
+enum class EntryMark {
+    kEveryFrame,  // before 3.11: it always was
+    kInFrame,     // 3.11
+    kFrameBelow,  // later: a frame of the C stack lies below
+};
+
 struct Interpreter {
     uint32_t state;
     void* (*thread_state)();  // PyGILState_GetThisThreadState: of this thread, needs no GIL
@@ -35,100 +40,14 @@ struct Interpreter {
 
 Interpreter g_python;
 
-// A code object as it was when first seen. Objects are freed and their addresses reused - a script
-// that executes generated code gets the same addresses for code, name and file again and again -
-// so the key holds a fingerprint of what they say, too.
-struct KnownCode {
-    const void* code;
-    uint64_t fingerprint;
-    uint64_t id_plus_one;  // stored last; 0 = free
-};
+// Of no frame: is never the same.
+constexpr uint64_t kNoPlace = ~uint64_t{0};
 
-constexpr uint32_t kKnownCodes = 65536;
-constexpr uint32_t kMostKnownCodes = kKnownCodes / 4 * 3;
-constexpr uint32_t kUnknownCode = ~uint32_t{0};
-constexpr size_t kMaxFunction_bytes = 512;
-constexpr size_t kMaxFile_bytes = 1024;
-
-KnownCode* g_codes;
-Lock g_codes_lock;
-
-uint32_t hash_of(const KnownCode& key) {
-    uint64_t hash = reinterpret_cast<uint64_t>(key.code) * 0x9e3779b97f4a7c15u;
-    hash ^= key.fingerprint;
-    hash ^= hash >> 31;
-    return static_cast<uint32_t>(hash * 0x94d049bb133111ebu >> 40);
-}
-
-bool same_code(const KnownCode& a, const KnownCode& b) {
-    return a.code == b.code && a.fingerprint == b.fingerprint;
-}
-
-// The entry of a code object, or the free one where it belongs.
-KnownCode* find_code(const KnownCode& key) {
-    for (uint32_t at = hash_of(key);; ++at) {
-        KnownCode* entry = &g_codes[at & (kKnownCodes - 1)];
-        if (load_acquire(&entry->id_plus_one) == 0 || same_code(*entry, key)) {
-            return entry;
-        }
+EntryMark entry_mark() {
+    if (every_frame_is_entry(g_python.layout)) {
+        return EntryMark::kEveryFrame;
     }
-}
-
-// Copies names into the ring; kUnknownCode without room.
-uint32_t append_code(Session* session, const KnownCode& key) {
-    RingHeader* header = session->ring.header;
-    if (header->code_count >= kMostKnownCodes) {
-        return kUnknownCode;
-    }
-    const PythonLayout& layout = g_python.layout;
-    const auto copy = [&](uint32_t field, char* to, size_t capacity) {
-        const auto* text = python_field<const void*>(key.code, field);
-        return python_field<const void*>(text, kObjectType) == g_python.types.text
-                   ? copy_python_text(layout, text, to, capacity)
-                   : 0;
-    };
-    char function[kMaxFunction_bytes];
-    char file[kMaxFile_bytes];
-    const auto first_line = python_field<int32_t>(key.code, layout.code_first_line);
-    CodeRecord record{};
-    record.id = header->code_count;
-    record.first_line = first_line < 0 ? 0 : static_cast<uint32_t>(first_line);
-    record.function = function;
-    record.file = file;
-    record.function_bytes = copy(layout.code_name, function, sizeof function);
-    record.file_bytes = copy(layout.code_file, file, sizeof file);
-    ByteWriter out(session->ring.code + header->code_bytes,
-                   kCodeCapacity_bytes - header->code_bytes);
-    if (!encode_code(record, &out)) {
-        return kUnknownCode;
-    }
-    ++header->code_count;
-    store_release(&header->code_bytes, header->code_bytes + static_cast<uint32_t>(out.size()));
-    return record.id;
-}
-
-uint32_t code_id(Session* session, const KnownCode& key) {
-    KnownCode* entry = find_code(key);
-    const uint64_t known = load_acquire(&entry->id_plus_one);
-    if (known != 0) {
-        return static_cast<uint32_t>(known - 1);
-    }
-    // A new code object: rare, so the other threads that meet new ones may wait for a moment.
-    if (!g_codes_lock.lock_within(10 * kMillisecond_ns)) {
-        return kUnknownCode;
-    }
-    entry = find_code(key);  // somebody may have been faster
-    auto id = static_cast<uint32_t>(entry->id_plus_one - 1);
-    if (entry->id_plus_one == 0) {
-        id = append_code(session, key);
-        if (id != kUnknownCode) {
-            entry->code = key.code;
-            entry->fingerprint = key.fingerprint;
-            store_release(&entry->id_plus_one, uint64_t{id} + 1);
-        }
-    }
-    g_codes_lock.unlock();
-    return id;
+    return g_python.layout.frame_is_entry != 0 ? EntryMark::kInFrame : EntryMark::kFrameBelow;
 }
 
 void say_python(Session* session, const char* status) {
@@ -199,6 +118,7 @@ bool check_interpreter(Session* session, const void* thread) {
     const LayoutCheck result = check_layout(g_python.layout, g_python.types, thread);
     switch (result) {
         case LayoutCheck::kRight:
+            watch_code_frees(g_python.types);
             say_python(session, "on");
             store_release(&g_python.state, static_cast<uint32_t>(kUsable));
             break;
@@ -213,63 +133,93 @@ bool check_interpreter(Session* session, const void* thread) {
     return result == LayoutCheck::kRight;
 }
 
-struct PythonFrame {
-    const void* code;
-    int32_t place;  // lasti * 2, + 1 for an entry frame
+// A frame's address; in its lowest bit what the frames below it say: that it is an entry.
+using FrameWord = uintptr_t;
 
-    [[nodiscard]] int32_t lasti() const { return place >> 1; }
-};
+const void* frame_of(FrameWord word) {
+    return reinterpret_cast<const void*>(word & ~FrameWord{1});
+}
 
 // The innermost `limit` frames of the thread, innermost first.
-uint32_t walk(Session* session, const void* thread, PythonFrame* frames, uint32_t limit) {
+template <EntryMark kMark>
+uint32_t collect_frames(const void* thread, FrameWord* frames, uint32_t limit) {
     const PythonLayout& layout = g_python.layout;
     const void* frame = python_field<const void*>(thread, layout.thread_frame);
     if (layout.frame_in_cframe >= 0 && frame != nullptr) {
         frame = python_field<const void*>(frame, static_cast<uint32_t>(layout.frame_in_cframe));
     }
+    const uint32_t previous = layout.frame_previous;
+    const uint32_t owner = layout.frame_owner;
     uint32_t count = 0;
-    while (frame != nullptr && count < limit) {
-        const void* previous = python_field<const void*>(frame, layout.frame_previous);
-        if (layout.frame_owner == 0 ||
-            python_field<uint8_t>(frame, layout.frame_owner) < kOwnedByCStack) {
-            const void* code = frame_code(layout, frame);
-            if (code == nullptr ||
-                python_field<const void*>(code, kObjectType) != g_python.types.code) {
-                count_up(&session->ring.header->python_walk_failures);
-                break;
+    for (; frame != nullptr; frame = python_field<const void*>(frame, previous)) {
+        if (kMark == EntryMark::kFrameBelow &&
+            python_field<uint8_t>(frame, owner) >= kOwnedByCStack) {
+            if (count != 0) {
+                frames[count - 1] |= 1;
             }
-            const int lasti = frame_lasti(layout, frame, code);
-            // A frame that is still being set up has no place in its function yet.
-            const int first = layout.code_first_traceable == 0
-                                  ? -1
-                                  : python_field<int>(code, layout.code_first_traceable) * 2;
-            if (lasti >= first) {
-                const int entry = is_entry_frame(layout, frame, previous) ? 1 : 0;
-                frames[count++] = {code, lasti * 2 + entry};
-            }
+            continue;
         }
-        frame = previous;
+        if (count == limit) {
+            return count;
+        }
+        frames[count++] = reinterpret_cast<FrameWord>(frame);
+    }
+    if (count != 0) {
+        frames[count - 1] |= 1;
     }
     return count;
 }
 
-uint32_t intern_frame(Session* session,
-                      uint32_t parent,
-                      const PythonFrame& frame,
-                      const KnownCode& key) {
-    const uint32_t id = code_id(session, key);
-    if (id == kUnknownCode) {
-        count_up(&session->ring.header->python_walk_failures);
-        return 0;
+// The function, the place in it and whether the frame is an entry, in one number, which is the same
+// for two frames only if all three are: as long as no code object is freed. From 3.11 on the
+// instruction that a frame is at lies in its code object.
+template <EntryMark kMark>
+uint64_t place_of(FrameWord word) {
+    const PythonLayout& layout = g_python.layout;
+    const void* frame = frame_of(word);
+    const auto instruction = python_field<uint64_t>(frame, layout.frame_instruction);
+    if (kMark == EntryMark::kEveryFrame) {
+        constexpr int kPlaceBits = 20;  // an address has 47, the lowest three of which are 0
+        const auto place = static_cast<uint32_t>(instruction) + 1;
+        const auto code = python_field<uint64_t>(frame, layout.frame_code) >> 3;
+        return place >> kPlaceBits == 0 ? code << kPlaceBits | place : kNoPlace;
     }
-    const uint64_t word = kPythonFrame | ((frame.place & 1) != 0 ? kPythonEntry : 0) |
-                          (uint64_t{id} << 32) | static_cast<uint32_t>(frame.lasti());
-    const uint32_t node = session->stacks.intern(
-        parent, word, [&frame] { return code_line(g_python.layout, frame.code, frame.lasti()); });
-    if (node == 0) {
+    const uint64_t marked =
+        kMark == EntryMark::kInFrame ? python_field<uint8_t>(frame, layout.frame_is_entry) : 0;
+    return instruction | marked | (word & 1);  // instructions have even addresses
+}
+
+// The node of a frame that `parent` called, or `parent` for a frame that is still being set up and
+// has no place in its function yet. False without room, or where the code is none.
+bool intern_frame(
+    Session* session, uint32_t parent, const void* frame, bool entry, uint32_t* node) {
+    const PythonLayout& layout = g_python.layout;
+    const void* code = frame_code(layout, frame);
+    const int lasti = frame_lasti(layout, frame, code);
+    const int first = layout.code_first_traceable == 0
+                          ? -1
+                          : python_field<int>(code, layout.code_first_traceable) * 2;
+    if (lasti < first) {
+        *node = parent;
+        return true;
+    }
+    const uint32_t number = python_code_number(session, layout, g_python.types, code);
+    if (number == kUnknownCode) {
+        count_up(&session->ring.header->python_walk_failures);
+        return false;
+    }
+    const uint64_t word = kPythonFrame | (entry ? kPythonEntry : 0) | (uint64_t{number} << 32) |
+                          static_cast<uint32_t>(lasti);
+    *node = session->stacks.intern(parent, word, [&] { return code_line(layout, code, lasti); });
+    if (*node == 0) {
         count_up(&session->ring.header->stacks_without_room);
     }
-    return node;
+    return *node != 0;
+}
+
+bool has_code(const void* frame) {
+    const void* code = frame_code(g_python.layout, frame);
+    return code != nullptr && python_field<const void*>(code, kObjectType) == g_python.types.code;
 }
 
 // Once per thread: threads of a framework, such as those of a backward pass, have no frames.
@@ -280,15 +230,49 @@ void count_thread_without_python(Session* session) {
     }
 }
 
-KnownCode key_of(const void* code) {
-    const PythonLayout& layout = g_python.layout;
-    const auto* name = python_field<const void*>(code, layout.code_name);
-    const auto* file = python_field<const void*>(code, layout.code_file);
-    const uint64_t hash =
-        text_fingerprint(layout, name) * 0xd6e8feb86659fd93u +
-        text_fingerprint(layout, file) * 0x94d049bb133111ebu +
-        python_field<uint64_t>(code, layout.code_line_table) * 0xff51afd7ed558ccdu;
-    return {code, hash + (uint64_t{python_field<uint32_t>(code, layout.code_first_line)} << 32), 0};
+// Outermost first, reusing the nodes of this thread's previous stack as far as it is the same.
+template <EntryMark kMark>
+uint32_t stack_of(Session* session, const void* thread) {
+    FrameWord frames[kMaxStackDepth];
+    const uint32_t count = collect_frames<kMark>(thread, frames, session->options.stack_depth);
+    if (count == 0) {
+        count_thread_without_python(session);
+    }
+    PythonMemory& memory = t_thread.python;
+    const uint64_t era = python_code_era();
+    uint32_t known = era == 0 || memory.era != era ? 0 : memory.count;
+    known = known < count ? known : count;
+    const FrameWord* next = frames + count;  // one behind it
+    uint32_t depth = 0;
+    while (depth < known && place_of<kMark>(next[-1]) == memory.place[depth]) {
+        --next;
+        ++depth;
+    }
+    uint32_t node = depth == 0 ? 0 : memory.node[depth - 1];
+    bool remembered = true;
+    for (; next != frames; --next, ++depth) {
+        const void* frame = frame_of(next[-1]);
+        if (!has_code(frame)) {  // what lies above it may still be right
+            count_up(&session->ring.header->python_walk_failures);
+            remembered = false;
+            node = 0;
+            continue;
+        }
+        const uint64_t place = place_of<kMark>(next[-1]);
+        const uint32_t parent = node;
+        const bool entry = kMark == EntryMark::kEveryFrame || (place & 1) != 0;
+        if (!intern_frame(session, parent, frame, entry, &node)) {
+            memory.count = 0;
+            return 0;
+        }
+        if (depth < kRememberedFrames) {
+            memory.place[depth] = node == parent ? kNoPlace : place;
+            memory.node[depth] = node;
+        }
+    }
+    memory.era = era;
+    memory.count = !remembered ? 0 : count < kRememberedFrames ? count : kRememberedFrames;
+    return node;
 }
 
 }  // namespace
@@ -298,8 +282,7 @@ void start_python_stacks(Session* session) {
         add_session_fact(session, "stacks.python", "off: FRAGTRACE_STACKS");
         return;
     }
-    g_codes = static_cast<KnownCode*>(map_private(kKnownCodes * sizeof *g_codes));
-    if (g_codes == nullptr) {
+    if (!map_python_codes()) {
         add_session_fact(session, "stacks.python", "off: out of memory");
         return;
     }
@@ -315,7 +298,7 @@ void start_python_stacks(Session* session) {
 }
 
 void look_for_python(Session* session) {
-    if (g_codes == nullptr || load_acquire(&g_python.state) != kNotFound ||
+    if (!session->options.python_stacks || load_acquire(&g_python.state) != kNotFound ||
         g_python.looked_at.added == session->modules_written.added) {
         return;
     }
@@ -325,7 +308,7 @@ void look_for_python(Session* session) {
 
 uint32_t python_stack(Session* session) {
     const uint32_t state = load_acquire(&g_python.state);
-    if ((state != kUsable && state != kUnchecked) || g_codes == nullptr) {
+    if ((state != kUsable && state != kUnchecked) || !python_codes_mapped()) {
         return 0;
     }
     // Afterwards the thread's state is freed memory, or another library's: its key may be reused.
@@ -340,45 +323,19 @@ uint32_t python_stack(Session* session) {
     if (state != kUsable && !check_interpreter(session, thread)) {
         return 0;
     }
-    PythonFrame frames[kMaxStackDepth];
-    const uint32_t count = walk(session, thread, frames, session->options.stack_depth);
-    if (count == 0) {
-        count_thread_without_python(session);
+    switch (entry_mark()) {
+        case EntryMark::kEveryFrame:
+            return stack_of<EntryMark::kEveryFrame>(session, thread);
+        case EntryMark::kInFrame:
+            return stack_of<EntryMark::kInFrame>(session, thread);
+        case EntryMark::kFrameBelow:
+            break;
     }
-
-    // Outermost first, reusing the nodes of this thread's previous stack as far as it is the same.
-    PythonMemory& memory = t_thread.python;
-    uint32_t node = 0;
-    bool same = true;
-    for (uint32_t depth = 0; depth < count; ++depth) {
-        const PythonFrame& frame = frames[count - 1 - depth];
-        const KnownCode key = key_of(frame.code);
-        if (same && depth < memory.count && memory.code[depth] == key.code &&
-            memory.place[depth] == frame.place && memory.fingerprint[depth] == key.fingerprint) {
-            node = memory.node[depth];
-            continue;
-        }
-        same = false;
-        node = intern_frame(session, node, frame, key);
-        if (node == 0) {
-            memory.count = 0;
-            return 0;
-        }
-        if (depth < kRememberedFrames) {
-            memory.code[depth] = key.code;
-            memory.fingerprint[depth] = key.fingerprint;
-            memory.place[depth] = frame.place;
-            memory.node[depth] = node;
-        }
-    }
-    memory.count = count < kRememberedFrames ? count : kRememberedFrames;
-    return node;
+    return stack_of<EntryMark::kFrameBelow>(session, thread);
 }
 
-void forget_python_codes() {
-    unmap(g_codes, kKnownCodes * sizeof *g_codes);
-    g_codes = nullptr;
-    g_codes_lock.reset();
+void forget_python() {
+    forget_python_codes();
     if (g_python.state == kChecking) {
         g_python.state = kUnchecked;
     }

@@ -20,7 +20,7 @@ void look_for_python(Session* session);
 // 0 when Python stacks are off or the thread runs no Python.
 uint32_t python_stack(Session* session);
 
-// For a forked child: code ids belong to the session of the parent.
-void forget_python_codes();
+// For a forked child: numbers of code belong to the session of the parent.
+void forget_python();
 
 }  // namespace fragtrace::preload

@@ -18,10 +18,9 @@ struct ThreadStack;
 
 struct PythonMemory {
     uint32_t count;
+    uint64_t era;                       // python_code_era(), which the rest is true of
+    uint64_t place[kRememberedFrames];  // function, place in it, whether an entry
     uint32_t node[kRememberedFrames];
-    const void* code[kRememberedFrames];
-    uint64_t fingerprint[kRememberedFrames];  // of the code's contents: addresses are reused
-    int32_t place[kRememberedFrames];  // in the code, and whether an entry: PythonFrame::place
 };
 
 struct ThreadState {

@@ -1,5 +1,6 @@
 // The recorder's core as a library that a Python script calls: preloaded, so that its thread-local
 // storage is laid out as in libfragtrace.so.
+#include "python_code.h"
 #include "python_layout.h"
 #include "recorder.h"
 
@@ -7,6 +8,15 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <unistd.h>
+
+namespace {
+
+// PyTypeObject::tp_dealloc of the type of code objects.
+void** code_dealloc() {
+    return reinterpret_cast<void**>(static_cast<char*>(dlsym(RTLD_DEFAULT, "PyCode_Type")) + 48);
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -40,6 +50,15 @@ __attribute__((visibility("default"))) int client_check_layout(int field, int de
         symbol("PyCode_Type"), symbol("PyUnicode_Type"), symbol("PyBytes_Type")};
     const auto thread = reinterpret_cast<void* (*)()>(symbol("PyGILState_GetThisThreadState"));
     return static_cast<int>(check_layout(layout, types, thread()));
+}
+
+__attribute__((visibility("default"))) int client_frees_are_told() {
+    return fragtrace::preload::python_code_era() != 0 ? 1 : 0;
+}
+
+// As a tool would that had put a function of its own there before us, and ends.
+__attribute__((visibility("default"))) void client_take_our_function_out() {
+    *code_dealloc() = fragtrace::preload::python_code_dealloc();
 }
 
 // Nanoseconds per event, stacks included.

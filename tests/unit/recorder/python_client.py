@@ -1,7 +1,13 @@
-"""Records events from all kinds of Python frames and writes down what their stacks should be."""
+"""Records events from all kinds of Python frames and writes down what their stacks should be.
+
+With a second argument, the function that tells of freed code objects is taken out again soon.
+"""
 import ctypes
 import gc
+import importlib
+import os
 import sys
+import tempfile
 import threading
 
 client = ctypes.CDLL(None)  # releases the GIL around each call, as frameworks do
@@ -50,6 +56,10 @@ def größe():
 
 
 Model().forward(0)
+if client.client_frees_are_told() != 1:
+    raise SystemExit("frees of code objects are not told")
+if len(sys.argv) > 2:
+    client.client_take_our_function_out()
 Model().forward(7)
 Model().forward(100)  # deeper than is kept
 Model.held()
@@ -75,6 +85,124 @@ for i in range(3000):
     del space
     if i % 500 == 0:
         gc.collect()
+
+# The same, told apart by nothing that could be compared quickly: neither lengths, lines nor the ends
+# of names differ; one after the other at the same address, as far as the interpreter lets us.
+address = 0
+for i in range(500):
+    name = "f%04d_with_a_long_common_end_of_its_name" % (i * 7919 % 10000)
+    file = "%04d/a-common-file-of-all.py" % (i % 97)
+    others = []
+    for attempt in range(20):
+        made = compile("def %s(): both(next(numbers))\n" % name, file, "exec")
+        if id(made.co_consts[0]) == address:
+            break
+        others.append(made)
+    address = id(made.co_consts[0])
+    space = {"both": both, "numbers": numbers}
+    exec(made, space)
+    space[name]()
+    space.clear()  # what a function keeps keeps the function
+    del made, others
+
+# ... and by their lines alone.
+for i in range(500):
+    space = {"both": both, "numbers": numbers}
+    exec(compile("def one():\n" + "\n" * (i % 40) + "    both(next(numbers))\n", "lines.py", "exec"), space)
+    space["one"]()
+    space.clear()
+
+# The same text again and again is one piece of code.
+for i in range(300):
+    space = {"both": both, "numbers": numbers}
+    exec(compile("def again(): both(next(numbers))\nagain()\n", "again.py", "exec"), space)
+    kept = space if i % 3 == 0 else None  # at changing addresses
+
+# A module that changes between its reloads.
+sys.dont_write_bytecode = True
+with tempfile.TemporaryDirectory() as folder:
+    sys.path.insert(0, folder)
+    for i in range(20):
+        with open(os.path.join(folder, "reloaded_module.py"), "w") as file:
+            file.write("\n" * (i % 3) + "def work_%02d(both, numbers):\n    both(next(numbers))\nwork = work_%02d\n" % (i, i))
+        if i == 0:
+            import reloaded_module
+        else:
+            importlib.invalidate_caches()
+            importlib.reload(reloaded_module)
+        reloaded_module.work(both, numbers)
+
+
+# Generators and coroutines that are resumed from changing places, one while others wait.
+def resumed(inner):
+    while True:
+        both(next(numbers))
+        yield next(inner) if inner else None
+
+
+waiting = [resumed(resumed(None)), resumed(resumed(resumed(None)))]
+
+
+def resume_here(i):
+    next(waiting[i])
+
+
+def resume_there(i):
+    next(waiting[1 - i])
+
+
+for i in range(40):
+    resume_here(i % 2); resume_there(i % 3 % 2)
+    next(waiting[0])
+
+
+class Awaited:
+    def __await__(self):
+        both(next(numbers))
+        yield
+        both(next(numbers))
+
+
+async def coroutine():
+    await Awaited(); await Awaited()
+
+
+for i in range(5):
+    coroutines = [coroutine(), coroutine()]
+    for step in range(3):
+        for each in coroutines:
+            try:
+                each.send(None)
+            except StopIteration:
+                pass
+
+
+# One function that is given other code, which shares its instructions.
+def changing():
+    both(next(numbers))
+
+
+if sys.version_info >= (3, 8):
+    for i in range(30):
+        changing()
+        changing.__code__ = changing.__code__.replace(co_name="renamed_%02d" % i, co_firstlineno=1000 + i)
+        changing()
+
+
+# The same callee at the same place, called from changing lines at changing depths.
+def called():
+    both(next(numbers))
+
+
+def from_lines(depth):
+    called()
+    if depth:
+        from_lines(depth - 1)
+        called(); from_lines(depth - 2) if depth > 1 else called()
+    called()
+
+
+from_lines(6)
 
 # A long function: line tables with large steps.
 body = "def long():\n" + "".join("    a%d = %d\n" % (i, i) + "\n" * (i % 300) for i in range(400))
