@@ -77,6 +77,20 @@ bool stop_now(Session* session) {
     return true;
 }
 
+// The session that runs. Without one the wish is left to the session that will start, which is
+// `for_later`; nullptr without that where there is nothing to control. A start that another thread
+// has begun may have asked for wishes already: its end is waited for.
+Session* session_to_control(Wish wish, bool* for_later) {
+    uint32_t state = load_acquire(&g_session.state);
+    if (state == kIdle || state == kOff) {
+        // In one order with the start's own store and load: one of the two sees the other's.
+        __atomic_store_n(&g_wish, uint32_t{wish}, __ATOMIC_SEQ_CST);
+        state = __atomic_load_n(&g_session.state, __ATOMIC_SEQ_CST);
+        *for_later = state == kIdle && may_record();
+    }
+    return state == kStarting || state == kRunning ? session_once_started() : nullptr;
+}
+
 void on_signal(int /*signal*/) {
     const KeepErrno keep_errno;
     const uint32_t state = load_acquire(&g_session.state);
@@ -126,7 +140,7 @@ bool may_record() {
 }
 
 bool begins_stopped() {
-    const uint32_t wish = load_acquire(&g_wish);
+    const uint32_t wish = __atomic_load_n(&g_wish, __ATOMIC_SEQ_CST);  // see session_to_control()
     if (wish != kNoWish) {
         return wish == kStop;
     }
@@ -148,14 +162,10 @@ bool record_start(Session* session, uint64_t held) {
 }
 
 bool start_recording() {
-    Session* session = running_session();
-    if (session == nullptr) {
-        const uint32_t state = load_acquire(&g_session.state);
-        store_release(&g_wish, uint32_t{kStart});
-        return state != kOff && (state != kIdle || !option_off());
-    }
-    if (!g_lock.lock_within(kPatience_ns)) {
-        return false;
+    bool for_later = false;
+    Session* session = session_to_control(kStart, &for_later);
+    if (session == nullptr || !g_lock.lock_within(kPatience_ns)) {
+        return for_later;
     }
     const bool started = start_again(session);
     g_lock.unlock();
@@ -163,14 +173,10 @@ bool start_recording() {
 }
 
 bool stop_recording() {
-    Session* session = running_session();
-    if (session == nullptr) {
-        const uint32_t state = load_acquire(&g_session.state);
-        store_release(&g_wish, uint32_t{kStop});
-        return state != kOff && (state != kIdle || !option_off());
-    }
-    if (!g_lock.lock_within(kPatience_ns)) {
-        return false;
+    bool for_later = false;
+    Session* session = session_to_control(kStop, &for_later);
+    if (session == nullptr || !g_lock.lock_within(kPatience_ns)) {
+        return for_later;
     }
     const bool stopped = stop_now(session);
     g_lock.unlock();

@@ -180,7 +180,7 @@ Session* start_or_wait() {
     Session* session = &g_session;
     uint32_t state = kIdle;
     if (__atomic_compare_exchange_n(
-            &session->state, &state, kStarting, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+            &session->state, &state, kStarting, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE)) {
         // What the start opens and asks must not come back to us through a hook.
         const bool inside_hook = t_thread.inside_hook;
         t_thread.inside_hook = true;
@@ -199,7 +199,20 @@ Session* start_or_wait() {
         }
         return started ? session : nullptr;
     }
+    return session_once_started();
+}
+
+}  // namespace
+
+Session* running_session() {
+    return load_acquire(&g_session.state) == kRunning && *g_session.parent_token != 0 ? &g_session
+                                                                                      : nullptr;
+}
+
+Session* session_once_started() {
+    Session* session = &g_session;
     const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+    uint32_t state = load_acquire(&session->state);
     while (state == kStarting) {
         const uint64_t waited = clock_ns(CLOCK_MONOTONIC) - begin;
         if (waited >= kStartPatience_ns) {
@@ -208,14 +221,7 @@ Session* start_or_wait() {
         futex_wait(&session->state, kStarting, kStartPatience_ns - waited);
         state = load_acquire(&session->state);
     }
-    return state == kRunning ? session : nullptr;
-}
-
-}  // namespace
-
-Session* running_session() {
-    return load_acquire(&g_session.state) == kRunning && *g_session.parent_token != 0 ? &g_session
-                                                                                      : nullptr;
+    return running_session();
 }
 
 bool begin_file(Session* session) {

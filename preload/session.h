@@ -77,6 +77,9 @@ Session* session_for_event();
 // The session if there is one, stopped or not.
 Session* running_session();
 
+// The same; while another thread starts it, that is waited for, a bounded time.
+Session* session_once_started();
+
 // Makes the file of a session that began stopped, with its header. With the flush lock. False if
 // it cannot be: there will be no recording then.
 bool begin_file(Session* session);

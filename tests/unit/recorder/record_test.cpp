@@ -1,10 +1,13 @@
 // Events in, trace out: complete, in order, from any number of threads.
+#include "control.h"
 #include "recorder.h"
+#include "session.h"
 #include "trace_dump.h"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <setjmp.h>
 #include <signal.h>
@@ -96,6 +99,45 @@ TEST_CASE("threads that arrive while the session starts lose nothing") {
         in_child(folder.path(), [] { record_from_threads(16, 1); });
         REQUIRE(folder.traces().size() == 1);
         require_contiguous(read_trace(folder.traces()[0]), 16);
+    }
+}
+
+TEST_CASE("a start or stop that meets another thread's start of the session counts") {
+    // Whatever part of the start the call meets.
+    for (int delay_us = 0; delay_us < 600; delay_us += 20) {
+        const auto meet = [delay_us](bool (*call)()) {
+            std::thread other([] { preload::record(make_event(1, 1)); });
+            while (__atomic_load_n(&preload::g_session.state, __ATOMIC_ACQUIRE) == preload::kIdle) {
+                std::this_thread::yield();
+            }
+            std::this_thread::sleep_for(std::chrono::microseconds(delay_us));
+            const bool done = call();
+            preload::record(make_event(2, 1));
+            other.join();
+            if (!done) {
+                _exit(1);
+            }
+        };
+        const auto recorded = [](const Folder& folder, uint64_t address) {
+            for (const std::string& trace : folder.traces()) {
+                for (const EventRecord& event : read_trace(trace).events) {
+                    if (event.kind == EventKind::kDeviceAlloc && event.address == address) {
+                        return true;
+                    }
+                }
+            }
+            return false;
+        };
+        INFO(delay_us);
+        const Folder stopped;
+        REQUIRE(in_child(stopped.path(), [&] { meet(preload::stop_recording); }).status == 0);
+        REQUIRE(!recorded(stopped, 2));
+        const Folder started;
+        REQUIRE(in_child(started.path(),
+                         [&] { meet(preload::start_recording); },
+                         {{"FRAGTRACE_START", "off"}})
+                    .status == 0);
+        REQUIRE(recorded(started, 2));
     }
 }
 
