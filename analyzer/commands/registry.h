@@ -22,6 +22,7 @@ const Command* find_command(std::string_view name);
 std::string overview();
 
 Status run_report(int argc, char** argv);
+Status run_check(int argc, char** argv);
 Status run_dump(int argc, char** argv);
 Status run_explain(int argc, char** argv);
 Status run_list(int argc, char** argv);

@@ -1,0 +1,161 @@
+// Limits of `fraganalyze check`: each at the value that still passes and at the next that does not.
+#include "analyzer/check/checks.h"
+
+#include "analyzer/support/units.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <unistd.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+TraceSummary summary_of_a_run() {
+    TraceSummary summary;
+    DeviceSummary device;
+    device.device = 1;
+    MemorySummary& run = device.metrics.summary;
+    run.peak_reserved = 1000 * kMiB;
+    run.peak_allocated = 920 * kMiB;
+    run.waste_at_peak = {.requested = 900 * kMiB,
+                         .rounding = 10 * kMiB,
+                         .slack = 10 * kMiB,
+                         .pending = 20 * kMiB,
+                         .releasable = 20 * kMiB,
+                         .inactive_split = 40 * kMiB};
+    run.segments_allocated = 100;
+    run.retries = 2;
+    run.ooms = 1;
+    summary.devices.push_back(std::move(device));
+    return summary;
+}
+
+// The checks that failed, each followed by a blank.
+std::string failed(const TraceSummary& summary, const Limits& limits) {
+    std::string names;
+    for (const CheckRow& row : check_limits(summary, limits)) {
+        names += row.passed ? "" : std::string(row.check) + " ";
+        CHECK_FALSE(row.text.empty());
+    }
+    return names;
+}
+
+class File {
+  public:
+    explicit File(const std::string& text)
+        : path_("/tmp/fragtrace_check_test." + std::to_string(getpid())) {
+        std::ofstream(path_) << text;
+    }
+
+    ~File() { unlink(path_.c_str()); }
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+}  // namespace
+
+TEST_CASE("a limit is kept up to its very value", "[check]") {
+    const TraceSummary summary = summary_of_a_run();
+    Limits limits;
+    CHECK(limits.none());
+    limits.max_reserved = 1000 * kMiB;
+    limits.max_allocated = 920 * kMiB;
+    limits.max_waste = parse_share_or_bytes("10%").value();
+    CHECK_FALSE(limits.none());
+    CHECK(failed(summary, limits).empty());
+    limits.max_reserved = 1000 * kMiB - 1;
+    limits.max_allocated = 920 * kMiB - 1;
+    limits.max_waste = parse_share_or_bytes("9.99%").value();
+    CHECK(failed(summary, limits) == "max-reserved max-allocated max-waste ");
+    limits = {};
+    limits.max_waste = parse_share_or_bytes("100MiB").value();
+    CHECK(failed(summary, limits).empty());
+    limits.max_waste->bytes -= 1;
+    CHECK(failed(summary, limits) == "max-waste ");
+}
+
+TEST_CASE("OOMs, retries and lost events fail where none are wanted", "[check]") {
+    TraceSummary summary = summary_of_a_run();
+    Limits limits;
+    limits.no_oom = true;
+    limits.no_retries = true;
+    CHECK(failed(summary, limits) == "no-oom no-retries ");
+    summary.devices[0].metrics.summary.ooms = 0;
+    summary.devices[0].metrics.summary.retries = 0;
+    CHECK(failed(summary, limits).empty());
+    summary.tables.damage.events_lost = 1;
+    CHECK(failed(summary, limits) == "no-losses ");
+    limits.losses_allowed = true;
+    CHECK(failed(summary, limits).empty());
+}
+
+TEST_CASE("a baseline holds within its tolerance, of OOMs and retries to the one", "[check]") {
+    const TraceSummary summary = summary_of_a_run();
+    Limits limits;
+    limits.baseline = Baseline{{1,
+                                {.peak_reserved = 1000 * kMiB,
+                                 .peak_allocated = 920 * kMiB,
+                                 .retries = 2,
+                                 .ooms = 1,
+                                 .segments_allocated = 100}}};
+    limits.tolerance = 0;
+    CHECK(failed(summary, limits).empty());
+    BaselineDevice& before = limits.baseline->at(1);
+    before = {.peak_reserved = 1000 * kMiB - 1,
+              .peak_allocated = 920 * kMiB - 1,
+              .retries = 1,
+              .ooms = 0,
+              .segments_allocated = 99};
+    CHECK(failed(summary, limits) ==
+          "baseline-reserved baseline-allocated baseline-segments baseline-ooms "
+          "baseline-retries ");
+    limits.tolerance = 0.02;
+    CHECK(failed(summary, limits) == "baseline-ooms baseline-retries ");
+
+    limits.baseline = Baseline{{0, {}},
+                               {1,
+                                {.peak_reserved = kGiB,
+                                 .peak_allocated = kGiB,
+                                 .retries = 2,
+                                 .ooms = 1,
+                                 .segments_allocated = 100}}};
+    CHECK(failed(summary, limits) == "baseline-device ");  // device 0 is gone
+    limits.baseline = Baseline{};
+    CHECK(failed(summary, limits) == "baseline-device ");  // device 1 is new
+}
+
+TEST_CASE("shares and sizes are told apart", "[check]") {
+    CHECK(parse_share_or_bytes("12.5%").value().share == 0.125);
+    CHECK(parse_share_or_bytes("2GiB").value().bytes == 2 * kGiB);
+    for (const char* bad : {"%", "-1%", "nan%", "1e99%", "10 percent", "", "x%"}) {
+        CHECK_FALSE(parse_share_or_bytes(bad).ok());
+    }
+}
+
+TEST_CASE("a baseline is read, and what is none is refused in one line", "[check]") {
+    const std::string device =
+        R"({"index": 1, "peak": {"reserved": 5, "allocated": 4}, "retries": 3, "ooms": 2,)"
+        R"( "segments_allocated": 1})";
+    const auto good = read_baseline(File(R"({"schema": 1, "devices": [)" + device + "]}").path());
+    REQUIRE(good.ok());
+    CHECK(good->at(1).peak_reserved == 5);
+    CHECK(good->at(1).segments_allocated == 1);
+    for (const std::string& bad : {std::string("{"),
+                                   std::string("[]"),
+                                   std::string(R"({"schema": 1})"),
+                                   std::string(R"({"schema": 2, "devices": []})"),
+                                   std::string(R"({"schema": 1, "devices": [7]})"),
+                                   std::string(R"({"schema": 1, "devices": [{"index": -1}]})")}) {
+        const auto result = read_baseline(File(bad).path());
+        REQUIRE_FALSE(result.ok());
+        CHECK(result.error().message.find('\n') == std::string::npos);
+    }
+    CHECK_FALSE(read_baseline("/nonexistent/baseline.json").ok());
+}
+
+}  // namespace fragtrace::analyzer
