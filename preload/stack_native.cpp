@@ -87,10 +87,15 @@ void redirect_pipe(void* library) {
 // Frames of ours that may precede the first that is kept.
 constexpr uint32_t kOwnFrames = 12;
 
-// The node of `count` frames that are called from `base`, 0 without room. `sum` is their hash by
+struct Interned {
+    uint32_t node;  // 0 without room
+    bool came_before;
+};
+
+// The node of `count` frames that are called from `base`. `sum` is their hash by
 // StackTable::add_to_hash from 0, `address_at` and `keep` are as in StackTable::find_stack.
 template <typename AddressAt, typename Keep>
-uint32_t intern(Session* session,
+Interned intern(Session* session,
                 uint32_t base,
                 uint32_t count,
                 uint64_t sum,
@@ -100,23 +105,23 @@ uint32_t intern(Session* session,
     const uint64_t hash = StackTable::finish_hash(sum + base * uint64_t{0xd6e8feb86659fd93u});
     uint32_t node = stacks.find_stack(base, count, hash, address_at, keep);
     if (node != 0) {
-        return node;
+        return {node, true};
     }
     node = base;
     for (uint32_t i = count; i > 0; --i) {
         node = stacks.intern(node, address_at(i - 1), [] { return 0u; });
         if (node == 0) {
             count_up(&session->ring.header->stacks_without_room);
-            return 0;
+            return {0, false};
         }
         keep(i - 1, node);
     }
     stacks.know_stack(hash, node);
-    return node;
+    return {node, false};
 }
 
 // Whole stacks are kept for the next walk.
-uint32_t intern_walk(Session* session, ThreadStack* stack, const Walk& walk) {
+Interned intern_walk(Session* session, ThreadStack* stack, const Walk& walk) {
     const uint32_t base = walk.kept == 0 ? 0 : stack->frames[walk.kept - 1].node;
     const auto address_at = [stack](uint32_t i) { return stack->fresh[i].address; };
     if (!walk.whole) {
@@ -125,32 +130,31 @@ uint32_t intern_walk(Session* session, ThreadStack* stack, const Walk& walk) {
     }
     stack->count = walk.kept + walk.fresh;
     if (walk.fresh == 0) {
-        return base;
+        return {base, true};
     }
     RememberedFrame* innermost = &stack->frames[stack->count - 1];
-    const uint32_t node = intern(session,
-                                 base,
-                                 walk.fresh,
-                                 walk.hash,
-                                 address_at,
-                                 [stack, innermost](uint32_t i, uint32_t fresh) {
-                                     RememberedFrame* to = innermost - i;
-                                     copy_frame(to, stack->fresh[i]);
-                                     to->node = fresh;
-                                 });
-    if (node == 0) {
+    const Interned interned = intern(session,
+                                     base,
+                                     walk.fresh,
+                                     walk.hash,
+                                     address_at,
+                                     [stack, innermost](uint32_t i, uint32_t fresh) {
+                                         RememberedFrame* to = innermost - i;
+                                         copy_frame(to, stack->fresh[i]);
+                                         to->node = fresh;
+                                     });
+    if (interned.node == 0) {
         stack->count = 0;
     }
-    return node;
+    return interned;
 }
 
-// Nodes remembered from another session mean nothing in this one. Always true.
-bool use_session(ThreadStack* stack, const Session& session) {
+// Nodes remembered from another session mean nothing in this one.
+void use_session(ThreadStack* stack, const Session& session) {
     if (stack->session_generation != session.generation) {
         stack->session_generation = session.generation;
-        stack->count = 0;
+        forget_stacks(stack);
     }
-    return true;
 }
 
 }  // namespace
@@ -195,10 +199,21 @@ __attribute__((noinline)) uint32_t native_stack(Session* session) {
         const auto* frame = static_cast<const uint64_t*>(__builtin_frame_address(0));
         // What this function's prologue left there: the caller's rbp and the return address.
         const Registers caller{frame[1], reinterpret_cast<uint64_t>(frame + 2), frame[0]};
-        Walk walk{};
-        if (stack != nullptr && use_session(stack, *session) &&
-            walk_stack(stack, caller, session->own_text, depth, &walk)) {
-            return intern_walk(session, stack, walk);
+        if (stack != nullptr) {
+            use_session(stack, *session);
+            const uint32_t node = recurring_stack(*stack, caller);
+            if (node != 0) {
+                return node;
+            }
+            Walk walk{};
+            if (walk_stack(stack, caller, session->own_text, depth, &walk)) {
+                const Interned interned = intern_walk(session, stack, walk);
+                if (interned.came_before && interned.node != 0) {
+                    remember_recurring_stack(
+                        stack, caller, session->own_text, walk.kept + walk.fresh, interned.node);
+                }
+                return interned.node;
+            }
         }
     }
     void* found[kMaxStackDepth + kOwnFrames];
@@ -224,7 +239,7 @@ __attribute__((noinline)) uint32_t native_stack(Session* session) {
     for (uint32_t i = 0; i < frames; ++i) {
         hash = StackTable::add_to_hash(hash, address_at(i), i);
     }
-    return intern(session, 0, frames, hash, address_at, [](uint32_t, uint32_t) {});
+    return intern(session, 0, frames, hash, address_at, [](uint32_t, uint32_t) {}).node;
 }
 
 }  // namespace fragtrace::preload

@@ -141,7 +141,7 @@ bool walk_stack(
     const uint32_t generation = g_rules.generation();
     if (stack->rules_generation != generation) {
         stack->rules_generation = generation;
-        stack->count = 0;
+        forget_stacks(stack);
     }
     Registers at = from;
     uint64_t hash = 0;
@@ -203,6 +203,71 @@ bool walk_stack(
             return false;
         }
     }
+}
+
+uint32_t recurring_stack(const ThreadStack& stack, const Registers& from) {
+    return stack.recurring != nullptr && stack.rules_generation == g_rules.generation()
+               ? stack.recurring->find(from)
+               : 0;
+}
+
+void remember_recurring_stack(ThreadStack* stack,
+                              const Registers& from,
+                              const TextRange& own,
+                              uint32_t frames,
+                              uint32_t node) {
+    constexpr uint32_t kMostSteps = RecurringStacks::kMostWords / 2;
+    constexpr uint8_t kFoundByFramePointer = 1;
+    constexpr uint8_t kSavesFramePointer = 2;
+    RecurringStacks* known = recurring_stacks(stack);
+    if (known == nullptr || from.stack_pointer % kWord_bytes != 0 || !known->wants_another()) {
+        return;
+    }
+    const RecurringStacks::Draft draft = known->draft();
+    uint8_t kinds[kMostSteps];
+    uint32_t steps = 0;
+    uint32_t kept = 0;
+    const auto write = [&](uint32_t word, uint64_t address) {
+        const uint64_t place = (address - from.stack_pointer) / kWord_bytes;
+        draft.values[word] = read_word(address);
+        draft.places[word] = static_cast<RecurringStacks::Place>(place);
+        return address >= from.stack_pointer && place <= RecurringStacks::kFurthest_words;
+    };
+    for (Registers at = from;; ++steps) {
+        kept += kept != 0 || at.address - own.begin >= own.end - own.begin ? 1 : 0;
+        if (kept == frames) {
+            break;
+        }
+        const UnwindRule rule = g_rules.rule_of(at.address);
+        uint32_t saved_below_top = 0;
+        if (steps == kMostSteps || rule <= kOutermostFrame ||
+            !step(*stack, rule, &at, &saved_below_top) ||
+            (saved_below_top != 0 && !write(2 * steps, stack->top - saved_below_top)) ||
+            !write(2 * steps + 1, at.stack_pointer - kWord_bytes)) {
+            return;
+        }
+        kinds[steps] = static_cast<uint8_t>(
+            ((rule & kRuleBaseIsFramePointer) != 0 ? kFoundByFramePointer : 0) |
+            (saved_below_top != 0 ? kSavesFramePointer : 0));
+    }
+    // From the outermost inwards: does a frame further out depend on the frame pointer?
+    bool counts = false;
+    for (uint32_t i = steps; i > 0; --i) {
+        uint8_t* kind = &kinds[i - 1];
+        const bool saves = (*kind & kSavesFramePointer) != 0;
+        const bool saved_counts = saves && counts;
+        counts = (*kind & kFoundByFramePointer) != 0 || (counts && !saves);
+        *kind = saved_counts ? kSavesFramePointer : 0;
+    }
+    uint32_t words = 0;
+    for (uint32_t i = 0; i < steps; ++i) {
+        for (uint32_t word = 2 * i + (kinds[i] != 0 ? 0 : 1); word < 2 * i + 2; ++word) {
+            draft.values[words] = draft.values[word];
+            draft.places[words] = draft.places[word];
+            ++words;
+        }
+    }
+    known->add(from, counts, words, node);
 }
 
 void forget_unloaded_code() {

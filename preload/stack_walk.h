@@ -7,18 +7,13 @@
 #pragma once
 
 #include "modules.h"
+#include "recurring_stacks.h"
 
 #include <stdint.h>
 
 namespace fragtrace::preload {
 
 struct ThreadStack;
-
-struct Registers {
-    uint64_t address;
-    uint64_t stack_pointer;
-    uint64_t frame_pointer;
-};
 
 // Result of a walk: `fresh` frames lie in ThreadStack::fresh, from the innermost; they are called
 // from the outermost `kept` remembered ones.
@@ -36,6 +31,17 @@ void start_walks();
 // stack is not for us: frames of unusual code, memory that is no stack we know.
 bool walk_stack(
     ThreadStack* stack, const Registers& from, const TextRange& own, uint32_t limit, Walk* walk);
+
+// The node that was remembered with the stack that `from` is the innermost frame of, 0 if there is
+// none: most of a program's stacks, at a fraction of what a walk costs.
+uint32_t recurring_stack(const ThreadStack& stack, const Registers& from);
+
+// After a walk from there, to the innermost `frames` frames: its node, for the next time.
+void remember_recurring_stack(ThreadStack* stack,
+                              const Registers& from,
+                              const TextRange& own,
+                              uint32_t frames,
+                              uint32_t node);
 
 // After a module was unloaded.
 void forget_unloaded_code();

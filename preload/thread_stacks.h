@@ -3,6 +3,7 @@
 // ones.
 #pragma once
 
+#include "recurring_stacks.h"
 #include "sys.h"
 #include "thread_state.h"
 
@@ -39,7 +40,9 @@ struct ThreadStack {
     // the outermost frame.
     uint64_t low;
     uint64_t top;
-    uint64_t refused_page;  // where a stack pointer was that is of no stack that we know
+    uint64_t refused_page;       // where a stack pointer was that is of no stack that we know
+    RecurringStacks* recurring;  // nullptr until a stack has come twice
+    bool recurring_refused;
     RememberedFrame frames[kMaxStackDepth];  // outermost first
     RememberedFrame fresh[kMaxStackDepth];   // of the stack being walked, innermost first
 };
@@ -49,6 +52,12 @@ void create_thread_stacks();
 
 // The calling thread's; nullptr when all are taken by threads that live.
 ThreadStack* thread_stack();
+
+// The thread's, from the first call on; nullptr when all are taken by threads that live.
+RecurringStacks* recurring_stacks(ThreadStack* stack);
+
+// Where nodes or code have changed.
+void forget_stacks(ThreadStack* stack);
 
 // For a forked child.
 void forget_thread_stacks();

@@ -50,7 +50,8 @@ count_instructions("off")
 PARTS = [
     ("writing the file (recorder's thread)",
      r"write_events|write_chunk|flush|drain_main|write_nodes|encode|advance_tail|limit_part"),
-    ("native stacks", r"walk_stack|native_stack|remember_walk|read_unwind|UnwindRules|thread_stack"),
+    ("native stacks",
+     r"walk_stack|native_stack|recurring_stack|RecurringStacks|read_unwind|UnwindRules|thread_stack"),
     ("Python stacks", r"python_stack|python_code|hash_of_code|frame_lasti|line_in_|code_line|append_code|"
      r"::stack_of<|::intern_frame|on_code_freed|StackTable::insert"),
     ("the event", r"::record\(|monotonic_ns|now_ns|session_for_event|capture_stacks"),

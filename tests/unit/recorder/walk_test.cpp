@@ -26,7 +26,8 @@ struct Tally {
     uint64_t walked = 0;
     uint64_t refused = 0;  // left to libunwind
     uint64_t wrong = 0;
-    uint64_t kept = 0;  // frames taken over from the walk before
+    uint64_t kept = 0;      // frames taken over from the walk before
+    uint64_t recurred = 0;  // known without a walk
 };
 
 using Backtrace = int (*)(void** frames, int capacity);
@@ -53,6 +54,8 @@ bool can_compare() {
 thread_local Tally t_tally;
 thread_local std::mt19937 t_random(1);
 thread_local uint32_t t_limit = kMaxStackDepth;
+// What was remembered, by its node less 1.
+thread_local std::vector<std::vector<uint64_t>> t_remembered;
 
 uint32_t random_below(uint32_t limit) {
     return static_cast<uint32_t>(t_random() % limit);
@@ -64,7 +67,16 @@ __attribute__((noinline)) void compare() {
     const int count = libunwind()(expected, static_cast<int>(t_limit + 1));
     const auto* frame = static_cast<const uint64_t*>(__builtin_frame_address(0));
     const Registers caller{frame[1], reinterpret_cast<uint64_t>(frame + 2), frame[0]};
+    std::vector<uint64_t> wanted;
+    for (int i = 1; i < count; ++i) {
+        wanted.push_back(reinterpret_cast<uint64_t>(expected[i]));
+    }
     ThreadStack* stack = thread_stack();
+    const uint32_t known = stack == nullptr ? 0 : recurring_stack(*stack, caller);
+    if (known != 0) {
+        ++t_tally.recurred;
+        t_tally.wrong += known > t_remembered.size() || t_remembered[known - 1] != wanted ? 1 : 0;
+    }
     Walk walk{};
     if (stack == nullptr || !walk_stack(stack, caller, {0, 0}, t_limit, &walk)) {
         ++t_tally.refused;
@@ -77,10 +89,6 @@ __attribute__((noinline)) void compare() {
     for (uint32_t i = walk.kept; i > 0; --i) {
         found.push_back(stack->frames[i - 1].address);
     }
-    std::vector<uint64_t> wanted;
-    for (int i = 1; i < count; ++i) {
-        wanted.push_back(reinterpret_cast<uint64_t>(expected[i]));
-    }
     ++t_tally.walked;
     t_tally.kept += walk.kept;
     t_tally.wrong += found != wanted ? 1 : 0;
@@ -88,6 +96,14 @@ __attribute__((noinline)) void compare() {
     stack->count = walk.whole ? walk.kept + walk.fresh : 0;
     for (uint32_t i = 0; walk.whole && i < walk.fresh; ++i) {
         stack->frames[stack->count - 1 - i] = stack->fresh[i];
+    }
+    if (known == 0) {
+        t_remembered.push_back(found);
+        remember_recurring_stack(stack,
+                                 caller,
+                                 {0, 0},
+                                 static_cast<uint32_t>(found.size()),
+                                 static_cast<uint32_t>(t_remembered.size()));
     }
 }
 
@@ -190,6 +206,9 @@ void wander(int depth) {
 
 Tally wander_a_while(uint64_t walks) {
     t_tally = {};
+    if (thread_stack() != nullptr) {
+        forget_stacks(thread_stack());  // of another limit
+    }
     while (t_tally.walked + t_tally.refused < walks) {
         wander(static_cast<int>(2 + random_below(10)));
     }
@@ -207,6 +226,20 @@ TEST_CASE("random walks see what libunwind sees, and take most frames over from 
     CHECK(tally.wrong == 0);
     CHECK(tally.walked > 90'000);
     CHECK(tally.kept > tally.walked);
+    CHECK(tally.recurred > 0);
+}
+
+TEST_CASE("walks among few different stacks come back to most of them", "[native-stacks]") {
+    if (!can_compare()) {
+        return;
+    }
+    t_tally = {};
+    forget_stacks(thread_stack());
+    for (uint32_t i = 0; i < 50'000; ++i) {
+        wander(static_cast<int>(random_below(3)));
+    }
+    CHECK(t_tally.wrong == 0);
+    CHECK(t_tally.recurred > t_tally.walked / 2);
 }
 
 TEST_CASE("a stack that is cut keeps its innermost frames", "[native-stacks]") {
@@ -220,6 +253,88 @@ TEST_CASE("a stack that is cut keeps its innermost frames", "[native-stacks]") {
         CHECK(tally.walked > 4'000);
     }
     t_limit = kMaxStackDepth;
+}
+
+namespace {
+
+__attribute__((noinline)) void through_more_calls(int depth) {
+    if (depth > 0) {
+        through_more_calls(depth - 1);
+    } else {
+        compare();
+    }
+    asm volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) void from_one_of_two(bool first) {
+    if (first) {
+        through_more_calls(10);
+        asm volatile("# the first" ::: "memory");
+    } else {
+        through_more_calls(10);
+        asm volatile("# the other" ::: "memory");
+    }
+}
+
+}  // namespace
+
+TEST_CASE("stacks that differ in one return address far out are told apart", "[native-stacks]") {
+    if (!can_compare()) {
+        return;
+    }
+    t_tally = {};
+    forget_stacks(thread_stack());
+    for (uint32_t i = 0; i < 1'000; ++i) {
+        from_one_of_two(i / 2 % 2 == 0);
+    }
+    CHECK(t_tally.wrong == 0);
+    CHECK(t_tally.walked == 1'000);
+    CHECK(t_tally.recurred == 998);
+}
+
+TEST_CASE("more different stacks than are remembered are still told apart", "[native-stacks]") {
+    if (!can_compare()) {
+        return;
+    }
+    t_tally = {};
+    forget_stacks(thread_stack());
+    for (uint32_t round = 0; round < 4; ++round) {
+        t_random.seed(1);
+        for (uint32_t i = 0; i < 300; ++i) {
+            wander(8);
+        }
+    }
+    CHECK(t_tally.wrong == 0);
+    CHECK(t_tally.recurred > 0);
+    CHECK(t_tally.recurred < t_tally.walked);
+}
+
+TEST_CASE("what is remembered of recurring stacks is given up with their code and their thread",
+          "[native-stacks]") {
+    if (!can_compare()) {
+        return;
+    }
+    forget_stacks(thread_stack());
+    std::vector<uint64_t> before;
+    for (const bool forget : {false, false, true, false}) {
+        t_tally = {};
+        if (forget) {
+            forget_unloaded_code();
+        }
+        from_one_of_two(true);
+        before.push_back(t_tally.recurred);
+    }
+    CHECK(before == std::vector<uint64_t>{0, 1, 0, 1});
+    // A thread that comes after another one, perhaps with its stack and its place of ours.
+    uint64_t recurred = 0;
+    for (int i = 0; i < 200; ++i) {
+        std::thread([&recurred] {
+            compare();
+            through_more_calls(3);
+            recurred += t_tally.recurred;
+        }).join();
+    }
+    CHECK(recurred == 0);
 }
 
 TEST_CASE("threads walk their own stacks", "[native-stacks]") {
