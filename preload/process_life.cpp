@@ -20,6 +20,7 @@ namespace fragtrace::preload {
 namespace {
 
 constexpr uint64_t kForkPatience_ns = 100 * kMillisecond_ns;
+constexpr uint64_t kReportPatience_ns = 100 * kMillisecond_ns;
 
 // A child made in the middle of a start would inherit half a session; one made while the drain asks
 // the loader for the modules would inherit a lock that the C library does not repair.
@@ -63,38 +64,45 @@ void say(const Text& text) {
     }
 }
 
+// With the flush lock, if `path_is_settled`; else the drain may be going on to another part.
+void describe_losses(const Session& session, bool path_is_settled, Text* text) {
+    const RingHeader* ring = session.ring.header;
+    const uint64_t lost = load_relaxed(&ring->lost_ring_full) +
+                          load_relaxed(&ring->lost_reentrant) + session.lost_unfinished +
+                          session.lost_write_failed + session.lost_before_start;
+    if (!session.has_file || (lost == 0 && load_relaxed(&ring->trace_write_errors) == 0)) {
+        return;
+    }
+    text->add("fragtrace: ").add_number(lost).add(" events were lost");
+    if (session.lost_write_failed != 0 || load_relaxed(&ring->trace_write_errors) != 0) {
+        text->add("; writing failed: ");
+        add_error(text, session.file.last_error());
+    }
+    if (path_is_settled) {
+        text->add("; the rest is in ").add(session.file.path());
+    }
+    text->add("\n");
+}
+
 // One line, only when something is missing from the trace: silence means complete.
 void report_losses() {
     const Session& session = g_session;
     char line[1024];
     Text text(line, sizeof line);
-    text.add("fragtrace: ");
-    if (session.state == kOff) {
-        if (session.failure[0] == '\0' || session.lost_before_start == 0) {
-            return;
-        }
-        text.add("nothing was recorded: ").add(session.failure).add(" (");
+    const uint32_t state = load_acquire(&session.state);
+    if (state == kOff && session.failure[0] != '\0' && session.lost_before_start != 0) {
+        text.add("fragtrace: nothing was recorded: ").add(session.failure).add(" (");
         text.add_number(session.lost_before_start).add(" events)\n");
+    } else if (state == kRunning) {
+        const bool held = g_session.flush_lock.lock_within(kReportPatience_ns);
+        describe_losses(session, held, &text);
+        if (held) {
+            g_session.flush_lock.unlock();
+        }
+    }
+    if (text.size() != 0) {
         say(text);
-        return;
     }
-    if (session.state != kRunning || !session.has_file) {
-        return;
-    }
-    const RingHeader* ring = session.ring.header;
-    const uint64_t lost = load_relaxed(&ring->lost_ring_full) +
-                          load_relaxed(&ring->lost_reentrant) + session.lost_unfinished +
-                          session.lost_write_failed + session.lost_before_start;
-    if (lost == 0 && load_relaxed(&ring->trace_write_errors) == 0) {
-        return;
-    }
-    text.add_number(lost).add(" events were lost");
-    if (session.lost_write_failed != 0 || load_relaxed(&ring->trace_write_errors) != 0) {
-        text.add("; writing failed: ");
-        add_error(&text, session.file.last_error());
-    }
-    text.add("; the rest is in ").add(session.file.path()).add("\n");
-    say(text);
 }
 
 __attribute__((destructor)) void on_exit_or_unload() {

@@ -49,7 +49,8 @@ count_instructions("off")
 # The first that fits a function's name, of ours.
 PARTS = [
     ("writing the file (recorder's thread)",
-     r"write_events|write_chunk|flush|drain_main|write_nodes|encode|advance_tail|limit_part"),
+     r"write_events|write_chunk|flush|drain_main|write_nodes|encode|advance_tail|limit_part|"
+     r"LiveTable|follow_events"),
     ("native stacks",
      r"walk_stack|native_stack|recurring_stack|RecurringStacks|read_unwind|UnwindRules|thread_stack"),
     ("Python stacks", r"python_stack|python_code|hash_of_code|frame_lasti|line_in_|code_line|append_code|"
