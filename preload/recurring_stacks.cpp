@@ -1,6 +1,8 @@
 // See recurring_stacks.h.
 #include "recurring_stacks.h"
 
+#include <string.h>
+
 namespace fragtrace::preload {
 
 // Adding a stack costs about as much as two walks.
@@ -21,28 +23,50 @@ void RecurringStacks::add(const Registers& from,
                           bool frame_pointer_counts,
                           uint32_t count,
                           uint32_t node) {
-    // Up to a whole turn of the loop: the last word again.
-    for (; count % kAtOnce != 0 && count != 0; ++count) {
-        values_[words_ + count] = values_[words_ + count - 1];
-        places_[words_ + count] = places_[words_ + count - 1];
+    uint16_t* head = &heads_[hash_of(from)];
+    const auto begins_alike = [&](const Entry& other) {
+        return other.from.stack_pointer == from.stack_pointer &&
+               other.from.address == from.address &&
+               other.frame_pointer_counts == frame_pointer_counts &&
+               (!frame_pointer_counts || other.from.frame_pointer == from.frame_pointer);
+    };
+    while (*head != 0 && !begins_alike(entry_of(*head))) {
+        head = &entries_[*head - 1].next_head;
     }
-    const uint64_t hash = hash_of(from);
-    Entry* entry =
-        &entries_[(hash + added_ % kMostProbes) % kStacks];  // to give up if all are used
-    for (uint32_t probe = 0; probe < kMostProbes; ++probe) {
-        Entry* other = &entries_[(hash + probe) % kStacks];
-        if (other->generation != generation_ + 1) {
-            entry = other;
-            break;
+    Entry* entry = &entries_[added_];
+    *entry = {};
+    entry->from = from;
+    entry->node = node;
+    entry->begin = words_;
+    entry->count = static_cast<uint16_t>(count);
+    entry->frame_pointer_counts = frame_pointer_counts;
+    if (*head != 0) {
+        const Entry& next = entry_of(*head);
+        entry->next_head = next.next_head;
+        if (next.alike < kMostAlike) {  // else those are given up
+            const uint32_t both = next.count < count ? next.count : count;
+            const uint64_t* values = &values_[next.begin];
+            const Place* places = &places_[next.begin];
+            uint32_t shared = 0;
+            while (shared < both && values[shared] == values_[words_ + shared] &&
+                   places[shared] == places_[words_ + shared]) {
+                ++shared;
+            }
+            entry->next = *head;
+            entry->alike = next.alike;
+            entry->shared = static_cast<uint16_t>(shared);
+            entry->next_differs_by_value =
+                shared < both && places[shared] == places_[words_ + shared];
         }
     }
-    *entry = {from, generation_ + 1, frame_pointer_counts ? 1u : 0u, node, words_, count};
+    ++entry->alike;
     words_ += count;
     ++added_;
+    *head = static_cast<uint16_t>(added_);
 }
 
 void RecurringStacks::forget() {
-    ++generation_;
+    memset(heads_, 0, sizeof heads_);
     words_ = added_ = found_ = 0;
     rare_ = false;
 }

@@ -292,6 +292,44 @@ TEST_CASE("stacks that differ in one return address far out are told apart", "[n
     CHECK(t_tally.recurred == 998);
 }
 
+namespace {
+
+// As many stacks as paths, all of which begin at the same place with the same address.
+__attribute__((noinline)) void along_path(uint32_t path, int depth) {
+    if (depth == 0) {
+        compare();
+    } else if (path % 2 == 0) {
+        along_path(path / 2, depth - 1);
+        asm volatile("# the first" ::: "memory");
+    } else {
+        along_path(path / 2, depth - 1);
+        asm volatile("# the other" ::: "memory");
+    }
+    asm volatile("" ::: "memory");
+}
+
+}  // namespace
+
+TEST_CASE("stacks that begin alike are told apart by their callers", "[native-stacks]") {
+    if (!can_compare()) {
+        return;
+    }
+    for (const int depth : {1, 4, 6, 8}) {
+        t_tally = {};
+        forget_stacks(thread_stack());
+        const uint32_t paths = 1u << depth;
+        for (uint32_t i = 0; i < 20 * paths; ++i) {
+            along_path(i < paths ? i : random_below(paths), depth);
+        }
+        CHECK(t_tally.wrong == 0);
+        CHECK(t_tally.walked == 20 * paths);
+        if (paths <= 64) {                          // else some are given up
+            CHECK(t_tally.recurred >= 18 * paths);  // the compiler may have two calls
+        }
+        CHECK(t_tally.recurred > 0);
+    }
+}
+
 TEST_CASE("more different stacks than are remembered are still told apart", "[native-stacks]") {
     if (!can_compare()) {
         return;
