@@ -1,179 +1,189 @@
 #include "analyzer/pools/free_set.h"
 
-#include <algorithm>
-#include <cassert>
+#include <iterator>
 
 namespace fragtrace::analyzer {
-namespace {
 
-// First of `count` ascending keys that is not less than `key`.
-std::uint32_t first_not_less(const FreeKey* keys, std::uint32_t count, const FreeKey& key) {
-    const FreeKey* base = keys;
-    while (count > 1) {
-        const std::uint32_t half = count / 2;
-        base += base[half - 1] < key ? half : 0;
-        count -= half;
+FreeSets::SetIndex FreeSets::add_set() {
+    static_assert(((48 - kUnitLog2 - kPartsLog2 - 1) << kPartsLog2) + 2 * kParts <= kClasses);
+    sets_.emplace_back().first.fill(kNoBlock);
+    return static_cast<SetIndex>(sets_.size() - 1);
+}
+
+// The first class from `size_class` on that has blocks; kClasses = none.
+std::uint32_t FreeSets::used_from(const Set& set, std::uint32_t size_class) {
+    std::uint32_t word = size_class / 64;
+    if (word >= kWords) {
+        return kClasses;
     }
-    return static_cast<std::uint32_t>(base - keys) + (count == 1 && *base < key ? 1U : 0U);
-}
-
-}  // namespace
-
-std::uint32_t FreeSet::find_chunk(const FreeKey& key) const {
-    return first_not_less(last_.data(), static_cast<std::uint32_t>(last_.size()), key);
-}
-
-std::uint32_t FreeSet::find_slot(const Chunk& chunk, const FreeKey& key) {
-    return first_not_less(chunk.keys.data(), chunk.count, key);
-}
-
-FreeSet::Position FreeSet::lower_bound(const FreeKey& key) const {
-    const std::uint32_t at = find_chunk(key);
-    if (at == order_.size()) {
-        return {at, 0};
+    std::uint64_t used = set.used[word] & ~std::uint64_t{0} << size_class % 64;
+    if (used == 0) {
+        const std::uint32_t words = set.used_words & ~std::uint32_t{1} << word;
+        if (words == 0) {
+            return kClasses;
+        }
+        word = static_cast<std::uint32_t>(std::countr_zero(words));
+        used = set.used[word];
     }
-    const Chunk& chunk = chunks_[order_[at]];
-    const std::uint32_t slot = find_slot(chunk, key);
-    return slot == chunk.count ? Position{at + 1, 0} : Position{at, slot};
+    return 64 * word + static_cast<std::uint32_t>(std::countr_zero(used));
 }
 
-FreeSet::Position FreeSet::next(Position position) const {
-    if (++position.slot == chunks_[order_[position.chunk]].count) {
-        return {position.chunk + 1, 0};
-    }
-    return position;
+void FreeSets::mark_unused(Set& set, std::uint32_t size_class) {
+    std::uint64_t& used = set.used[size_class / 64];
+    used &= ~(std::uint64_t{1} << size_class % 64);
+    set.used_words &= ~(std::uint32_t{used == 0} << size_class / 64);
 }
 
-FreeSet::Position FreeSet::previous(Position position) const {
-    if (position.slot == 0) {
-        --position.chunk;
-        return {position.chunk, chunks_[order_[position.chunk]].count - 1};
+BlockIndex FreeSets::first_from(const Set& set, std::uint32_t size_class) const {
+    const std::uint32_t at = used_from(set, size_class);
+    if (at == kClasses) {
+        return kNoBlock;
     }
-    return {position.chunk, position.slot - 1};
+    const BlockIndex first = set.first[at];
+    return first != kInTree ? first : set.trees.find(at)->second.begin()->second;
 }
 
-std::uint32_t FreeSet::new_chunk() {
-    if (!spare_.empty()) {
-        const std::uint32_t chunk = spare_.back();
-        spare_.pop_back();
-        return chunk;
+BlockIndex FreeSets::lower_bound(SetIndex index, const FreeKey& key) const {
+    const Set& set = sets_[index];
+    const std::uint32_t size_class = class_of(key);
+    BlockIndex block = set.first[size_class];
+    if (block == kInTree) {
+        const Tree& tree = set.trees.find(size_class)->second;
+        const auto found = tree.lower_bound(key);
+        block = found != tree.end() ? found->second : kNoBlock;
     }
-    chunks_.emplace_back().blocks.fill(kNoBlock);
-    return static_cast<std::uint32_t>(chunks_.size() - 1);
+    while (block != kNoBlock && nodes_[block].key < key) {
+        block = nodes_[block].next;
+    }
+    return block != kNoBlock ? block : first_from(set, size_class + 1);
 }
 
-void FreeSet::remove_chunk(std::uint32_t at) {
-    chunks_[order_[at]].count = 0;
-    chunks_[order_[at]].blocks.fill(kNoBlock);
-    spare_.push_back(order_[at]);
-    order_.erase(order_.begin() + at);
-    last_.erase(last_.begin() + at);
-}
-
-void FreeSet::split_chunk(std::uint32_t at) {
-    const std::uint32_t upper_index = new_chunk();
-    Chunk& lower = chunks_[order_[at]];
-    Chunk& upper = chunks_[upper_index];
-    constexpr std::uint32_t kHalf = kChunkSlots / 2;
-    std::copy(lower.keys.begin() + kHalf, lower.keys.end(), upper.keys.begin());
-    std::copy(lower.blocks.begin() + kHalf, lower.blocks.end(), upper.blocks.begin());
-    std::fill(lower.blocks.begin() + kHalf, lower.blocks.end(), kNoBlock);
-    lower.count = kHalf;
-    upper.count = kChunkSlots - kHalf;
-    note_chunk(upper_index, 0);
-    order_.insert(order_.begin() + at + 1, upper_index);
-    last_.insert(last_.begin() + at, lower.keys[kHalf - 1]);
-}
-
-void FreeSet::join_with_next(std::uint32_t at) {
-    Chunk& lower = chunks_[order_[at]];
-    const Chunk& upper = chunks_[order_[at + 1]];
-    std::copy_n(upper.keys.begin(), upper.count, lower.keys.begin() + lower.count);
-    std::copy_n(upper.blocks.begin(), upper.count, lower.blocks.begin() + lower.count);
-    const std::uint32_t joined = lower.count;
-    lower.count += upper.count;
-    note_chunk(order_[at], joined);
-    last_[at] = last_[at + 1];
-    remove_chunk(at + 1);
-}
-
-// The blocks of a chunk from `begin` on are in it now.
-void FreeSet::note_chunk(std::uint32_t chunk, std::uint32_t begin) {
-    for (std::uint32_t slot = begin; slot < chunks_[chunk].count; ++slot) {
-        chunk_of_[chunks_[chunk].blocks[slot]] = chunk;
+void FreeSets::insert(SetIndex index, const FreeKey& key, BlockIndex block) {
+    if (block >= nodes_.size()) {
+        nodes_.resize(std::size_t{block} + block / 2 + 1);
     }
-}
-
-void FreeSet::insert(const FreeKey& key, BlockIndex block) {
-    if (order_.empty()) {
-        order_.push_back(new_chunk());
-        last_.push_back(key);
-    }
-    std::uint32_t at = std::min(find_chunk(key), static_cast<std::uint32_t>(order_.size() - 1));
-    if (chunks_[order_[at]].count == kChunkSlots) {
-        split_chunk(at);
-        at += last_[at] < key ? 1 : 0;
-    }
-    Chunk& chunk = chunks_[order_[at]];
-    const std::uint32_t slot = find_slot(chunk, key);
-    std::copy_backward(chunk.keys.begin() + slot,
-                       chunk.keys.begin() + chunk.count,
-                       chunk.keys.begin() + chunk.count + 1);
-    std::copy_backward(chunk.blocks.begin() + slot,
-                       chunk.blocks.begin() + chunk.count,
-                       chunk.blocks.begin() + chunk.count + 1);
-    chunk.keys[slot] = key;
-    chunk.blocks[slot] = block;
-    ++chunk.count;
-    if (last_[at] < key) {
-        last_[at] = key;
-    }
-    if (block >= chunk_of_.size()) {
-        chunk_of_.resize(std::size_t{block} + block / 2 + 1);
-    }
-    chunk_of_[block] = order_[at];
-    ++size_;
-}
-
-void FreeSet::erase(BlockIndex block) {
-    const std::uint32_t index = chunk_of_[block];
-    Chunk& chunk = chunks_[index];
-    std::uint32_t slot = 0;
-    for (std::uint32_t i = 0; i < kChunkSlots; ++i) {  // no jumps: the place is a coin toss
-        slot |= chunk.blocks[i] == block ? i : 0;
-    }
-    assert(chunk.blocks[slot] == block);
-    const FreeKey key = chunk.keys[slot];
-    std::copy(
-        chunk.keys.begin() + slot + 1, chunk.keys.begin() + chunk.count, chunk.keys.begin() + slot);
-    std::copy(chunk.blocks.begin() + slot + 1,
-              chunk.blocks.begin() + chunk.count,
-              chunk.blocks.begin() + slot);
-    --chunk.count;
-    chunk.blocks[chunk.count] = kNoBlock;
-    --size_;
-    if (chunk.count >= kChunkSlots / 4) {
+    Set& set = sets_[index];
+    const std::uint32_t size_class = class_of(key);
+    Node& node = nodes_[block];
+    node.key = key;
+    node.set = index;
+    node.size_class = size_class;
+    ++set.size;
+    BlockIndex previous = kNoBlock;
+    BlockIndex next = set.first[size_class];
+    if (next == kInTree) {
+        node.previous = node.next = kInTree;
+        set.trees.find(size_class)->second.emplace(key, block);
         return;
     }
-    const std::uint32_t at = find_chunk(key);
-    if (chunk.count == 0) {
-        remove_chunk(at);
-    } else if (at + 1 < order_.size() &&
-               chunk.count + chunks_[order_[at + 1]].count <= kChunkSlots / 2) {
-        join_with_next(at);  // half a chunk of room is left: the next insertion does not split it
+    std::uint32_t passed = 0;
+    while (next != kNoBlock && nodes_[next].key < key) {
+        previous = next;
+        next = nodes_[next].next;
+        ++passed;
+    }
+    node.previous = previous;
+    node.next = next;
+    (previous != kNoBlock ? nodes_[previous].next : set.first[size_class]) = block;
+    if (next != kNoBlock) {
+        nodes_[next].previous = block;
+    }
+    set.used[size_class / 64] |= std::uint64_t{1} << size_class % 64;
+    set.used_words |= std::uint32_t{1} << size_class / 64;
+    if (passed > kLongList) {
+        make_tree(set, size_class);
     }
 }
 
-void FreeSet::append_to(std::vector<BlockIndex>& blocks) const {
-    blocks.reserve(blocks.size() + size_);
-    for (const std::uint32_t index : order_) {
-        const Chunk& chunk = chunks_[index];
-        blocks.insert(blocks.end(), chunk.blocks.begin(), chunk.blocks.begin() + chunk.count);
+void FreeSets::make_tree(Set& set, std::uint32_t size_class) {
+    Tree& tree = set.trees[size_class];
+    for (BlockIndex block = set.first[size_class]; block != kNoBlock;) {
+        Node& node = nodes_[block];
+        tree.emplace_hint(tree.end(), node.key, block);
+        block = node.next;
+        node.previous = node.next = kInTree;
+    }
+    set.first[size_class] = kInTree;
+}
+
+void FreeSets::erase(BlockIndex block) {
+    const Node& node = nodes_[block];
+    Set& set = sets_[node.set];
+    --set.size;
+    if (node.next == kInTree) {
+        const auto tree = set.trees.find(node.size_class);
+        tree->second.erase(node.key);
+        if (tree->second.empty()) {  // the next blocks make a list again
+            set.trees.erase(tree);
+            set.first[node.size_class] = kNoBlock;
+            mark_unused(set, node.size_class);
+        }
+        return;
+    }
+    (node.previous != kNoBlock ? nodes_[node.previous].next : set.first[node.size_class]) =
+        node.next;
+    if (node.next != kNoBlock) {
+        nodes_[node.next].previous = node.previous;
+    } else if (node.previous == kNoBlock) {
+        mark_unused(set, node.size_class);
     }
 }
 
-void FreeSet::clear() {
-    *this = FreeSet();
+BlockIndex FreeSets::first(SetIndex set) const {
+    return first_from(sets_[set], 0);
+}
+
+BlockIndex FreeSets::next(BlockIndex block) const {
+    const Node& node = nodes_[block];
+    const Set& set = sets_[node.set];
+    BlockIndex next = node.next;
+    if (next == kInTree) {
+        const Tree& tree = set.trees.find(node.size_class)->second;
+        const auto found = tree.upper_bound(node.key);
+        next = found != tree.end() ? found->second : kNoBlock;
+    }
+    return next != kNoBlock ? next : first_from(set, node.size_class + 1);
+}
+
+// The last block of the last class before `end` that has any.
+BlockIndex FreeSets::last_before(const Set& set, std::uint32_t end) const {
+    while (end > 0 && set.first[end - 1] == kNoBlock) {
+        --end;
+    }
+    if (end == 0) {
+        return kNoBlock;
+    }
+    BlockIndex block = set.first[end - 1];
+    if (block == kInTree) {
+        return set.trees.find(end - 1)->second.rbegin()->second;
+    }
+    while (nodes_[block].next != kNoBlock) {
+        block = nodes_[block].next;
+    }
+    return block;
+}
+
+BlockIndex FreeSets::last(SetIndex set) const {
+    return last_before(sets_[set], kClasses);
+}
+
+BlockIndex FreeSets::previous(BlockIndex block) const {
+    const Node& node = nodes_[block];
+    const Set& set = sets_[node.set];
+    BlockIndex previous = node.previous;
+    if (previous == kInTree) {
+        const Tree& tree = set.trees.find(node.size_class)->second;
+        const auto found = tree.find(node.key);
+        previous = found != tree.begin() ? std::prev(found)->second : kNoBlock;
+    }
+    return previous != kNoBlock ? previous : last_before(set, node.size_class);
+}
+
+void FreeSets::append_to(SetIndex set, std::vector<BlockIndex>& blocks) const {
+    blocks.reserve(blocks.size() + size(set));
+    for (BlockIndex block = first(set); block != kNoBlock; block = next(block)) {
+        blocks.push_back(block);
+    }
 }
 
 }  // namespace fragtrace::analyzer

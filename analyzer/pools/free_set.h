@@ -1,13 +1,16 @@
-// An ordered set of free blocks, laid out for speed: a sorted array cut into chunks.
+// Ordered sets of free blocks, laid out for speed: a list per class of sizes.
 //
-// Ordered by (size, tie-break): the first block that is not smaller than a key is the best fit.
-// A replay spends most of its time here; a chunk is searched and shifted within a few cache
-// lines, and copying the set copies two arrays. Not thread-safe. Positions are invalid after any
-// change.
+// Ordered by (size, tie-break): the first block that is not smaller than a key is the best fit. A
+// replay spends most of its time here. Classes are so narrow that a list rarely has more than a
+// few blocks; one that grows long becomes a search tree, so that no program makes it slow. Blocks
+// refer to each other by index: copying the sets copies arrays. Not thread-safe.
 #pragma once
 
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -30,6 +33,8 @@ struct FreeKey {
         return {size << 16 | rank >> 16, static_cast<std::uint64_t>(rank) << 48 | position_bytes};
     }
 
+    [[nodiscard]] std::uint64_t size_bytes() const { return high >> 16; }
+
     // Not branching: the outcome of a comparison in a search is a coin toss.
     friend bool operator<(const FreeKey& a, const FreeKey& b) {
         __extension__ using Number = unsigned __int128;
@@ -39,69 +44,79 @@ struct FreeKey {
     bool operator==(const FreeKey&) const = default;
 };
 
-class FreeSet {
+// All free sets of one pool. A block is in one of them at most.
+class FreeSets {
   public:
-    struct Position {
-        std::uint32_t chunk = 0;  // the number of chunks = the end
-        std::uint32_t slot = 0;
-    };
+    using SetIndex = std::uint32_t;
 
-    [[nodiscard]] bool empty() const { return order_.empty(); }
+    SetIndex add_set();
 
-    [[nodiscard]] std::size_t size() const { return size_; }
+    // No sets are left.
+    void clear() { *this = FreeSets(); }
 
-    void insert(const FreeKey& key, BlockIndex block);
-    // The block must be in the set. It is found by its index, not searched for by its key.
+    [[nodiscard]] bool empty(SetIndex set) const { return sets_[set].size == 0; }
+
+    [[nodiscard]] std::size_t size(SetIndex set) const { return sets_[set].size; }
+
+    // The block must be in no set.
+    void insert(SetIndex set, const FreeKey& key, BlockIndex block);
+    // The block must be in a set.
     void erase(BlockIndex block);
 
-    [[nodiscard]] static Position begin() { return {}; }
+    // kNoBlock = there is none.
+    [[nodiscard]] BlockIndex lower_bound(SetIndex set, const FreeKey& key) const;
+    [[nodiscard]] BlockIndex first(SetIndex set) const;
+    [[nodiscard]] BlockIndex last(SetIndex set) const;
+    [[nodiscard]] BlockIndex next(BlockIndex block) const;
+    [[nodiscard]] BlockIndex previous(BlockIndex block) const;
 
-    [[nodiscard]] Position end() const { return {static_cast<std::uint32_t>(order_.size()), 0}; }
-
-    [[nodiscard]] Position lower_bound(const FreeKey& key) const;
-
-    [[nodiscard]] bool at_end(Position position) const { return position.chunk >= order_.size(); }
-
-    [[nodiscard]] static bool at_begin(Position position) {
-        return position.chunk == 0 && position.slot == 0;
-    }
-
-    [[nodiscard]] Position next(Position position) const;
-    // Not for the first position; of the end it is the last.
-    [[nodiscard]] Position previous(Position position) const;
-
-    [[nodiscard]] BlockIndex block(Position position) const {
-        return chunks_[order_[position.chunk]].blocks[position.slot];
-    }
-
-    void append_to(std::vector<BlockIndex>& blocks) const;
-    void clear();
+    void append_to(SetIndex set, std::vector<BlockIndex>& blocks) const;
 
   private:
-    static constexpr std::uint32_t kChunkSlots = 32;
+    // Classes: each multiple of 512 bytes up to 32 KiB, from there 32 for each power of two.
+    static constexpr std::uint32_t kPartsLog2 = 5;
+    static constexpr std::uint32_t kParts = 1u << kPartsLog2;
+    static constexpr std::uint32_t kUnitLog2 = 9;
+    static constexpr std::uint32_t kWords = 18;
+    static constexpr std::uint32_t kClasses = 64 * kWords;
+    static constexpr std::uint32_t kLongList = 48;
+    static constexpr BlockIndex kInTree = kNoBlock - 1;  // in place of links and first blocks
 
-    struct Chunk {
-        std::uint32_t count = 0;
-        std::array<BlockIndex, kChunkSlots> blocks;  // kNoBlock from `count` on
-        std::array<FreeKey, kChunkSlots> keys;
+    using Tree = std::map<FreeKey, BlockIndex>;
+
+    struct Node {
+        FreeKey key;
+        BlockIndex previous = kNoBlock;  // of its list
+        BlockIndex next = kNoBlock;
+        SetIndex set = 0;
+        std::uint32_t size_class = 0;
     };
 
-    [[nodiscard]] std::uint32_t find_chunk(const FreeKey& key) const;
-    static std::uint32_t find_slot(const Chunk& chunk, const FreeKey& key);
-    std::uint32_t new_chunk();
-    void remove_chunk(std::uint32_t at);
-    void split_chunk(std::uint32_t at);
-    void join_with_next(std::uint32_t at);
-    void note_chunk(std::uint32_t chunk, std::uint32_t begin);
+    struct Set {
+        std::array<BlockIndex, kClasses> first;    // of each class; kNoBlock, kInTree
+        std::array<std::uint64_t, kWords> used{};  // a bit per class that has blocks
+        std::uint32_t used_words = 0;              // a bit per word that is not 0
+        std::size_t size = 0;
+        std::map<std::uint32_t, Tree> trees;  // by class
+    };
 
-    std::vector<Chunk> chunks_;
-    std::vector<std::uint32_t> spare_;  // chunks not in use
-    std::vector<std::uint32_t> order_;  // chunks in use, ascending
-    // For each, in the same order: no key of it is greater, all of the next are. The greatest that
-    // it has or had; a key beyond the last one raises that.
-    std::vector<FreeKey> last_;
-    std::vector<std::uint32_t> chunk_of_;  // per block that is in the set
-    std::size_t size_ = 0;
+    static std::uint32_t class_of(const FreeKey& key) {
+        const std::uint64_t units = key.size_bytes() >> kUnitLog2;
+        if (units < 2 * kParts) {
+            return static_cast<std::uint32_t>(units);
+        }
+        const auto shift = static_cast<std::uint32_t>(std::bit_width(units)) - 1 - kPartsLog2;
+        return (shift << kPartsLog2) + static_cast<std::uint32_t>(units >> shift);
+    }
+
+    static std::uint32_t used_from(const Set& set, std::uint32_t size_class);
+    static void mark_unused(Set& set, std::uint32_t size_class);
+    [[nodiscard]] BlockIndex first_from(const Set& set, std::uint32_t size_class) const;
+    [[nodiscard]] BlockIndex last_before(const Set& set, std::uint32_t end) const;
+    void make_tree(Set& set, std::uint32_t size_class);
+
+    std::vector<Set> sets_;
+    std::vector<Node> nodes_;  // by block
 };
 
 }  // namespace fragtrace::analyzer

@@ -15,6 +15,7 @@ void PytorchPool::forget_all() {
     unused_ = kNoBlock;
     segments_.clear();
     addresses_.clear();
+    sets_.clear();
     for (BlockPool& pool : pools_) {
         pool = {};
     }

@@ -54,24 +54,20 @@ void PytorchPool::insert_free(BlockIndex index) {
     block.state = State::kFree;
     block.age_base = pool.search_count;
     pool.releasable_bytes += releasable_part(block);
-    free_set(block.pool, slot_of(block.stream)).insert(key_of(block), index);
+    sets_.insert(set_of(pool.free, slot_of(block.stream)), key_of(block), index);
 }
 
 void PytorchPool::erase_free(BlockIndex index) {
     const Block& block = blocks_[index];
     pools_[block.pool].releasable_bytes -= releasable_part(block);
-    free_set(block.pool, slot_of(block.stream)).erase(index);
+    sets_.erase(index);
 }
 
 void PytorchPool::insert_unmapped(BlockIndex index) {
     Block& block = blocks_[index];
     block.state = State::kUnmapped;
-    unmapped_set(block.pool, slot_of(block.stream)).insert(unmapped_key_of(block), index);
-}
-
-void PytorchPool::erase_unmapped(BlockIndex index) {
-    const Block& block = blocks_[index];
-    unmapped_set(block.pool, slot_of(block.stream)).erase(index);
+    sets_.insert(
+        set_of(pools_[block.pool].unmapped, slot_of(block.stream)), unmapped_key_of(block), index);
 }
 
 // Joins a neighbour that is in the same state into `block`, which is in no set itself. Returns the
@@ -82,7 +78,7 @@ std::uint64_t PytorchPool::merge(BlockIndex index, BlockIndex neighbour) {
         return 0;
     }
     if (block.state == State::kUnmapped) {
-        erase_unmapped(neighbour);
+        sets_.erase(neighbour);
     } else {
         erase_free(neighbour);
     }
@@ -230,18 +226,12 @@ std::uint32_t PytorchPool::pair_of(std::uint32_t private_pool) {
     return index;
 }
 
-FreeSet& PytorchPool::free_set(PoolIndex pool, SlotIndex slot) {
-    std::vector<FreeSet>& sets = pools_[pool].free;
+PytorchPool::SetIndex PytorchPool::set_of(std::vector<SetIndex>& sets, SlotIndex slot) {
     if (slot >= sets.size()) {
-        sets.resize(slot + 1);
+        sets.resize(slot + 1, kNoSet);
     }
-    return sets[slot];
-}
-
-FreeSet& PytorchPool::unmapped_set(PoolIndex pool, SlotIndex slot) {
-    std::vector<FreeSet>& sets = pools_[pool].unmapped;
-    if (slot >= sets.size()) {
-        sets.resize(slot + 1);
+    if (sets[slot] == kNoSet) {
+        sets[slot] = sets_.add_set();
     }
     return sets[slot];
 }

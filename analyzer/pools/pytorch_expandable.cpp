@@ -23,9 +23,9 @@ bool PytorchPool::room_for(BlockIndex from, std::uint64_t size_bytes) const {
 
 // Where a block of the size can be made to fit: an unmapped range or the free block before one.
 BlockIndex PytorchPool::find_expandable(const Search& search) {
-    FreeSet& set = unmapped_set(search.pool, search.slot);
-    for (auto at = FreeSet::begin(); !set.at_end(at); at = set.next(at)) {
-        BlockIndex candidate = set.block(at);
+    const SetIndex set = set_of(pools_[search.pool].unmapped, search.slot);
+    for (BlockIndex at = sets_.first(set); at != kNoBlock; at = sets_.next(at)) {
+        BlockIndex candidate = at;
         if (is_idle(blocks_[candidate].previous)) {
             candidate = blocks_[candidate].previous;
         }
@@ -83,7 +83,7 @@ bool PytorchPool::map(BlockIndex index, std::uint64_t size_bytes) {
     }
     log(DriverCall::Kind::kMap, false, mapped_bytes);
     note(PytorchTraceEntry::Action::kSegmentMap, blocks_[index], mapped_bytes);
-    erase_unmapped(index);
+    sets_.erase(index);
     if (mapped_bytes < blocks_[index].size_bytes) {
         const BlockIndex rest = new_block();
         Block& block = blocks_[index];

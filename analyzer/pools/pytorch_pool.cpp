@@ -36,6 +36,7 @@ PytorchPool::PytorchPool(const PytorchPool& other)
       addresses_(other.addresses_),
       pairs_(other.pairs_),
       pools_(other.pools_),
+      sets_(other.sets_),
       table_(other.table_),
       stream_handles_(other.stream_handles_),
       slot_of_stream_(other.slot_of_stream_),
@@ -206,15 +207,14 @@ BlockIndex PytorchPool::obtain(Search& search, Outcome& outcome) {
 BlockIndex PytorchPool::take_free(const Search& search, PoolIndex pool_index, bool expandable) {
     BlockPool& pool = pools_[pool_index];
     pool.search_count += collects_garbage() ? 1 : 0;
-    if (search.slot >= pool.free.size()) {
+    const SetIndex set = known_set(pool.free, search.slot);
+    if (set == kNoSet) {
         return kNoBlock;
     }
-    FreeSet& set = pool.free[search.slot];
-    FreeSet::Position at = set.lower_bound(FreeKey::make(search.rounded_bytes, 0, 0));
-    if (set.at_end(at)) {
+    BlockIndex found = sets_.lower_bound(set, FreeKey::make(search.rounded_bytes, 0, 0));
+    if (found == kNoBlock) {
         return kNoBlock;
     }
-    BlockIndex found = set.block(at);
     if (blocks_[found].expandable && expandable) {
         // What a block could grow to counts as its size.
         const auto grown = [this](BlockIndex block) {
@@ -224,19 +224,18 @@ BlockIndex PytorchPool::take_free(const Search& search, PoolIndex pool_index, bo
                         ? blocks_[next].size_bytes
                         : 0);
         };
-        for (at = set.next(at);
-             blocks_[found].expandable && !set.at_end(at) && grown(set.block(at)) < grown(found);
-             at = set.next(at)) {
-            found = set.block(at);
+        for (BlockIndex next = sets_.next(found);
+             blocks_[found].expandable && next != kNoBlock && grown(next) < grown(found);
+             next = sets_.next(next)) {
+            found = next;
         }
     } else if (blocks_[found].expandable) {
         do {
-            at = set.next(at);
-        } while (!set.at_end(at) && blocks_[set.block(at)].expandable);
-        if (set.at_end(at)) {
+            found = sets_.next(found);
+        } while (found != kNoBlock && blocks_[found].expandable);
+        if (found == kNoBlock) {
             return kNoBlock;
         }
-        found = set.block(at);
     }
     const std::uint64_t size_bytes = blocks_[found].size_bytes;
     // Keys tell sizes apart up to 256 TiB; nothing real is larger.

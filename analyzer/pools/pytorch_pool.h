@@ -100,6 +100,7 @@ class PytorchPool final : public Pool {
     void write_history(std::vector<PytorchTraceEntry>* history) { history_ = history; }
 
   private:
+    using SetIndex = FreeSets::SetIndex;
     using SlotIndex = std::uint32_t;  // of a stream, in the order first seen
     using PoolIndex = std::uint32_t;  // 2 * pair + size class
 
@@ -132,8 +133,8 @@ class PytorchPool final : public Pool {
     };
 
     struct BlockPool {
-        std::vector<FreeSet> free;  // per stream slot
-        std::vector<FreeSet> unmapped;
+        std::vector<SetIndex> free;  // per stream slot; kNoSet
+        std::vector<SetIndex> unmapped;
         std::uint64_t releasable_bytes = 0;
         std::uint32_t search_count = 0;
     };
@@ -214,7 +215,6 @@ class PytorchPool final : public Pool {
     void insert_free(BlockIndex index);
     void erase_free(BlockIndex index);
     void insert_unmapped(BlockIndex index);
-    void erase_unmapped(BlockIndex index);
     [[nodiscard]] std::uint64_t releasable_part(const Block& block) const;
     std::uint64_t merge(BlockIndex index, BlockIndex neighbour);
     void free_block(BlockIndex index);
@@ -224,8 +224,13 @@ class PytorchPool final : public Pool {
     [[nodiscard]] std::optional<SlotIndex> known_slot(StreamId stream) const;
     [[nodiscard]] std::optional<std::uint32_t> find_pair(std::uint32_t private_pool) const;
     std::uint32_t pair_of(std::uint32_t private_pool);
-    FreeSet& free_set(PoolIndex pool, SlotIndex slot);
-    FreeSet& unmapped_set(PoolIndex pool, SlotIndex slot);
+    // Of one stream slot; a new set if it has none so far.
+    SetIndex set_of(std::vector<SetIndex>& sets, SlotIndex slot);
+
+    [[nodiscard]] static SetIndex known_set(const std::vector<SetIndex>& sets, SlotIndex slot) {
+        return slot < sets.size() ? sets[slot] : kNoSet;
+    }
+
     [[nodiscard]] std::vector<SlotIndex> slots_by_handle() const;
 
     [[nodiscard]] static std::size_t size_class(PoolIndex pool) { return pool & 1; }
@@ -288,6 +293,7 @@ class PytorchPool final : public Pool {
 
     static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
     static constexpr SlotIndex kNoSlot = 0xffffffffu;
+    static constexpr SetIndex kNoSet = 0xffffffffu;
 
     PytorchConfig config_;
     PytorchRules rules_;
@@ -301,6 +307,7 @@ class PytorchPool final : public Pool {
     AddressSpace addresses_;
     std::vector<PoolPair> pairs_;
     std::vector<BlockPool> pools_;
+    FreeSets sets_;  // free blocks by size, unmapped ones by address
     BlockTable table_;
 
     std::vector<std::uint64_t> stream_handles_;

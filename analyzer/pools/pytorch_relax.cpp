@@ -51,6 +51,7 @@ void PytorchPool::merge_pools() {
 
 // After blocks changed their pools or streams their slots.
 void PytorchPool::rebuild_sets() {
+    sets_.clear();
     for (BlockPool& pool : pools_) {
         pool.free.clear();
         pool.unmapped.clear();

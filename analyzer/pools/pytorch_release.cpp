@@ -103,8 +103,8 @@ void PytorchPool::wait_for_parked() {
 std::vector<BlockIndex> PytorchPool::free_blocks(PoolIndex pool) const {
     std::vector<BlockIndex> blocks;
     for (const SlotIndex slot : slots_by_handle()) {
-        if (slot < pools_[pool].free.size()) {
-            pools_[pool].free[slot].append_to(blocks);
+        if (const SetIndex set = known_set(pools_[pool].free, slot); set != kNoSet) {
+            sets_.append_to(set, blocks);
         }
     }
     return blocks;
@@ -153,33 +153,27 @@ bool PytorchPool::release_available(const Search& search) {
         return false;
     }
     const std::uint64_t wanted_bytes = std::max(search.rounded_bytes, config_.max_split_size_bytes);
-    const FreeSet& set = free_set(search.pool, search.slot);
-    FreeSet::Position at = set.lower_bound(FreeKey::make(wanted_bytes, 0, 0));
+    const SetIndex set = set_of(pools_[search.pool].free, search.slot);
+    const BlockIndex enough = sets_.lower_bound(set, FreeKey::make(wanted_bytes, 0, 0));
     // Where the program lowered max_split_size, a block can be that large and a part of a segment.
     // PyTorch frees it all the same and is left with a broken chain; here it stays.
     const auto whole = [this](BlockIndex block) {
         return !blocks_[block].expandable && !is_split(blocks_[block]);
     };
-    if (!set.at_end(at) && whole(set.block(at))) {
-        release_segment(set.block(at));
+    if (enough != kNoBlock && whole(enough)) {
+        release_segment(enough);
         return true;
-    }
-    if (FreeSet::at_begin(at)) {
-        return false;
     }
     std::vector<BlockIndex> victims;
     std::uint64_t released_bytes = 0;
-    at = set.previous(at);
-    while (released_bytes < wanted_bytes &&
-           blocks_[set.block(at)].size_bytes >= config_.max_split_size_bytes) {
-        if (whole(set.block(at))) {
-            released_bytes += blocks_[set.block(at)].size_bytes;
-            victims.push_back(set.block(at));
+    for (BlockIndex at = enough != kNoBlock ? sets_.previous(enough) : sets_.last(set);
+         at != kNoBlock && released_bytes < wanted_bytes &&
+         blocks_[at].size_bytes >= config_.max_split_size_bytes;
+         at = sets_.previous(at)) {
+        if (whole(at)) {
+            released_bytes += blocks_[at].size_bytes;
+            victims.push_back(at);
         }
-        if (FreeSet::at_begin(at)) {
-            break;
-        }
-        at = set.previous(at);
     }
     for (const BlockIndex block : victims) {
         release_segment(block);
@@ -245,7 +239,7 @@ void PytorchPool::release_pool(PoolIndex pool) {
     }
     for (const BlockIndex block : to_unmap) {
         if (unmap(block) && !is_split(blocks_[block])) {
-            erase_unmapped(block);
+            sets_.erase(block);
             drop_segment(block);
         }
     }

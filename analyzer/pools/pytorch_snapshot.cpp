@@ -76,14 +76,13 @@ std::uint64_t PytorchPool::largest_free_bytes(const Request& request) const {
     }
     const std::uint64_t rounded = rounded_bytes(request.requested_bytes);
     const bool small = rounded <= pytorch::kSmallSizeBytes && !(one_pool_ && *pair_index == 0);
-    const std::vector<FreeSet>& sets = pools_[2 * *pair_index + (small ? 0 : 1)].free;
-    if (*slot >= sets.size() || sets[*slot].empty()) {
+    const SetIndex set = known_set(pools_[2 * *pair_index + (small ? 0 : 1)].free, *slot);
+    if (set == kNoSet) {
         return 0;
     }
     // From the largest down to the first that the rules on splitting let the request have.
-    const FreeSet& set = sets[*slot];
-    for (auto at = set.previous(set.end());; at = set.previous(at)) {
-        const Block& block = blocks_[set.block(at)];
+    for (BlockIndex at = sets_.last(set); at != kNoBlock; at = sets_.previous(at)) {
+        const Block& block = blocks_[at];
         const bool usable =
             (config_.expandable_segments || !block.expandable) &&
             (rounded < config_.max_split_size_bytes
@@ -92,10 +91,8 @@ std::uint64_t PytorchPool::largest_free_bytes(const Request& request) const {
         if (usable) {
             return block.size_bytes;
         }
-        if (FreeSet::at_begin(at)) {
-            return 0;
-        }
     }
+    return 0;
 }
 
 std::uint64_t PytorchPool::releasable_bytes() const {

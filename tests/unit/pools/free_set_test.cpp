@@ -5,62 +5,112 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <map>
 #include <random>
 #include <unordered_map>
+#include <vector>
 
 namespace fragtrace::analyzer {
 namespace {
 
 using Key = std::array<std::uint64_t, 3>;
+using Expected = std::map<Key, BlockIndex>;
 
-void check_equal(const FreeSet& set, const std::map<Key, BlockIndex>& expected) {
-    REQUIRE(set.size() == expected.size());
-    REQUIRE(set.empty() == expected.empty());
-    auto at = FreeSet::begin();
-    for (const auto& [key, block] : expected) {
-        REQUIRE_FALSE(set.at_end(at));
-        REQUIRE(set.block(at) == block);
-        at = set.next(at);
-    }
-    REQUIRE(set.at_end(at));
-    for (auto back = expected.rbegin(); back != expected.rend(); ++back) {
-        at = set.previous(at);
-        REQUIRE(set.block(at) == back->second);
-    }
-    REQUIRE(FreeSet::at_begin(at));
+FreeKey free_key(const Key& key) {
+    return FreeKey::make(key[0], static_cast<std::uint32_t>(key[1]), key[2]);
 }
 
-TEST_CASE("a free set orders like a standard map") {
-    std::mt19937_64 random(11);
-    FreeSet set;
-    std::map<Key, BlockIndex> expected;
+void check_equal(const FreeSets& sets, FreeSets::SetIndex set, const Expected& expected) {
+    REQUIRE(sets.size(set) == expected.size());
+    REQUIRE(sets.empty(set) == expected.empty());
+    BlockIndex at = sets.first(set);
+    for (const auto& [key, block] : expected) {
+        REQUIRE(at == block);
+        at = sets.next(at);
+    }
+    REQUIRE(at == kNoBlock);
+    at = sets.last(set);
+    for (auto back = expected.rbegin(); back != expected.rend(); ++back) {
+        REQUIRE(at == back->second);
+        at = sets.previous(at);
+    }
+    REQUIRE(at == kNoBlock);
+    std::vector<BlockIndex> blocks;
+    sets.append_to(set, blocks);
+    REQUIRE(blocks.size() == expected.size());
+}
+
+void check_lower_bound(const FreeSets& sets,
+                       FreeSets::SetIndex set,
+                       const Expected& expected,
+                       const Key& probe) {
+    const auto found = expected.lower_bound(probe);
+    REQUIRE(sets.lower_bound(set, free_key(probe)) ==
+            (found != expected.end() ? found->second : kNoBlock));
+}
+
+// Two sets that grow to some hundred blocks and shrink to nothing, again and again.
+template <typename RandomKey>
+void compare_with_maps(std::uint64_t seed, RandomKey random_key) {
+    std::mt19937_64 random(seed);
+    FreeSets sets;
+    const FreeSets::SetIndex numbers[] = {sets.add_set(), sets.add_set()};
+    Expected expected[2];
+    std::vector<BlockIndex> unused;
+    BlockIndex blocks = 0;
     for (int step = 0; step < 20000; ++step) {
-        // Grows to some hundred, shrinks to nothing, and so on.
+        const std::size_t one = random() % 2;
         const bool grow = (step / 2500) % 2 == 0;
-        const bool insert = expected.empty() || random() % 10 < (grow ? 7U : 2U);
-        if (insert) {
-            const Key key = {random() % 64 * 512, random() % 8, random() % 64 * 512};
-            if (expected.emplace(key, static_cast<BlockIndex>(step)).second) {
-                set.insert(FreeKey::make(key[0], static_cast<std::uint32_t>(key[1]), key[2]),
-                           static_cast<BlockIndex>(step));
+        if (expected[one].empty() || random() % 10 < (grow ? 7U : 2U)) {
+            const Key key = random_key(random);
+            if (expected[one].contains(key)) {
+                continue;
             }
+            if (unused.empty()) {
+                unused.push_back(blocks++);
+            }
+            expected[one][key] = unused.back();
+            sets.insert(numbers[one], free_key(key), unused.back());
+            unused.pop_back();
         } else {
-            auto victim = expected.begin();
-            std::advance(victim, static_cast<std::ptrdiff_t>(random() % expected.size()));
-            set.erase(victim->second);
-            expected.erase(victim);
+            auto victim = expected[one].begin();
+            std::advance(victim, static_cast<std::ptrdiff_t>(random() % expected[one].size()));
+            sets.erase(victim->second);
+            unused.push_back(victim->second);
+            expected[one].erase(victim);
         }
-        const Key probe = {random() % 66 * 512, 0, 0};
-        const auto at = set.lower_bound(FreeKey::make(probe[0], 0, 0));
-        const auto found = expected.lower_bound(probe);
-        REQUIRE(set.at_end(at) == (found == expected.end()));
-        if (found != expected.end()) {
-            REQUIRE(set.block(at) == found->second);
-        }
+        check_lower_bound(sets, numbers[one], expected[one], {random_key(random)[0], 0, 0});
+        check_lower_bound(sets, numbers[one], expected[one], random_key(random));
         if (step % 97 == 0) {
-            check_equal(set, expected);
+            const FreeSets copy = sets;
+            check_equal(copy, numbers[0], expected[0]);
+            check_equal(copy, numbers[1], expected[1]);
         }
+    }
+}
+
+TEST_CASE("free sets order like standard maps") {
+    SECTION("blocks of some sizes") {
+        compare_with_maps(11, [](std::mt19937_64& random) {
+            return Key{random() % 64 * 512, random() % 8, random() % 64 * 512};
+        });
+    }
+    SECTION("blocks of all sizes, to the byte") {
+        compare_with_maps(12, [](std::mt19937_64& random) {
+            const std::uint64_t size_bytes = random() >> (16 + random() % 48);
+            return Key{size_bytes, random() % 8, random() % 64 * 512};
+        });
+    }
+    SECTION("many blocks of few sizes, too many for a list") {
+        compare_with_maps(13, [](std::mt19937_64& random) {
+            return Key{(1 + random() % 3) * 1024, random() % 8, random() % 1024 * 512};
+        });
+    }
+    SECTION("blocks without a size, ordered by position") {
+        compare_with_maps(14, [](std::mt19937_64& random) {
+            return Key{0, 0, random() % 4096 * 512};
+        });
     }
 }
 
@@ -78,12 +128,8 @@ TEST_CASE("a key orders by size, then rank, then position, over their whole rang
         {(std::uint64_t{1} << 60) - 512, 0, 0},
     };
     for (std::size_t i = 1; i < ascending.size(); ++i) {
-        const auto key = [&](std::size_t at) {
-            return FreeKey::make(
-                ascending[at][0], static_cast<std::uint32_t>(ascending[at][1]), ascending[at][2]);
-        };
-        CHECK(key(i - 1) < key(i));
-        CHECK_FALSE(key(i) < key(i - 1));
+        CHECK(free_key(ascending[i - 1]) < free_key(ascending[i]));
+        CHECK_FALSE(free_key(ascending[i]) < free_key(ascending[i - 1]));
     }
 }
 
