@@ -16,40 +16,43 @@ class BlockTable {
   public:
     BlockTable() : entries_(kLeastEntries) {}
 
-    [[nodiscard]] BlockIndex find(BlockId id) const {
-        for (std::uint32_t at = home(id);; at = (at + 1) & mask()) {
-            if (entries_[at].block == kNoBlock || entries_[at].id == id) {
-                return entries_[at].block;
-            }
+    // Valid until the next change.
+    using Place = std::uint32_t;
+
+    // Where an id is, or would be if it were there.
+    [[nodiscard]] Place place_of(BlockId id) const {
+        Place at = home(id);
+        while (entries_[at].block != kNoBlock && entries_[at].id != id) {
+            at = (at + 1) & mask();
         }
+        return at;
     }
+
+    // kNoBlock = none.
+    [[nodiscard]] BlockIndex block_at(Place at) const { return entries_[at].block; }
+
+    [[nodiscard]] BlockIndex find(BlockId id) const { return block_at(place_of(id)); }
 
     // A second insertion of an id replaces the first.
     void insert(BlockId id, BlockIndex block) {
-        if ((count_ + 1) * 2 > entries_.size()) {
+        if ((count_ + 1) * kLeastRoom > entries_.size()) {
             grow();
         }
-        for (std::uint32_t at = home(id);; at = (at + 1) & mask()) {
-            if (entries_[at].block == kNoBlock) {
-                ++count_;
-            } else if (entries_[at].id != id) {
-                continue;
-            }
-            entries_[at] = {id, block};
-            return;
-        }
+        const Place at = place_of(id);
+        count_ += entries_[at].block == kNoBlock ? 1 : 0;
+        entries_[at] = {id, block};
     }
 
     void erase(BlockId id) {
-        std::uint32_t hole = home(id);
-        while (entries_[hole].id != id || entries_[hole].block == kNoBlock) {
-            if (entries_[hole].block == kNoBlock) {
-                return;
-            }
-            hole = (hole + 1) & mask();
+        if (const Place at = place_of(id); block_at(at) != kNoBlock) {
+            erase_at(at);
         }
+    }
+
+    // There must be a block.
+    void erase_at(Place hole) {
         // Close the gap: whatever was pushed past the hole moves back into it.
-        for (std::uint32_t at = (hole + 1) & mask(); entries_[at].block != kNoBlock;
+        for (Place at = (hole + 1) & mask(); entries_[at].block != kNoBlock;
              at = (at + 1) & mask()) {
             const std::uint32_t wanted = home(entries_[at].id);
             if (((at - wanted) & mask()) >= ((at - hole) & mask())) {
@@ -65,6 +68,7 @@ class BlockTable {
 
   private:
     static constexpr std::size_t kLeastEntries = 64;
+    static constexpr std::size_t kLeastRoom = 4;  // entries for each block: most are at home
 
     struct Entry {
         BlockId id = 0;

@@ -177,7 +177,8 @@ bool PytorchPool::adopt(const HeapSnapshot& heap) {
             }
             if (blocks_[index].state == State::kLive) {
                 count_live(index,
-                           {.block = held.allocated_by, .requested_bytes = held.requested_bytes});
+                           {.block = held.allocated_by, .requested_bytes = held.requested_bytes},
+                           rounded_part(blocks_[index], held.requested_bytes));
                 continue;
             }
             insert_free(index);

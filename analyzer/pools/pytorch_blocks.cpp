@@ -109,7 +109,6 @@ void PytorchPool::free_block(BlockIndex index) {
     const std::uint64_t size_bytes = block.size_bytes;
     const std::uint64_t requested_bytes = block.requested_bytes;
     note(PytorchTraceEntry::Action::kFreeCompleted, block, requested_bytes);
-    table_.erase(block.id);
     block.state = State::kFree;
     const std::uint64_t before_bytes = merge(index, block.previous);
     const std::uint64_t after_bytes = merge(index, block.next);
@@ -162,29 +161,14 @@ void PytorchPool::drop_segment(BlockIndex block) {
     drop_block(block);
 }
 
-PytorchPool::SlotIndex PytorchPool::slot_of(StreamId stream) {
-    if (one_stream_) {
-        return 0;
-    }
+PytorchPool::SlotIndex PytorchPool::new_slot(StreamId stream) {
     if (stream >= slot_of_stream_.size()) {
         slot_of_stream_.resize(static_cast<std::size_t>(stream) + 1, kNoSlot);
     }
-    SlotIndex& slot = slot_of_stream_[stream];
-    if (slot == kNoSlot) {
-        slot = static_cast<SlotIndex>(stream_of_slot_.size());
-        stream_of_slot_.push_back(stream);
-    }
+    const auto slot = static_cast<SlotIndex>(stream_of_slot_.size());
+    slot_of_stream_[stream] = slot;
+    stream_of_slot_.push_back(stream);
     return slot;
-}
-
-std::optional<PytorchPool::SlotIndex> PytorchPool::known_slot(StreamId stream) const {
-    if (one_stream_) {
-        return 0;
-    }
-    if (stream >= slot_of_stream_.size() || slot_of_stream_[stream] == kNoSlot) {
-        return std::nullopt;
-    }
-    return slot_of_stream_[stream];
 }
 
 std::vector<PytorchPool::SlotIndex> PytorchPool::slots_by_handle() const {
@@ -213,7 +197,7 @@ std::optional<std::uint32_t> PytorchPool::find_pair(std::uint32_t private_pool) 
     return std::nullopt;
 }
 
-std::uint32_t PytorchPool::pair_of(std::uint32_t private_pool) {
+std::uint32_t PytorchPool::private_pair(std::uint32_t private_pool) {
     std::uint32_t index = 0;
     if (const auto found = find_pair(private_pool)) {
         index = *found;

@@ -65,19 +65,23 @@ Placement PytorchPool::hand_out(const Search& search, BlockIndex found, const Re
         detail_.inactive_split_bytes.decrease(kind, blocks_[found].size_bytes);
         detail_.inactive_split.decrease(kind, 1);
     }
-    count_live(found, request);
+    count_live(found, request, search.rounded_bytes);
     const Block& block = blocks_[found];
     note(PytorchTraceEntry::Action::kAlloc, block, request.requested_bytes);
     return {block.segment, block.offset, block.size_bytes};
 }
 
-// What the block's request rounds to. Settings may have changed since: never more than the block.
-std::uint64_t PytorchPool::rounded_part(const Block& block) const {
-    return std::min(rounded_bytes(block.requested_bytes), block.size_bytes);
+// What a request rounds to in the block that serves it. Settings may have changed since: never more
+// than the block.
+std::uint64_t PytorchPool::rounded_part(const Block& block, std::uint64_t requested_bytes) const {
+    return std::min(rounded_bytes(requested_bytes), block.size_bytes);
 }
 
-// A block that is in no set is the program's from here on.
-void PytorchPool::count_live(BlockIndex index, const Request& request) {
+// A block that is in no set is the program's from here on. `rounded_bytes` is what the request
+// rounds to, at most the block.
+void PytorchPool::count_live(BlockIndex index,
+                             const Request& request,
+                             std::uint64_t rounded_bytes) {
     Block& block = blocks_[index];
     const std::size_t kind = size_class(block.pool);
     block.state = State::kLive;
@@ -94,17 +98,17 @@ void PytorchPool::count_live(BlockIndex index, const Request& request) {
     if (size_bytes >= config_.max_split_size_bytes) {
         detail_.oversize_allocations.increase(1);
     }
-    const std::uint64_t rounded = rounded_part(block);
-    block.rounded_bytes = rounded;
+    block.rounded_bytes = rounded_bytes;
     statistics_.requested.add(block.requested_bytes);
     statistics_.allocated.add(size_bytes);
     statistics_.active.add(size_bytes);
-    statistics_.rounding_bytes += rounded - block.requested_bytes;
-    statistics_.slack_bytes += size_bytes - rounded;
+    statistics_.rounding_bytes += rounded_bytes - block.requested_bytes;
+    statistics_.slack_bytes += size_bytes - rounded_bytes;
 }
 
 bool PytorchPool::release(BlockId id, const std::vector<PendingOn>& pending) {
-    const BlockIndex index = table_.find(id);
+    const BlockTable::Place place = table_.place_of(id);
+    const BlockIndex index = table_.block_at(place);
     if (index == kNoBlock || blocks_[index].state != State::kLive) {
         return false;
     }
@@ -122,6 +126,7 @@ bool PytorchPool::release(BlockId id, const std::vector<PendingOn>& pending) {
     statistics_.rounding_bytes -= rounded - block.requested_bytes;
     statistics_.slack_bytes -= block.size_bytes - rounded;
     if (pending.empty()) {
+        table_.erase_at(place);
         free_block(index);
     } else {
         block.state = State::kPending;

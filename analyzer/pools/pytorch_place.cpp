@@ -74,7 +74,7 @@ bool PytorchPool::allocate_at(const Request& request, const Placement& place) {
         count_rest(blocks_[rest].size_bytes);
     }
     blocks_[index].age_base = pools_[blocks_[index].pool].search_count;
-    count_live(index, request);
+    count_live(index, request, rounded_part(blocks_[index], request.requested_bytes));
     return true;
 }
 

@@ -94,7 +94,7 @@ bool PytorchPool::change_settings(std::string_view config) {
     statistics_.slack_bytes = 0;
     for (Block& block : blocks_) {
         if (block.state == State::kLive) {
-            const std::uint64_t rounded = rounded_part(block);
+            const std::uint64_t rounded = rounded_part(block, block.requested_bytes);
             block.rounded_bytes = rounded;
             statistics_.rounding_bytes += rounded - block.requested_bytes;
             statistics_.slack_bytes += block.size_bytes - rounded;
@@ -130,7 +130,6 @@ PytorchPool::Search PytorchPool::make_search(const Request& request) {
     Search search{};
     search.requested_bytes = request.requested_bytes;
     search.rounded_bytes = rounded_bytes(request.requested_bytes);
-    search.segment_bytes = driver_bytes(search.rounded_bytes);
     search.small = search.rounded_bytes <= pytorch::kSmallSizeBytes;
     std::uint32_t pair_index = pair_of(request.private_pool);
     // Only a capture allocates from a graph's pool.
@@ -273,7 +272,7 @@ BlockIndex PytorchPool::take_from_fallback(Search& search) {
 }
 
 BlockIndex PytorchPool::allocate_segment(Search& search, bool retry) {
-    const std::uint64_t size_bytes = search.segment_bytes;
+    const std::uint64_t size_bytes = driver_bytes(search.rounded_bytes);
     if (retry) {
         ++detail_.num_alloc_retries;
         ++statistics_.retries;

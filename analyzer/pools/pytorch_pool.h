@@ -152,7 +152,6 @@ class PytorchPool final : public Pool {
     struct Search {
         std::uint64_t requested_bytes;
         std::uint64_t rounded_bytes;
-        std::uint64_t segment_bytes;
         PoolIndex pool;
         SlotIndex slot;
         StreamId stream;
@@ -189,8 +188,9 @@ class PytorchPool final : public Pool {
     // pytorch_hand_out.cpp
     [[nodiscard]] bool should_split(const Search& search, BlockIndex block) const;
     Placement hand_out(const Search& search, BlockIndex found, const Request& request);
-    void count_live(BlockIndex index, const Request& request);
-    [[nodiscard]] std::uint64_t rounded_part(const Block& block) const;
+    void count_live(BlockIndex index, const Request& request, std::uint64_t rounded_bytes);
+    [[nodiscard]] std::uint64_t rounded_part(const Block& block,
+                                             std::uint64_t requested_bytes) const;
 
     // pytorch_adopt.cpp: the state of another pool.
     void forget_all();
@@ -220,10 +220,31 @@ class PytorchPool final : public Pool {
     void free_block(BlockIndex index);
     BlockIndex new_segment(std::uint64_t size_bytes, const Search& search);
     void drop_segment(BlockIndex block);
-    SlotIndex slot_of(StreamId stream);
-    [[nodiscard]] std::optional<SlotIndex> known_slot(StreamId stream) const;
+
+    SlotIndex slot_of(StreamId stream) {
+        const auto slot = known_slot(stream);
+        return slot ? *slot : new_slot(stream);
+    }
+
+    SlotIndex new_slot(StreamId stream);
+
+    [[nodiscard]] std::optional<SlotIndex> known_slot(StreamId stream) const {
+        if (one_stream_) {
+            return 0;
+        }
+        if (stream >= slot_of_stream_.size() || slot_of_stream_[stream] == kNoSlot) {
+            return std::nullopt;
+        }
+        return slot_of_stream_[stream];
+    }
+
     [[nodiscard]] std::optional<std::uint32_t> find_pair(std::uint32_t private_pool) const;
-    std::uint32_t pair_of(std::uint32_t private_pool);
+
+    std::uint32_t pair_of(std::uint32_t private_pool) {
+        return private_pool == 0 ? 0 : private_pair(private_pool);
+    }
+
+    std::uint32_t private_pair(std::uint32_t private_pool);
     // Of one stream slot; a new set if it has none so far.
     SetIndex set_of(std::vector<SetIndex>& sets, SlotIndex slot);
 

@@ -35,6 +35,7 @@ void PytorchPool::finish_event(const Waiting& waiting) {
         events_.erase(event);
     }
     if (--blocks_[waiting.block].event_count == 0) {
+        table_.erase(blocks_[waiting.block].id);
         free_block(waiting.block);
     }
 }

@@ -113,13 +113,15 @@ ReplayResult replay(const ReplayScript& script,
                     RecordedDevice* recorded,
                     const ReplayHooks& hooks) {
     ReplayResult result;
+    const PoolStatistics& statistics = pool.statistics();
+    const bool watched = hooks.before_step != nullptr;
     std::uint64_t peak_reserved = 0;
     std::size_t next_obtained = 0;
     std::vector<Pool::PendingOn> pending;
     Places places;
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
-        const Step& step = script.steps[i];
-        if (hooks.before_step && !hooks.before_step(i, pool)) {
+        const Step step = script.steps[i];
+        if (watched && !hooks.before_step(i, pool)) {
             break;
         }
         switch (step.kind) {
@@ -143,8 +145,8 @@ ReplayResult replay(const ReplayScript& script,
                     result.troubles.push_back({i, step.event, served.outcome, step.value});
                 }
                 result.requests_served += failed ? 0 : 1;
-                if (pool.statistics().reserved.current > peak_reserved) {
-                    peak_reserved = pool.statistics().reserved.current;
+                if (statistics.reserved.current > peak_reserved) {
+                    peak_reserved = statistics.reserved.current;
                     result.waste_at_peak = waste_split(pool);
                     result.peak_event = step.event;
                 }
@@ -189,10 +191,10 @@ ReplayResult replay(const ReplayScript& script,
                 break;
             case Step::Kind::kAdopt:
                 if (!adopt(script, i, pool, &places, &result)) {
-                    result.statistics = pool.statistics();
+                    result.statistics = statistics;
                     return result;
                 }
-                peak_reserved = std::max(peak_reserved, pool.statistics().reserved.current);
+                peak_reserved = std::max(peak_reserved, statistics.reserved.current);
                 break;
             case Step::Kind::kPlace:
                 place(step, pool, &places, &result);
@@ -214,7 +216,7 @@ ReplayResult replay(const ReplayScript& script,
                 break;
         }
     }
-    result.statistics = pool.statistics();
+    result.statistics = statistics;
     return result;
 }
 
