@@ -22,6 +22,22 @@ std::vector<Turn> turns_of(std::span<const Lifetime> lifetimes) {
     return turns;
 }
 
+MomentTable moments_of(std::span<const Lifetime> lifetimes, std::span<const Turn> turns) {
+    MomentTable table;
+    table.of.resize(lifetimes.size());
+    bool grew = false;
+    for (const Turn& turn : turns) {
+        if (turn.begins) {
+            table.of[turn.buffer].begin = table.count;
+        } else {
+            table.count += grew ? 1 : 0;
+            table.of[turn.buffer].end = table.count;
+        }
+        grew = turn.begins;
+    }
+    return table;
+}
+
 std::uint64_t load_bytes(std::span<const Lifetime> lifetimes) {
     std::uint64_t live = 0;
     std::uint64_t most = 0;

@@ -48,4 +48,18 @@ struct Turn {
 
 std::vector<Turn> turns_of(std::span<const Lifetime> lifetimes);
 
+// The moments that count, numbered in the order of time: at no other is a superset of their
+// buffers live. Two buffers live together if they share one.
+struct Moments {
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+};
+
+struct MomentTable {
+    std::uint32_t count = 0;
+    std::vector<Moments> of;  // per buffer; none for those that take part in nothing
+};
+
+MomentTable moments_of(std::span<const Lifetime> lifetimes, std::span<const Turn> turns);
+
 }  // namespace fragtrace::analyzer

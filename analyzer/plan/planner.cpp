@@ -2,6 +2,7 @@
 
 #include "analyzer/plan/greedy.h"
 #include "analyzer/plan/online.h"
+#include "analyzer/plan/peak_first.h"
 #include "analyzer/plan/tight.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Beyond this many pairs that are live together only placement in the order of time is tried.
+// Beyond this many pairs that are live together nothing is tried that looks at each of them.
 constexpr std::size_t kMaxPairs = 8'000'000;
 constexpr std::uint64_t kStepsPerTry = 500;
 constexpr std::uint64_t kMaxTries = 2000;
@@ -27,12 +28,18 @@ class Planner {
     }
 
     Plan make(std::uint64_t search_work) {
-        try_online();
-        if (done() || !overlaps_.find(lifetimes_, kMaxPairs)) {
-            return std::move(plan_);
+        const std::vector<Turn> turns = turns_of(lifetimes_);
+        offer(place_online(lifetimes_, turns, {}, &offsets_), "best fit in the order of time");
+        const bool peak_helped = !done() && offer(place_peak_first(lifetimes_, turns, &offsets_),
+                                                  "highest moment first");
+        const bool few_pairs = !done() && overlaps_.find(lifetimes_, kMaxPairs);
+        if (!done() && (few_pairs || !peak_helped)) {
+            try_online(turns);
         }
-        try_orders();
-        if (!done()) {
+        if (!done() && few_pairs) {
+            try_orders();
+        }
+        if (!done() && few_pairs) {
             search(search_work);
         }
         return std::move(plan_);
@@ -41,21 +48,20 @@ class Planner {
   private:
     [[nodiscard]] bool done() const { return plan_.height_bytes == plan_.load_bytes; }
 
-    void offer(std::uint64_t height_bytes, const char* method) {
-        if (height_bytes < plan_.height_bytes) {
-            plan_.height_bytes = height_bytes;
-            plan_.offsets = offsets_;
-            plan_.method = method;
+    // True: it is the best so far.
+    bool offer(std::uint64_t height_bytes, const char* method) {
+        if (height_bytes >= plan_.height_bytes) {
+            return false;
         }
+        plan_.height_bytes = height_bytes;
+        plan_.offsets = offsets_;
+        plan_.method = method;
+        return true;
     }
 
-    void try_online() {
-        const std::vector<Turn> turns = turns_of(lifetimes_);
-        offer(place_online(lifetimes_, turns, {}, &offsets_), "best fit in the order of time");
-        if (!done()) {
-            offer(place_online(lifetimes_, turns, {.best_fit = false}, &offsets_),
-                  "first fit in the order of time");
-        }
+    void try_online(const std::vector<Turn>& turns) {
+        offer(place_online(lifetimes_, turns, {.best_fit = false}, &offsets_),
+              "first fit in the order of time");
         std::vector<std::uint64_t> lives;
         for (const Lifetime& buffer : lifetimes_) {
             lives.push_back(buffer.end - buffer.begin);

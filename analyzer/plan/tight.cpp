@@ -1,27 +1,24 @@
 #include "analyzer/plan/tight.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fragtrace::analyzer {
 
 TightPlacer::TightPlacer(std::span<const Lifetime> lifetimes, const Overlaps& overlaps)
-    : lifetimes_(lifetimes), overlaps_(overlaps), moments_of_(lifetimes.size()) {
-    std::vector<std::uint32_t> live;
-    bool grew = false;
-    for (const Turn& turn : turns_of(lifetimes)) {
+    : lifetimes_(lifetimes), overlaps_(overlaps) {
+    const std::vector<Turn> turns = turns_of(lifetimes);
+    MomentTable table = moments_of(lifetimes, turns);
+    moments_of_ = std::move(table.of);
+    live_at_.resize(table.count);
+    for (const Turn& turn : turns) {
         if (turn.begins) {
-            moments_of_[turn.buffer].begin = static_cast<std::uint32_t>(live_at_.size());
-            live.push_back(turn.buffer);
             buffers_.push_back(turn.buffer);
-            grew = true;
-            continue;
+            for (std::uint32_t m = moments_of_[turn.buffer].begin; m < moments_of_[turn.buffer].end;
+                 ++m) {
+                live_at_[m].push_back(turn.buffer);
+            }
         }
-        if (grew) {
-            live_at_.push_back(live);
-            grew = false;
-        }
-        moments_of_[turn.buffer].end = static_cast<std::uint32_t>(live_at_.size());
-        live.erase(std::find(live.begin(), live.end(), turn.buffer));
     }
     work_per_step_ = buffers_.size();
     for (const auto& moment : live_at_) {

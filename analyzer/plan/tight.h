@@ -36,11 +36,6 @@ class TightPlacer {
     [[nodiscard]] std::uint64_t work_per_step() const { return work_per_step_; }
 
   private:
-    struct Moments {
-        std::uint32_t begin = 0;
-        std::uint32_t end = 0;
-    };
-
     struct Change {
         std::uint32_t buffer;
         std::uint64_t least_offset;
@@ -61,9 +56,8 @@ class TightPlacer {
 
     std::span<const Lifetime> lifetimes_;
     const Overlaps& overlaps_;
-    std::vector<std::uint32_t> buffers_;  // that need a place, by begin
-    // The moments that count: at no other is a superset of their buffers live.
-    std::vector<std::vector<std::uint32_t>> live_at_;
+    std::vector<std::uint32_t> buffers_;               // that need a place, by begin
+    std::vector<std::vector<std::uint32_t>> live_at_;  // per moment
     std::vector<Moments> moments_of_;
     std::uint64_t work_per_step_ = 0;
 

@@ -2,7 +2,9 @@
 #include "analyzer/plan/planner.h"
 
 #include "analyzer/plan/greedy.h"
+#include "analyzer/plan/occupancy.h"
 #include "analyzer/plan/online.h"
+#include "analyzer/plan/peak_first.h"
 #include "analyzer/plan/tight.h"
 #include "tests/unit/plan/plan_checks.h"
 
@@ -120,6 +122,7 @@ TEST_CASE("every way of placing keeps buffers apart and stays above the load") {
         const auto turns = turns_of(lifetimes);
         check(place_online(lifetimes, turns, {}, &offsets));
         check(place_online(lifetimes, turns, {.best_fit = false}, &offsets));
+        check(place_peak_first(lifetimes, turns, &offsets));
         Overlaps overlaps;
         REQUIRE(overlaps.find(lifetimes, 1 << 20));
         GreedyPlacer placer(lifetimes, overlaps);
@@ -134,6 +137,114 @@ TEST_CASE("every way of placing keeps buffers apart and stays above the load") {
         check(plan.height_bytes);
         CHECK(plan.height_bytes == *std::min_element(heights.begin(), heights.end()));
         check(place_online(lifetimes, turns, {.short_lived = 20, .ceiling_bytes = load}, &offsets));
+    }
+}
+
+TEST_CASE("the moment with most live comes first, in it the longest lifetime") {
+    // Live: 3, 3 + 4, 3 + 4 + 2, 3 + 5.
+    const std::vector<Lifetime> lifetimes = {{0, 9, 3}, {2, 6, 4}, {4, 5, 2}, {6, 9, 5}, {1, 2, 8}};
+    const auto turns = turns_of(lifetimes);
+    CHECK(order_by_peak(lifetimes, turns) == std::vector<std::uint32_t>{0, 4, 1, 2, 3});
+    std::vector<std::uint64_t> offsets;
+    CHECK(place_peak_first(lifetimes, turns, &offsets) == 11);
+    CHECK(offsets == std::vector<std::uint64_t>{0, 3, 7, 3, 3});
+}
+
+TEST_CASE(
+    "an address range is free where no buffer of its lifetime lies, and the lowest is found") {
+    std::mt19937 random(12);
+    for (const std::uint32_t moments : {1u, 31u, 32u, 33u, 500u}) {
+        Occupancy occupancy(moments);
+
+        struct Taken {
+            Moments moments;
+            std::uint64_t begin;
+            std::uint64_t end;
+        };
+
+        std::vector<Taken> taken;
+        for (int i = 0; i < 400; ++i) {
+            Moments life{static_cast<std::uint32_t>(random() % moments), moments};
+            const std::uint32_t longest = i % 4 == 0 ? moments : 1 + moments / 8;
+            life.end = std::min<std::uint32_t>(
+                moments, life.begin + 1 + static_cast<std::uint32_t>(random() % longest));
+            const std::uint64_t size_bytes = 1 + random() % 50;
+            std::uint64_t expected = 0;
+            for (bool moved = true; moved;) {
+                moved = false;
+                for (const Taken& other : taken) {
+                    if (life.begin < other.moments.end && other.moments.begin < life.end &&
+                        other.begin < expected + size_bytes && expected < other.end) {
+                        expected = other.end;
+                        moved = true;
+                    }
+                }
+            }
+            const std::uint64_t offset = occupancy.lowest(life, size_bytes);
+            REQUIRE(offset == expected);
+            occupancy.take(life, offset, size_bytes);
+            taken.push_back({life, offset, offset + size_bytes});
+        }
+    }
+}
+
+// Weights and what optimizers keep stay; activations of a step go in reverse order, gradients of
+// one step are given back in the next.
+std::vector<Lifetime> training(std::size_t steps) {
+    std::mt19937 random(13);
+    std::vector<Lifetime> lifetimes;
+    std::uint64_t time = 0;
+    const auto allocate = [&](std::uint64_t size_bytes) {
+        lifetimes.push_back({time++, ~std::uint64_t{0}, size_bytes});
+        return lifetimes.size() - 1;
+    };
+    const auto release = [&](std::size_t buffer) { lifetimes[buffer].end = time++; };
+    constexpr std::uint64_t kLayers = 40;
+    for (std::uint64_t layer = 0; layer < 3 * kLayers; ++layer) {
+        allocate(1000 + 10 * (layer % kLayers));
+    }
+    std::vector<std::size_t> gradients;
+    for (std::size_t step = 0; step < steps; ++step) {
+        const std::uint64_t length = 100 + random() % 900;
+        std::vector<std::size_t> activations;
+        for (std::uint64_t layer = 0; layer < kLayers; ++layer) {
+            activations.push_back(allocate(length * (1 + layer % 7)));
+            release(allocate(length * (3 + layer % 3)));
+        }
+        const std::size_t loss = allocate(60 * length);
+        for (const std::size_t gradient : gradients) {
+            release(gradient);
+        }
+        gradients.clear();
+        release(allocate(60 * length));
+        release(loss);
+        for (; !activations.empty(); activations.pop_back()) {
+            release(allocate(length * 5));
+            gradients.push_back(allocate(1000 + 10 * activations.size()));
+            release(activations.back());
+        }
+    }
+    return lifetimes;
+}
+
+TEST_CASE("training is planned within 5 % of its load, however many pairs there are") {
+    for (const std::size_t steps : {8u, 400u}) {
+        const std::vector<Lifetime> lifetimes = training(steps);
+        Overlaps overlaps;
+        REQUIRE(overlaps.find(lifetimes, 8'000'000) == (steps == 8));
+        const auto turns = turns_of(lifetimes);
+        const std::uint64_t load = load_bytes(lifetimes);
+        std::vector<std::uint64_t> offsets;
+        const std::uint64_t in_time = place_online(lifetimes, turns, {}, &offsets);
+        const std::uint64_t by_peak = place_peak_first(lifetimes, turns, &offsets);
+        CHECK(by_peak < in_time);
+        CHECK(by_peak <= load + load / 20);
+        const Plan plan = plan_placement(lifetimes, kQuickSearch / 100);
+        CHECK(plan.height_bytes <= by_peak);
+        CHECK(height_bytes(lifetimes, plan.offsets) == plan.height_bytes);
+        if (steps == 8) {
+            check_no_overlap(lifetimes, plan.offsets);
+        }
     }
 }
 

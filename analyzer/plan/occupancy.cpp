@@ -1,0 +1,126 @@
+#include "analyzer/plan/occupancy.h"
+
+#include <algorithm>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint32_t kBucketMoments = 32;
+
+bool within(Moments inner, Moments outer) {
+    return outer.begin <= inner.begin && inner.end <= outer.end;
+}
+
+bool meet(Moments a, Moments b) {
+    return a.begin < b.end && b.begin < a.end;
+}
+
+}  // namespace
+
+Occupancy::Occupancy(std::uint32_t moments) {
+    while (leaves_ * std::uint64_t{kBucketMoments} < moments) {
+        leaves_ *= 2;
+    }
+    nodes_.resize(2 * std::size_t{leaves_});
+    parts_.resize(leaves_);
+}
+
+bool Occupancy::add(Ranges* ranges, Range range) {
+    const auto first = std::partition_point(
+        ranges->begin(), ranges->end(), [&](const Range& r) { return r.end < range.begin; });
+    if (first != ranges->end() && first->begin <= range.begin && range.end <= first->end) {
+        return false;
+    }
+    auto last = first;
+    while (last != ranges->end() && last->begin <= range.end) {
+        range.begin = std::min(range.begin, last->begin);
+        range.end = std::max(range.end, last->end);
+        ++last;
+    }
+    if (first == last) {
+        ranges->insert(first, range);
+        return true;
+    }
+    *first = range;
+    ranges->erase(first + 1, last);
+    return true;
+}
+
+void Occupancy::look_at(const Ranges& ranges) {
+    if (!ranges.empty()) {
+        cursors_.push_back({ranges.data(), ranges.data() + ranges.size()});
+    }
+}
+
+void Occupancy::look_up(std::uint32_t node, Moments span, Moments moments) {
+    if (within(span, moments)) {
+        look_at(nodes_[node].anywhere);
+        return;
+    }
+    look_at(nodes_[node].throughout);
+    if (node >= leaves_) {
+        for (const Part& part : parts_[node - leaves_]) {
+            if (meet(part.moments, moments)) {
+                own_.push_back(part.range);
+            }
+        }
+        return;
+    }
+    const std::uint32_t middle = span.begin + (span.end - span.begin) / 2;
+    if (moments.begin < middle) {
+        look_up(2 * node, {span.begin, middle}, moments);
+    }
+    if (middle < moments.end) {
+        look_up(2 * node + 1, {middle, span.end}, moments);
+    }
+}
+
+std::uint64_t Occupancy::lowest(Moments moments, std::uint64_t size_bytes) {
+    cursors_.clear();
+    own_.clear();
+    look_up(1, {0, leaves_ * kBucketMoments}, moments);
+    std::sort(
+        own_.begin(), own_.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    look_at(own_);
+    std::uint64_t offset = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (Cursor& cursor : cursors_) {
+            for (; cursor.at != cursor.end && cursor.at->begin < offset + size_bytes; ++cursor.at) {
+                if (cursor.at->end > offset) {
+                    offset = cursor.at->end;
+                    moved = true;
+                }
+            }
+        }
+    }
+    return offset;
+}
+
+bool Occupancy::take(std::uint32_t node, Moments span, Moments moments, const Range& range) {
+    Node& here = nodes_[node];
+    if (within(span, moments)) {
+        add(&here.throughout, range);
+        return add(&here.anywhere, range);
+    }
+    if (node >= leaves_) {
+        parts_[node - leaves_].push_back({moments, range});
+        return add(&here.anywhere, range);
+    }
+    const std::uint32_t middle = span.begin + (span.end - span.begin) / 2;
+    bool changed = false;
+    if (moments.begin < middle) {
+        changed = take(2 * node, {span.begin, middle}, moments, range);
+    }
+    if (middle < moments.end) {
+        changed = take(2 * node + 1, {middle, span.end}, moments, range) || changed;
+    }
+    // What a child has had before, its parent has.
+    return changed && add(&here.anywhere, range);
+}
+
+void Occupancy::take(Moments moments, std::uint64_t offset_bytes, std::uint64_t size_bytes) {
+    take(1, {0, leaves_ * kBucketMoments}, moments, {offset_bytes, offset_bytes + size_bytes});
+}
+
+}  // namespace fragtrace::analyzer
