@@ -77,6 +77,20 @@ constexpr size_t kMaxObjects = 256;
 AddressRange g_objects[kMaxObjects];  // begin is stored last; 0 = free
 size_t g_object_count;                // slots that were ever used
 
+// Calls from elsewhere before the object of one of them is taken for the most frequent one: objects
+// that take turns must not change it each time.
+constexpr uint32_t kOthersBeforeChange = 64;
+
+// With the lock.
+void change_frequent_caller(Hook hook, const AddressRange& range, void* function) {
+    FrequentCaller& frequent = g_frequent_callers[static_cast<size_t>(hook)];
+    store_release(&frequent.begin, uintptr_t{0});
+    store_release(&frequent.size_bytes, range.end - range.begin);
+    store_release(&frequent.function, function);
+    store_release(&frequent.begin, range.begin);
+    store_relaxed(&frequent.others, 0u);
+}
+
 // With the lock; false without room.
 bool note_object(const AddressRange& range) {
     size_t slot = 0;
@@ -103,18 +117,20 @@ __attribute__((constructor)) void watch_forks() {
 
 }  // namespace
 
-uintptr_t known_object(const void* caller) {
+constinit FrequentCaller g_frequent_callers[static_cast<size_t>(Hook::kCount)]{};
+
+AddressRange known_object(const void* caller) {
     const size_t count = __atomic_load_n(&g_object_count, __ATOMIC_ACQUIRE);
     for (size_t i = 0; i < count && i < kMaxObjects; ++i) {
         const uintptr_t begin = __atomic_load_n(&g_objects[i].begin, __ATOMIC_ACQUIRE);
+        const uintptr_t end = __atomic_load_n(&g_objects[i].end, __ATOMIC_ACQUIRE);
         const auto value = reinterpret_cast<uintptr_t>(caller);
-        if (begin != 0 && value >= begin &&
-            value < __atomic_load_n(&g_objects[i].end, __ATOMIC_ACQUIRE) &&
+        if (begin != 0 && value >= begin && value < end &&
             __atomic_load_n(&g_objects[i].begin, __ATOMIC_RELAXED) == begin) {
-            return begin;
+            return {begin, end};
         }
     }
-    return 0;
+    return {};
 }
 
 void* known_real(Hook hook, const void* caller) {
@@ -136,11 +152,30 @@ void keep_real(
     g_writers.unlock();
 }
 
+void count_call(Hook hook, const void* caller, void* function) {
+    FrequentCaller& frequent = g_frequent_callers[static_cast<size_t>(hook)];
+    const uint32_t others = load_relaxed(&frequent.others) + 1;
+    store_relaxed(&frequent.others, others);
+    const bool first = load_relaxed(&frequent.begin) == 0 && others == 1;
+    if ((!first && others % kOthersBeforeChange != 0) || !g_writers.try_lock()) {
+        return;
+    }
+    const AddressRange range = known_object(caller);
+    if (range.begin != 0) {
+        change_frequent_caller(hook, range, function);
+    }
+    g_writers.unlock();
+}
+
 void forget_callers() {
     // Nobody holds it for long; better a slot that is wrong for a moment than a stale one for ever.
     const bool locked = g_writers.lock_within(50 * kMillisecond_ns);
     for (AddressRange& range : g_objects) {
         __atomic_store_n(&range.begin, 0, __ATOMIC_RELEASE);
+    }
+    for (FrequentCaller& frequent : g_frequent_callers) {
+        store_release(&frequent.begin, uintptr_t{0});
+        store_relaxed(&frequent.others, 0u);
     }
     for (CacheEntry& entry : g_cache) {
         __atomic_store_n(&entry.key, 0, __ATOMIC_RELEASE);

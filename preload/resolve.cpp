@@ -269,10 +269,14 @@ bool remember_real(Hook hook, void* function) {
 void* resolve(Hook hook, const void* caller) {
     caller = torch_canonical_caller(caller);
     void* function = known_real(hook, caller);
-    if (function != nullptr) [[likely]] {
-        return function == &g_missing ? nullptr : function;
+    if (function != nullptr) {
+        if (function == &g_missing) {
+            return nullptr;
+        }
+        count_call(hook, caller, function);
+        return function;
     }
-    const uintptr_t object = known_object(caller);
+    const uintptr_t object = known_object(caller).begin;
     function = object == 0 ? nullptr : known_real(hook, reinterpret_cast<const void*>(object));
     const KeepErrno keep_errno;
     const bool is_new = function == nullptr;

@@ -267,6 +267,28 @@ TEST_CASE("each library reaches the runtime that it is linked with", "[callers]"
     CHECK(count(trace, EventKind::kDeviceFree) == 6);
 }
 
+TEST_CASE("libraries that take turns often, or each other's place in memory, keep their runtimes",
+          "[callers]") {
+    const bool unloads = GENERATE(false, true);
+    CAPTURE(unloads);
+    std::vector<std::string> variables = {"TOY_ROUNDS=300"};
+    if (unloads) {
+        variables.emplace_back("TOY_UNLOADS=1");
+    }
+    const Finished finished =
+        run({built("toy_client"), built("libuser12.so"), built("libuser13.so")},
+            {.preload = {shim()}, .environment = variables});
+    CAPTURE(finished.output);
+    CHECK(finished.exit_code == 0);
+    const auto allocations = finished.trace().of_kind(EventKind::kDeviceAlloc);
+    REQUIRE(allocations.size() == 600);
+    size_t wrong = 0;
+    for (size_t i = 0; i < allocations.size(); ++i) {
+        wrong += allocations[i].address >> 32 == (i % 2 == 0 ? 2 : 1) ? 0 : 1;
+    }
+    CHECK(wrong == 0);
+}
+
 TEST_CASE("another interposer of cudaMalloc keeps its place", "[saver]") {
     const bool first = GENERATE(true, false);
     const bool by_handle = GENERATE(true, false);

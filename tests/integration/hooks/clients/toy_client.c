@@ -1,10 +1,13 @@
-/* Loads the libraries named as arguments, privately, and lets each allocate and free. */
+/* Loads the libraries named as arguments, privately, and lets each allocate and free, TOY_ROUNDS
+   times in turn. With TOY_UNLOADS each is unloaded again: the next one may take its place. */
 #include "check.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 
 int main(int count, char** arguments) {
-    for (int round = 0; round < 3; ++round) {
+    const char* rounds = getenv("TOY_ROUNDS");
+    for (int round = 0; round < (rounds == NULL ? 3 : atoi(rounds)); ++round) {
         for (int i = 1; i < count; ++i) {
             void* library = dlopen(arguments[i], RTLD_NOW | RTLD_LOCAL);
             CHECK(library != NULL);
@@ -15,6 +18,9 @@ int main(int count, char** arguments) {
             CHECK(address != NULL);
             printf("%d %p\n", i, address);
             CHECK(release(address) == 0);
+            if (getenv("TOY_UNLOADS") != NULL) {
+                CHECK(dlclose(library) == 0);
+            }
         }
     }
     return 0;
