@@ -14,10 +14,11 @@
 
 namespace fragtrace::preload {
 
+constinit ClockScale g_clock_scale{};
+
 #if defined(__x86_64__)
 namespace {
 
-constexpr uint32_t kScaleBits = 32;
 // Of a slope: with readings exact to half of kMostUncertain_ns it is exact to about 1 part in a
 // million.
 constexpr uint64_t kShortestBase_ns = 90 * kMillisecond_ns;
@@ -25,18 +26,6 @@ constexpr uint64_t kShortestBase_ns = 90 * kMillisecond_ns;
 constexpr uint64_t kMostUncertain_ns = 100;
 // Beyond what the kernel changes in its slope: the machine was suspended, or moved.
 constexpr uint64_t kMostSlopeChange_per_million = 1000;
-
-// Of one moment, and the slope from there. Written by the measuring thread only; `version` is odd
-// while it does.
-struct Scale {
-    uint32_t version;
-    uint64_t ticks;
-    uint64_t ns;
-    uint64_t ns_per_tick;    // << kScaleBits
-    uint64_t trusted_ticks;  // 0: not known yet
-};
-
-constinit Scale g_scale{};
 
 // The measuring thread's: of the measurement before.
 bool g_counter_usable;
@@ -79,16 +68,16 @@ bool read_both(uint64_t* ticks, uint64_t* ns) {
     return false;
 }
 
-void publish(const Scale& scale) {
+void publish(const ClockScale& scale) {
     // A fork may have left it odd.
-    const uint32_t version = g_scale.version | 1;
-    store_release(&g_scale.version, version);
+    const uint32_t version = g_clock_scale.version | 1;
+    store_release(&g_clock_scale.version, version);
     // Each store is seen after the version's.
-    store_release(&g_scale.ticks, scale.ticks);
-    store_release(&g_scale.ns, scale.ns);
-    store_release(&g_scale.ns_per_tick, scale.ns_per_tick);
-    store_release(&g_scale.trusted_ticks, scale.trusted_ticks);
-    store_release(&g_scale.version, version + 1);
+    store_release(&g_clock_scale.ticks, scale.ticks);
+    store_release(&g_clock_scale.ns, scale.ns);
+    store_release(&g_clock_scale.ns_per_tick, scale.ns_per_tick);
+    store_release(&g_clock_scale.trusted_ticks, scale.trusted_ticks);
+    store_release(&g_clock_scale.version, version + 1);
 }
 
 bool is_near(uint64_t slope, uint64_t other) {
@@ -98,28 +87,11 @@ bool is_near(uint64_t slope, uint64_t other) {
 
 }  // namespace
 
-uint64_t monotonic_ns() {
-    const uint32_t version = load_acquire(&g_scale.version);
-    const uint64_t begin_ticks = load_acquire(&g_scale.ticks);
-    const uint64_t ns = load_acquire(&g_scale.ns);
-    const uint64_t ns_per_tick = load_acquire(&g_scale.ns_per_tick);
-    const uint64_t trusted_ticks = load_acquire(&g_scale.trusted_ticks);
-    if (trusted_ticks != 0) [[likely]] {
-        // Huge where the counter went back.
-        const uint64_t ticks = __rdtsc() - begin_ticks;
-        if (ticks < trusted_ticks && version % 2 == 0 && load_relaxed(&g_scale.version) == version)
-            [[likely]] {
-            return ns + (ticks * ns_per_tick >> kScaleBits);
-        }
-    }
-    return clock_ns(CLOCK_MONOTONIC);
-}
-
 void start_clock() {
     g_counter_usable =
         counter_does_not_stop() && kernel_uses_counter() && process_may_read_counter();
     g_last_ticks = g_last_slope = 0;
-    publish(Scale{});
+    publish(ClockScale{});
     measure_clock();
 }
 
@@ -136,25 +108,22 @@ void measure_clock() {
     // Quotients that fit: 4 s, at least a tick a nanosecond and at most 16.
     if (g_last_ticks != 0 && passed_ns < 4 * kSecond_ns && passed_ticks >= passed_ns &&
         passed_ticks / 16 <= passed_ns) {
-        slope = (passed_ns << kScaleBits) / passed_ticks;
+        slope = (passed_ns << ClockScale::kBits) / passed_ticks;
     }
     // Two measurements that agree, before anything is made of them.
     const bool known = slope != 0 && g_last_slope != 0 && is_near(slope, g_last_slope);
-    publish(known ? Scale{0, ticks, ns, slope, (kMostTrusted_ns << kScaleBits) / slope} : Scale{});
+    publish(known ? ClockScale{0, ticks, ns, slope, (kMostTrusted_ns << ClockScale::kBits) / slope}
+                  : ClockScale{});
     g_last_ticks = ticks;
     g_last_ns = ns;
     g_last_slope = slope;
 }
 
 bool clock_is_counter() {
-    return load_acquire(&g_scale.trusted_ticks) != 0;
+    return load_acquire(&g_clock_scale.trusted_ticks) != 0;
 }
 
 #else
-
-uint64_t monotonic_ns() {
-    return clock_ns(CLOCK_MONOTONIC);
-}
 
 void start_clock() {}
 

@@ -9,7 +9,10 @@
 // else.
 #pragma once
 
+#include "sys.h"
+
 #include <stdint.h>
+#include <time.h>
 
 namespace fragtrace::preload {
 
@@ -19,8 +22,40 @@ inline constexpr uint64_t kMostTrusted_ns = 300'000'000;
 // parts in a million) makes it 0.15 ms until the next measurement.
 inline constexpr uint64_t kClockError_ns = 1000;
 
+// The counter at one moment, and the slope from there. Written by the measuring thread only;
+// `version` is odd while it does.
+struct alignas(64) ClockScale {
+    static constexpr uint32_t kBits = 32;
+
+    uint32_t version;
+    uint64_t ticks;
+    uint64_t ns;
+    uint64_t ns_per_tick;    // << kBits
+    uint64_t trusted_ticks;  // 0: not known, or not to be used
+};
+
+extern constinit ClockScale g_clock_scale;
+
 // Any thread, no locks, never waits. May lie kClockError_ns before a reading of another thread.
-uint64_t monotonic_ns();
+inline uint64_t monotonic_ns() {
+#if defined(__x86_64__)
+    const ClockScale& scale = g_clock_scale;
+    const uint32_t version = load_acquire(&scale.version);
+    const uint64_t begin_ticks = load_acquire(&scale.ticks);
+    const uint64_t ns = load_acquire(&scale.ns);
+    const uint64_t ns_per_tick = load_acquire(&scale.ns_per_tick);
+    const uint64_t trusted_ticks = load_acquire(&scale.trusted_ticks);
+    if (trusted_ticks != 0) [[likely]] {
+        // Huge where the counter went back.
+        const uint64_t ticks = __builtin_ia32_rdtsc() - begin_ticks;
+        if (ticks < trusted_ticks && version % 2 == 0 && load_relaxed(&scale.version) == version)
+            [[likely]] {
+            return ns + (ticks * ns_per_tick >> ClockScale::kBits);
+        }
+    }
+#endif
+    return clock_ns(CLOCK_MONOTONIC);
+}
 
 // Finds out whether the counter may be used. Before a drain starts.
 void start_clock();

@@ -58,6 +58,99 @@ void use_session(const Session* session) {
     }
 }
 
+// All that follows keeps apart what most events need from what few do: between two events a program
+// runs through more code than the processor's caches hold, so that an event costs what it touches.
+
+bool takes_stacks(const Session* session) {
+    return session->stacks_wanted &&
+           (load_relaxed(&session->stopped) == 0 || session->options.stacks_while_stopped);
+}
+
+[[gnu::noinline]] Stacks take_stacks() {
+    const KeepErrno keep_errno;
+    const RecorderScope scope;
+    if (!scope.entered()) {
+        return {};  // record() counts the event
+    }
+    Session* session = session_for_event();
+    if (session == nullptr || !takes_stacks(session)) {
+        return {};
+    }
+    use_session(session);
+    return {native_stack(session), python_stack(session)};
+}
+
+inline uint64_t thread_now_ns() {
+    const uint64_t now = monotonic_ns();
+    if (now > t_thread.last_time_ns) [[likely]] {
+        t_thread.last_time_ns = now;
+    }
+    return t_thread.last_time_ns;
+}
+
+[[gnu::cold, gnu::noinline]] uint64_t claim_late(Session* session) {
+    const KeepErrno keep_errno;
+    const uint64_t sequence = claim_when_room(session);
+    if (sequence == 0) {
+        count_up(&session->ring.header->lost_ring_full);
+    }
+    return sequence;
+}
+
+[[gnu::cold, gnu::noinline]] void serve_drain(Session* session, uint64_t sequence) {
+    const KeepErrno keep_errno;
+    if (sequence % kLookEvery == 0 && enough_waits(session)) {
+        wake_drain(session);
+    }
+    if (load_acquire(&session->finished) != 0) {
+        flush_now(session);  // the process is ending: nobody else may get to do it
+    }
+}
+
+// Inside the recorder, on a thread that knows its id. Leaves errno alone.
+inline uint64_t put_into_ring(Session* session, const EventRecord& event) {
+    const uint64_t time_ns = event.time_ns == 0 ? thread_now_ns() : event.time_ns;
+    // The first event may have been timed before the session it started.
+    const uint64_t since_start_ns =
+        time_ns < session->start_monotonic_ns ? 0 : time_ns - session->start_monotonic_ns;
+    const uint32_t thread = event.thread == 0 ? t_thread.thread_id : event.thread;
+    uint64_t sequence = session->ring.try_claim();
+    if (sequence == 0) [[unlikely]] {
+        sequence = claim_late(session);
+        if (sequence == 0) {
+            return 0;
+        }
+    }
+    session->ring.publish(sequence, event, since_start_ns, thread);
+    if (sequence % kLookEvery == 0 || load_acquire(&session->finished) != 0) [[unlikely]] {
+        serve_drain(session, sequence);
+    }
+    return sequence;
+}
+
+// The first event, and those that may have to be refused.
+[[gnu::cold, gnu::noinline]] uint64_t record_with_care(const EventRecord& event) {
+    const KeepErrno keep_errno;
+    if (load_relaxed(&g_ranges_to_record) != 0) {
+        record_open_ranges();
+    }
+    const RecorderScope scope;
+    if (!scope.entered()) {
+        count_refused(1);
+        return 0;
+    }
+    Session* session = session_for_event();
+    if (session == nullptr) {
+        count_up(&g_session.lost_before_start);
+        return 0;
+    }
+    if (too_small(session->options, event)) {
+        return 0;
+    }
+    (void)thread_id();
+    return put_into_ring(session, event);
+}
+
 }  // namespace
 
 HookScope::HookScope() : outermost_(!t_thread.inside_hook) {
@@ -84,70 +177,26 @@ HookScope::~HookScope() {
 }
 
 uint64_t now_ns() {
-    const uint64_t now = monotonic_ns();
-    if (now > t_thread.last_time_ns) [[likely]] {
-        t_thread.last_time_ns = now;
-    }
-    return t_thread.last_time_ns;
+    return thread_now_ns();
 }
 
 Stacks capture_stacks() {
-    const KeepErrno keep_errno;
-    const RecorderScope scope;
-    if (!scope.entered()) {
-        return {};  // record() counts the event
+    // Nothing but the session's first line is looked at where there is nothing to do.
+    Session* session = running_session();
+    if (session == nullptr || takes_stacks(session)) {
+        return take_stacks();
     }
-    Session* session = session_for_event();
-    if (session == nullptr) {
-        return {};
-    }
-    if (load_relaxed(&session->stopped) != 0 && !session->options.stacks_while_stopped) {
-        return {};
-    }
-    use_session(session);
-    return {native_stack(session), python_stack(session)};
+    return {};
 }
 
 uint64_t record(const EventRecord& event) {
-    const KeepErrno keep_errno;
-    if (load_relaxed(&g_ranges_to_record) != 0) [[unlikely]] {
-        record_open_ranges();
+    Session* session = running_session();
+    if (session == nullptr || session->filters || t_thread.inside_recorder ||
+        load_relaxed(&g_ranges_to_record) != 0 || t_thread.thread_id == 0) [[unlikely]] {
+        return record_with_care(event);
     }
     const RecorderScope scope;
-    if (!scope.entered()) {
-        count_refused(1);
-        return 0;
-    }
-    Session* session = session_for_event();
-    if (session == nullptr) {
-        count_up(&g_session.lost_before_start);
-        return 0;
-    }
-    if (too_small(session->options, event)) {
-        return 0;
-    }
-    const uint64_t time_ns = event.time_ns == 0 ? now_ns() : event.time_ns;
-    // The first event may have been timed before the session it started.
-    const uint64_t since_start_ns =
-        time_ns < session->start_monotonic_ns ? 0 : time_ns - session->start_monotonic_ns;
-    const uint32_t thread = event.thread == 0 ? thread_id() : event.thread;
-
-    uint64_t sequence = session->ring.try_claim();
-    if (sequence == 0) {
-        sequence = claim_when_room(session);
-        if (sequence == 0) {
-            count_up(&session->ring.header->lost_ring_full);
-            return 0;
-        }
-    }
-    session->ring.publish(sequence, event, since_start_ns, thread);
-    if (sequence % kLookEvery == 0 && enough_waits(session)) {
-        wake_drain(session);
-    }
-    if (load_acquire(&session->finished) != 0) {
-        flush_now(session);  // the process is ending: nobody else may get to do it
-    }
-    return sequence;
+    return put_into_ring(session, event);
 }
 
 bool refuse_call_from_handler() {

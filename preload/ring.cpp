@@ -208,6 +208,7 @@ void Ring::lay_out(const uint64_t session[2], uint32_t slot_count) {
     header->nodes_written = 1;
     auto* base = reinterpret_cast<uint8_t*>(header);
     slots = reinterpret_cast<EventRecord*>(base + header->slots_offset);
+    last_slot = slot_count - 1;
     nodes = reinterpret_cast<StackNode*>(base + header->nodes_offset);
     code = base + header->code_offset;
     facts = reinterpret_cast<char*>(base + header->facts_offset);

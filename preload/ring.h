@@ -43,7 +43,7 @@ class Ring {
         uint64_t head = load_relaxed(&header->head);
         do {
             // An old tail only makes the ring look fuller than it is.
-            if (head - load_acquire(&header->tail) >= header->slot_count) {
+            if (head - load_acquire(&header->tail) > last_slot) {
                 return 0;
             }
         } while (!__atomic_compare_exchange_n(
@@ -87,8 +87,8 @@ class Ring {
         // The next slot has left this processor's caches since the ring's last lap: the wait for
         // it is over by the time that it is needed.
         const char* next = reinterpret_cast<const char*>(&slot_of(sequence + 1));
-        __builtin_prefetch(next, 1);
-        __builtin_prefetch(next + sizeof(EventRecord) - 1, 1);
+        fetch_for_writing(next);
+        fetch_for_writing(next + sizeof(EventRecord) - 1);
     }
 
     [[nodiscard]] bool is_published(uint64_t sequence) const {
@@ -96,7 +96,7 @@ class Ring {
     }
 
     [[nodiscard]] EventRecord& slot_of(uint64_t sequence) const {
-        return slots[(sequence - 1) & (header->slot_count - 1)];
+        return slots[(sequence - 1) & last_slot];
     }
 
     // Empty where there is no file, or none with a name.
@@ -104,6 +104,7 @@ class Ring {
 
     RingHeader* header;
     EventRecord* slots;
+    uint64_t last_slot;  // their number less one
     StackNode* nodes;
     uint8_t* code;
     char* facts;

@@ -136,6 +136,8 @@ bool create_file(Session* session) {
 bool start(Session* session) {
     read_options(&session->options);
     session->failure[0] = '\0';
+    session->filters = session->options.min_block_bytes != 0;
+    session->stacks_wanted = session->options.native_stacks || session->options.python_stacks;
     if (session->forked && !session->options.follow_fork) {
         return false;
     }
@@ -203,11 +205,6 @@ Session* start_or_wait() {
 }
 
 }  // namespace
-
-Session* running_session() {
-    return load_acquire(&g_session.state) == kRunning && *g_session.parent_token != 0 ? &g_session
-                                                                                      : nullptr;
-}
 
 Session* session_once_started() {
     Session* session = &g_session;

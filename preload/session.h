@@ -24,30 +24,35 @@ enum SessionState : uint32_t {
     kOff = 3,  // failed, or a forked child that stays off
 };
 
-struct Session {
+struct alignas(64) Session {
     static constexpr uint32_t kLossKinds = 11;
 
-    uint32_t state;  // SessionState; a futex
-    uint32_t generation;
+    // What every event reads lies together.
+    uint32_t state;     // SessionState; a futex
+    uint32_t finished;  // set by finish(): events are then flushed by whoever records them
+    uint32_t stopped;   // 1: events are followed but not written, and have no stacks; see control.h
+    bool filters;       // some events are not recorded: options.min_block_bytes
+    bool stacks_wanted;
     // In a page that the kernel clears in every forked child, also one made without fork().
     const uint32_t* parent_token;
+    uint64_t start_monotonic_ns;
+    Ring ring;
+
+    uint32_t generation;
     int pid;
     bool forked;
 
     Options options;
-    Ring ring;
     TraceFile file;
     TraceHeader header;  // of the file, as written
     StackTable stacks;
     uint64_t id[2];
-    uint64_t start_monotonic_ns;
     TextRange own_text;
 
     // Drain. Everything but the words that threads sleep on belongs to the holder of flush_lock.
     Lock flush_lock;
     bool drain_runs;
     bool ended;            // an end chunk was written
-    uint32_t finished;     // set by finish(): events are then flushed by whoever records them
     uint32_t drain_wakes;  // a futex: counts wishes to drain
     uint32_t room_made;    // a futex: counts advances of the tail
     uint32_t room_waiters;
@@ -56,7 +61,6 @@ struct Session {
     ModuleVersion modules_written;
     uint32_t stored_facts_copied;  // bytes; with the lock of the facts
 
-    uint32_t stopped;  // 1: events are followed but not written, and have no stacks; see control.h
     uint32_t control_signals_served;  // of those that came; see control.h
     bool has_file;                    // from the first start of recording on
     bool writes;                      // in the order of events, as far as the drain has come
@@ -71,14 +75,17 @@ struct Session {
 
 extern Session g_session;
 
-// The session, started if need be; nullptr when there is none to be had.
-Session* session_for_event();
-
 // The session if there is one, stopped or not.
-Session* running_session();
+inline Session* running_session() {
+    return load_acquire(&g_session.state) == kRunning && *g_session.parent_token != 0 ? &g_session
+                                                                                      : nullptr;
+}
 
 // The same; while another thread starts it, that is waited for, a bounded time.
 Session* session_once_started();
+
+// The session, started if need be; nullptr when there is none to be had.
+Session* session_for_event();
 
 // Makes the file of a session that began stopped, with its header. With the flush lock. False if
 // it cannot be: there will be no recording then.

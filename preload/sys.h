@@ -50,6 +50,17 @@ void count_up(T* counter, T by = 1) {
     __atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
 }
 
+// The memory will be written: it is fetched from other processors' caches for this one alone, which
+// __builtin_prefetch asks for only where the compiler may take newer processors for granted. A
+// processor that does not know the instruction takes it for none.
+inline void fetch_for_writing(const void* memory) {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(memory)));
+#else
+    __builtin_prefetch(memory, 1);
+#endif
+}
+
 inline constexpr uint64_t kMillisecond_ns = 1'000'000;
 inline constexpr uint64_t kSecond_ns = 1'000'000'000;
 

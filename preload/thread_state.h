@@ -23,7 +23,7 @@ struct PythonMemory {
     uint32_t node[kRememberedFrames];
 };
 
-struct ThreadState {
+struct alignas(64) ThreadState {
     bool inside_hook;
     uintptr_t hook_mark;  // in the outermost HookScope; 0 = none, or inside for another reason
     bool inside_recorder;

@@ -9,6 +9,7 @@
 #include "frameworks/torch_rewind.h"
 #include "frameworks/torch_state.h"
 #include "hooks.h"
+#include "session.h"
 
 #include <string.h>
 
@@ -17,9 +18,9 @@ namespace fragtrace::preload {
 // This library is always loaded at start, so its thread-local memory may lie in the static block.
 constinit thread_local TorchThread t_torch __attribute__((tls_model("initial-exec"))){};
 
-namespace {
+constinit TorchProcess g_torch{};
 
-constinit TorchObjects g_objects{};
+namespace {
 
 // c10::Device is two bytes: type, index. An index of -1 means "the current one".
 constexpr uint8_t kDeviceTypeCuda = 1;
@@ -34,12 +35,14 @@ uint16_t device_index(uint16_t device) {
 
 void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
     forget_pending_events();
-    complete_deferred_frees(device);
+    const bool special = torch_has_special_blocks();
+    if (special) [[unlikely]] {
+        complete_deferred_frees(device);
+    }
     // The settings that count are those of the first block: a script may set them after its first
     // look at the devices.
-    static int first = 1;
-    if (__atomic_load_n(&first, __ATOMIC_RELAXED) != 0 &&
-        __atomic_exchange_n(&first, 0, __ATOMIC_RELAXED) != 0) {
+    if (__atomic_load_n(&g_torch.had_first_block, __ATOMIC_RELAXED) == 0 &&
+        __atomic_exchange_n(&g_torch.had_first_block, 1, __ATOMIC_RELAXED) == 0) [[unlikely]] {
         record_torch_facts();
     }
     EventRecord event{};
@@ -51,7 +54,7 @@ void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
     event.stream = kStreamUnknown;
     Stacks stacks;
     TorchRequest* request = current_request();
-    if (request != nullptr) {
+    if (request != nullptr) [[likely]] {
         event.size = request->requested_bytes;
         event.stream = stream_of_request(*request, device);
         stacks = request->stacks;
@@ -61,8 +64,12 @@ void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
     } else {
         stacks = capture_stacks();
     }
-    event.pool = pool_of_new_block(address, device, event.stream);
-    note_block_stream(address, event.stream);
+    const bool own_stream = event.stream != 0 && event.stream != kStreamUnknown;
+    if (special || own_stream || t_torch.routed_pool != 0 || t_torch.setting_back != nullptr)
+        [[unlikely]] {
+        event.pool = pool_of_new_block(address, device, event.stream);
+        note_block_stream(address, event.stream);
+    }
     t_torch.driver_free_bytes = kUnknown64;
     if (setting_back(address, bytes)) {
         return;
@@ -73,13 +80,16 @@ void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
 }
 
 void report_free(uint64_t address, uint64_t bytes, uint16_t device) {
-    const uint32_t pool = pool_of_freed_block(address);
+    const bool special = torch_has_special_blocks();
+    const uint32_t pool = special ? pool_of_freed_block(address) : 0;
     if (setting_back(address, 0)) {
         forget_pending_events();
         return;
     }
-    t_torch.pending_count +=
-        defer_free(address, device, t_torch.pending_count != 0, t_torch.pending);
+    if (special) [[unlikely]] {
+        t_torch.pending_count +=
+            defer_free(address, device, t_torch.pending_count != 0, t_torch.pending);
+    }
     EventRecord event{};
     event.kind = EventKind::kBlockFree;
     event.device = device;
@@ -89,11 +99,13 @@ void report_free(uint64_t address, uint64_t bytes, uint16_t device) {
     event.pool = pool;
     event.flags = t_torch.pending_count != 0 ? kFlagPending : 0;
     record(event);
-    take_pending_events(address, device);
+    if (t_torch.pending_count != 0) [[unlikely]] {
+        take_pending_events(address, device);
+    }
 }
 
 void report_usage(void* address, int64_t bytes, uint16_t device) {
-    if (!is_cuda(device) || !recording_enabled()) {
+    if (!is_cuda(device) || (running_session() == nullptr && !recording_enabled())) {
         return;
     }
     torch_patch_allocator();
@@ -137,32 +149,28 @@ void report_out_of_memory(int64_t bytes, uint16_t device) {
 
 }  // namespace
 
-const TorchObjects& torch_objects() {
-    return g_objects;
-}
-
 TorchRequest* current_request() {
     TorchRequest& request = t_torch.request;
     return frame_lives(request.cookie) ? &request : nullptr;
 }
 
 void torch_note_object(const link_map* object) {
-    if (__atomic_load_n(&g_objects.cuda, __ATOMIC_ACQUIRE) != nullptr ||
+    if (__atomic_load_n(&g_torch.cuda, __ATOMIC_ACQUIRE) != nullptr ||
         strcmp(base_name(object), "libc10_cuda.so") != 0) {
         return;
     }
     const AddressRange range = object_range(object);
-    __atomic_store_n(&g_objects.cuda_range.end, range.end, __ATOMIC_RELAXED);
-    __atomic_store_n(&g_objects.cuda_range.begin, range.begin, __ATOMIC_RELEASE);
-    __atomic_store_n(&g_objects.cuda, object, __ATOMIC_RELEASE);
+    __atomic_store_n(&g_torch.cuda_range.end, range.end, __ATOMIC_RELAXED);
+    __atomic_store_n(&g_torch.cuda_range.begin, range.begin, __ATOMIC_RELEASE);
+    __atomic_store_n(&g_torch.cuda, object, __ATOMIC_RELEASE);
 }
 
 bool torch_owns(const void* address) {
-    return g_objects.cuda_range.contains(address);
+    return g_torch.cuda_range.contains(address);
 }
 
 const void* torch_canonical_caller(const void* caller) {
-    return torch_owns(caller) ? reinterpret_cast<const void*>(g_objects.cuda_range.begin) : caller;
+    return torch_owns(caller) ? reinterpret_cast<const void*>(g_torch.cuda_range.begin) : caller;
 }
 
 bool torch_is_allocating(const void* caller) {
@@ -180,11 +188,11 @@ void torch_note_free_memory(uint64_t free_bytes) {
 
 void torch_prepare() {
     static int prepared = 0;
-    if (__atomic_load_n(&g_objects.cuda, __ATOMIC_ACQUIRE) == nullptr) {
+    if (__atomic_load_n(&g_torch.cuda, __ATOMIC_ACQUIRE) == nullptr) {
         return;
     }
     if (__atomic_exchange_n(&prepared, 1, __ATOMIC_RELAXED) == 0) {
-        const auto* caller = reinterpret_cast<const void*>(g_objects.cuda_range.begin);
+        const auto* caller = reinterpret_cast<const void*>(g_torch.cuda_range.begin);
         for (int hook = 0; hook < static_cast<int>(Hook::kCount); ++hook) {
             (void)resolve(static_cast<Hook>(hook), caller);
         }

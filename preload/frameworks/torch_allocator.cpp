@@ -12,6 +12,7 @@
 #include "frameworks/torch_settings.h"
 #include "frameworks/torch_state.h"
 #include "resolve.h"
+#include "session.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -53,10 +54,6 @@ struct Originals {
 Originals g_original;
 void* g_table[kTableHead + kMaxSlots];
 
-enum PatchState : int { kUntried, kPatching, kNative, kNotNative };
-
-int g_state = kUntried;
-
 // ---- wrappers -----------------------------------------------------------------------------------
 
 // Publishes the request for the length of a call. If an exception passes, the destructor does not
@@ -91,7 +88,7 @@ class RequestScope {
 };
 
 OpaqueDataPtr allocate(void* self, size_t bytes) {
-    if (bytes == 0 || !recording_enabled()) {
+    if (bytes == 0 || (running_session() == nullptr && !recording_enabled())) {
         return g_original.allocate(self, bytes);
     }
     const RequestScope scope(bytes, kStreamUnknown, true);
@@ -99,7 +96,7 @@ OpaqueDataPtr allocate(void* self, size_t bytes) {
 }
 
 void* raw_alloc(void* self, size_t bytes) {
-    if (bytes == 0 || !recording_enabled()) {
+    if (bytes == 0 || (running_session() == nullptr && !recording_enabled())) {
         return g_original.raw_alloc(self, bytes);
     }
     const RequestScope scope(bytes, kStreamUnknown, true);
@@ -107,7 +104,7 @@ void* raw_alloc(void* self, size_t bytes) {
 }
 
 void* raw_alloc_with_stream(void* self, size_t bytes, void* stream) {
-    if (bytes == 0 || !recording_enabled()) {
+    if (bytes == 0 || (running_session() == nullptr && !recording_enabled())) {
         return g_original.raw_alloc_with_stream(self, bytes, stream);
     }
     const RequestScope scope(bytes, reinterpret_cast<uint64_t>(stream), false);
@@ -118,7 +115,7 @@ void* raw_alloc_with_stream(void* self, size_t bytes, void* stream) {
 
 void* of_cuda(const char* name) {
     bool indirect = false;
-    return defined_symbol(torch_objects().cuda, name, &indirect);
+    return defined_symbol(g_torch.cuda, name, &indirect);
 }
 
 // `std::atomic<CUDAAllocator*> allocator`. A C++ program may hold a copy of the variable that
@@ -146,7 +143,7 @@ int count_slots(void* const* slots) {
     return count;
 }
 
-PatchState patch(void* allocator) {
+TorchPatch patch(void* allocator) {
     auto** table_pointer = static_cast<void***>(allocator);
     void** slots = *table_pointer;
     if (slots == nullptr) {
@@ -210,37 +207,27 @@ uint64_t stream_of_request(const TorchRequest& request, uint16_t device) {
     return thread.stream_handle;
 }
 
-bool torch_is_native() {
-    return __atomic_load_n(&g_state, __ATOMIC_ACQUIRE) == kNative;
-}
-
 void torch_allocator_changed() {
-    __atomic_store_n(&g_state, kUntried, __ATOMIC_RELEASE);
+    __atomic_store_n(&g_torch.patch, kUntried, __ATOMIC_RELEASE);
     torch_patch_allocator();
 }
 
-__attribute__((noinline, cold)) static void patch_now() {
-    int state = kUntried;
-    if (torch_objects().cuda == nullptr || !recording_enabled() ||
+__attribute__((noinline, cold)) void torch_patch_now() {
+    uint32_t state = kUntried;
+    if (g_torch.cuda == nullptr || !recording_enabled() ||
         !__atomic_compare_exchange_n(
-            &g_state, &state, kPatching, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            &g_torch.patch, &state, kPatching, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         return;
     }
     const int saved_errno = errno;
     void* allocator = find_allocator();
-    PatchState result = kUntried;
+    TorchPatch result = kUntried;
     if (allocator != nullptr) {
         record_torch_facts();
         result = patch(allocator);
     }
     errno = saved_errno;
-    __atomic_store_n(&g_state, result, __ATOMIC_RELEASE);
-}
-
-void torch_patch_allocator() {
-    if (__atomic_load_n(&g_state, __ATOMIC_ACQUIRE) == kUntried) [[unlikely]] {
-        patch_now();
-    }
+    __atomic_store_n(&g_torch.patch, result, __ATOMIC_RELEASE);
 }
 
 }  // namespace fragtrace::preload

@@ -68,6 +68,7 @@ bool any_routing() {
 }
 
 void remember_use(uint64_t block, uint64_t stream) {
+    torch_note_special_block();
     const bool in_capture = any_routing();
     for (uint32_t probe = 0; probe < kProbes; ++probe) {
         Use& use = use_at(block, probe);
@@ -173,7 +174,7 @@ uint64_t take_deferred(IsWanted is_wanted, IsBetter is_better) {
 void watch_stream_uses(void** slots, const PoolSlots& layout) {
     bool indirect = false;
     g_stream_handle = reinterpret_cast<StreamHandle*>(
-        defined_symbol(torch_objects().cuda, "_ZNK3c104cuda10CUDAStream6streamEv", &indirect));
+        defined_symbol(g_torch.cuda, "_ZNK3c104cuda10CUDAStream6streamEv", &indirect));
     replace_slot(slots, layout.record_stream, &g_record_stream, &record_stream);
 }
 
@@ -184,6 +185,7 @@ void count_routing(int device, int change) {
 void note_block_stream(uint64_t block, uint64_t stream) {
     (void)take_uses(block, nullptr, 0);  // left behind by a free that was not seen
     if (stream != 0 && stream != kStreamUnknown) {
+        torch_note_special_block();
         (void)g_own_streams.insert(block, stream);
     } else if (!g_own_streams.empty()) {
         uint64_t stale = 0;

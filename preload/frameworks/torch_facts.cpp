@@ -47,8 +47,7 @@ void parse_version(const char* text) {
 void read_version() {
     char path[4096];
     char text[2048];
-    if (torch_objects().cuda == nullptr ||
-        !version_path(torch_objects().cuda->l_name, path, sizeof path)) {
+    if (g_torch.cuda == nullptr || !version_path(g_torch.cuda->l_name, path, sizeof path)) {
         return;
     }
     const int file = open(path, O_RDONLY | O_CLOEXEC);

@@ -78,10 +78,6 @@ bool is_guard_call(const void* caller) {
 
 }  // namespace
 
-void forget_pending_events() {
-    torch_thread().pending_count = 0;
-}
-
 uint32_t take_pending_events(uint64_t block, uint16_t device) {
     TorchThread& thread = torch_thread();
     const uint32_t count = thread.pending_count;

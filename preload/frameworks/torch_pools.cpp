@@ -255,6 +255,7 @@ uint32_t pool_of_new_block(uint64_t address, uint16_t device, uint64_t stream) {
     const uint32_t pool = set_back != 0 ? set_back : pool_of_request(device, stream);
     thread.routed_pool = 0;
     if (pool != 0) {
+        torch_note_special_block();
         if (!g_blocks.insert(address, pool)) {
             torch_pools_incomplete("incomplete: more private blocks than are kept");
         }

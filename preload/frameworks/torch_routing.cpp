@@ -72,6 +72,7 @@ uint32_t g_routed_count;
 Lock g_lock;  // writers only
 
 void route(const Routed& wanted) {
+    torch_note_special_block();
     if (!g_lock.lock_within(50 * kMillisecond_ns)) {
         return;
     }
@@ -106,6 +107,7 @@ uint64_t capture_of(uint64_t stream) {
 }  // namespace
 
 void watch_filter(Filter* filter, uint32_t pool) {
+    torch_note_special_block();
     if (filter->manage == nullptr || pool == 0) {
         return;
     }

@@ -188,7 +188,7 @@ void watch_settings(void** slots, const PoolSlots& layout) {
 
 // The settings as text; a std::string of either ABI begins with the address of its letters.
 static void settings_changed(const void* string) {
-    if (torch_objects().cuda != nullptr && torch_is_native()) {
+    if (g_torch.cuda != nullptr && torch_is_native()) {
         record_setting(EventKind::kSettings,
                        text_number(*static_cast<const char* const*>(string)),
                        kDeviceUnknown,

@@ -27,15 +27,16 @@ struct PendingOn {
     uint64_t stream;
 };
 
-struct TorchThread {
+// What every report reads lies in the first two cache lines.
+struct alignas(64) TorchThread {
     TorchRequest request;
-    uint64_t driver_free_bytes = kUnknown64;      // as asked for within this request
-    uint32_t routed_pool = 0;                     // that the allocator chose for this request
-    const volatile uint64_t* emptying = nullptr;  // as TorchRequest::cookie, of empty_cache
+    uint64_t driver_free_bytes = kUnknown64;  // as asked for within this request
+    uint32_t routed_pool = 0;                 // that the allocator chose for this request
+    uint32_t pending_count = 0;
     SettingBack* setting_back = nullptr;          // the pool that this thread sets back
     uint64_t stream[2] = {};                      // a stream as c10 names it, not all zeros,
     uint64_t stream_handle = 0;                   // and the driver's handle of it
-    uint32_t pending_count = 0;
+    const volatile uint64_t* emptying = nullptr;  // as TorchRequest::cookie, of empty_cache
     PendingOn pending[kMaxPendingEvents];
 };
 
@@ -64,12 +65,31 @@ TorchRequest* current_request();
 // The stream that the request asks for, kStreamUnknown if unknown.
 uint64_t stream_of_request(const TorchRequest& request, uint16_t device);
 
-struct TorchObjects {
-    const link_map* cuda;  // libc10_cuda
+enum TorchPatch : uint32_t { kUntried, kPatching, kNative, kNotNative };
+
+// Of the process; what every report reads lies together.
+struct alignas(64) TorchProcess {
+    const link_map* cuda;  // libc10_cuda, once it has been seen
     AddressRange cuda_range;
+    uint32_t patch;  // TorchPatch: of the allocator object
+    uint32_t had_first_block;
+    // 0: no block yet that belongs to a private pool, or that more streams than the default one
+    // use, and no routing. Then reports need not look for any of them.
+    uint32_t special_blocks;
 };
 
-const TorchObjects& torch_objects();
+extern constinit TorchProcess g_torch;
+
+inline bool torch_has_special_blocks() {
+    return __atomic_load_n(&g_torch.special_blocks, __ATOMIC_ACQUIRE) != 0;
+}
+
+// Before the first one is noted anywhere.
+inline void torch_note_special_block() {
+    if (!torch_has_special_blocks()) {
+        __atomic_store_n(&g_torch.special_blocks, 1, __ATOMIC_RELEASE);
+    }
+}
 
 // As in EventRecord::device, of a c10::DeviceIndex: -1 means "the current one".
 inline uint16_t torch_device(int index) {
@@ -78,7 +98,10 @@ inline uint16_t torch_device(int index) {
 }
 
 // True where blocks come from PyTorch's own pool (backend "native").
-bool torch_is_native();
+inline bool torch_is_native() {
+    return __atomic_load_n(&g_torch.patch, __ATOMIC_ACQUIRE) == kNative;
+}
+
 // False where every request goes to the device: caching was switched off.
 bool torch_caches();
 // A private pool gets its segments from a pluggable allocator: an address of its object, or of a
@@ -87,14 +110,24 @@ void torch_note_pool_allocator(uint32_t pool, void* allocator);
 // Another allocator has been put in its place.
 void torch_allocator_changed();
 // Finds the allocator object and replaces its table of virtual functions, once.
-void torch_patch_allocator();
+void torch_patch_now();
+
+inline void torch_patch_allocator() {
+    if (__atomic_load_n(&g_torch.patch, __ATOMIC_ACQUIRE) == kUntried) [[unlikely]] {
+        torch_patch_now();
+    }
+}
+
 // Versions and settings, as they are now; writes again only what changed.
 void record_torch_facts();
 // "2.15.0" of "2.15.0+cu132", "" if unknown.
 const char* torch_release();
 
 // The pending events of the block that is being freed on this thread.
-void forget_pending_events();
+inline void forget_pending_events() {
+    torch_thread().pending_count = 0;
+}
+
 uint32_t take_pending_events(uint64_t block, uint16_t device);
 
 }  // namespace fragtrace::preload
