@@ -36,14 +36,14 @@ AllocateResult BestFitPool::allocate(const Request& request) {
     BlockIndex index = holes_.at_least(size_bytes);
     Outcome outcome = Outcome::kHit;
     if (index != kNoBlock) {
-        holes_.erase(index, block(index));
+        holes_.erase(index);
         if (block(index).size_bytes != size_bytes) {
             const BlockIndex rest = split(index, size_bytes);
             holes_.insert(rest, block(rest));
         }
         return hand_out(index, request, outcome);
     }
-    if (end_ == kNoBlock || block(end_).size_bytes < size_bytes) {
+    if (size_of(end_) < size_bytes) {
         if (!grow(size_bytes, request.stream)) {
             return out_of_memory();
         }
@@ -56,7 +56,7 @@ AllocateResult BestFitPool::allocate(const Request& request) {
 
 // Until the end of the heap has room for `size_bytes`.
 bool BestFitPool::grow(std::uint64_t size_bytes, StreamId stream) {
-    const std::uint64_t there = end_ == kNoBlock ? 0 : block(end_).size_bytes;
+    const std::uint64_t there = size_of(end_);
     const std::uint64_t missing = round_up(size_bytes - there, page_bytes_);
     const BlockIndex added = missing < size_bytes - there ? kNoBlock
                              : segment_count() == 0       ? add_segment(missing, stream)
@@ -78,13 +78,13 @@ void BestFitPool::freed(BlockIndex index) {
         if (next == end_) {
             end_ = kNoBlock;
         } else {
-            holes_.erase(next, block(next));
+            holes_.erase(next);
         }
         join_with_next(index);
     }
     const BlockIndex previous = block(index).previous;
     if (previous != kNoBlock && block(previous).free) {
-        holes_.erase(previous, block(previous));
+        holes_.erase(previous);
         join_with_next(previous);
         index = previous;
     }
@@ -101,7 +101,7 @@ void BestFitPool::forget() {
 }
 
 std::uint64_t BestFitPool::largest_free_bytes(const Request&) const {
-    return std::max(holes_.largest_bytes(), end_ == kNoBlock ? 0 : block(end_).size_bytes);
+    return std::max(size_of(holes_.largest()), size_of(end_));
 }
 
 }  // namespace fragtrace::analyzer

@@ -74,7 +74,7 @@ AllocateResult BfcPool::allocate(const Request& request) {
         if (!extended && garbage_collection_ && releasable_bytes() != 0 &&
             size_bytes <=
                 limit_bytes_ - std::min(limit_bytes_, reserved_bytes()) + releasable_bytes()) {
-            release_free_regions();
+            release_free_segments(&free_);
             extended = extend(size_bytes, request.stream);
             outcome = Outcome::kRetryOk;
         }
@@ -83,7 +83,7 @@ AllocateResult BfcPool::allocate(const Request& request) {
         }
         index = free_.at_least(size_bytes);
     }
-    free_.erase(index, block(index));
+    free_.erase(index);
     const std::uint64_t there = block(index).size_bytes;
     const std::uint64_t most_waste =
         fragmentation_fraction_ > 0 ? static_cast<std::uint64_t>(fragmentation_fraction_ *
@@ -128,43 +128,21 @@ bool BfcPool::extend(std::uint64_t size_bytes, StreamId stream) {
 }
 
 void BfcPool::freed(BlockIndex index) {
-    const BlockIndex next = block(index).next;
-    if (next != kNoBlock && block(next).free) {
-        free_.erase(next, block(next));
-        join_with_next(index);
-    }
-    const BlockIndex previous = block(index).previous;
-    if (previous != kNoBlock && block(previous).free) {
-        free_.erase(previous, block(previous));
-        join_with_next(previous);
-        index = previous;
-    }
-    free_.insert(index, block(index));
-}
-
-void BfcPool::release_free_regions() {
-    for (const std::uint32_t region : free_segments()) {
-        free_.erase(first_block(region), block(first_block(region)));
-        remove_segment(region);
-    }
+    file(index, &free_);
 }
 
 std::uint64_t BfcPool::largest_free_bytes(const Request&) const {
-    return free_.largest_bytes();
+    return size_of(free_.largest());
 }
 
 std::uint64_t BfcPool::releasable_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const std::uint32_t region : free_segments()) {
-        bytes += block(first_block(region)).size_bytes;
-    }
-    return bytes;
+    return free_segment_bytes();
 }
 
 bool BfcPool::relax(Relaxation relaxation) {
     switch (relaxation) {
         case Relaxation::kReleaseFree:
-            release_free_regions();
+            release_free_segments(&free_);
             return true;
         case Relaxation::kNoLimit:
             limit_bytes_ = std::max(limit_bytes_, device().total_bytes());

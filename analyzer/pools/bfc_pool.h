@@ -35,7 +35,6 @@ class BfcPool final : public SegmentPool {
     void freed(BlockIndex index) override;
     void forget() override;
     bool extend(std::uint64_t size_bytes, StreamId stream);
-    void release_free_regions();
 
     // Settings.
     double preallocate_ = 0.75;  // of the card; 0 = grow

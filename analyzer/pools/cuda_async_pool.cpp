@@ -58,7 +58,7 @@ AllocateResult CudaAsyncPool::allocate(const Request& request) {
             return out_of_memory();
         }
     } else {
-        free_.erase(index, block(index));
+        free_.erase(index);
     }
     if (block(index).size_bytes != size_bytes) {
         const BlockIndex rest = split(index, size_bytes);
@@ -68,18 +68,7 @@ AllocateResult CudaAsyncPool::allocate(const Request& request) {
 }
 
 void CudaAsyncPool::freed(BlockIndex index) {
-    const BlockIndex next = block(index).next;
-    if (next != kNoBlock && block(next).free) {
-        free_.erase(next, block(next));
-        join_with_next(index);
-    }
-    const BlockIndex previous = block(index).previous;
-    if (previous != kNoBlock && block(previous).free) {
-        free_.erase(previous, block(previous));
-        join_with_next(previous);
-        index = previous;
-    }
-    free_.insert(index, block(index));
+    file(index, &free_);
 }
 
 void CudaAsyncPool::forget() {
@@ -87,22 +76,15 @@ void CudaAsyncPool::forget() {
 }
 
 void CudaAsyncPool::empty_cache() {
-    for (const std::uint32_t segment : free_segments()) {
-        free_.erase(first_block(segment), block(first_block(segment)));
-        remove_segment(segment);
-    }
+    release_free_segments(&free_);
 }
 
 std::uint64_t CudaAsyncPool::largest_free_bytes(const Request&) const {
-    return free_.largest_bytes();
+    return size_of(free_.largest());
 }
 
 std::uint64_t CudaAsyncPool::releasable_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const std::uint32_t segment : free_segments()) {
-        bytes += block(first_block(segment)).size_bytes;
-    }
-    return bytes;
+    return free_segment_bytes();
 }
 
 bool CudaAsyncPool::relax(Relaxation relaxation) {

@@ -54,11 +54,7 @@ class RemappingCudaAsyncPool final : public Pool {
     AllocateResult allocate(const Request& request) override;
     bool release(BlockId block, const std::vector<PendingOn>& pending) override;
 
-    void complete(PendingId) override {}
-
     void empty_cache() override;
-
-    void set_memory_fraction(double) override {}
 
     bool adopt(const HeapSnapshot& heap) override;
 
@@ -81,8 +77,6 @@ class RemappingCudaAsyncPool final : public Pool {
     [[nodiscard]] Device& device() override { return *device_; }
 
     [[nodiscard]] std::unique_ptr<Pool> clone() const override;
-
-    bool relax(Relaxation) override { return false; }
 
   private:
     RemappingCudaAsyncPool(const RemappingCudaAsyncPool& other);

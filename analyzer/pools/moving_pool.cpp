@@ -157,25 +157,15 @@ bool MovingPool::release(BlockId block, const std::vector<PendingOn>& pending) {
     statistics_.allocated.subtract(held.size_bytes);
     statistics_.rounding_bytes -= held.size_bytes - held.requested_bytes;
     table_.erase(block);
-    if (rules_.waits_for_streams) {
-        for (const PendingOn& on : pending) {
-            held.waits_for += pending_.emplace(on.id, slot).second ? 1 : 0;
-        }
-    }
-    if (held.waits_for == 0) {
+    if (!rules_.waits_for_streams || !pending_.wait(slot, pending)) {
         remove(slot);
     }
     return true;
 }
 
 void MovingPool::complete(PendingId id) {
-    const auto found = pending_.find(id);
-    if (found == pending_.end()) {
-        return;
-    }
-    const BlockIndex slot = found->second;
-    pending_.erase(found);
-    if (--slots_[slot].waits_for == 0) {
+    const BlockIndex slot = pending_.complete(id);
+    if (slot != kNoBlock) {
         remove(slot);
     }
 }
@@ -218,7 +208,7 @@ void MovingPool::clear() {
     table_ = {};
     slots_.clear();
     free_slots_.clear();
-    pending_.clear();
+    pending_ = {};
     movable_ = {};
     kept_bytes_ = 0;
     for (auto& [number, pool] : private_pools_) {

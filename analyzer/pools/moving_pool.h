@@ -9,13 +9,13 @@
 #pragma once
 
 #include "analyzer/pools/block_table.h"
+#include "analyzer/pools/pending_blocks.h"
 #include "analyzer/pools/pool.h"
 
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -46,10 +46,6 @@ class MovingPool final : public Pool {
     bool release(BlockId block, const std::vector<PendingOn>& pending) override;
     void complete(PendingId id) override;
 
-    void empty_cache() override {}
-
-    void set_memory_fraction(double) override {}
-
     bool adopt(const HeapSnapshot& heap) override;
     // Blocks move anyway: any place will do.
     bool allocate_at(const Request& request, const Placement& place) override;
@@ -60,10 +56,6 @@ class MovingPool final : public Pool {
     [[nodiscard]] std::optional<Placement> find(BlockId block) const override;
     [[nodiscard]] HeapSnapshot snapshot() const override;
 
-    [[nodiscard]] std::uint64_t largest_free_bytes(const Request&) const override { return 0; }
-
-    [[nodiscard]] std::uint64_t releasable_bytes() const override { return 0; }
-
     [[nodiscard]] std::uint64_t rounded_bytes(std::uint64_t requested_bytes) const override;
 
     std::vector<DriverCall> take_driver_calls() override { return {}; }
@@ -72,8 +64,6 @@ class MovingPool final : public Pool {
 
     [[nodiscard]] std::unique_ptr<Pool> clone() const override;
 
-    bool relax(Relaxation) override { return false; }
-
   private:
     struct Held {
         std::uint64_t age = 0;  // ascending with every request
@@ -81,7 +71,6 @@ class MovingPool final : public Pool {
         std::uint64_t size_bytes = 0;  // 0: the slot is free
         BlockId block = 0;
         std::uint32_t private_pool = 0;
-        std::uint32_t waits_for = 0;  // events of other streams; only of released blocks
         StreamId stream = 0;
         bool live = false;
     };
@@ -122,7 +111,7 @@ class MovingPool final : public Pool {
     BlockTable table_;
     std::vector<Held> slots_;
     std::vector<BlockIndex> free_slots_;
-    std::unordered_map<PendingId, BlockIndex> pending_;
+    PendingBlocks pending_;
     std::uint64_t next_age_ = 0;
     Amount movable_;                // of all blocks but those of pools that keep
     std::uint64_t kept_bytes_ = 0;  // by pools that keep

@@ -25,20 +25,10 @@ class NonePool final : public Pool {
 
     bool adopt(const HeapSnapshot& heap) override;
 
-    void complete(PendingId) override {}
-
-    void empty_cache() override {}
-
-    void set_memory_fraction(double) override {}
-
     [[nodiscard]] const PoolStatistics& statistics() const override { return statistics_; }
 
     [[nodiscard]] std::optional<Placement> find(BlockId block) const override;
     [[nodiscard]] HeapSnapshot snapshot() const override;
-
-    [[nodiscard]] std::uint64_t largest_free_bytes(const Request&) const override { return 0; }
-
-    [[nodiscard]] std::uint64_t releasable_bytes() const override { return 0; }
 
     [[nodiscard]] std::uint64_t rounded_bytes(std::uint64_t requested_bytes) const override;
     std::vector<DriverCall> take_driver_calls() override;
@@ -46,8 +36,6 @@ class NonePool final : public Pool {
     [[nodiscard]] Device& device() override { return *device_; }
 
     [[nodiscard]] std::unique_ptr<Pool> clone() const override;
-
-    bool relax(Relaxation) override { return false; }
 
   private:
     struct Held {

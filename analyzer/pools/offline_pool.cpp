@@ -119,23 +119,15 @@ bool OfflinePool::release(BlockId block, const std::vector<PendingOn>& pending) 
     statistics_.requested.subtract(held.requested_bytes);
     statistics_.allocated.subtract(held.size_bytes);
     statistics_.rounding_bytes -= held.size_bytes - held.requested_bytes;
-    for (const PendingOn& on : pending) {
-        held.waits_for += pending_.emplace(on.id, slot).second ? 1 : 0;
-    }
-    if (held.waits_for == 0) {
+    if (!pending_.wait(slot, pending)) {
         remove(slot);
     }
     return true;
 }
 
 void OfflinePool::complete(PendingId id) {
-    const auto found = pending_.find(id);
-    if (found == pending_.end()) {
-        return;
-    }
-    const BlockIndex slot = found->second;
-    pending_.erase(found);
-    if (--slots_[slot].waits_for == 0) {
+    const BlockIndex slot = pending_.complete(id);
+    if (slot != kNoBlock) {
         remove(slot);
     }
 }
@@ -151,7 +143,7 @@ bool OfflinePool::adopt(const HeapSnapshot& heap) {
     table_ = {};
     slots_.clear();
     free_slots_.clear();
-    pending_.clear();
+    pending_ = {};
     for (Gauge* gauge : {&statistics_.requested, &statistics_.allocated, &statistics_.active}) {
         gauge->subtract(gauge->current);
     }

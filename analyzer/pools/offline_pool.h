@@ -7,12 +7,12 @@
 #pragma once
 
 #include "analyzer/pools/block_table.h"
+#include "analyzer/pools/pending_blocks.h"
 #include "analyzer/pools/pool.h"
 
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -45,20 +45,12 @@ class OfflinePool final : public Pool {
     bool release(BlockId block, const std::vector<PendingOn>& pending) override;
     void complete(PendingId id) override;
 
-    void empty_cache() override {}
-
-    void set_memory_fraction(double) override {}
-
     bool adopt(const HeapSnapshot& heap) override;
 
     [[nodiscard]] const PoolStatistics& statistics() const override { return statistics_; }
 
     [[nodiscard]] std::optional<Placement> find(BlockId block) const override;
     [[nodiscard]] HeapSnapshot snapshot() const override;
-
-    [[nodiscard]] std::uint64_t largest_free_bytes(const Request&) const override { return 0; }
-
-    [[nodiscard]] std::uint64_t releasable_bytes() const override { return 0; }
 
     [[nodiscard]] std::uint64_t rounded_bytes(std::uint64_t requested_bytes) const override;
     std::vector<DriverCall> take_driver_calls() override;
@@ -67,14 +59,11 @@ class OfflinePool final : public Pool {
 
     [[nodiscard]] std::unique_ptr<Pool> clone() const override;
 
-    bool relax(Relaxation) override { return false; }
-
   private:
     struct Held {
         PlannedBlock place;
         std::uint64_t requested_bytes = 0;
         std::uint64_t size_bytes = 0;  // 0: the slot is free
-        std::uint32_t waits_for = 0;   // events of other streams; only of released blocks
         StreamId stream = 0;
         bool live = false;
     };
@@ -93,7 +82,7 @@ class OfflinePool final : public Pool {
     BlockTable table_;
     std::vector<Held> slots_;
     std::vector<BlockIndex> free_slots_;
-    std::unordered_map<PendingId, BlockIndex> pending_;
+    PendingBlocks pending_;
     PoolStatistics statistics_;
     std::vector<DriverCall> driver_calls_;
 };

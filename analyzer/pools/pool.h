@@ -126,20 +126,21 @@ class Pool {
     };
 
     virtual bool release(BlockId block, const std::vector<PendingOn>& pending) = 0;
-    // A cross-stream event completed on the device (the pool notices when it next looks).
-    virtual void complete(PendingId id) = 0;
-    virtual void empty_cache() = 0;
-    // The share of the card that this process may use, [0, 1]; ignored by pools without a limit.
-    virtual void set_memory_fraction(double fraction) = 0;
-
     // Takes over what another pool holds, in place of all that this one has: segments in the order
     // of the snapshot, and their blocks, under the ids `allocated_by`; pending ones as live. An
     // expandable segment is one per reservation. False: the device has not so much memory; the
     // pool is then of no use any more.
     virtual bool adopt(const HeapSnapshot& heap) = 0;
 
-    // ---- for pools that know private pools and settings; the others ignore what they are told
-    // ----
+    // ---- for pools that know of such things; the others ignore what they are told ----
+
+    // A cross-stream event completed on the device (the pool notices when it next looks).
+    virtual void complete(PendingId id) { (void)id; }
+
+    virtual void empty_cache() {}
+
+    // The share of the card that this process may use, [0, 1].
+    virtual void set_memory_fraction(double fraction) { (void)fraction; }
 
     // Serves a request at a given place, which must lie in one free block of the request's pool
     // (a pool set back to a checkpoint). False: it does not; nothing has changed then.
@@ -168,10 +169,16 @@ class Pool {
     // Where a live or pending block lies; nullopt when there is none.
     [[nodiscard]] virtual std::optional<Placement> find(BlockId block) const = 0;
     [[nodiscard]] virtual HeapSnapshot snapshot() const = 0;
+
     // Largest free block that `request` could use right now, without asking the driver.
-    [[nodiscard]] virtual std::uint64_t largest_free_bytes(const Request& request) const = 0;
+    [[nodiscard]] virtual std::uint64_t largest_free_bytes(const Request& request) const {
+        (void)request;
+        return 0;
+    }
+
     // Bytes that would go back to the driver if everything releasable were released now.
-    [[nodiscard]] virtual std::uint64_t releasable_bytes() const = 0;
+    [[nodiscard]] virtual std::uint64_t releasable_bytes() const { return 0; }
+
     // What the pool would allocate for a request: its rounded size.
     [[nodiscard]] virtual std::uint64_t rounded_bytes(std::uint64_t requested_bytes) const = 0;
 
@@ -192,9 +199,13 @@ class Pool {
 
     [[nodiscard]] virtual Device& device() = 0;
     [[nodiscard]] virtual std::unique_ptr<Pool> clone() const = 0;
+
     // Applies a relaxation to this pool for good (use it on a clone). False: it has no meaning
     // here.
-    virtual bool relax(Relaxation relaxation) = 0;
+    virtual bool relax(Relaxation relaxation) {
+        (void)relaxation;
+        return false;
+    }
 };
 
 }  // namespace fragtrace::analyzer

@@ -41,6 +41,7 @@ struct PoolDescription {
     std::string_view lower_config = {};
     // Not a pool that could be built: what its peak of reserved memory bounds. Else empty.
     std::string_view bound = {};
+    bool keeps = false;    // empty_cache() gives nothing back
     bool moves = false;    // its blocks have no lasting places
     bool planned = false;  // needs a plan of all requests (replay/script_plan.h)
     StreamRule streams = StreamRule::kIgnored;

@@ -11,6 +11,9 @@
 #include "analyzer/pools/segment_pool.h"
 #include "analyzer/support/result.h"
 
+#include <map>
+#include <set>
+
 namespace fragtrace::analyzer {
 
 class RmmArenaPool final : public SegmentPool {

@@ -84,7 +84,7 @@ AllocateResult RmmPool::allocate(const Request& request) {
         return out_of_memory();
     }
     FreeBlocks& list = lists_[block(index).list];
-    list.erase(index, block(index));
+    list.erase(index);
     if (block(index).size_bytes != size_bytes) {
         const BlockIndex rest = split(index, size_bytes);  // stays in the list that it was in
         list.insert(rest, block(rest));
@@ -116,7 +116,7 @@ BlockIndex RmmPool::merge_other_lists(std::uint32_t own, std::uint64_t size_byte
         }
         for (const BlockIndex index : blocks) {
             block(index).list = own;
-            file(index);
+            file(index, &lists_[own]);
         }
         const BlockIndex found = lists_[own].at_least(size_bytes);
         if (found != kNoBlock) {
@@ -148,26 +148,9 @@ BlockIndex RmmPool::grow(std::uint32_t own, std::uint64_t size_bytes, StreamId s
 }
 
 void RmmPool::freed(BlockIndex index) {
-    block(index).list = list_of(block(index).stream);
-    file(index);
-}
-
-// Into the list that it is marked with, joined with its neighbours there.
-void RmmPool::file(BlockIndex index) {
-    const std::uint32_t number = block(index).list;
-    FreeBlocks& list = lists_[number];
-    const BlockIndex next = block(index).next;
-    if (next != kNoBlock && block(next).free && block(next).list == number) {
-        list.erase(next, block(next));
-        join_with_next(index);
-    }
-    const BlockIndex previous = block(index).previous;
-    if (previous != kNoBlock && block(previous).free && block(previous).list == number) {
-        list.erase(previous, block(previous));
-        join_with_next(previous);
-        index = previous;
-    }
-    list.insert(index, block(index));
+    const std::uint32_t list = list_of(block(index).stream);
+    block(index).list = list;
+    file(index, &lists_[list]);
 }
 
 void RmmPool::forget() {
@@ -179,7 +162,7 @@ void RmmPool::forget() {
 std::uint64_t RmmPool::largest_free_bytes(const Request&) const {
     std::uint64_t largest = 0;
     for (const auto& [number, list] : lists_) {
-        largest = std::max(largest, list.largest_bytes());
+        largest = std::max(largest, size_of(list.largest()));
     }
     return largest;
 }

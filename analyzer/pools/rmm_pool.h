@@ -36,7 +36,6 @@ class RmmPool final : public SegmentPool {
     void freed(BlockIndex index) override;
     void forget() override;
     [[nodiscard]] std::uint32_t list_of(StreamId stream) const;
-    void file(BlockIndex index);
     bool begin(StreamId stream);
     BlockIndex find_in_other_list(std::uint32_t own, std::uint64_t size_bytes);
     BlockIndex merge_other_lists(std::uint32_t own, std::uint64_t size_bytes);

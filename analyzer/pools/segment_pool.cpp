@@ -65,25 +65,30 @@ BlockIndex SegmentPool::extend_segment(std::uint32_t number, std::uint64_t size_
     return index;
 }
 
-void SegmentPool::remove_segment(std::uint32_t number) {
-    const auto found = segments_.find(number);
-    const std::uint64_t size_bytes = found->second.size_bytes;
-    unused_.push_back(found->second.first);
-    segments_.erase(found);
-    device_->give_back(size_bytes);
-    driver_calls_.push_back({DriverCall::Kind::kSegmentFree, false, size_bytes});
-    statistics_.reserved.subtract(size_bytes);
-    ++statistics_.segments_freed;
+std::uint64_t SegmentPool::free_segment_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& [number, segment] : segments_) {
+        bytes += is_free(segment) ? segment.size_bytes : 0;
+    }
+    return bytes;
 }
 
-std::vector<std::uint32_t> SegmentPool::free_segments() const {
-    std::vector<std::uint32_t> numbers;
-    for (const auto& [number, segment] : segments_) {
-        if (segment.first == segment.last && blocks_[segment.first].free) {
-            numbers.push_back(number);
+void SegmentPool::release_free_segments(FreeBlocks* free_blocks) {
+    for (auto at = segments_.begin(); at != segments_.end();) {
+        if (!is_free(at->second)) {
+            ++at;
+            continue;
         }
+        const BlockIndex first = at->second.first;
+        const std::uint64_t size_bytes = at->second.size_bytes;
+        free_blocks->erase(first);
+        unused_.push_back(first);
+        device_->give_back(size_bytes);
+        driver_calls_.push_back({DriverCall::Kind::kSegmentFree, false, size_bytes});
+        statistics_.reserved.subtract(size_bytes);
+        ++statistics_.segments_freed;
+        at = segments_.erase(at);
     }
-    return numbers;
 }
 
 // ---- blocks -------------------------------------------------------------------------------------
@@ -126,6 +131,25 @@ void SegmentPool::join_with_next(BlockIndex low) {
         blocks_[block.next].previous = low;
     }
     unused_.push_back(high);
+}
+
+void SegmentPool::file(BlockIndex index, FreeBlocks* free_blocks) {
+    const auto joins = [this, index](BlockIndex neighbour) {
+        return neighbour != kNoBlock && blocks_[neighbour].free &&
+               blocks_[neighbour].list == blocks_[index].list;
+    };
+    const BlockIndex next = blocks_[index].next;
+    if (joins(next)) {
+        free_blocks->erase(next);
+        join_with_next(index);
+    }
+    const BlockIndex previous = blocks_[index].previous;
+    if (joins(previous)) {
+        free_blocks->erase(previous);
+        join_with_next(previous);
+        index = previous;
+    }
+    free_blocks->insert(index, blocks_[index]);
 }
 
 AllocateResult SegmentPool::hand_out(BlockIndex index, const Request& request, Outcome outcome) {

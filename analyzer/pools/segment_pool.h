@@ -7,14 +7,13 @@
 #pragma once
 
 #include "analyzer/pools/block_table.h"
+#include "analyzer/pools/free_set.h"
 #include "analyzer/pools/pool.h"
 
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -42,37 +41,34 @@ struct PoolBlock {
 // Free blocks by size, the lowest address first among equals.
 class FreeBlocks {
   public:
-    void insert(BlockIndex index, const PoolBlock& block) { blocks_.insert(key(index, block)); }
+    FreeBlocks() { sets_.add_set(); }
 
-    void erase(BlockIndex index, const PoolBlock& block) { blocks_.erase(key(index, block)); }
+    void insert(BlockIndex index, const PoolBlock& block) {
+        sets_.insert(
+            kSet, FreeKey::make(block.size_bytes, block.segment, block.offset_bytes), index);
+    }
+
+    void erase(BlockIndex index) { sets_.erase(index); }
 
     // The best fit, or kNoBlock.
     [[nodiscard]] BlockIndex at_least(std::uint64_t size_bytes) const {
-        const auto found = blocks_.lower_bound({size_bytes, 0, 0, 0});
-        return found == blocks_.end() ? kNoBlock : std::get<BlockIndex>(*found);
+        return sets_.lower_bound(kSet, FreeKey::make(size_bytes, 0, 0));
     }
 
-    [[nodiscard]] std::uint64_t largest_bytes() const {
-        return blocks_.empty() ? 0 : std::get<0>(*blocks_.rbegin());
-    }
+    // kNoBlock: there is none.
+    [[nodiscard]] BlockIndex largest() const { return sets_.last(kSet); }
 
+    // Ascending.
     [[nodiscard]] std::vector<BlockIndex> all() const {
         std::vector<BlockIndex> indices;
-        for (const Key& entry : blocks_) {
-            indices.push_back(std::get<BlockIndex>(entry));
-        }
+        sets_.append_to(kSet, indices);
         return indices;
     }
 
   private:
-    // Size, segment, offset.
-    using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, BlockIndex>;
+    static constexpr FreeSets::SetIndex kSet = 0;
 
-    static Key key(BlockIndex index, const PoolBlock& block) {
-        return {block.size_bytes, block.segment, block.offset_bytes, index};
-    }
-
-    std::set<Key> blocks_;
+    FreeSets sets_;
 };
 
 class SegmentPool : public Pool {
@@ -80,13 +76,6 @@ class SegmentPool : public Pool {
     [[nodiscard]] std::string config() const final { return config_; }
 
     bool release(BlockId block, const std::vector<PendingOn>& pending) final;
-
-    // Cross-stream events count for nothing.
-    void complete(PendingId) final {}
-
-    void empty_cache() override {}
-
-    void set_memory_fraction(double) override {}
 
     // What another pool held is asked for anew, in the order in which it was allocated: how it lay
     // there has no meaning here.
@@ -97,13 +86,9 @@ class SegmentPool : public Pool {
     [[nodiscard]] std::optional<Placement> find(BlockId block) const final;
     [[nodiscard]] HeapSnapshot snapshot() const final;
 
-    [[nodiscard]] std::uint64_t releasable_bytes() const override { return 0; }
-
     std::vector<DriverCall> take_driver_calls() final;
 
     [[nodiscard]] Device& device() final { return *device_; }
-
-    bool relax(Relaxation) override { return false; }
 
   protected:
     SegmentPool(std::string config, std::unique_ptr<Device> device)
@@ -122,29 +107,33 @@ class SegmentPool : public Pool {
 
     [[nodiscard]] const PoolBlock& block(BlockIndex index) const { return blocks_[index]; }
 
+    // Of a free block, or 0 for kNoBlock.
+    [[nodiscard]] std::uint64_t size_of(BlockIndex index) const {
+        return index == kNoBlock ? 0 : blocks_[index].size_bytes;
+    }
+
     // Segments that are held.
     [[nodiscard]] std::size_t segment_count() const { return segments_.size(); }
 
     [[nodiscard]] std::uint64_t reserved_bytes() const { return statistics_.reserved.current; }
 
-    // The numbers of the segments that hold no live block.
-    [[nodiscard]] std::vector<std::uint32_t> free_segments() const;
-
-    [[nodiscard]] BlockIndex first_block(std::uint32_t segment) const {
-        return segments_.at(segment).first;
-    }
+    // What release_free_segments() would give back.
+    [[nodiscard]] std::uint64_t free_segment_bytes() const;
 
     // Asks the driver for a segment, which is one free block then; kNoBlock: refused.
     BlockIndex add_segment(std::uint64_t size_bytes, StreamId stream);
     // Maps more at the end of the newest segment, as one free block of its own; kNoBlock: refused.
     BlockIndex extend_segment(std::uint32_t segment, std::uint64_t size_bytes);
-    // Gives a segment that is one free block back. The block must not be filed any more.
-    void remove_segment(std::uint32_t segment);
+    // Gives the segments back that are one free block, which is filed in `free_blocks`.
+    void release_free_segments(FreeBlocks* free_blocks);
 
     // Cuts a free block in two; the low part keeps the index. Gives the index of the high part.
     BlockIndex split(BlockIndex low, std::uint64_t low_bytes);
     // Joins a block with its successor, whose index is gone then.
     void join_with_next(BlockIndex low);
+    // Files a free block, joined with its free neighbours that are marked with the same list: that
+    // is `free_blocks`.
+    void file(BlockIndex index, FreeBlocks* free_blocks);
     // Hands out a whole block.
     AllocateResult hand_out(BlockIndex index, const Request& request, Outcome outcome);
     AllocateResult out_of_memory();
@@ -159,6 +148,11 @@ class SegmentPool : public Pool {
     };
 
     BlockIndex new_block(const PoolBlock& block);
+
+    [[nodiscard]] bool is_free(const Segment& segment) const {
+        return segment.first == segment.last && blocks_[segment.first].free;
+    }
+
     bool take(DriverCall::Kind kind, std::uint64_t size_bytes);
 
     std::string config_;

@@ -2,6 +2,7 @@
 // and after every few of them everything is recomputed from the address map alone.
 #include "analyzer/pools/pytorch_pool.h"
 #include "analyzer/support/units.h"
+#include "tests/unit/pools/random_bytes.h"
 
 #include <catch2/catch.hpp>
 
@@ -40,19 +41,6 @@ struct Script {
                std::make_unique<FixedDevice>(card_bytes, card_bytes, 512),
                {0, 77, 33}) {}
 
-    std::uint64_t random_bytes() {
-        switch (random() % 4) {
-            case 0:
-                return 1 + random() % (64 * kKiB);
-            case 1:
-                return 1 + random() % (2 * kMiB);
-            case 2:
-                return 1 + random() % (24 * kMiB);
-            default:
-                return 1 + random() % (card_bytes / 2);
-        }
-    }
-
     void call() {
         const auto kind = random() % 100;
         if (kind < 2) {
@@ -74,7 +62,7 @@ struct Script {
 
     void allocate() {
         const Request request = {.block = next_block++,
-                                 .requested_bytes = random_bytes(),
+                                 .requested_bytes = random_bytes(&random, card_bytes / 2),
                                  .stream = static_cast<StreamId>(random() % 3),
                                  .private_pool = random() % 5 == 0 ? 2U : 0U};
         const AllocateResult result = pool.allocate(request);
@@ -242,9 +230,10 @@ TEST_CASE("a clone continues as the original does") {
         }
         const std::unique_ptr<Pool> copy = script.pool.clone();
         for (int i = 0; i < 60; ++i) {
-            const Request request = {.block = script.next_block++,
-                                     .requested_bytes = script.random_bytes(),
-                                     .stream = static_cast<StreamId>(i % 3)};
+            const Request request = {
+                .block = script.next_block++,
+                .requested_bytes = random_bytes(&script.random, script.card_bytes / 2),
+                .stream = static_cast<StreamId>(i % 3)};
             const AllocateResult here = script.pool.allocate(request);
             const AllocateResult there = copy->allocate(request);
             REQUIRE(here.outcome == there.outcome);
@@ -292,10 +281,11 @@ TEST_CASE("a pool that takes over what another one holds serves as that one does
         REQUIRE(heir.releasable_bytes() == script.pool.releasable_bytes());
         REQUIRE(heir.device().free_bytes() == script.pool.device().free_bytes());
         for (int i = 0; i < 80; ++i) {
-            const Request request = {.block = script.next_block++,
-                                     .requested_bytes = script.random_bytes(),
-                                     .stream = static_cast<StreamId>(i % 3),
-                                     .private_pool = i % 7 == 0 ? 2U : 0U};
+            const Request request = {
+                .block = script.next_block++,
+                .requested_bytes = random_bytes(&script.random, script.card_bytes / 2),
+                .stream = static_cast<StreamId>(i % 3),
+                .private_pool = i % 7 == 0 ? 2U : 0U};
             const AllocateResult here = script.pool.allocate(request);
             const AllocateResult there = heir.allocate(request);
             REQUIRE(here.outcome == there.outcome);
@@ -328,7 +318,7 @@ TEST_CASE("any order of relaxations leaves a consistent pool") {
             REQUIRE(copy->statistics().reserved.current == sums.reserved);
             REQUIRE(copy->statistics().active.current == sums.active);
             copy->allocate({.block = script.next_block++,
-                            .requested_bytes = script.random_bytes(),
+                            .requested_bytes = random_bytes(&script.random, script.card_bytes / 2),
                             .stream = static_cast<StreamId>(i % 3)});
         }
         for (const auto& [id, block] : script.live) {

@@ -9,7 +9,8 @@
 namespace fragtrace::analyzer {
 
 // Random calls on cards of many sizes, every placement checked by bookkeeping that shares no code
-// with the pools; clones, releases of unknown blocks, refusals, taking over another pool's blocks.
+// with the pools; clones, releases of unknown blocks, refusals, taking over another pool's blocks;
+// at the end no free block is lost: each can serve, or goes back to the device.
 void check_conformance(const std::string& pool, const std::string& config = "");
 
 }  // namespace fragtrace::analyzer
