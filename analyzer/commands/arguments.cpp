@@ -68,7 +68,9 @@ void CommonOptions::add_assumptions(CLI::App* app) {
                     "never before the pool waits for the device")
         ->check(CLI::IsMember({"recorded", "at-once", "never"}))
         ->capture_default_str();
-    app->add_option("--driver-page", driver_page, "what the driver rounds each request up to")
+    app->add_option("--driver-page",
+                    driver_page,
+                    "the driver's page: requests take whole ones, small ones share")
         ->type_name("SIZE")
         ->capture_default_str();
     app->add_option("--context",

@@ -171,13 +171,13 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
                             format_counted(script.settings.size(), "time", "times")));
         }
         if (device.capacity_known) {
-            lines.push_back(
-                fmt::format("device {}: replays on other cards and under other settings round "
-                            "driver requests up to {} (--driver-page) and leave {} to context and "
-                            "others (--context)",
-                            device.device,
-                            format_bytes(device.assumptions.driver_page_bytes),
-                            format_bytes(device.others_bytes)));
+            lines.push_back(fmt::format(
+                "device {}: replays on other cards and under other settings give driver "
+                "requests whole pages of {}, which those of up to half a page share "
+                "(--driver-page), and leave {} to context and others (--context)",
+                device.device,
+                format_bytes(device.assumptions.driver_page_bytes),
+                format_bytes(device.others_bytes)));
         } else {
             lines.push_back(
                 "the trace does not say how large the card is: no capacity is assumed; "

@@ -32,9 +32,9 @@ class Device {
     [[nodiscard]] virtual std::unique_ptr<Device> clone() const = 0;
 };
 
-// A card with `capacity_bytes` left for the pool, out of `total_bytes`. The driver hands out whole
-// pages: small requests share pages of 2 MiB, so a sum of small ones is rounded as a whole by the
-// pool's own segment sizes; `page_bytes` is what one request is rounded up to.
+// A card with `capacity_bytes` left for the pool, out of `total_bytes`. The driver obtains memory
+// in pages: a request of more than half a page takes whole ones, smaller ones share pages. Where in
+// a page they lie is not modelled: they count as packed, rounded up to 512 bytes each.
 class FixedDevice final : public Device {
   public:
     FixedDevice(std::uint64_t total_bytes, std::uint64_t capacity_bytes, std::uint64_t page_bytes)
@@ -47,29 +47,51 @@ class FixedDevice final : public Device {
     }
 
     bool take(std::uint64_t size_bytes) override {
-        const std::uint64_t pages = round_up(size_bytes);
-        if (pages < size_bytes || pages > free_bytes()) {
+        const std::uint64_t share = shared_part(size_bytes);
+        const std::uint64_t pages =
+            share == 0 ? round_up(size_bytes, page_bytes_)
+                       : shared_pages(shared_bytes_ + share) - shared_pages(shared_bytes_);
+        if ((share == 0 && pages < size_bytes) || pages > free_bytes()) {
             return false;
         }
         used_bytes_ += pages;
+        shared_bytes_ += share;
         return true;
     }
 
-    void give_back(std::uint64_t size_bytes) override { used_bytes_ -= round_up(size_bytes); }
+    void give_back(std::uint64_t size_bytes) override {
+        const std::uint64_t share = shared_part(size_bytes);
+        used_bytes_ -= share == 0
+                           ? round_up(size_bytes, page_bytes_)
+                           : shared_pages(shared_bytes_) - shared_pages(shared_bytes_ - share);
+        shared_bytes_ -= share;
+    }
 
     [[nodiscard]] std::unique_ptr<Device> clone() const override {
         return std::make_unique<FixedDevice>(*this);
     }
 
   private:
-    [[nodiscard]] std::uint64_t round_up(std::uint64_t size_bytes) const {
-        return (size_bytes + page_bytes_ - 1) / page_bytes_ * page_bytes_;
+    static constexpr std::uint64_t kAlignmentBytes = 512;
+
+    static std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
+        return (bytes + unit - 1) / unit * unit;
+    }
+
+    // What a request takes of shared pages; 0: it takes pages of its own.
+    [[nodiscard]] std::uint64_t shared_part(std::uint64_t size_bytes) const {
+        return size_bytes <= page_bytes_ / 2 ? round_up(size_bytes, kAlignmentBytes) : 0;
+    }
+
+    [[nodiscard]] std::uint64_t shared_pages(std::uint64_t shared_bytes) const {
+        return round_up(shared_bytes, page_bytes_);
     }
 
     std::uint64_t total_bytes_;
     std::uint64_t capacity_bytes_;
     std::uint64_t page_bytes_;
-    std::uint64_t used_bytes_ = 0;
+    std::uint64_t used_bytes_ = 0;    // whole pages
+    std::uint64_t shared_bytes_ = 0;  // of small requests
 };
 
 }  // namespace fragtrace::analyzer

@@ -51,5 +51,35 @@ TEST_CASE("without a pool every request goes to the driver") {
     CHECK((*pool)->statistics().reserved.peak == 6 * kMiB + 512);
 }
 
+TEST_CASE("small requests share the driver's pages, larger ones have pages of their own") {
+    FixedDevice device(8 * kMiB, 8 * kMiB, 2 * kMiB);
+    for (int i = 0; i < 2048; ++i) {
+        REQUIRE(device.take(1000));  // 1024 bytes with the alignment, so one page of them
+    }
+    CHECK(device.free_bytes() == 6 * kMiB);
+    CHECK(device.take(1));
+    CHECK(device.free_bytes() == 4 * kMiB);
+    CHECK(device.take(kMiB));  // half a page: beside the small one
+    CHECK(device.free_bytes() == 4 * kMiB);
+    CHECK(device.take(kMiB + 1));
+    CHECK(device.take(2 * kMiB));
+    CHECK(device.free_bytes() == 0);
+    CHECK(device.take(1000));
+    CHECK_FALSE(device.take(kMiB + 1));
+    CHECK_FALSE(device.take(kMiB));
+    const auto copy = device.clone();
+    device.give_back(kMiB + 1);
+    CHECK(device.free_bytes() == 2 * kMiB);
+    for (int i = 0; i < 2049; ++i) {
+        device.give_back(1000);
+    }
+    device.give_back(kMiB);
+    CHECK(device.free_bytes() == 4 * kMiB);
+    device.give_back(1);
+    device.give_back(2 * kMiB);
+    CHECK(device.free_bytes() == 8 * kMiB);
+    CHECK(copy->free_bytes() == 0);
+}
+
 }  // namespace
 }  // namespace fragtrace::analyzer
