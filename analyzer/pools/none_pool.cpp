@@ -5,12 +5,18 @@
 
 namespace fragtrace::analyzer {
 
+namespace {
+
+constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
+
+}  // namespace
+
 NonePool::NonePool(const NonePool& other)
     : Pool(other),
       device_(other.device_->clone()),
       held_(other.held_),
-      addresses_(other.addresses_),
       segments_(other.segments_),
+      next_address_(other.next_address_),
       statistics_(other.statistics_) {}
 
 std::unique_ptr<Pool> NonePool::clone() const {
@@ -31,11 +37,10 @@ AllocateResult NonePool::allocate(const Request& request) {
         return {Outcome::kOutOfMemory, {}};
     }
     const std::uint32_t segment = segments_++;
-    held_[request.block] = {addresses_.reserve(size_bytes, request.block),
-                            request.requested_bytes,
-                            size_bytes,
-                            segment,
-                            request.stream};
+    // Addresses only ever increase, as in SegmentPool.
+    const std::uint64_t address = next_address_;
+    next_address_ += (size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+    held_[request.block] = {address, request.requested_bytes, size_bytes, segment, request.stream};
     statistics_.requested.add(request.requested_bytes);
     statistics_.allocated.add(size_bytes);
     statistics_.active.add(size_bytes);
@@ -52,7 +57,6 @@ bool NonePool::release(BlockId block, const std::vector<PendingOn>&) {
     }
     const Held& held = found->second;
     device_->give_back(held.size_bytes);
-    addresses_.release(held.address);
     driver_calls_.push_back({DriverCall::Kind::kSegmentFree, false, held.size_bytes});
     statistics_.requested.subtract(held.requested_bytes);
     statistics_.allocated.subtract(held.size_bytes);
@@ -97,8 +101,11 @@ std::optional<Placement> NonePool::find(BlockId block) const {
 HeapSnapshot NonePool::snapshot() const {
     HeapSnapshot heap;
     heap.device_free_bytes = device_->free_bytes();
-    for (const AddressSpace::Range& range : addresses_.ranges()) {
-        const Held& held = held_.at(range.owner);
+    std::vector<std::pair<BlockId, Held>> sorted(held_.begin(), held_.end());
+    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+        return a.second.address < b.second.address;
+    });
+    for (const auto& [block, held] : sorted) {
         heap.segments.push_back({.address = held.address,
                                  .size_bytes = held.size_bytes,
                                  .first_block = static_cast<std::uint32_t>(heap.blocks.size()),
@@ -108,7 +115,7 @@ HeapSnapshot NonePool::snapshot() const {
         heap.blocks.push_back({.address = held.address,
                                .size_bytes = held.size_bytes,
                                .requested_bytes = held.requested_bytes,
-                               .allocated_by = range.owner,
+                               .allocated_by = block,
                                .stream = held.stream,
                                .state = BlockState::kLive});
     }

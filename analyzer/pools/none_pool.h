@@ -2,12 +2,11 @@
 // Cross-stream events count for nothing: cudaFree waits for the device. Not thread-safe.
 #pragma once
 
-#include "analyzer/pools/address_space.h"
 #include "analyzer/pools/pool.h"
 
-#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -49,9 +48,9 @@ class NonePool final : public Pool {
     NonePool(const NonePool& other);
 
     std::unique_ptr<Device> device_;
-    std::map<BlockId, Held> held_;
-    AddressSpace addresses_;
+    std::unordered_map<BlockId, Held> held_;
     std::uint32_t segments_ = 0;
+    std::uint64_t next_address_ = std::uint64_t{7} << 32;
     PoolStatistics statistics_;
     std::vector<DriverCall> driver_calls_;
 };

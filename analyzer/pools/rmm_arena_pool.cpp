@@ -1,7 +1,9 @@
 #include "analyzer/pools/rmm_arena_pool.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -42,10 +44,10 @@ bool RmmArenaPool::begin(StreamId stream) {
         return false;
     }
     begun_ = true;
-    Superblock& superblock = superblocks_[0];
-    superblock.end = bytes;
-    file(&superblock, whole);
-    arenas_[kGlobalArena].insert(0);
+    const auto superblock = superblocks_.try_emplace(0).first;
+    superblock->second.end = bytes;
+    enter_arena(&*superblock);
+    file(&*superblock, whole);
     return true;
 }
 
@@ -85,24 +87,32 @@ BlockIndex RmmArenaPool::serve(std::uint32_t arena, std::uint64_t size_bytes) {
     if (found == superblocks_.end()) {
         return kNoBlock;
     }
-    Superblock& superblock = found->second;
-    const BlockIndex index = first_block_in(superblock, size_bytes);
-    unfile(&superblock, index);
+    const BlockIndex index = first_block_in(found->second, size_bytes);
+    unfile(&*found, index);
     if (block(index).size_bytes != size_bytes) {
-        file(&superblock, split(index, size_bytes));
+        file(&*found, split(index, size_bytes));
     }
     return index;
 }
 
 RmmArenaPool::Superblocks::iterator RmmArenaPool::first_fit(std::uint32_t arena,
                                                             std::uint64_t size_bytes) {
-    for (const std::uint64_t offset : arenas_[arena]) {
-        const auto superblock = superblocks_.find(offset);
-        if (superblock->second.largest() >= size_bytes) {
-            return superblock;
+    const Arena& lists = arenas_[arena];
+    std::uint64_t lowest = ~std::uint64_t{0};
+    const auto width = static_cast<std::size_t>(std::bit_width(size_bytes));
+    for (std::size_t larger = width + 1; larger < lists.size(); ++larger) {
+        if (!lists[larger].empty()) {
+            lowest = std::min(lowest, *lists[larger].begin());
         }
     }
-    return superblocks_.end();
+    // Those of the same width may be too small.
+    for (const std::uint64_t offset : lists[width]) {
+        if (offset >= lowest || superblocks_.at(offset).largest() >= size_bytes) {
+            lowest = std::min(lowest, offset);
+            break;
+        }
+    }
+    return superblocks_.find(lowest);
 }
 
 BlockIndex RmmArenaPool::first_block_in(const Superblock& superblock,
@@ -114,14 +124,36 @@ BlockIndex RmmArenaPool::first_block_in(const Superblock& superblock,
     return found->second;  // the caller knows that there is one
 }
 
-void RmmArenaPool::file(Superblock* superblock, BlockIndex index) {
-    superblock->free.emplace(block(index).offset_bytes, index);
-    superblock->free_sizes.insert(block(index).size_bytes);
+void RmmArenaPool::enter_arena(Superblocks::value_type* superblock) {
+    Superblock& entered = superblock->second;
+    entered.listed = static_cast<std::uint32_t>(std::bit_width(entered.largest()));
+    arenas_[entered.arena][entered.listed].insert(superblock->first);
 }
 
-void RmmArenaPool::unfile(Superblock* superblock, BlockIndex index) {
-    superblock->free.erase(block(index).offset_bytes);
-    superblock->free_sizes.erase(superblock->free_sizes.find(block(index).size_bytes));
+void RmmArenaPool::leave_arena(const Superblocks::value_type& superblock) {
+    arenas_[superblock.second.arena][superblock.second.listed].erase(superblock.first);
+}
+
+// After its largest free block has changed.
+void RmmArenaPool::list_anew(Superblocks::value_type* superblock) {
+    if (std::cmp_not_equal(std::bit_width(superblock->second.largest()),
+                           superblock->second.listed)) {
+        leave_arena(*superblock);
+        enter_arena(superblock);
+    }
+}
+
+void RmmArenaPool::file(Superblocks::value_type* superblock, BlockIndex index) {
+    superblock->second.free.emplace(block(index).offset_bytes, index);
+    superblock->second.free_sizes.insert(block(index).size_bytes);
+    list_anew(superblock);
+}
+
+void RmmArenaPool::unfile(Superblocks::value_type* superblock, BlockIndex index) {
+    superblock->second.free.erase(block(index).offset_bytes);
+    std::multiset<std::uint64_t>& sizes = superblock->second.free_sizes;
+    sizes.erase(sizes.find(block(index).size_bytes));
+    list_anew(superblock);
 }
 
 bool RmmArenaPool::is_empty(const Superblocks::value_type& superblock) const {
@@ -130,22 +162,22 @@ bool RmmArenaPool::is_empty(const Superblocks::value_type& superblock) const {
 
 void RmmArenaPool::split_superblock(Superblocks::iterator superblock, std::uint64_t bytes) {
     const BlockIndex low = superblock->second.free.begin()->second;
-    unfile(&superblock->second, low);
+    unfile(&*superblock, low);
     const BlockIndex high = split(low, bytes);
     const std::uint64_t middle = superblock->first + bytes;
-    Superblock& rest = superblocks_[middle];
-    rest.end = superblock->second.end;
-    rest.arena = superblock->second.arena;
+    const auto rest = superblocks_.try_emplace(middle).first;
+    rest->second.end = superblock->second.end;
+    rest->second.arena = superblock->second.arena;
     superblock->second.end = middle;
-    file(&superblock->second, low);
-    file(&rest, high);
-    arenas_[rest.arena].insert(middle);
+    file(&*superblock, low);
+    enter_arena(&*rest);
+    file(&*rest, high);
 }
 
 void RmmArenaPool::move_to(Superblocks::iterator superblock, std::uint32_t arena) {
-    arenas_[superblock->second.arena].erase(superblock->first);
+    leave_arena(*superblock);
     superblock->second.arena = arena;
-    arenas_[arena].insert(superblock->first);
+    enter_arena(&*superblock);
 }
 
 void RmmArenaPool::coalesce(Superblocks::iterator superblock) {
@@ -156,12 +188,12 @@ void RmmArenaPool::coalesce(Superblocks::iterator superblock) {
     };
     const auto join = [this](Superblocks::iterator low, Superblocks::iterator high) {
         const BlockIndex index = low->second.free.begin()->second;
-        unfile(&low->second, index);
+        unfile(&*low, index);
         low->second.end = high->second.end;
-        arenas_[kGlobalArena].erase(high->first);
+        leave_arena(*high);
         superblocks_.erase(high);
         join_with_next(index);
-        file(&low->second, index);
+        file(&*low, index);
     };
     const auto next = std::next(superblock);
     if (next != superblocks_.end() && joins(*superblock, *next)) {
@@ -190,20 +222,20 @@ void RmmArenaPool::defragment() {
 
 void RmmArenaPool::freed(BlockIndex index) {
     const auto superblock = std::prev(superblocks_.upper_bound(block(index).offset_bytes));
-    Superblock& home = superblock->second;
+    const Superblock& home = superblock->second;
     const BlockIndex next = block(index).next;
     if (next != kNoBlock && block(next).free && block(next).offset_bytes < home.end) {
-        unfile(&home, next);
+        unfile(&*superblock, next);
         join_with_next(index);
     }
     const BlockIndex previous = block(index).previous;
     if (previous != kNoBlock && block(previous).free &&
         block(previous).offset_bytes >= superblock->first) {
-        unfile(&home, previous);
+        unfile(&*superblock, previous);
         join_with_next(previous);
         index = previous;
     }
-    file(&home, index);
+    file(&*superblock, index);
     if (home.arena == kGlobalArena && is_empty(*superblock)) {
         coalesce(superblock);
     }

@@ -11,6 +11,7 @@
 #include "analyzer/pools/segment_pool.h"
 #include "analyzer/support/result.h"
 
+#include <array>
 #include <map>
 #include <set>
 
@@ -36,6 +37,7 @@ class RmmArenaPool final : public SegmentPool {
     struct Superblock {
         std::uint64_t end = 0;
         std::uint32_t arena = 0;
+        std::uint32_t listed = 0;                  // where in Arena
         std::map<std::uint64_t, BlockIndex> free;  // by offset
         std::multiset<std::uint64_t> free_sizes;
 
@@ -45,6 +47,8 @@ class RmmArenaPool final : public SegmentPool {
     };
 
     using Superblocks = std::map<std::uint64_t, Superblock>;  // by offset
+    // The offsets of an arena's superblocks, listed by the bit width of their largest free block.
+    using Arena = std::array<std::set<std::uint64_t>, 65>;
     using SegmentPool::SegmentPool;
 
     void freed(BlockIndex index) override;
@@ -54,8 +58,11 @@ class RmmArenaPool final : public SegmentPool {
     Superblocks::iterator first_fit(std::uint32_t arena, std::uint64_t size_bytes);
     [[nodiscard]] BlockIndex first_block_in(const Superblock& superblock,
                                             std::uint64_t size_bytes) const;
-    void file(Superblock* superblock, BlockIndex index);
-    void unfile(Superblock* superblock, BlockIndex index);
+    void enter_arena(Superblocks::value_type* superblock);
+    void leave_arena(const Superblocks::value_type& superblock);
+    void list_anew(Superblocks::value_type* superblock);
+    void file(Superblocks::value_type* superblock, BlockIndex index);
+    void unfile(Superblocks::value_type* superblock, BlockIndex index);
     [[nodiscard]] bool is_empty(const Superblocks::value_type& superblock) const;
     // Cuts an empty one in two: the low part of `bytes` keeps its place in the map.
     void split_superblock(Superblocks::iterator superblock, std::uint64_t bytes);
@@ -67,7 +74,7 @@ class RmmArenaPool final : public SegmentPool {
     Amount size_ = {.percent = 50};
     bool begun_ = false;
     Superblocks superblocks_;
-    std::map<std::uint32_t, std::set<std::uint64_t>> arenas_;  // 0 is the global one
+    std::map<std::uint32_t, Arena> arenas_;  // 0 is the global one
 };
 
 }  // namespace fragtrace::analyzer
