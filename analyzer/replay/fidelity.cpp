@@ -5,14 +5,15 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <map>
-#include <unordered_map>
 #include <vector>
 
 namespace fragtrace::analyzer {
 namespace {
 
 struct RecordedPlacement {
+    EventIndex event = kNoEvent;
     std::uint32_t segment = kUnknown32;
     std::uint64_t offset_bytes = 0;
 };
@@ -25,8 +26,33 @@ struct RecordedSegment {
 
 // What the record says about placements and segments of one device.
 struct RecordedLayout {
-    std::unordered_map<EventIndex, RecordedPlacement> placements;
+    std::vector<RecordedPlacement> placements;  // ascending by event
     std::vector<RecordedSegment> segments;
+};
+
+// Finds what is recorded of one request after the other; fast where they ascend.
+class Placements {
+  public:
+    explicit Placements(const std::vector<RecordedPlacement>& placements)
+        : all_(placements), next_(placements.begin()) {}
+
+    // nullptr: nothing is.
+    const RecordedPlacement* of(EventIndex event) {
+        if (next_ != all_.begin() && std::prev(next_)->event >= event) {
+            next_ = std::lower_bound(
+                all_.begin(), next_, event, [](const RecordedPlacement& one, EventIndex wanted) {
+                    return one.event < wanted;
+                });
+        }
+        while (next_ != all_.end() && next_->event < event) {
+            ++next_;
+        }
+        return next_ != all_.end() && next_->event == event ? &*next_ : nullptr;
+    }
+
+  private:
+    const std::vector<RecordedPlacement>& all_;
+    std::vector<RecordedPlacement>::const_iterator next_;
 };
 
 class LayoutBuilder {
@@ -122,7 +148,7 @@ class LayoutBuilder {
         --found;
         const std::uint64_t offset = event.address - found->first;
         if (offset < found->second.size_bytes) {
-            layout_.placements[i] = {found->second.ordinal, offset};
+            layout_.placements.push_back({i, found->second.ordinal, offset});
         }
     }
 
@@ -190,6 +216,7 @@ Fidelity measure_fidelity(const Timeline& timeline,
     const RecordedLayout layout = LayoutBuilder(timeline, script).build();
     Fidelity fidelity;
     fidelity.segments = layout.segments.size();
+    Placements placements(layout.placements);
     std::size_t next_segment = 0;
 
     ReplayHooks hooks;
@@ -223,20 +250,16 @@ Fidelity measure_fidelity(const Timeline& timeline,
             return;
         }
         ++fidelity.placements;
-        const auto found = layout.placements.find(step.event);
-        const bool equal = !failed && found != layout.placements.end() &&
-                           found->second.segment == served.placement.segment &&
-                           found->second.offset_bytes == served.placement.offset_bytes;
+        const RecordedPlacement* placed = placements.of(step.event);
+        const bool equal = !failed && placed != nullptr &&
+                           placed->segment == served.placement.segment &&
+                           placed->offset_bytes == served.placement.offset_bytes;
         fidelity.placements_equal += equal ? 1 : 0;
         if (!equal && fidelity.reason.empty()) {
-            fidelity.reason =
-                first_difference(timeline,
-                                 step.event,
-                                 found == layout.placements.end() ? nullptr : &found->second,
-                                 served);
-            if (!failed && found != layout.placements.end()) {
-                const std::string cause = why_parted(
-                    driven, served.placement, found->second.segment, found->second.offset_bytes);
+            fidelity.reason = first_difference(timeline, step.event, placed, served);
+            if (!failed && placed != nullptr) {
+                const std::string cause =
+                    why_parted(driven, served.placement, placed->segment, placed->offset_bytes);
                 fidelity.reason += cause.empty() ? "" : " (" + cause + ")";
             }
         }
