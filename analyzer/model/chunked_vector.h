@@ -5,6 +5,8 @@
 // share between threads once filled; items may be written by several threads.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -63,7 +65,9 @@ struct HugePageAllocator {
 template <typename T>
 class ChunkedVector {
   public:
-    static constexpr std::size_t kChunkItems = std::size_t{1} << 18;
+    // Short items, too, fill a huge page.
+    static constexpr std::size_t kChunkItems =
+        std::max(std::size_t{1} << 18, std::bit_ceil(HugePageAllocator<T>::kPageBytes / sizeof(T)));
 
     [[nodiscard]] std::size_t size() const { return size_; }
 
@@ -84,6 +88,21 @@ class ChunkedVector {
         chunks_.back().push_back(item);
         ++size_;
     }
+
+    // Room for `count` more items, whose values are whatever lies there, side by side: they must
+    // not reach beyond a chunk's end.
+    T* grow(std::size_t count) {
+        if (size_ % kChunkItems == 0) {
+            chunks_.emplace_back();
+            chunks_.back().reserve(size_ == 0 ? 0 : kChunkItems);
+        }
+        size_ += count;
+        chunks_.back().resize(chunks_.back().size() + count);
+        return chunks_.back().data() + (chunks_.back().size() - count);
+    }
+
+    // How many items grow() can still place side by side.
+    [[nodiscard]] std::size_t room() const { return kChunkItems - size_ % kChunkItems; }
 
     T& back() { return chunks_.back().back(); }
 

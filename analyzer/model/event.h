@@ -18,7 +18,8 @@ inline constexpr EventIndex kNoEvent = 0xffffffffu;
 inline constexpr StreamId kNoStream = 0xffff;
 inline constexpr std::uint64_t kBlockUnitBytes = 512;  // block sizes are multiples of this
 
-inline constexpr unsigned kMaxDevices = 31;  // Event::device 31 = not known
+inline constexpr unsigned kMaxDevices = 31;
+inline constexpr unsigned kUnknownDevice = kMaxDevices;  // Event::device
 
 struct Event {
     std::uint64_t time_ns;     // since the start of the trace

@@ -1,15 +1,15 @@
-// The events of a timeline: 24 bytes each, given out as Event by value.
+// The events of a timeline: 24 bytes each (packed_event.h), given out as Event by value.
 //
-// Times and addresses are kept as distances from a base that 256 events share; what does not fit
-// into 31 bits (sizes of 2 GiB, handles, addresses that are no multiple of 512) is kept once in a
-// table of wide values. Every event is found in constant time, and no growth copies what is there.
-// Safe to share between threads once filled.
+// Each wide value is kept once. Every event is found in constant time, and no growth copies what is
+// there. Safe to share between threads once filled.
 #pragma once
 
 #include "analyzer/model/chunked_vector.h"
 #include "analyzer/model/event.h"
+#include "analyzer/model/packed_event.h"
 #include "analyzer/model/pair_map.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -57,17 +57,7 @@ class EventTable {
     [[nodiscard]] bool empty() const { return packed_.empty(); }
 
     Event operator[](std::size_t at) const {
-        const Packed& packed = packed_[at];
-        const Base& base = bases_[at / kBaseEvents];
-        return {.time_ns = is_wide(packed.time) ? wide(packed.time) : base.time_ns + packed.time,
-                .address = address_of(packed, base),
-                .size_bytes = value_of(packed.size),
-                .extra = value_of(packed.extra),
-                .origin = packed.origin,
-                .stream = packed.stream,
-                .device = packed.device,
-                .flags = packed.flags,
-                .kind = packed.kind};
+        return bases_[at / kGroup].unpack(packed_[at], WideOf{this});
     }
 
     // For loops over all events that look at little of each.
@@ -76,7 +66,19 @@ class EventTable {
     [[nodiscard]] DeviceId device(std::size_t at) const { return packed_[at].device; }
 
     [[nodiscard]] DeviceAddress address(std::size_t at) const {
-        return address_of(packed_[at], bases_[at / kBaseEvents]);
+        return bases_[at / kGroup].address_of(packed_[at], WideOf{this});
+    }
+
+    // visit(event's number, kind, address, device) for [begin, end).
+    template <typename Visit>
+    void for_each_address(std::size_t begin, std::size_t end, Visit visit) const {
+        for (std::size_t at = begin; at < end;) {
+            const std::size_t group_end = std::min(end, (at / kGroup + 1) * kGroup);
+            const PackingBase base = bases_[at / kGroup];
+            for (const PackedEvent* event = &packed_[at]; at < group_end; ++at, ++event) {
+                visit(at, event->kind, base.address_of(*event, WideOf{this}), event->device);
+            }
+        }
     }
 
     [[nodiscard]] Event front() const { return (*this)[0]; }
@@ -88,59 +90,65 @@ class EventTable {
     [[nodiscard]] Iterator end() const { return {this, size()}; }
 
     void push_back(const Event& event) {
-        if (size() % kBaseEvents == 0) {
-            bases_.push_back({event.time_ns - kHalfReach, kNoUnits});
+        if (size() % kGroup == 0) {
+            bases_.push_back(PackingBase::at(event.time_ns));
         }
-        packed_.push_back(pack(event, &bases_.back()));
+        packed_.push_back(bases_.back().pack(event, WideCode{this}));
+    }
+
+    // Adds what somebody else packed: a piece of a group that began in it, or a whole one, at the
+    // begin of a group here. `wide` are its wide values; complete(&event) may change what remains.
+    template <typename Complete>
+    void append_group(const PackedEvent* events,
+                      std::size_t count,
+                      const PackingBase& base,
+                      const std::uint64_t* wide,
+                      Complete complete) {
+        bases_.push_back(base);
+        PackedEvent* to = packed_.grow(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            PackedEvent event = events[i];
+            if (event.any_wide()) {
+                for (std::uint32_t PackedEvent::*code : {&PackedEvent::time,
+                                                         &PackedEvent::address,
+                                                         &PackedEvent::size,
+                                                         &PackedEvent::extra}) {
+                    if (PackedEvent::is_wide(event.*code)) {
+                        event.*code = wide_code(wide[event.*code & ~PackedEvent::kWide]);
+                    }
+                }
+            }
+            complete(&event);
+            to[i] = event;
+        }
     }
 
     // Replaces one event.
     void set(std::size_t at, const Event& event) {
-        packed_[at] = pack(event, &bases_[at / kBaseEvents]);
+        packed_[at] = bases_[at / kGroup].pack(event, WideCode{this});
     }
 
     void set_device(std::size_t at, DeviceId device) { packed_[at].device = device & 31u; }
 
   private:
-    struct Packed {
-        std::uint32_t time = 0;
-        std::uint32_t address = 0;  // 0 = 0
-        std::uint32_t size = 0;
-        std::uint32_t extra = 0;
-        OriginId origin = 0;
-        StreamId stream = 0;
-        std::uint8_t device : 5 = 0;
-        std::uint8_t flags : 3 = 0;
-        EventKind kind = EventKind::kNone;
-    };
+    static constexpr std::size_t kGroup = PackingBase::kEvents;
 
-    static_assert(sizeof(Packed) == 24);
+    static_assert(ChunkedVector<PackedEvent>::kChunkItems % kGroup == 0, "no group is torn");
 
-    // What the events of a group count from.
-    struct Base {
-        std::uint64_t time_ns;
-        std::uint64_t units;  // of kBlockUnitBytes; that of the first address in the group
-    };
-
-    static constexpr std::size_t kBaseEvents = 1 << 8;
-    static constexpr std::uint32_t kWide = 1u << 31;
-    static constexpr std::uint64_t kHalfReach = 1u << 30;  // later and earlier times, addresses
-    static constexpr std::uint64_t kNoUnits = std::uint64_t{1} << 63;  // of no address
-
-    static bool is_wide(std::uint32_t code) { return (code & kWide) != 0; }
-
-    [[nodiscard]] std::uint64_t wide(std::uint32_t code) const { return wide_[code & ~kWide]; }
-
-    [[nodiscard]] std::uint64_t value_of(std::uint32_t code) const {
-        return is_wide(code) ? wide(code) : code;
-    }
-
-    [[nodiscard]] DeviceAddress address_of(const Packed& packed, const Base& base) const {
-        if (is_wide(packed.address)) {
-            return wide(packed.address);
+    // For PackingBase: a wide value of its number, and the other way round.
+    struct WideOf {
+        std::uint64_t operator()(std::uint32_t code) const {
+            return table->wide_[code & ~PackedEvent::kWide];
         }
-        return packed.address == 0 ? 0 : (base.units + packed.address) * kBlockUnitBytes;
-    }
+
+        const EventTable* table;
+    };
+
+    struct WideCode {
+        std::uint32_t operator()(std::uint64_t value) const { return table->wide_code(value); }
+
+        EventTable* table;
+    };
 
     std::uint32_t wide_code(std::uint64_t value) {
         std::uint32_t index = wide_index_.find(value, 0);
@@ -149,44 +157,11 @@ class EventTable {
             wide_.push_back(value);
             wide_index_.set(value, 0, index);
         }
-        return index | kWide;
+        return index | PackedEvent::kWide;
     }
 
-    std::uint32_t code_of(std::uint64_t value) {
-        return value < kWide ? static_cast<std::uint32_t>(value) : wide_code(value);
-    }
-
-    std::uint32_t address_code(DeviceAddress address, Base* base) {
-        if (address == 0) {
-            return 0;
-        }
-        if (address % kBlockUnitBytes != 0) {
-            return wide_code(address);
-        }
-        const std::uint64_t units = address / kBlockUnitBytes;
-        if (base->units == kNoUnits) {
-            base->units = units - kHalfReach;
-        }
-        const std::uint64_t distance = units - base->units;
-        return distance - 1 < kWide - 1 ? static_cast<std::uint32_t>(distance) : wide_code(address);
-    }
-
-    Packed pack(const Event& event, Base* base) {
-        const std::uint64_t later = event.time_ns - base->time_ns;
-        return {
-            .time = later < kWide ? static_cast<std::uint32_t>(later) : wide_code(event.time_ns),
-            .address = address_code(event.address, base),
-            .size = code_of(event.size_bytes),
-            .extra = code_of(event.extra),
-            .origin = event.origin,
-            .stream = event.stream,
-            .device = event.device,
-            .flags = event.flags,
-            .kind = event.kind};
-    }
-
-    ChunkedVector<Packed> packed_;
-    std::vector<Base> bases_;
+    ChunkedVector<PackedEvent> packed_;
+    std::vector<PackingBase> bases_;
     std::vector<std::uint64_t> wide_;
     PairMap wide_index_;  // value -> place in wide_
 };

@@ -3,6 +3,7 @@
 // no tombstones and a lookup never gets slower with use. Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -14,7 +15,7 @@ class PairMap {
   public:
     static constexpr std::uint32_t kAbsent = 0xffffffffu;  // never a value
 
-    PairMap() : slots_(kSmallest) {}
+    PairMap() : slots_(std::size_t{1} << kSmallestBits) {}
 
     [[nodiscard]] std::size_t size() const { return size_; }
 
@@ -24,7 +25,7 @@ class PairMap {
 
     // Sets the value and gives the former one, kAbsent if there was none.
     std::uint32_t set(std::uint64_t major, std::uint32_t minor, std::uint32_t value) {
-        if ((size_ + 1) * 4 > slots_.size() * 3) {
+        if ((size_ + 1) * 2 > slots_.size()) {  // fuller, most searches would be of several slots
             grow();
         }
         Slot& slot = slots_[locate(major, minor)];
@@ -45,7 +46,7 @@ class PairMap {
         const std::size_t mask = slots_.size() - 1;
         for (std::size_t next = (hole + 1) & mask; slots_[next].value != kAbsent;
              next = (next + 1) & mask) {
-            const std::size_t home = hash(slots_[next].major, slots_[next].minor) & mask;
+            const std::size_t home = home_of(slots_[next].major, slots_[next].minor);
             if (((next - home) & mask) >= ((next - hole) & mask)) {
                 slots_[hole] = slots_[next];
                 hole = next;
@@ -53,6 +54,14 @@ class PairMap {
         }
         slots_[hole].value = kAbsent;
         return value;
+    }
+
+    // Removes all keys; keeps the room for as many.
+    void clear() {
+        if (size_ != 0) {
+            std::fill(slots_.begin(), slots_.end(), Slot{});
+            size_ = 0;
+        }
     }
 
     // Removes all keys with this minor part.
@@ -84,19 +93,17 @@ class PairMap {
         std::uint32_t value = kAbsent;
     };
 
-    static constexpr std::size_t kSmallest = 64;
+    static constexpr int kSmallestBits = 6;
 
-    static std::size_t hash(std::uint64_t major, std::uint32_t minor) {
-        std::uint64_t value = (major ^ (std::uint64_t{minor} << 40)) + minor;
-        value *= 0x9e3779b97f4a7c15;
-        value ^= value >> 32;
-        value *= 0xd6e8feb86659fd93;
-        return static_cast<std::size_t>(value ^ (value >> 29));
+    // The top bits of one product: every bit of the key tells on them.
+    [[nodiscard]] std::size_t home_of(std::uint64_t major, std::uint32_t minor) const {
+        const std::uint64_t value = major + minor * 0xd6e8feb86659fd93;
+        return static_cast<std::size_t>(((value ^ (value >> 32)) * 0x9e3779b97f4a7c15) >> shift_);
     }
 
     [[nodiscard]] std::size_t locate(std::uint64_t major, std::uint32_t minor) const {
         const std::size_t mask = slots_.size() - 1;
-        std::size_t at = hash(major, minor) & mask;
+        std::size_t at = home_of(major, minor);
         while (slots_[at].value != kAbsent &&
                (slots_[at].major != major || slots_[at].minor != minor)) {
             at = (at + 1) & mask;
@@ -107,6 +114,7 @@ class PairMap {
     void grow() {
         std::vector<Slot> old(slots_.size() * 2);
         old.swap(slots_);
+        --shift_;
         size_ = 0;
         for (const Slot& slot : old) {
             if (slot.value != kAbsent) {
@@ -117,6 +125,7 @@ class PairMap {
 
     std::vector<Slot> slots_;
     std::size_t size_ = 0;
+    int shift_ = 64 - kSmallestBits;  // of a hash, to the number of a slot
 };
 
 }  // namespace fragtrace::analyzer

@@ -2,7 +2,6 @@
 
 #include <fragtrace/codec.h>
 
-#include "analyzer/trace/event_decoder.h"
 #include "analyzer/trace/phases.h"
 #include "analyzer/trace/pool_facts.h"
 #include "analyzer/trace/recording_spans.h"
@@ -20,18 +19,7 @@ namespace {
 constexpr std::uint64_t kMaxNodes = std::uint64_t{1} << 27;
 constexpr std::uint32_t kMaxCodes = 1u << 24;
 constexpr std::uint64_t kMaxGap = 1u << 20;
-constexpr std::size_t kMaxEvents = 0xfffffff0u;
 constexpr std::size_t kMaxNotes = 100;
-constexpr std::uint32_t kUnknownDevice = kMaxDevices;
-
-// Kinds whose stream column has a meaning.
-// Device allocations carry one in a checkpoint: that of the pool's first block in them.
-bool has_stream(EventKind kind) {
-    return kind == EventKind::kDeviceAlloc || kind == EventKind::kAddressReserve ||
-           kind == EventKind::kBlockAlloc || kind == EventKind::kBlockOutOfMemory ||
-           kind == EventKind::kPendingEvent || kind == EventKind::kAsyncAlloc ||
-           kind == EventKind::kAsyncFree;
-}
 
 std::string unescape(std::string_view text) {
     std::string result;
@@ -68,7 +56,11 @@ bool TimelineBuilder::add_chunk(const Chunk& chunk) {
     const ChunkHeader& header = chunk.header;
     switch (header.type) {
         case ChunkType::kEvents:
-            return decode_events(chunk);
+            if (!piece_.decode(chunk, timeline_.events.size())) {
+                return false;
+            }
+            add_piece(piece_);
+            return true;
         case ChunkType::kStacks: {
             // The decoder works with 32 bits; a node takes at least three bytes.
             if (header.first >= kMaxNodes || header.count > header.raw_bytes / 3) {
@@ -97,35 +89,6 @@ bool TimelineBuilder::add_chunk(const Chunk& chunk) {
     return true;  // a chunk type of a later minor version: skipped
 }
 
-bool TimelineBuilder::decode_events(const Chunk& chunk) {
-    if (!decode_event_chunk(chunk, &decoded_)) {
-        return false;
-    }
-    add_events(decoded_);
-    return true;
-}
-
-void TimelineBuilder::add_events(const std::vector<EventRecord>& events) {
-    for (const EventRecord& event : events) {
-        add_event(event);
-    }
-    // Pairing here, while the events are at hand, is possible where nothing that follows can change
-    // it: a late event, or a checkpoint, which depends on the gap before it.
-    if (!in_order_ || any_of({EventKind::kRecordingStopped,
-                              EventKind::kRecordingStarted,
-                              EventKind::kCheckpointBegin,
-                              EventKind::kCheckpointEnd})) {
-        forget_pairs();
-        return;
-    }
-    if (!pairing_ && timeline_.events.size() == events.size()) {
-        pairing_.emplace(&timeline_);
-    }
-    if (pairing_) {
-        pairing_->advance();
-    }
-}
-
 void TimelineBuilder::forget_pairs() {
     if (pairing_) {
         pairing_->undo();
@@ -148,7 +111,7 @@ void TimelineBuilder::add_event(const EventRecord& record) {
     event.address = record.address;
     event.size_bytes = record.size;
     event.extra = record.extra;
-    event.origin = origin_id(record);
+    event.origin = origin_id({record.thread, record.native_stack, record.python_stack});
     event.stream = has_stream(record.kind) ? stream_id(record.stream) : kNoStream;
     event.device = (record.device < kMaxDevices ? record.device : kUnknownDevice) & 31u;
     event.flags = record.flags & 7u;
@@ -158,6 +121,9 @@ void TimelineBuilder::add_event(const EventRecord& record) {
     timeline_.events.push_back(event);
     sequences_.push_back(record.sequence);
     kinds_.set(static_cast<std::size_t>(record.kind));
+    if (is_remark(record.kind)) {
+        remarks_.push_back(index);
+    }
     if (record.duration_ns != 0) {
         timeline_.durations.emplace_back(index, record.duration_ns);
     }
@@ -264,8 +230,7 @@ StreamId TimelineBuilder::stream_id(std::uint64_t raw) {
     return static_cast<StreamId>(id);
 }
 
-OriginId TimelineBuilder::origin_id(const EventRecord& event) {
-    const Origin origin = {event.thread, event.native_stack, event.python_stack};
+OriginId TimelineBuilder::origin_id(const Origin& origin) {
     if (origin == last_origin_) {
         return last_origin_id_;
     }
@@ -304,10 +269,14 @@ void TimelineBuilder::put_in_order() {
     EventTable events;
     SparseColumn pools;
     sequences_ = {};
+    remarks_.clear();
     timeline_.durations.clear();
     for (const std::uint32_t from : order) {
         const auto to = static_cast<EventIndex>(events.size());
         events.push_back(timeline_.events[from]);
+        if (is_remark(timeline_.events.kind(from))) {
+            remarks_.push_back(to);
+        }
         sequences_.push_back(sequences[from]);
         pools.add(to, timeline_.event_pools.at(from));
         if (times[from] != 0) {
@@ -320,8 +289,8 @@ void TimelineBuilder::put_in_order() {
 }
 
 bool TimelineBuilder::recording_is_stopped() const {
-    for (std::size_t i = timeline_.events.size(); i-- != 0;) {
-        const EventKind kind = timeline_.events.kind(i);
+    for (std::size_t i = remarks_.size(); i-- != 0;) {
+        const EventKind kind = timeline_.events.kind(remarks_[i]);
         if (kind == EventKind::kRecordingStopped || kind == EventKind::kRecordingStarted) {
             return kind == EventKind::kRecordingStopped;
         }
@@ -395,7 +364,8 @@ void TimelineBuilder::add_call_times() {
     }
     std::map<EventIndex, std::uint32_t> times(timeline_.durations.begin(),
                                               timeline_.durations.end());
-    for (const Event& event : timeline_.events) {
+    for (const EventIndex remark : remarks_) {
+        const Event event = timeline_.events[remark];
         const EventIndex call =
             event.kind == EventKind::kCallTime ? sequences_.find(event.address) : kNoEvent;
         if (call != kNoEvent) {
@@ -428,10 +398,10 @@ Timeline TimelineBuilder::finish() {
                 EventKind::kCheckpointBegin,
                 EventKind::kCheckpointEnd})) {
         forget_pairs();
-        find_recording_spans(&timeline_);
+        find_recording_spans(&timeline_, remarks_);
     }
     if (any_of({EventKind::kRangeBegin, EventKind::kRangeEnd})) {
-        find_phases(&timeline_);
+        find_phases(&timeline_, remarks_);
     }
     pair();
     if (timeline_.damage.notes.size() > kMaxNotes) {

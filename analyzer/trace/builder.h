@@ -9,6 +9,7 @@
 #include "analyzer/model/pair_map.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/chunk_scanner.h"
+#include "analyzer/trace/event_piece.h"
 #include "analyzer/trace/pairing.h"
 #include "analyzer/trace/sequence_numbers.h"
 
@@ -31,7 +32,7 @@ class TimelineBuilder {
 
     void add_event(const EventRecord& event);
     // The events of one chunk, decoded.
-    void add_events(const std::vector<EventRecord>& events);
+    void add_piece(const EventPiece& piece);
     // Adds what is not yet known of nodes [first, first + nodes.size()).
     bool add_nodes(std::uint64_t first, const std::vector<StackNode>& nodes);
     bool add_codes(const std::uint8_t* payload, std::size_t size_bytes, std::uint32_t count);
@@ -60,12 +61,14 @@ class TimelineBuilder {
     Timeline finish();
 
   private:
-    bool decode_events(const Chunk& chunk);
+    static constexpr std::size_t kMaxEvents = 0xfffffff0u;
+
+    void append(const EventPiece& piece);
     [[nodiscard]] bool any_of(std::initializer_list<EventKind> kinds) const;
     bool add_modules(const Chunk& chunk);
     bool add_end(const Chunk& chunk);
     StreamId stream_id(std::uint64_t raw);
-    OriginId origin_id(const EventRecord& event);
+    OriginId origin_id(const Origin& origin);
     void check_references();
     void count_missing();
     void add_call_times();
@@ -76,6 +79,7 @@ class TimelineBuilder {
     std::uint64_t file_bytes_;
     SequenceNumbers sequences_;            // parallel to timeline_.events
     std::bitset<256> kinds_;               // that any event has
+    std::vector<EventIndex> remarks_;      // events that are, ascending
     std::optional<EventPairing> pairing_;  // of the events so far, while they come in order
     bool in_order_ = true;
     bool ended_ = false;
@@ -86,7 +90,9 @@ class TimelineBuilder {
     Origin last_origin_;
     OriginId last_origin_id_ = 0;
     bool too_many_streams_ = false;
-    std::vector<EventRecord> decoded_;
+    EventPiece piece_;
+    std::vector<OriginId> piece_origins_;  // of the piece that is being appended
+    std::vector<StreamId> piece_streams_;
 };
 
 }  // namespace fragtrace::analyzer

@@ -1,14 +1,14 @@
 #include "analyzer/trace/chunk_pipeline.h"
 
-#include "analyzer/trace/event_decoder.h"
-
 namespace fragtrace::analyzer {
 
-ChunkPipeline::ChunkPipeline(ChunkScanner* scanner) : scanner_(scanner) {
+template <typename Events>
+ChunkPipeline<Events>::ChunkPipeline(ChunkScanner* scanner) : scanner_(scanner) {
     thread_ = std::thread([this] { run(); });
 }
 
-ChunkPipeline::~ChunkPipeline() {
+template <typename Events>
+ChunkPipeline<Events>::~ChunkPipeline() {
     {
         const Lock lock(mutex_);
         stop_ = true;
@@ -17,7 +17,8 @@ ChunkPipeline::~ChunkPipeline() {
     thread_.join();
 }
 
-void ChunkPipeline::run() {
+template <typename Events>
+void ChunkPipeline<Events>::run() {
     try {
         fill();
     } catch (...) {
@@ -28,12 +29,13 @@ void ChunkPipeline::run() {
     changed_.notify_all();
 }
 
-void ChunkPipeline::fill() {
+template <typename Events>
+void ChunkPipeline<Events>::fill() {
     Lock lock(mutex_);
     while (!stop_) {
         Item& item = items_[filled_ % kItems];
         if (item.state != Item::State::kFree) {
-            if (!decode_newest(&lock)) {
+            if (!decode_oldest(&lock)) {
                 changed_.wait(lock);
             }
             continue;
@@ -44,6 +46,8 @@ void ChunkPipeline::fill() {
         }
         scanner_->keep_payload(&item.payload);
         const bool events = item.chunk.header.type == ChunkType::kEvents;
+        item.first_event = events_;
+        events_ += events ? item.chunk.header.count : 0;
         lock.lock();
         item.state = events ? Item::State::kRaw : Item::State::kReady;
         ++filled_;
@@ -51,9 +55,10 @@ void ChunkPipeline::fill() {
     }
 }
 
-// The one that the other thread will need last. False: there is none to decode.
-bool ChunkPipeline::decode_newest(Lock* lock) {
-    for (std::size_t at = filled_; at-- > given_;) {
+// The one that is needed first. False: there is none to decode.
+template <typename Events>
+bool ChunkPipeline<Events>::decode_oldest(Lock* lock) {
+    for (std::size_t at = given_; at < filled_; ++at) {
         Item& item = items_[at % kItems];
         if (item.state == Item::State::kRaw) {
             item.state = Item::State::kTaken;
@@ -68,22 +73,19 @@ bool ChunkPipeline::decode_newest(Lock* lock) {
     return false;
 }
 
-void ChunkPipeline::decode(Item* item) {
-    item->decoded = decode_event_chunk(item->chunk, &item->events);
-}
-
-const ChunkPipeline::Item* ChunkPipeline::next() {
+template <typename Events>
+auto ChunkPipeline<Events>::next() -> const Item* {
     Lock lock(mutex_);
     if (given_ != 0) {
         items_[(given_ - 1) % kItems].state = Item::State::kFree;
         changed_.notify_all();
     }
     Item& item = items_[given_ % kItems];
-    changed_.wait(lock, [&] {
-        return given_ < filled_
-                   ? item.state == Item::State::kRaw || item.state == Item::State::kReady
-                   : ended_;
-    });
+    while (given_ == filled_ ? !ended_ : item.state != Item::State::kReady) {
+        if (!decode_oldest(&lock)) {
+            changed_.wait(lock);
+        }
+    }
     if (given_ == filled_) {
         if (failure_) {
             std::rethrow_exception(failure_);
@@ -91,12 +93,10 @@ const ChunkPipeline::Item* ChunkPipeline::next() {
         return nullptr;
     }
     ++given_;
-    if (item.state == Item::State::kRaw) {
-        item.state = Item::State::kTaken;
-        lock.unlock();
-        decode(&item);
-    }
     return &item;
 }
+
+template class ChunkPipeline<EventPiece>;
+template class ChunkPipeline<EventRecords>;
 
 }  // namespace fragtrace::analyzer

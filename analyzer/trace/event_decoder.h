@@ -20,7 +20,12 @@ bool decode_event_columns(const std::uint8_t* payload,
                           std::uint32_t count,
                           std::vector<EventRecord>* events);
 
-// The same of a chunk, whose header is checked first.
-bool decode_event_chunk(const Chunk& chunk, std::vector<EventRecord>* events);
+// The events of one chunk as records.
+struct EventRecords {
+    // The chunk's header is checked first. False: the payload is damaged.
+    bool decode(const Chunk& chunk, std::uint64_t first_event);
+
+    std::vector<EventRecord> all;
+};
 
 }  // namespace fragtrace::analyzer

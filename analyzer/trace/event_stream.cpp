@@ -99,11 +99,11 @@ void EventStream::for_each(
         visit(index++, event, record);
     };
     ChunkScanner scanner(file_, header_.header_bytes, running_);
-    ChunkPipeline pipeline(&scanner);
-    while (const ChunkPipeline::Item* item = pipeline.next()) {
+    ChunkPipeline<EventRecords> pipeline(&scanner);
+    while (const auto* item = pipeline.next()) {
         ended = ended || item->chunk.header.type == ChunkType::kEnd;
         if (item->chunk.header.type == ChunkType::kEvents && item->decoded) {
-            for (const EventRecord& record : item->events) {
+            for (const EventRecord& record : item->events.all) {
                 pass_on(record);
             }
         }

@@ -3,6 +3,7 @@
 #include "analyzer/model/contexts.h"
 #include "analyzer/model/pair_map.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <string>
@@ -13,7 +14,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint32_t kUnknownDevice = kMaxDevices;
 constexpr std::size_t kNotesPerDefect = 5;
 
 }  // namespace
@@ -23,10 +23,22 @@ class EventPairing::State {
     explicit State(Timeline* timeline) : timeline_(*timeline) { timeline_.partner = {}; }
 
     void advance() {
-        for (std::size_t i = timeline_.partner.size(); i < timeline_.events.size(); ++i) {
-            timeline_.partner.push_back(kNoEvent);
-            visit(static_cast<EventIndex>(i));
+        const std::size_t first = timeline_.partner.size();
+        const std::size_t end = timeline_.events.size();
+        while (timeline_.partner.size() < end) {
+            const std::size_t count =
+                std::min(end - timeline_.partner.size(), timeline_.partner.room());
+            std::fill_n(timeline_.partner.grow(count), count, kNoEvent);
         }
+        timeline_.events.for_each_address(
+            first, end, [this](std::size_t at, EventKind kind, DeviceAddress address, DeviceId on) {
+                const auto index = static_cast<EventIndex>(at);
+                if (kind == EventKind::kBlockAlloc) {
+                    block_alloc(index, address, on);
+                } else if (kind != EventKind::kBlockFree || !block_free(index, address, on)) {
+                    visit(index);
+                }
+            });
     }
 
     void undo() {
@@ -116,8 +128,6 @@ class EventPairing::State {
                 return begin(kContextHandles, index);
             case EventKind::kContextDestroy:
                 return context_destroy(index);
-            case EventKind::kBlockAlloc:
-                return block_alloc(index);
             case EventKind::kBlockFree:
                 return end(kBlocks, index);
             case EventKind::kAddressReserve:
@@ -153,11 +163,14 @@ class EventPairing::State {
     }
 
     void begin(Table table, EventIndex index) {
+        begin(table, index, timeline_.events.address(index), timeline_.events.device(index));
+    }
+
+    void begin(Table table, EventIndex index, DeviceAddress address, DeviceId device) {
         if (gap_ != nullptr && (table == kDevices || table == kBlocks)) {
             reconcile(table, index);
         }
-        const std::uint32_t former = live_[table].set(
-            timeline_.events.address(index), timeline_.events.device(index), index);
+        const std::uint32_t former = live_[table].set(address, device, index);
         if (former != PairMap::kAbsent && is_strict(table)) {
             over_live(index, former);
         }
@@ -249,11 +262,26 @@ class EventPairing::State {
         }
     }
 
-    void block_alloc(EventIndex index) {
-        begin(kBlocks, index);
+    // Nearly all events of most traces are one of these two.
+    void block_alloc(EventIndex index, DeviceAddress address, DeviceId device) {
+        begin(kBlocks, index, address, device);
+        if (timeline_.event_pools.empty()) {
+            return;
+        }
         if (const std::uint32_t pool = timeline_.event_pools.at(index, &pool_cursor_)) {
             of_pool_[pool].push_back(index);
         }
+    }
+
+    // False: the address is not held on this device.
+    bool block_free(EventIndex index, DeviceAddress address, DeviceId device) {
+        const EventIndex alloc = live_[kBlocks].take(address, device);
+        if (alloc == PairMap::kAbsent) {
+            return false;
+        }
+        timeline_.partner[alloc] = index;
+        timeline_.partner[index] = alloc;
+        return true;
     }
 
     // A pool set to a checkpoint: the blocks it held end here, unseen by the program's calls.

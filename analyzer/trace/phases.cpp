@@ -16,10 +16,9 @@ class Phases {
   public:
     explicit Phases(Timeline* timeline) : timeline_(*timeline) {}
 
-    void run() {
-        const auto count = static_cast<EventIndex>(timeline_.events.size());
-        for (EventIndex i = 0; i < count; ++i) {
-            switch (timeline_.events[i].kind) {
+    void run(const std::vector<EventIndex>& remarks) {
+        for (const EventIndex i : remarks) {
+            switch (timeline_.events.kind(i)) {
                 case EventKind::kRangeBegin:
                     begin(timeline_.events[i], i);
                     break;
@@ -33,7 +32,7 @@ class Phases {
                     break;
             }
         }
-        end_all(count);
+        end_all(static_cast<EventIndex>(timeline_.events.size()));
         if (dropped_ != 0) {
             timeline_.damage.notes.push_back(
                 fmt::format("more than {} phases; {} are not shown", kMostPhases, dropped_));
@@ -121,8 +120,8 @@ class Phases {
 
 }  // namespace
 
-void find_phases(Timeline* timeline) {
-    Phases(timeline).run();
+void find_phases(Timeline* timeline, const std::vector<EventIndex>& remarks) {
+    Phases(timeline).run(remarks);
 }
 
 }  // namespace fragtrace::analyzer

@@ -107,15 +107,15 @@ class TraceReading {
             }
             return;
         }
-        ChunkPipeline pipeline(scanner);
-        while (const ChunkPipeline::Item* item = pipeline.next()) {
+        ChunkPipeline<EventPiece> pipeline(scanner);
+        while (const auto* item = pipeline.next()) {
             if (item->chunk.header.type != ChunkType::kEvents) {
                 count_undecodable(builder_.add_chunk(item->chunk), item->chunk);
                 continue;
             }
             count_undecodable(item->decoded, item->chunk);
             if (item->decoded) {
-                builder_.add_events(item->events);
+                builder_.add_piece(item->events);
             }
         }
     }

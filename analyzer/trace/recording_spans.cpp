@@ -7,11 +7,11 @@ class Spans {
   public:
     explicit Spans(Timeline* timeline) : timeline_(*timeline) {}
 
-    void run() {
-        const auto count = static_cast<EventIndex>(timeline_.events.size());
-        for (EventIndex i = 0; i < count; ++i) {
-            visit(timeline_.events[i].kind, i);
+    void run(const std::vector<EventIndex>& remarks) {
+        for (const EventIndex i : remarks) {
+            visit(timeline_.events.kind(i), i);
         }
+        const auto count = static_cast<EventIndex>(timeline_.events.size());
         if (stopped_) {
             timeline_.gaps.back().end = count;
         }
@@ -63,8 +63,8 @@ class Spans {
 
 }  // namespace
 
-void find_recording_spans(Timeline* timeline) {
-    Spans(timeline).run();
+void find_recording_spans(Timeline* timeline, const std::vector<EventIndex>& remarks) {
+    Spans(timeline).run(remarks);
 }
 
 }  // namespace fragtrace::analyzer

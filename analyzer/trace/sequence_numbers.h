@@ -22,11 +22,14 @@ class SequenceNumbers {
 
     [[nodiscard]] bool empty() const { return size_ == 0; }
 
-    void push_back(std::uint64_t sequence) {
-        if (empty() || sequence != back() + 1) {
-            runs_.push_back({static_cast<EventIndex>(size_), sequence});
+    void push_back(std::uint64_t sequence) { append(sequence, 1); }
+
+    // `count` successive numbers, at least one.
+    void append(std::uint64_t first, std::size_t count) {
+        if (empty() || first != back() + 1) {
+            runs_.push_back({static_cast<EventIndex>(size_), first});
         }
-        ++size_;
+        size_ += count;
     }
 
     [[nodiscard]] std::uint64_t back() const {

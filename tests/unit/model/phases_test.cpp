@@ -9,7 +9,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <numeric>
 #include <random>
+#include <vector>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
@@ -40,8 +42,10 @@ struct Threads : Events {
     }
 
     void find() {
-        find_recording_spans(&timeline);
-        find_phases(&timeline);
+        std::vector<EventIndex> all(timeline.events.size());
+        std::iota(all.begin(), all.end(), EventIndex{0});
+        find_recording_spans(&timeline, all);
+        find_phases(&timeline, all);
     }
 };
 

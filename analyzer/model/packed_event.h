@@ -1,0 +1,114 @@
+// An event in 24 bytes, what its numbers count from, and the way there and back.
+//
+// Times and addresses are distances from a base that a group of events shares. What does not fit
+// into 31 bits (sizes of 2 GiB, handles, addresses that are no multiple of 512) is a number, with
+// the top bit set, that whoever keeps the events gives to the wide value.
+#pragma once
+
+#include "analyzer/model/event.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fragtrace::analyzer {
+
+// Without initial values: tables grow by items that are written afterwards.
+struct PackedEvent {
+    std::uint32_t time;
+    std::uint32_t address;  // 0 = 0
+    std::uint32_t size;
+    std::uint32_t extra;
+    OriginId origin;
+    StreamId stream;
+    std::uint8_t device : 5;
+    std::uint8_t flags : 3;
+    EventKind kind;
+
+    static constexpr std::uint32_t kWide = 1u << 31;
+
+    static bool is_wide(std::uint32_t code) { return (code & kWide) != 0; }
+
+    [[nodiscard]] bool any_wide() const { return is_wide(time | address | size | extra); }
+};
+
+static_assert(sizeof(PackedEvent) == 24);
+
+// What a group of events counts from.
+struct PackingBase {
+    static constexpr std::size_t kEvents = 1 << 8;  // in a group
+
+    // wide_code(value) gives the number of a wide value, top bit set.
+    template <typename WideCode>
+    PackedEvent pack(const Event& event, WideCode wide_code) {
+        const std::uint64_t later = event.time_ns - time_ns;
+        const auto code_of = [&wide_code](std::uint64_t value) {
+            return value < PackedEvent::kWide ? static_cast<std::uint32_t>(value)
+                                              : wide_code(value);
+        };
+        return {.time = later < PackedEvent::kWide ? static_cast<std::uint32_t>(later)
+                                                   : wide_code(event.time_ns),
+                .address = address_code(event.address, wide_code),
+                .size = code_of(event.size_bytes),
+                .extra = code_of(event.extra),
+                .origin = event.origin,
+                .stream = event.stream,
+                .device = event.device,
+                .flags = event.flags,
+                .kind = event.kind};
+    }
+
+    // wide(code) gives the value back.
+    template <typename Wide>
+    [[nodiscard]] Event unpack(const PackedEvent& packed, Wide wide) const {
+        const auto value_of = [&wide](std::uint32_t code) {
+            return PackedEvent::is_wide(code) ? wide(code) : code;
+        };
+        return {.time_ns =
+                    PackedEvent::is_wide(packed.time) ? wide(packed.time) : time_ns + packed.time,
+                .address = address_of(packed, wide),
+                .size_bytes = value_of(packed.size),
+                .extra = value_of(packed.extra),
+                .origin = packed.origin,
+                .stream = packed.stream,
+                .device = packed.device,
+                .flags = packed.flags,
+                .kind = packed.kind};
+    }
+
+    template <typename Wide>
+    [[nodiscard]] DeviceAddress address_of(const PackedEvent& packed, Wide wide) const {
+        if (PackedEvent::is_wide(packed.address)) {
+            return wide(packed.address);
+        }
+        return packed.address == 0 ? 0 : (units + packed.address) * kBlockUnitBytes;
+    }
+
+    // Of a group that begins with an event of this time.
+    static PackingBase at(std::uint64_t time_ns) { return {time_ns - kHalfReach, kNoUnits}; }
+
+    std::uint64_t time_ns;
+    std::uint64_t units;  // of kBlockUnitBytes; the first address of the group determines it
+
+  private:
+    static constexpr std::uint64_t kHalfReach = 1u << 30;  // later and earlier times, addresses
+    static constexpr std::uint64_t kNoUnits = std::uint64_t{1} << 63;  // of no address
+
+    template <typename WideCode>
+    std::uint32_t address_code(DeviceAddress address, WideCode& wide_code) {
+        if (address == 0) {
+            return 0;
+        }
+        if (address % kBlockUnitBytes != 0) {
+            return wide_code(address);
+        }
+        const std::uint64_t address_units = address / kBlockUnitBytes;
+        if (units == kNoUnits) {
+            units = address_units - kHalfReach;
+        }
+        const std::uint64_t distance = address_units - units;
+        return distance - 1 < PackedEvent::kWide - 1 ? static_cast<std::uint32_t>(distance)
+                                                     : wide_code(address);
+    }
+};
+
+}  // namespace fragtrace::analyzer

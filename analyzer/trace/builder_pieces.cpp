@@ -1,0 +1,96 @@
+// Putting the chunks that were packed apart together.
+#include "analyzer/trace/builder.h"
+
+#include <algorithm>
+
+namespace fragtrace::analyzer {
+
+void TimelineBuilder::add_piece(const EventPiece& piece) {
+    const bool from_the_first = timeline_.events.empty();
+    append(piece);
+    // Pairing here, while the events are at hand, is possible where nothing that follows can change
+    // it: a late event, or a checkpoint, which depends on the gap before it.
+    if (!in_order_ || any_of({EventKind::kRecordingStopped,
+                              EventKind::kRecordingStarted,
+                              EventKind::kCheckpointBegin,
+                              EventKind::kCheckpointEnd})) {
+        forget_pairs();
+        return;
+    }
+    if (!pairing_ && from_the_first) {
+        pairing_.emplace(&timeline_);
+    }
+    if (pairing_) {
+        pairing_->advance();
+    }
+}
+
+void TimelineBuilder::append(const EventPiece& piece) {
+    EventTable& events = timeline_.events;
+    const std::size_t first = events.size();
+    const std::size_t count = std::min(piece.size(), kMaxEvents - std::min(first, kMaxEvents));
+    piece_origins_.clear();
+    for (const Origin& origin : piece.origins()) {
+        piece_origins_.push_back(origin_id(origin));
+    }
+    piece_streams_.clear();
+    for (const std::uint64_t stream : piece.streams()) {
+        piece_streams_.push_back(stream_id(stream));
+    }
+    const auto complete = [this](auto* event) {
+        event->origin = piece_origins_[event->origin];
+        if (event->stream != kNoStream) {
+            event->stream = piece_streams_[event->stream];
+        }
+    };
+    // Packed for where it lies, a group is taken as it is.
+    std::size_t unpacked = piece.head().size();
+    if ((first + unpacked) % PackingBase::kEvents != 0 || count != piece.size()) {
+        unpacked = count;
+    }
+    for (std::size_t i = 0; i < unpacked; ++i) {
+        Event event = piece.event(i);
+        complete(&event);
+        events.push_back(event);
+    }
+    for (std::size_t at = 0; unpacked + at < count; at += PackingBase::kEvents) {
+        events.append_group(piece.packed().data() + at,
+                            std::min(PackingBase::kEvents, count - unpacked - at),
+                            piece.bases()[at / PackingBase::kEvents],
+                            piece.wide().data(),
+                            complete);
+    }
+    if (piece.streams().size() > kNoStream && count == piece.size()) {
+        Event last = events.back();
+        last.stream = piece_streams_[kNoStream];
+        events.set(events.size() - 1, last);
+    }
+    const auto index = [first](std::uint32_t at) { return static_cast<EventIndex>(first + at); };
+    std::size_t left = count;
+    for (const EventPiece::Run& run : piece.runs()) {
+        const std::size_t length = std::min<std::size_t>(run.count, left);
+        if (length != 0) {
+            in_order_ = in_order_ && (sequences_.empty() || run.first > sequences_.back());
+            sequences_.append(run.first, length);
+            left -= length;
+        }
+    }
+    kinds_ |= piece.kinds();
+    for (const std::uint32_t at : piece.remarks()) {
+        if (at < count) {
+            remarks_.push_back(index(at));
+        }
+    }
+    for (const auto& [at, duration_ns] : piece.durations()) {
+        if (at < count) {
+            timeline_.durations.emplace_back(index(at), duration_ns);
+        }
+    }
+    for (const auto& [at, pool] : piece.pools()) {
+        if (at < count) {
+            timeline_.event_pools.add(index(at), pool);
+        }
+    }
+}
+
+}  // namespace fragtrace::analyzer
