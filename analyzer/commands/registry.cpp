@@ -9,6 +9,7 @@ namespace {
 constexpr std::array kCommands = {
     Command{"report", "verdict, culprits and remedies (the default)", run_report},
     Command{"check", "limits that a run has to keep, for continuous integration", run_check},
+    Command{"compare", "two runs: peaks, waste, who grew, phase by phase", run_compare},
     Command{"dump", "the events, one a line", run_dump},
     Command{"explain", "what an out-of-memory message proves, without a trace", run_explain},
     Command{"list", "traces, a line each: program, events, how it ended", run_list},

@@ -23,6 +23,7 @@ std::string overview();
 
 Status run_report(int argc, char** argv);
 Status run_check(int argc, char** argv);
+Status run_compare(int argc, char** argv);
 Status run_dump(int argc, char** argv);
 Status run_explain(int argc, char** argv);
 Status run_list(int argc, char** argv);

@@ -41,8 +41,11 @@ struct Counters {
 
 class PhasePass {
   public:
-    PhasePass(const Timeline& timeline, RunMetrics* metrics)
-        : timeline_(timeline), metrics_(*metrics), state_(timeline) {
+    // Each range is added to `ranges`, if given.
+    PhasePass(const Timeline& timeline,
+              RunMetrics* metrics,
+              std::vector<PhaseRange>* ranges = nullptr)
+        : timeline_(timeline), metrics_(*metrics), ranges_(ranges), state_(timeline) {
         for (std::uint32_t i = 0; i < timeline.phases.size(); ++i) {
             ends_.emplace_back(timeline.phases[i].end, i);
         }
@@ -121,13 +124,21 @@ class PhasePass {
             const Phase& phase = timeline_.phases[ends_[next_end_].second];
             const Counters& before = at_begin_[ends_[next_end_].second];
             PhaseTotals& totals = totals_of(phase);
+            const PhaseRange range = {
+                .phase = ends_[next_end_].second,
+                .peak_allocated = allocated_.since(phase.begin),
+                .peak_reserved = reserved_.since(phase.begin),
+                .left_bytes = static_cast<std::int64_t>(counters_.allocated - before.allocated)};
+            if (ranges_ != nullptr) {
+                ranges_->push_back(range);
+            }
             ++totals.count;
             totals.time_ns +=
                 std::max(timeline_.events[last].time_ns, timeline_.events[phase.begin].time_ns) -
                 timeline_.events[phase.begin].time_ns;
-            totals.peak_allocated = std::max(totals.peak_allocated, allocated_.since(phase.begin));
-            totals.peak_reserved = std::max(totals.peak_reserved, reserved_.since(phase.begin));
-            totals.left_bytes += static_cast<std::int64_t>(counters_.allocated - before.allocated);
+            totals.peak_allocated = std::max(totals.peak_allocated, range.peak_allocated);
+            totals.peak_reserved = std::max(totals.peak_reserved, range.peak_reserved);
+            totals.left_bytes += range.left_bytes;
             totals.driver_allocs += counters_.driver_allocs - before.driver_allocs;
             totals.driver_ns += counters_.driver_ns - before.driver_ns;
             totals.retries += counters_.retries - before.retries;
@@ -148,6 +159,7 @@ class PhasePass {
 
     const Timeline& timeline_;
     RunMetrics& metrics_;
+    std::vector<PhaseRange>* ranges_;
     RecordedState state_;
     std::vector<std::pair<EventIndex, std::uint32_t>> ends_;  // (end, phase)
     std::vector<Counters> at_begin_;
@@ -162,6 +174,15 @@ class PhasePass {
 };
 
 }  // namespace
+
+std::vector<PhaseRange> measure_phase_ranges(const Timeline& timeline) {
+    std::vector<PhaseRange> ranges;
+    if (!timeline.phases.empty()) {
+        RunMetrics sums;
+        PhasePass(timeline, &sums, &ranges).run();
+    }
+    return ranges;
+}
 
 void add_phase_metrics(const Timeline& timeline, RunMetrics* metrics) {
     const bool call_failed =

@@ -1,0 +1,141 @@
+#include "analyzer/report/compare_report.h"
+#include "analyzer/trace/describe_event.h"
+
+#include <nlohmann/json.hpp>
+
+namespace fragtrace::analyzer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json run_json(const RunProfile& run) {
+    return {{"path", run.path},
+            {"source", run.source == RunProfile::Source::kJson ? "json" : "trace"},
+            {"command_line", run.command_line},
+            {"events", run.events},
+            {"events_lost", run.events_lost}};
+}
+
+Json device_json(const std::optional<DeviceProfile>& device) {
+    if (!device) {
+        return nullptr;
+    }
+    const MemorySummary& run = device->run;
+    const WasteSplit& waste = run.waste_at_peak;
+    return {{"name", device->name},
+            {"peak",
+             {{"requested", run.peak_requested},
+              {"allocated", run.peak_allocated},
+              {"active", run.peak_active},
+              {"reserved", run.peak_reserved}}},
+            {"requested_at_peak", waste.requested},
+            {"waste_at_peak",
+             {{"rounding", waste.rounding},
+              {"slack", waste.slack},
+              {"pending", waste.pending},
+              {"releasable", waste.releasable},
+              {"inactive_split", waste.inactive_split}}},
+            {"segments_allocated", run.segments_allocated},
+            {"segments_freed", run.segments_freed},
+            {"retries", run.retries},
+            {"ooms", run.ooms},
+            {"driver_ns", device->driver_time_ns}};
+}
+
+Json held_json(const std::optional<Held>& held) {
+    return held ? Json{{"bytes", held->bytes}, {"blocks", held->blocks}} : Json();
+}
+
+Json holders_json(const DeviceComparison& device) {
+    Json rows = Json::array();
+    for (const auto* changes : {&device.grew, &device.shrank, &device.unknown}) {
+        for (const LineChange& change : *changes) {
+            Json stacks = Json::array();
+            for (const StackChange& stack : change.stacks) {
+                stacks.push_back({{"frames", stack.frames},
+                                  {"a", held_json(stack.a)},
+                                  {"b", held_json(stack.b)}});
+            }
+            rows.push_back({{"label", change.label},
+                            {"label_a", change.label_a.empty() ? change.label : change.label_a},
+                            {"a", held_json(change.a)},
+                            {"b", held_json(change.b)},
+                            {"stacks", stacks}});
+        }
+    }
+    return rows;
+}
+
+Json phase_json(const std::optional<PhaseProfile>& phase) {
+    return phase ? Json{{"count", phase->count},
+                        {"peak_allocated_bytes", phase->peak_allocated},
+                        {"peak_reserved_bytes", phase->peak_reserved},
+                        {"left_bytes", phase->left_bytes}}
+                 : Json();
+}
+
+Json stretch_json(const std::optional<PhaseStretch>& stretch) {
+    return stretch ? Json{{"peak_allocated_bytes", stretch->peak_allocated},
+                          {"peak_reserved_bytes", stretch->peak_reserved},
+                          {"left_bytes", stretch->left_bytes}}
+                   : Json();
+}
+
+Json phases_json(const Comparison& comparison) {
+    Json rows = Json::array();
+    for (std::size_t i = 0; i < comparison.phases.size(); ++i) {
+        const PhaseComparison& phase = comparison.phases[i];
+        Json parting;
+        if (phase.parts_at) {
+            parting = {{"occurrence", *phase.parts_at},
+                       {"a", stretch_json(phase.a_there)},
+                       {"b", stretch_json(phase.b_there)}};
+        }
+        rows.push_back({{"name", phase.name},
+                        {"kind", range_kind_name(phase.kind)},
+                        {"a", phase_json(phase.a)},
+                        {"b", phase_json(phase.b)},
+                        {"parting", parting},
+                        {"parts_first", comparison.first_parting == i}});
+    }
+    return rows;
+}
+
+}  // namespace
+
+std::string compare_json(const Comparison& comparison) {
+    Json devices = Json::array();
+    for (const DeviceComparison& device : comparison.devices) {
+        devices.push_back({{"index", device.device},
+                           {"a", device_json(device.a)},
+                           {"b", device_json(device.b)},
+                           {"holders_at_peak", holders_json(device)}});
+    }
+    Json settings = Json::array();
+    for (const FactChange& change : comparison.settings) {
+        settings.push_back({{"key", change.key}, {"a", change.a}, {"b", change.b}});
+    }
+    Json requests = Json::array();
+    for (const FirstRequest& request : comparison.requests) {
+        const auto side = [](const std::optional<std::uint64_t>& bytes, const std::string& label) {
+            return bytes ? Json{{"bytes", *bytes}, {"label", label}} : Json();
+        };
+        requests.push_back({{"device", request.device},
+                            {"number", request.number},
+                            {"a", side(request.a_bytes, request.a_label)},
+                            {"b", side(request.b_bytes, request.b_label)}});
+    }
+    return Json{{"schema", 1},
+                {"a", run_json(comparison.a)},
+                {"b", run_json(comparison.b)},
+                {"class",
+                 comparison.a.events_lost + comparison.b.events_lost == 0 ? "exact" : "estimate"},
+                {"devices", devices},
+                {"phases", phases_json(comparison)},
+                {"first_different_requests", requests},
+                {"settings", settings}}
+               .dump(2, ' ', false, Json::error_handler_t::replace) +
+           "\n";
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,17 @@
+// `fraganalyze compare`: two runs held against each other, for people and for programs.
+#pragma once
+
+#include "analyzer/compare/comparison.h"
+#include "analyzer/support/terminal.h"
+
+#include <string>
+
+namespace fragtrace::analyzer {
+
+// At most one screen; the sentence first.
+std::string compare_text(const Comparison& comparison, const Terminal& terminal);
+
+// Keys and units as docs/json.md lists them.
+std::string compare_json(const Comparison& comparison);
+
+}  // namespace fragtrace::analyzer

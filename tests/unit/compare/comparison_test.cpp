@@ -1,0 +1,198 @@
+// Two runs held against each other: who is matched with whom, where phases part, what may be said
+// of a side that does not list everything.
+#include "analyzer/compare/comparison.h"
+
+#include "analyzer/report/compare_report.h"
+#include "analyzer/trace/reader.h"
+#include "tests/support/trace_writer.h"
+
+#include <catch2/catch.hpp>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using fragtrace::testing::TemporaryFolder;
+using fragtrace::testing::TraceWriter;
+using fragtrace::testing::write_file;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kBase = 0x200000000000;
+
+HeldByLine line(const std::string& label, std::uint64_t mib) {
+    return {label, mib * kMiB, 1, {{{label, "main.py:1 main"}, mib * kMiB, 1}}};
+}
+
+RunProfile run_with(std::vector<HeldByLine> holders) {
+    RunProfile run;
+    run.has_holders = run.all_holders = run.has_phases = run.has_facts = true;
+    DeviceProfile& device = run.devices.emplace_back();
+    for (const HeldByLine& held : holders) {
+        device.run.peak_reserved += held.bytes;
+    }
+    device.run.waste_at_peak.requested = device.run.peak_reserved;
+    device.holders = std::move(holders);
+    return run;
+}
+
+void add_phase(RunProfile* run, const std::string& name, std::vector<PhaseStretch> stretches) {
+    PhaseProfile& phase = run->phases.emplace_back();
+    phase.name = name;
+    phase.count = stretches.size();
+    phase.stretches = std::move(stretches);
+}
+
+std::string text_of(const Comparison& comparison) {
+    return compare_text(comparison, Terminal(1, ColorChoice::kNever));
+}
+
+// One block of `mib` MiB from train.py:`number`.
+std::string trace_with(const TemporaryFolder& folder, std::uint64_t mib, std::uint32_t number) {
+    TraceWriter trace;
+    trace.fact("allocator_conf", mib == 8 ? "" : "expandable_segments:True");
+    trace.set_python_stack(trace.python_node(0, trace.code("step", "train.py", 1), number));
+    trace.device_alloc(kBase, 2 * kMiB, true);
+    trace.block_alloc(kBase, 2 * kMiB, 2 * kMiB);
+    trace.device_alloc(kBase + 2 * kMiB, 20 * kMiB, true);
+    trace.block_alloc(kBase + 2 * kMiB, mib * kMiB, mib * kMiB);
+    trace.end(EndReason::kNormal);
+    trace.footer();
+    const std::string path = folder.file(std::to_string(mib) + ".ftrace");
+    trace.save(path);
+    return path;
+}
+
+}  // namespace
+
+TEST_CASE("lines that hold more come first, and what holds the same is not listed") {
+    const Comparison result =
+        compare(run_with({line("a.py:1 f", 10), line("b.py:2 g", 30), line("c.py:3 h", 5)}),
+                run_with({line("a.py:1 f", 12), line("b.py:2 g", 30), line("d.py:4 k", 7)}));
+    REQUIRE(result.devices.size() == 1);
+    const DeviceComparison& device = result.devices[0];
+    REQUIRE(device.grew.size() == 2);
+    CHECK(device.grew[0].label == "d.py:4 k");
+    CHECK(device.grew[0].a->bytes == 0);
+    CHECK(device.grew[1].difference() == static_cast<std::int64_t>(2 * kMiB));
+    REQUIRE(device.grew[1].stacks.size() == 1);
+    CHECK(device.grew[1].stacks[0].frames.size() == 2);
+    REQUIRE(device.shrank.size() == 1);
+    CHECK(device.shrank[0].label == "c.py:3 h");
+    CHECK(device.unknown.empty());
+}
+
+TEST_CASE("a line that an edit has moved is the same line, unless its function has two of them") {
+    const Comparison moved =
+        compare(run_with({line("a.py:1 f", 10)}), run_with({line("a.py:9 f", 12)}));
+    REQUIRE(moved.devices[0].grew.size() == 1);
+    CHECK(moved.devices[0].grew[0].label == "a.py:9 f");
+    CHECK(moved.devices[0].grew[0].label_a == "a.py:1 f");
+    CHECK(moved.devices[0].grew[0].a->bytes == 10 * kMiB);
+    CHECK(moved.devices[0].shrank.empty());
+
+    const Comparison two = compare(run_with({line("a.py:1 f", 10)}),
+                                   run_with({line("a.py:8 f", 12), line("a.py:9 f", 1)}));
+    CHECK(two.devices[0].grew.size() == 2);
+    CHECK(two.devices[0].shrank.size() == 1);
+}
+
+TEST_CASE("a side that lists the largest holders only leaves the others open") {
+    RunProfile short_list = run_with({line("a.py:1 f", 10)});
+    short_list.all_holders = false;
+    const Comparison result =
+        compare(short_list, run_with({line("a.py:1 f", 12), line("b.py:2 g", 3)}));
+    CHECK(result.devices[0].grew.size() == 1);
+    REQUIRE(result.devices[0].unknown.size() == 1);
+    CHECK_FALSE(result.devices[0].unknown[0].a);
+    CHECK(result.devices[0].unknown[0].difference() == 0);
+    CHECK(text_of(result).find("not listed") != std::string::npos);
+}
+
+TEST_CASE(
+    "phases are matched by name and number, and the first to end of those that part is told") {
+    RunProfile a = run_with({line("a.py:1 f", 10)});
+    RunProfile b = a;
+    add_phase(&a, "epoch", {{10, 20, 0, 4}});
+    add_phase(&a, "step", {{5, 20, 0, 0}, {5, 20, 0, 1}, {5, 20, 0, 2}, {5, 20, 0, 3}});
+    add_phase(&a, "save", {{1, 20, 0, 5}});
+    add_phase(&b, "epoch", {{12, 20, 2, 4}});
+    add_phase(&b, "step", {{5, 20, 0, 0}, {6, 20, 1, 1}, {7, 20, 1, 2}, {8, 20, 1, 3}});
+    add_phase(&b, "test", {{1, 20, 0, 5}});
+    const Comparison result = compare(a, b);
+    REQUIRE(result.phases.size() == 4);
+    REQUIRE(result.first_parting);
+    const PhaseComparison& first = result.phases[*result.first_parting];
+    CHECK(first.name == "step");
+    CHECK(first.parts_at == 1);
+    CHECK(first.a_there->peak_allocated == 5);
+    CHECK(first.b_there->left_bytes == 1);
+    CHECK_FALSE(result.phases[2].b);
+    CHECK_FALSE(result.phases[3].a);
+    CHECK(text_of(result).find("part first in the 2nd step") != std::string::npos);
+
+    RunProfile without = b;
+    without.has_phases = false;
+    CHECK(compare(a, without).phases.empty());
+    const Comparison equal = compare(a, a);
+    CHECK_FALSE(equal.first_parting);
+    CHECK(text_of(equal).find("Phases: equal in both") != std::string::npos);
+}
+
+TEST_CASE("settings that change memory are compared, names of hosts and counters are not") {
+    RunProfile a = run_with({});
+    RunProfile b = a;
+    a.facts = {{"host", "one"}, {"torch_version", "2.6"}, {"environment.FRAGTRACE_OUTPUT", "x"}};
+    b.facts = {{"host", "two"}, {"torch_version", "2.15"}, {"allocator_conf", "backend:native"}};
+    const Comparison result = compare(a, b);
+    REQUIRE(result.settings.size() == 2);
+    CHECK(result.settings[0].key == "allocator_conf");
+    CHECK(result.settings[0].a.empty());
+    CHECK(result.settings[1].b == "2.15");
+}
+
+TEST_CASE("profiles of traces: holders add up to what was active at the peak, requests part") {
+    TemporaryFolder folder;
+    const auto a = read_trace(trace_with(folder, 8, 10));
+    const auto b = read_trace(trace_with(folder, 11, 12));
+    REQUIRE(a.ok());
+    REQUIRE(b.ok());
+    Symbolizer a_symbols(*a);
+    Symbolizer b_symbols(*b);
+    Comparison result = compare(profile_of(*a, &a_symbols), profile_of(*b, &b_symbols));
+    result.requests = first_requests(*a, &a_symbols, *b, &b_symbols);
+    REQUIRE(result.devices.size() == 1);
+    CHECK(result.devices[0].a->run.peak_reserved == 22 * kMiB);
+    REQUIRE(result.devices[0].grew.size() == 1);
+    const LineChange& grown = result.devices[0].grew[0];
+    CHECK(grown.label == "train.py:12 step");
+    CHECK(grown.label_a == "train.py:10 step");
+    CHECK(grown.a->bytes == 10 * kMiB);
+    CHECK(grown.a->bytes == result.devices[0].a->run.waste_at_peak.requested);
+    REQUIRE(result.requests.size() == 1);
+    CHECK(result.requests[0].number == 1);
+    CHECK(result.requests[0].a_bytes == 8 * kMiB);
+    CHECK(result.requests[0].b_label == "train.py:12 step");
+    REQUIRE(result.settings.size() == 1);
+    CHECK(result.settings[0].b == "expandable_segments:True");
+    CHECK(first_requests(*a, &a_symbols, *a, &a_symbols).empty());
+}
+
+TEST_CASE("JSON that is no report is refused in one line") {
+    TemporaryFolder folder;
+    const std::string path = folder.file("x.json");
+    for (const char* text : {"{",
+                             "{}",
+                             R"({"schema": 2, "devices": []})",
+                             R"({"schema": 1, "devices": [{"index": 0}]})",
+                             R"({"schema": 1, "devices": [], "phases": [{"name": 1}]})"}) {
+        write_file(path, text);
+        CHECK(looks_like_json(path));
+        const auto profile = read_profile_json(path);
+        REQUIRE_FALSE(profile.ok());
+        CHECK(profile.error().code == ErrorCode::kInput);
+        CHECK(profile.error().message.find('\n') == std::string::npos);
+    }
+    write_file(path, R"({"schema": 1, "devices": []})");
+    CHECK(read_profile_json(path).ok());
+    CHECK_FALSE(looks_like_json(folder.file("missing")));
+}
