@@ -91,15 +91,18 @@ Status replay_once(const CommonOptions& common,
         row.lower = replay(device->script, *lower_setup->pool);
     }
     classify_row(sweep_context(*device), &row);
-    auto second = candidate_setup(*device, candidate);
-    if (!second) {
-        return second.error();
+    std::vector<Diagnosis> diagnoses;
+    if (!row.result.troubles.empty()) {  // a second pool may mean a second plan
+        auto second = candidate_setup(*device, candidate);
+        if (!second) {
+            return second.error();
+        }
+        diagnoses = diagnose(device->script,
+                             row.result.troubles,
+                             std::move(second).value(),
+                             device->others_bytes,
+                             kMaxDiagnoses);
     }
-    const std::vector<Diagnosis> diagnoses = diagnose(device->script,
-                                                      row.result.troubles,
-                                                      std::move(second).value(),
-                                                      device->others_bytes,
-                                                      kMaxDiagnoses);
     if (!common.json.empty()) {
         return write_output(common.json, replay_json(**analysis, *device, row, diagnoses));
     }

@@ -84,7 +84,7 @@ struct Snapshot {
     std::vector<StackNode> nodes;
     std::vector<PythonCode> codes;
 
-    std::string settings;  // as in PYTORCH_CUDA_ALLOC_CONF
+    std::string settings;  // as in PYTORCH_CUDA_ALLOC_CONF; concluded where they are not known
     bool settings_known = false;
     std::string oldest_release;  // that writes what is there, such as "2.6"
     bool times_known = true;

@@ -404,6 +404,13 @@ class SnapshotRows final : public PickleSink {
         snapshot_.settings_known = settings_.has_value();
         if (settings_) {
             snapshot_.settings = settings_text(*settings_);
+        } else if (std::any_of(snapshot_.segments.begin(),
+                               snapshot_.segments.end(),
+                               [](const SnapshotSegment& segment) { return segment.expandable; })) {
+            // 2.1 says it of its segments alone.
+            SnapshotSettings concluded;
+            concluded.expandable_segments = true;
+            snapshot_.settings = settings_text(concluded);
         }
         snapshot_.oldest_release = oldest_release();
         snapshot_.other_actions = static_cast<std::uint64_t>(std::count_if(

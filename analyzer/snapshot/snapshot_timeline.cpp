@@ -185,7 +185,10 @@ class Maker {
                             release_));
         }
         if (!snapshot_.settings_known) {
-            assume("the snapshot does not tell the allocator's settings: the defaults are taken");
+            assume(fmt::format("the snapshot does not tell the allocator's settings: {} taken",
+                               snapshot_.settings.empty()
+                                   ? "the defaults are"
+                                   : snapshot_.settings + ", as its segments are, is"));
         }
         if (config_.garbage_collection_threshold > 0) {
             assume(

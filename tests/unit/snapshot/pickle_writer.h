@@ -105,6 +105,7 @@ class SnapshotWriter {
     std::vector<Segment> segments;
     std::vector<Entry> entries;
     std::string settings;
+    bool with_settings = true;
     bool with_history = true;
     bool of_registration = true;  // of a release that goes by the order of segments
 
@@ -123,10 +124,12 @@ class SnapshotWriter {
             }
             out.end_list().end_list();
         }
-        out.text("allocator_settings").begin_dict();
-        out.text("PYTORCH_CUDA_ALLOC_CONF").text(settings);
-        out.text("max_split_size").number(-1);
-        out.end_dict();
+        if (with_settings) {
+            out.text("allocator_settings").begin_dict();
+            out.text("PYTORCH_CUDA_ALLOC_CONF").text(settings);
+            out.text("max_split_size").number(-1);
+            out.end_dict();
+        }
         if (of_registration) {
             out.text("host_segments").begin_list().end_list();
         }

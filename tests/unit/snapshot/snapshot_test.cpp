@@ -147,6 +147,26 @@ TEST_CASE("a state without history gives what is held", "[snapshot]") {
     CHECK(analysis->devices[0].recorded.peak_reserved == 20 * kMiB);
 }
 
+TEST_CASE("settings that are not told are concluded from expandable segments", "[snapshot]") {
+    const bool expandable = GENERATE(true, false);
+    SnapshotWriter writer;
+    writer.with_history = false;
+    writer.with_settings = false;
+    writer.of_registration = false;
+    writer.segments = {{.address = kBase,
+                        .blocks = {{8 * kMiB, "active_allocated", 8 * kMiB}, {12 * kMiB}},
+                        .expandable = expandable}};
+    const auto analysis = analysis_of(writer);
+    REQUIRE(analysis->devices.size() == 1);
+    CHECK(analysis->devices[0].config == (expandable ? "expandable_segments:True" : ""));
+    CHECK(std::any_of(
+        analysis->assumptions.begin(), analysis->assumptions.end(), [&](const std::string& line) {
+            return line.find(expandable ? "expandable_segments:True, as its segments "
+                                          "are, is taken"
+                                        : "the defaults are taken") != std::string::npos;
+        }));
+}
+
 TEST_CASE("a history that contradicts the state at the end is said", "[snapshot]") {
     SnapshotWriter writer;
     writer.segments = {{.address = kBase, .blocks = {{2 * kMiB}}}};
