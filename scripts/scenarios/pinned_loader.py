@@ -1,0 +1,29 @@
+"""Batches of 33 MiB from a data loader; with --pin it hands them out in pinned memory, with --keep the
+program keeps the host's copies of the last batches."""
+
+import sys
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Images(Dataset):
+    def __len__(self):
+        return 96
+
+    def __getitem__(self, index):
+        return torch.zeros(3, 600, 600)
+
+
+def main():
+    torch.zeros(1).cuda()
+    kept = []
+    for batch in DataLoader(Images(), batch_size=8, pin_memory="--pin" in sys.argv):
+        batch.cuda(non_blocking=True).mul_(2)
+        if "--keep" in sys.argv:
+            kept.append(batch)
+    torch.cuda.synchronize()
+
+
+if __name__ == "__main__":
+    main()
