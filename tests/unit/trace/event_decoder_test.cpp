@@ -9,8 +9,11 @@
 
 #include <catch2/catch.hpp>
 
+#include <chrono>
 #include <cstring>
+#include <new>
 #include <random>
+#include <thread>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
@@ -138,5 +141,38 @@ TEST_CASE("A pipeline that is given up before the end ends its thread") {
         for (int i = 0; i < chunks; ++i) {
             REQUIRE(pipeline.next() != nullptr);
         }
+    }
+}
+
+TEST_CASE("A chunk that cannot be decoded for want of memory ends the reading, whoever met it") {
+    struct Failing {
+        static bool decode(const Chunk& /*chunk*/, std::uint64_t first_event) {
+            if (first_event >= 20) {
+                throw std::bad_alloc();
+            }
+            return true;
+        }
+    };
+
+    TraceWriter trace;
+    for (int chunk = 0; chunk < 40; ++chunk) {
+        trace.block_alloc(512, 512, 512);
+        trace.flush();
+    }
+    const TemporaryFolder folder;
+    trace.save(folder.file("t.ftrace"));
+    const auto file = InputFile::open(folder.file("t.ftrace"));
+    for (int round = 0; round < 100; ++round) {
+        ChunkScanner scanner(*file, sizeof(TraceHeader), false);
+        ChunkPipeline<Failing> pipeline(&scanner);
+        if (round % 2 == 1) {  // the second thread has come to it first
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        CHECK_THROWS_AS(
+            [&] {
+                while (pipeline.next() != nullptr) {
+                }
+            }(),
+            std::bad_alloc);
     }
 }
