@@ -1,0 +1,151 @@
+// Where iterations begin, in runs made by hand.
+#include "analyzer/iterations/iterations.h"
+
+#include "analyzer/iterations/recurrence.h"
+#include "tests/unit/iterations/made_up_run.h"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using fragtrace::testing::MadeUpRun;
+
+namespace {
+
+Iterations iterations_of(const MadeUpRun& run) {
+    return find_iterations(run.timeline, requests_of(run.timeline, 0, true));
+}
+
+// A training: data, three layers, a loss, a backward pass in reverse.
+struct Training {
+    MadeUpRun run;
+    std::uint32_t main = run.frame(0, "/home/me/train.py", "main");
+    std::uint32_t call =
+        run.frame(main, "/site-packages/torch/nn/modules/module.py", "Module._call_impl");
+    OriginId data = run.origin(run.frame(main, "/home/me/train.py", "load"));
+    OriginId layer = run.origin(run.frame(call, "/home/me/train.py", "Layer.forward"));
+    OriginId activation = run.origin(run.frame(call, "/home/me/train.py", "Layer.activate"));
+    OriginId loss = run.origin(run.frame(main, "/home/me/train.py", "loss"));
+    OriginId gradient = run.origin(run.frame(main, "/torch/_tensor.py", "Tensor.backward"));
+    OriginId temporary = run.origin(run.frame(main, "/home/me/train.py", "clip"));
+    std::vector<EventIndex> begins;
+
+    // `layers` differ where the length of a batch decides how much is done; `cut`: the record ends
+    // after so many requests.
+    void step(int layers, std::uint64_t bytes, int cut = 1000) {
+        begins.push_back(run.alloc(data, bytes));
+        for (int i = 0; i < layers && --cut > 0; ++i) {
+            run.alloc(layer, bytes);
+            run.free(run.alloc(activation, 2 * bytes));
+        }
+        for (const OriginId origin : {loss, gradient, temporary}) {
+            if (--cut > 0) {
+                run.free(run.alloc(origin, bytes));
+            }
+        }
+    }
+};
+
+}  // namespace
+
+TEST_CASE("steps of varying length are found, and begin with their first request") {
+    Training training;
+    std::mt19937 random(3);
+    for (int step = 0; step < 12; ++step) {
+        training.step(2 + static_cast<int>(random() % 9), 512 * (1 + random() % 100));
+    }
+    const Iterations found = iterations_of(training.run);
+    CHECK(found.source == Iterations::Source::kRecurrence);
+    CHECK(found.begins == training.begins);
+    CHECK(found.anchor == training.data);
+    CHECK(found.match_rate == 1.0);
+    CHECK(found.size_match_rate < 0.9);
+    CHECK(found.of(training.begins[3] - 1) == 3);
+    CHECK(found.of(training.begins[3]) == 4);
+}
+
+TEST_CASE("what is made once before, and a last step that is cut short, do not matter") {
+    Training training;
+    const OriginId weights = training.run.line("Model.__init__");
+    for (int i = 0; i < 30; ++i) {
+        training.run.alloc(weights, 4096);
+    }
+    training.step(4, 1024);
+    training.step(4, 1024, 3);
+    const Iterations found = iterations_of(training.run);
+    CHECK(found.begins == training.begins);
+    CHECK(found.match_rate == 1.0);
+}
+
+TEST_CASE("layers of a model are no iterations: their common caller is the model's call") {
+    Training training;
+    training.step(40, 1024, 30);  // the record ends in the first forward pass
+    CHECK_FALSE(iterations_of(training.run).found());
+}
+
+TEST_CASE("requests that never recur make no iterations") {
+    MadeUpRun run;
+    for (int i = 0; i < 50; ++i) {
+        run.alloc(run.line("f" + std::to_string(i)));
+    }
+    CHECK_FALSE(iterations_of(run).found());
+    CHECK_FALSE(iterations_of(MadeUpRun()).found());
+}
+
+TEST_CASE("without stacks sizes tell the iterations") {
+    MadeUpRun run;
+    std::vector<EventIndex> begins;
+    for (int step = 0; step < 5; ++step) {
+        begins.push_back(run.alloc(0, 1024));
+        run.alloc(0, 2048);
+        run.alloc(0, 4096);
+    }
+    const Iterations found = iterations_of(run);
+    CHECK(found.begins == begins);
+}
+
+TEST_CASE("a step that failed half-way is an iteration of its own") {
+    Training training;
+    for (int step = 0; step < 9; ++step) {
+        training.step(3, 1024, step == 5 ? 2 : 1000);
+    }
+    CHECK(iterations_of(training.run).begins == training.begins);
+}
+
+TEST_CASE("phases that the program calls steps come before the record, whatever their numbers") {
+    Training training;
+    std::vector<EventIndex> begins;
+    training.run.begin_phase("epoch 1");
+    for (int step = 0; step < 6; ++step) {
+        training.step(3, 1024);
+        training.run.begin_phase("ProfilerStep#" + std::to_string(step), RangeKind::kNvtx);
+        begins.push_back(training.run.timeline.phases.back().begin);
+    }
+    training.step(3, 1024);
+    const Iterations found = iterations_of(training.run);
+    CHECK(found.source == Iterations::Source::kPhases);
+    CHECK(found.phase == "ProfilerStep#");
+    CHECK(found.begins == begins);
+}
+
+TEST_CASE("ranges that a library marks do not stand for iterations where the record tells them") {
+    Training training;
+    for (int step = 0; step < 6; ++step) {
+        training.step(3, 1024);
+        training.run.begin_phase("cub::DeviceRadixSort", RangeKind::kNvtx);
+        training.run.alloc(training.temporary);
+        training.run.begin_phase("cub::DeviceRadixSort", RangeKind::kNvtx);
+    }
+    const Iterations found = iterations_of(training.run);
+    CHECK(found.source == Iterations::Source::kRecurrence);
+    CHECK(found.begins == training.begins);
+}
+
+TEST_CASE("the match rate counts what occurs in a neighbouring stretch as well") {
+    const MatchRate match = match_rate({0, 1, 2, 3, 0, 1, 4, 5, 0, 1, 4, 5}, 6, {0, 4, 8});
+    CHECK(match.requests == 12);
+    CHECK(match.matched == 10);  // 2 and 3 occur nowhere else
+    CHECK(match.last_matched == 4);
+}
