@@ -134,6 +134,38 @@ Status add_diagnoses(DeviceAnalysis* device, const ReplayResult& result, std::si
     return Ok{};
 }
 
+// ---- who holds the memory -----------------------------------------------------------------------
+
+void add_holders(const Timeline& timeline, const ReplayResult& result, DeviceAnalysis* device) {
+    std::vector<HeapInstant> instants;
+    for (const Diagnosis& diagnosis : device->diagnoses) {
+        if (diagnosis.trouble.outcome != Outcome::kRetryOk) {
+            instants.push_back({diagnosis.trouble.event, &diagnosis.heap, true});
+        }
+    }
+    if (instants.empty() && device->peak) {
+        instants.push_back({device->peak->trouble.event, &device->peak->heap, false});
+    }
+    std::vector<EventIndex> failed;
+    for (const Trouble& trouble : result.troubles) {
+        if (trouble.outcome != Outcome::kRetryOk) {
+            failed.push_back(trouble.event);
+        }
+    }
+    CardMemory card{.others_bytes = device->others_bytes,
+                    .context_bytes = device->context.bytes,
+                    .processes_bytes = 0};
+    for (const OtherProcesses& others : device->other_processes) {
+        card.processes_bytes = others.other_bytes;
+    }
+    device->held = find_holders(timeline,
+                                device->device,
+                                device->script.source == ScriptSource::kBlocks,
+                                instants,
+                                failed,
+                                card);
+}
+
 // ---- what is assumed ---------------------------------------------------------------------------
 
 // From here on: what was measured against the record is measured.
@@ -282,6 +314,7 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
         if (const Status done = add_diagnoses(&device, result, options.max_diagnoses); !done) {
             return done.error();
         }
+        add_holders(analysis->timeline, result, &device);
         if (const Status done = take_assumptions(options, &device); !done) {
             return done.error();
         }

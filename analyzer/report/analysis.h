@@ -2,6 +2,7 @@
 // elsewhere (commands/analyze.cpp); a report computes nothing.
 #pragma once
 
+#include "analyzer/holders/device_holders.h"
 #include "analyzer/metrics/memory_summary.h"
 #include "analyzer/metrics/other_processes.h"
 #include "analyzer/metrics/run_metrics.h"
@@ -47,6 +48,7 @@ struct DeviceAnalysis {
     std::vector<Diagnosis> diagnoses;  // of the recorded settings, in time order
     std::uint64_t troubles = 0;        // OOMs and retries in all; diagnoses may be fewer
     std::optional<Diagnosis> peak;     // the address map at peak reserved; its verdict is empty
+    DeviceHolders held;                // at each diagnosed OOM, else at peak reserved
     std::vector<WhatIfRow> settings;   // ranked
     std::vector<WhatIfRow> capacities;
     std::vector<WhatIfRow> pools;   // other pools

@@ -1,5 +1,6 @@
 #include "analyzer/report/json.h"
 
+#include "analyzer/report/json_holders.h"
 #include "analyzer/report/json_run.h"
 #include "analyzer/report/text_source.h"
 
@@ -167,6 +168,9 @@ Json troubles_json(const Analysis& analysis,
     for (const Diagnosis& diagnosis : diagnoses) {
         if ((diagnosis.trouble.outcome == Outcome::kRetryOk) == retries) {
             rows.push_back(diagnosis_json(analysis, device, diagnosis));
+            if (!retries && !device.held.holders.empty()) {
+                rows.back()["holders"] = holders_json(device.held, diagnosis.trouble.event);
+            }
             if (retries) {
                 rows.back()["driver_ns"] = retry_ns(analysis, diagnosis.trouble.event);
             }
@@ -264,6 +268,9 @@ std::string report_json(const Analysis& analysis) {
     Json retries = Json::array();
     for (const DeviceAnalysis& device : analysis.devices) {
         devices.push_back(device_json(device, device.recorded));
+        devices.back()["iterations"] = iterations_json(analysis, device.held);
+        devices.back()["holders_at_peak"] =
+            device.peak ? holders_json(device.held, device.peak->trouble.event) : Json();
         ooms = append(std::move(ooms), troubles_json(analysis, device, device.diagnoses, false));
         retries =
             append(std::move(retries), troubles_json(analysis, device, device.diagnoses, true));

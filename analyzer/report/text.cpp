@@ -201,6 +201,8 @@ std::string device_text(const Analysis& analysis,
                         const Terminal& terminal) {
     std::string text = headline(device, terminal);
     text += verdict_lines(analysis, device, terminal);
+    text += holder_lines(device, !limits.run, terminal);
+    text += growth_lines(device, terminal);
     text += fidelity_line(device);
     text += fmt::format("  device {}   {}{}, settings: {}\n",
                         device.device,

@@ -25,6 +25,12 @@ std::string verdict_lines(const Analysis& analysis,
                           const DeviceAnalysis& device,
                           const Terminal& terminal);
 
+// Who holds the memory at the first out-of-memory, else at the peak: by kind, and against the last
+// good iteration. With `brief` the one or two lines that matter most.
+std::string holder_lines(const DeviceAnalysis& device, bool brief, const Terminal& terminal);
+// What the run holds more of with every iteration; empty where nothing grows.
+std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal);
+
 // Of the run as a whole; each empty where there is nothing to say.
 std::string phase_lines(const Analysis& analysis, const Terminal& terminal);
 std::string call_lines(const Analysis& analysis);

@@ -40,6 +40,11 @@ class Symbolizer {
     // plumbing. As "model/net.py:42 forward"; "unknown" without a stack.
     std::string describe(OriginId origin);
 
+    // The functions that a return address lies in, inlined ones first; never empty.
+    const std::vector<Frame>& native_frames(std::uint64_t return_address);
+    // The frame of a Python node.
+    [[nodiscard]] Frame python_frame(const StackNode& node) const;
+
     // Stacks whose native and Python frames did not match, so far: the native ones come first.
     [[nodiscard]] std::uint64_t stacks_without_order() const { return stacks_without_order_; }
 
@@ -59,9 +64,7 @@ class Symbolizer {
     std::vector<Frame> symbolize(const Origin& origin);
     static std::vector<Frame> native_then_python(const std::vector<NativeCall>& native,
                                                  const std::vector<PythonCall>& python);
-    const std::vector<Frame>& native_frames(std::uint64_t return_address);
     std::vector<Frame> look_up(std::uint64_t address);
-    Frame python_frame(const StackNode& node) const;
     [[nodiscard]] const Module* module_at(std::uint64_t address) const;
     ElfSymbols* elf_of(const Module& module);
 

@@ -1,0 +1,84 @@
+#include "analyzer/holders/device_holders.h"
+
+#include <algorithm>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// A device allocation beside the pool.
+struct Beside {
+    EventIndex event = 0;
+    std::uint64_t size_bytes = 0;
+    bool library = false;
+};
+
+std::vector<Beside> beside_the_pool(const Timeline& timeline, DeviceId device, StackMarks* marks) {
+    std::vector<Beside> result;
+    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+        const EventKind kind = timeline.events.kind(i);
+        if ((kind != EventKind::kDeviceAlloc && kind != EventKind::kAsyncAlloc &&
+             kind != EventKind::kPhysicalCreate && kind != EventKind::kArrayAlloc) ||
+            timeline.events.device(i) != device) {
+            continue;
+        }
+        const Event asked = timeline.events[i];
+        if ((asked.flags & kFlagFromAllocator) == 0 && asked.size_bytes != kUnknown64) {
+            const bool library = (marks->of(asked.origin) & kMarkLibrary) != 0;
+            result.push_back({i, asked.size_bytes, library});
+        }
+    }
+    return result;
+}
+
+OutsideMemory outside_at(const Timeline& timeline,
+                         const std::vector<Beside>& allocations,
+                         EventIndex event,
+                         const CardMemory& card) {
+    OutsideMemory outside;
+    outside.context = card.context_bytes;
+    outside.processes = card.processes_bytes;
+    for (const Beside& one : allocations) {
+        if (one.event < event && timeline.partner[one.event] > event) {
+            (one.library ? outside.libraries : outside.other) += one.size_bytes;
+        }
+    }
+    const std::uint64_t known =
+        outside.libraries + outside.other + outside.context + outside.processes;
+    outside.not_known = card.others_bytes - std::min(card.others_bytes, known);
+    return outside;
+}
+
+}  // namespace
+
+DeviceHolders find_holders(const Timeline& timeline,
+                           DeviceId device,
+                           bool blocks,
+                           const std::vector<HeapInstant>& instants,
+                           const std::vector<EventIndex>& failed,
+                           const CardMemory& card) {
+    Symbolizer symbols(timeline);
+    StackMarks marks(timeline, &symbols);
+    const RunHistory history = run_history(timeline, device, blocks, &marks);
+    DeviceHolders result;
+    result.iterations = history.iterations;
+    result.stacks_left_out = history.stacks_left_out;
+    const std::vector<Beside> beside =
+        blocks ? beside_the_pool(timeline, device, &marks) : std::vector<Beside>();
+    for (const HeapInstant& instant : instants) {
+        result.holders.push_back(
+            holders_of(timeline, *instant.heap, instant.event, history, &marks, &symbols));
+        if (blocks) {
+            result.holders.back().outside = outside_at(timeline, beside, instant.event, card);
+        }
+        result.differences.push_back(
+            instant.failed
+                ? difference_to_last_good(timeline, instant.event, failed, history, &symbols)
+                : IterationDifference{});
+    }
+    result.growth = growth_of(history, &symbols);
+    result.survivors = survivors_of(timeline, failed, history, &symbols);
+    result.peaks = iteration_peaks(timeline, device, history.iterations);
+    return result;
+}
+
+}  // namespace fragtrace::analyzer

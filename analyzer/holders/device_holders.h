@@ -1,0 +1,45 @@
+// All that the report says of a device's holders, in one go.
+#pragma once
+
+#include "analyzer/holders/growth.h"
+#include "analyzer/metrics/other_processes.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+// One instant that is looked into.
+struct HeapInstant {
+    EventIndex event = kNoEvent;
+    const HeapSnapshot* heap = nullptr;
+    bool failed = false;  // an out-of-memory
+};
+
+struct DeviceHolders {
+    Iterations iterations;
+    std::vector<Holders> holders;                  // per instant
+    std::vector<IterationDifference> differences;  // per instant
+    Growth growth;
+    std::vector<Survivors> survivors;
+    IterationPeaks peaks;
+    std::uint64_t stacks_left_out = 0;  // whose frames were not looked at: "other"
+};
+
+// What is known of a card beside the pool.
+struct CardMemory {
+    std::uint64_t others_bytes = 0;  // context, libraries and other processes together
+    std::uint64_t context_bytes = 0;
+    std::uint64_t processes_bytes = 0;
+};
+
+// `blocks`: the device has a caching pool; `failed`: all its out-of-memories, ascending. Names of
+// places are looked up apart from the report's own, so that its notes tell of what it shows.
+DeviceHolders find_holders(const Timeline& timeline,
+                           DeviceId device,
+                           bool blocks,
+                           const std::vector<HeapInstant>& instants,
+                           const std::vector<EventIndex>& failed,
+                           const CardMemory& card);
+
+}  // namespace fragtrace::analyzer

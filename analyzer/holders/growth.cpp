@@ -1,0 +1,150 @@
+#include "analyzer/holders/growth.h"
+
+#include "analyzer/model/recorded_state.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kLeastSteps = 3;  // begins compared, less one
+constexpr std::size_t kMostFailures = 16;
+
+// The first begin that is compared: what is made once is made by then.
+std::size_t first_compared(std::size_t iterations) {
+    return iterations >= 3 + kLeastSteps ? 3 : 2;
+}
+
+struct StackGrowth {
+    std::int64_t at_first = 0;
+    std::int64_t now = 0;
+    std::int64_t change = 0;  // at the begin that is looked at
+    std::uint32_t times_grown = 0;
+    bool fell = false;
+};
+
+}  // namespace
+
+Growth growth_of(const RunHistory& history, Symbolizer* symbols) {
+    Growth result;
+    const std::size_t count = history.iterations.begins.size();
+    const std::size_t first = first_compared(count);
+    if (count < first + kLeastSteps) {
+        return result;
+    }
+    result.first = first;
+    result.last = count;
+    std::vector<StackGrowth> stacks(history.stacks.size());
+    std::vector<std::uint32_t> changed;
+    const std::vector<BoundaryChange>& changes = history.changes;
+    for (std::size_t i = 0; i < changes.size();) {
+        const std::uint32_t iteration = changes[i].iteration;
+        changed.clear();
+        for (; i < changes.size() && changes[i].iteration == iteration; ++i) {
+            stacks[changes[i].stack].change += changes[i].bytes;
+            changed.push_back(changes[i].stack);
+        }
+        for (const std::uint32_t number : changed) {
+            StackGrowth& stack = stacks[number];
+            stack.now += stack.change;
+            if (iteration <= first) {
+                stack.at_first = stack.now;
+            } else {
+                stack.fell = stack.fell || stack.change < 0;
+                stack.times_grown += stack.change > 0 ? 1 : 0;
+            }
+            stack.change = 0;
+        }
+    }
+    std::map<std::pair<std::string, Category>, GrowingPlace> places;
+    for (std::size_t number = 0; number < stacks.size(); ++number) {
+        const StackGrowth& stack = stacks[number];
+        result.bytes += stack.now - stack.at_first;
+        if (stack.fell || stack.times_grown * 2 < count - first) {
+            continue;
+        }
+        const OriginId origin = history.requests.origins[number];
+        const Category category = category_of(history.stacks[number]);
+        const std::string label = symbols->describe(origin);
+        GrowingPlace& place = places[{label, category}];
+        place.place.label = label;
+        place.place.origin = origin;
+        place.place.category = category;
+        place.place.bytes += stack.now - stack.at_first;
+        place.bytes_at_last += static_cast<std::uint64_t>(std::max<std::int64_t>(0, stack.now));
+        place.times_grown = std::max(place.times_grown, stack.times_grown);
+    }
+    for (auto& [key, place] : places) {
+        result.places.push_back(std::move(place));
+    }
+    std::stable_sort(
+        result.places.begin(),
+        result.places.end(),
+        [](const GrowingPlace& a, const GrowingPlace& b) { return a.place.bytes > b.place.bytes; });
+    result.places.resize(std::min(result.places.size(), kMostPlaces));
+    return result;
+}
+
+std::vector<Survivors> survivors_of(const Timeline& timeline,
+                                    const std::vector<EventIndex>& failed,
+                                    const RunHistory& history,
+                                    Symbolizer* symbols) {
+    std::vector<Survivors> result;
+    const std::vector<EventIndex>& begins = history.iterations.begins;
+    const Requests& requests = history.requests;
+    for (std::size_t f = 0; f < std::min(failed.size(), kMostFailures); ++f) {
+        const std::size_t iteration = history.iterations.of(failed[f]);
+        if (iteration == 0 || iteration + 2 > begins.size()) {
+            continue;
+        }
+        const EventIndex later = begins[iteration + 1];
+        auto at =
+            std::lower_bound(requests.events.begin(), requests.events.end(), begins[iteration - 1]);
+        std::vector<std::int64_t> bytes(history.stacks.size(), 0);
+        std::vector<std::int64_t> blocks(history.stacks.size(), 0);
+        Survivors survivors{.event = failed[f], .iteration = iteration, .bytes = 0, .places = {}};
+        for (; at != requests.events.end() && *at < failed[f]; ++at) {
+            const std::uint32_t stack =
+                requests.stacks[static_cast<std::size_t>(at - requests.events.begin())];
+            const StackHistory& seen = history.stacks[stack];
+            if (timeline.partner[*at] > later &&
+                seen.ended_in_iteration > seen.outlived_iteration) {
+                const std::uint64_t size = allocated_bytes(timeline.events[*at]);
+                bytes[stack] += static_cast<std::int64_t>(size);
+                ++blocks[stack];
+                survivors.bytes += size;
+            }
+        }
+        if (survivors.bytes != 0) {
+            survivors.places = places_of(bytes, blocks, history, symbols);
+            result.push_back(std::move(survivors));
+        }
+    }
+    return result;
+}
+
+IterationPeaks iteration_peaks(const Timeline& timeline,
+                               DeviceId device,
+                               const Iterations& iterations) {
+    IterationPeaks peaks;
+    if (iterations.begins.size() < 2) {
+        return peaks;
+    }
+    peaks.known = true;
+    const EventIndex steady = iterations.begins[1];
+    RecordedState state(timeline);
+    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+        state.advance();
+        const MemoryTotals& now = state.totals(device);
+        std::uint64_t& allocated = i < steady ? peaks.warmup_allocated : peaks.steady_allocated;
+        std::uint64_t& reserved = i < steady ? peaks.warmup_reserved : peaks.steady_reserved;
+        allocated = std::max(allocated, now.allocated);
+        reserved = std::max(reserved, now.reserved);
+    }
+    return peaks;
+}
+
+}  // namespace fragtrace::analyzer

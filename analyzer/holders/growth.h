@@ -1,0 +1,57 @@
+// What a run holds more and more of, what an out-of-memory that the program caught left behind, and
+// the peaks before and after its first iteration. Plain data; docs/metrics.md, Growth.
+#pragma once
+
+#include "analyzer/holders/holders.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+// A place whose bytes at the begins of iterations never fell and rose at half of them or more.
+struct GrowingPlace {
+    HoldingPlace place;  // bytes: more at the last begin than at the first
+    std::uint64_t bytes_at_last = 0;
+    std::uint32_t times_grown = 0;
+};
+
+struct Growth {
+    std::size_t first = 0;  // iterations whose begins were compared; 0 = too few of them
+    std::size_t last = 0;
+    std::int64_t bytes = 0;  // allocated by the pool's blocks, at the last begin less at the first
+    std::vector<GrowingPlace> places;  // most bytes first, at most kMostPlaces
+};
+
+Growth growth_of(const RunHistory& history, Symbolizer* symbols);
+
+// Blocks of the iteration that failed, from before the failure, that the next but one iteration
+// still finds; of stacks whose blocks mostly end in the iteration that they begin in.
+struct Survivors {
+    EventIndex event = kNoEvent;  // the out-of-memory
+    std::size_t iteration = 0;
+    std::uint64_t bytes = 0;
+    std::vector<HoldingPlace> places;
+};
+
+// Of those out-of-memories that anything outlived; `failed` ascending, the first 16 are looked at.
+std::vector<Survivors> survivors_of(const Timeline& timeline,
+                                    const std::vector<EventIndex>& failed,
+                                    const RunHistory& history,
+                                    Symbolizer* symbols);
+
+// Peaks of the record up to the end of the first iteration, and from the second on.
+struct IterationPeaks {
+    bool known = false;
+    std::uint64_t warmup_allocated = 0;
+    std::uint64_t warmup_reserved = 0;
+    std::uint64_t steady_allocated = 0;
+    std::uint64_t steady_reserved = 0;
+};
+
+IterationPeaks iteration_peaks(const Timeline& timeline,
+                               DeviceId device,
+                               const Iterations& iterations);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,132 @@
+#include "analyzer/report/json_holders.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace fragtrace::analyzer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string key_of(Category category) {
+    std::string name(category_name(category));
+    std::replace(name.begin(), name.end(), ' ', '_');
+    return name;
+}
+
+Json place_json(const HoldingPlace& place) {
+    return {{"label", place.label},
+            {"category", key_of(place.category)},
+            {"bytes", place.bytes},
+            {"blocks", place.blocks}};
+}
+
+Json places_json(const std::vector<HoldingPlace>& places) {
+    Json rows = Json::array();
+    for (const HoldingPlace& place : places) {
+        rows.push_back(place_json(place));
+    }
+    return rows;
+}
+
+Json difference_json(const IterationDifference& difference) {
+    if (difference.iteration == 0) {
+        return nullptr;
+    }
+    return {{"iteration", difference.iteration},
+            {"against", difference.against},
+            {"place_event", difference.place},
+            {"bytes", difference.bytes},
+            {"asked_bytes", difference.asked_bytes},
+            {"asked_bytes_then", difference.asked_bytes_then},
+            {"places", places_json(difference.places)}};
+}
+
+const char* source_name(Iterations::Source source) {
+    switch (source) {
+        case Iterations::Source::kNone:
+            return "none";
+        case Iterations::Source::kPhases:
+            return "phases";
+        case Iterations::Source::kRecurrence:
+            return "recurrence";
+    }
+    return "none";
+}
+
+}  // namespace
+
+Json holders_json(const DeviceHolders& held, EventIndex event) {
+    for (std::size_t i = 0; i < held.holders.size(); ++i) {
+        const Holders& holders = held.holders[i];
+        if (holders.event != event) {
+            continue;
+        }
+        Json categories = Json::array();
+        for (const Holding& holding : holders.categories) {
+            categories.push_back({{"category", key_of(holding.category)},
+                                  {"bytes", holding.bytes},
+                                  {"blocks", holding.blocks},
+                                  {"earlier_bytes", holding.earlier_bytes},
+                                  {"old_bytes", holding.old_bytes}});
+        }
+        const OutsideMemory& outside = holders.outside;
+        return {{"class", "estimate"},
+                {"event", holders.event},
+                {"allocated_bytes", holders.allocated_bytes},
+                {"categories", categories},
+                {"places", places_json(holders.places)},
+                {"places_left_out", holders.places_left_out},
+                {"outside",
+                 {{"libraries_bytes", outside.libraries},
+                  {"other_bytes", outside.other},
+                  {"context_bytes", outside.context},
+                  {"processes_bytes", outside.processes},
+                  {"not_known_bytes", outside.not_known}}},
+                {"difference", difference_json(held.differences[i])}};
+    }
+    return nullptr;
+}
+
+Json iterations_json(const Analysis& analysis, const DeviceHolders& held) {
+    const Iterations& iterations = held.iterations;
+    const bool recurring = iterations.source == Iterations::Source::kRecurrence;
+    Json growing = Json::array();
+    for (const GrowingPlace& place : held.growth.places) {
+        growing.push_back(place_json(place.place));
+        growing.back()["bytes_at_last"] = place.bytes_at_last;
+        growing.back()["times_grown"] = place.times_grown;
+    }
+    Json survivors = Json::array();
+    for (const Survivors& one : held.survivors) {
+        survivors.push_back({{"event", one.event},
+                             {"iteration", one.iteration},
+                             {"bytes", one.bytes},
+                             {"places", places_json(one.places)}});
+    }
+    Json peaks = nullptr;
+    if (held.peaks.known) {
+        peaks = {{"warmup_allocated", held.peaks.warmup_allocated},
+                 {"warmup_reserved", held.peaks.warmup_reserved},
+                 {"steady_allocated", held.peaks.steady_allocated},
+                 {"steady_reserved", held.peaks.steady_reserved}};
+    }
+    return {{"source", source_name(iterations.source)},
+            {"phase", iterations.phase},
+            {"begins_with", recurring ? analysis.symbols->describe(iterations.anchor) : ""},
+            {"count", iterations.begins.size()},
+            {"match_rate", iterations.match_rate},
+            {"size_match_rate", iterations.size_match_rate},
+            {"peaks", peaks},
+            {"growth",
+             {{"first", held.growth.first},
+              {"last", held.growth.last},
+              {"bytes", held.growth.bytes},
+              {"places", growing}}},
+            {"survivors", survivors},
+            {"stacks_left_out", held.stacks_left_out}};
+}
+
+}  // namespace fragtrace::analyzer

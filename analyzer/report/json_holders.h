@@ -1,0 +1,17 @@
+// Who holds the memory, as JSON: keys in docs/json.md.
+#pragma once
+
+#include "analyzer/report/analysis.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace fragtrace::analyzer {
+
+// Categories, places and what lies outside of the pool at one instant, and the difference to the
+// last good iteration (null without one); null where `event` was not looked into.
+nlohmann::ordered_json holders_json(const DeviceHolders& held, EventIndex event);
+
+// Iterations, growth, survivors and peaks of a device.
+nlohmann::ordered_json iterations_json(const Analysis& analysis, const DeviceHolders& held);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,31 @@
+"""Trains on batches of which one is too large for the card; argument "keep" keeps the exception."""
+
+import sys
+
+import torch
+from torch import nn
+
+
+def step(model, optimizer, rows):
+    batch = torch.randn(rows, 1024).cuda()
+    loss = model(batch).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+def main():
+    layers = (nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024))
+              for _ in range(6))
+    model = nn.Sequential(*layers).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    kept = []
+    for rows in [2048] * 5 + [32768] + [512] * 4:
+        try:
+            step(model, optimizer, rows)
+        except torch.OutOfMemoryError as error:
+            if "keep" in sys.argv:
+                kept.append(error)
+
+
+main()

@@ -1,0 +1,97 @@
+"""Who holds the memory, what holds more than an iteration before, what grows: of real programs."""
+
+import pathlib
+
+import real_process
+from real_process import ANALYZER, MIB, TORCH_PYTHON, environment
+from torch_process import GPT, TorchTest
+
+PROGRAMS = pathlib.Path(__file__).with_name("programs")
+
+
+class Holders(TorchTest):
+    def trace_of(self, card, *command, expected=0):
+        env = environment(card, record_to=self.folder)
+        self.run_well([TORCH_PYTHON, *command], expected, env=env)
+        return self.only_trace()
+
+    def assert_adds_up(self, holders, allocated):
+        self.assertEqual(holders["allocated_bytes"], allocated)
+        self.assertEqual(sum(one["bytes"] for one in holders["categories"]), allocated)
+        if holders["places_left_out"] == 0:
+            self.assertEqual(sum(one["bytes"] for one in holders["places"]), allocated)
+
+    def test_a_gpt_that_runs_out_of_memory_in_its_second_step(self):
+        trace = self.trace_of("6GiB", GPT, "--steps", 8, "--layers", 6, expected=1)
+        report = self.report(trace)
+        (oom,) = report["ooms"]
+        self.assertEqual(oom["verdict"], "genuine")
+        holders = oom["holders"]
+        self.assert_adds_up(holders, oom["allocated_bytes"])
+        held = {one["category"]: one["bytes"] for one in holders["categories"]}
+        # 120.6 million parameters in float32, and two moments of each for AdamW.
+        self.assertAlmostEqual(held["parameters"] / MIB, 460, delta=5)
+        self.assertAlmostEqual(held["optimizer_state"] / MIB, 920, delta=10)
+        self.assertEqual(max(held, key=held.get), "activations")
+        self.assertLess(held.get("other", 0), MIB)
+        iterations = report["devices"][0]["iterations"]
+        self.assertEqual((iterations["source"], iterations["count"]), ("recurrence", 2))
+        self.assertEqual(iterations["begins_with"], "demos/gpt.py:104 main")
+        difference = holders["difference"]
+        self.assertEqual((difference["iteration"], difference["against"]), (2, 1))
+        self.assertEqual(difference["bytes"], sum(one["bytes"] for one in difference["places"]))
+        self.assertEqual(difference["places"][0]["category"], "optimizer_state")
+        self.assertGreater(difference["asked_bytes"], 2 * difference["asked_bytes_then"])
+
+    def test_a_training_is_cut_into_its_steps(self):
+        trace = self.trace_of("16GiB", GPT, "--steps", 8, "--layers", 6)
+        (device,) = self.report(trace)["devices"]
+        iterations = device["iterations"]
+        self.assertEqual(iterations["count"], 8)
+        self.assertGreater(iterations["match_rate"], 0.9)
+        self.assertLess(iterations["size_match_rate"], iterations["match_rate"])
+        peaks = iterations["peaks"]
+        for name in ("allocated", "reserved"):
+            self.assertEqual(max(peaks[f"warmup_{name}"], peaks[f"steady_{name}"]),
+                             device["peak"][name])
+        self.assertLess(peaks["warmup_allocated"], peaks["steady_allocated"])
+        self.assertEqual(iterations["growth"]["places"], [])
+        holders = device["holders_at_peak"]
+        self.assert_adds_up(holders, holders["allocated_bytes"])
+
+    def test_losses_kept_with_their_graphs_grow_with_every_step(self):
+        trace = self.trace_of("16GiB", PROGRAMS / "keeps_losses.py")
+        (device,) = self.report(trace)["devices"]
+        iterations = device["iterations"]
+        self.assertEqual(iterations["count"], 20)
+        growth = iterations["growth"]
+        first = growth["places"][0]
+        self.assertEqual(first["label"], "programs/keeps_losses.py:12 <module>")
+        self.assertEqual(first["category"], "activations")
+        # Six layers keep what went into GELU and what came out, 2 MiB each.
+        steps = growth["last"] - growth["first"]
+        self.assertEqual(first["bytes"], steps * 24 * MIB)
+        text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout
+        self.assertRegex(text, r"grows +by 26 MiB an iteration .* never shrinks: \+408 MiB")
+
+    def test_one_batch_too_large_is_told_from_the_one_before(self):
+        trace = self.trace_of("6GiB", PROGRAMS / "large_batch.py")
+        report = self.report(trace)
+        (oom,) = report["ooms"]
+        self.assert_adds_up(oom["holders"], oom["allocated_bytes"])
+        difference = oom["holders"]["difference"]
+        self.assertEqual((difference["iteration"], difference["against"]), (6, 5))
+        self.assertGreater(difference["asked_bytes"], 15 * difference["asked_bytes_then"])
+        self.assertEqual(difference["places"][0]["category"], "activations")
+        self.assertEqual(report["devices"][0]["iterations"]["survivors"], [])
+
+    def test_a_kept_exception_keeps_the_batch(self):
+        trace = self.trace_of("6GiB", PROGRAMS / "large_batch.py", "keep")
+        (survivors,) = self.report(trace)["devices"][0]["iterations"]["survivors"]
+        self.assertEqual(survivors["iteration"], 6)
+        self.assertGreater(survivors["bytes"], 4096 * MIB)
+        self.assertEqual(survivors["places"][0]["category"], "activations")
+
+
+if __name__ == "__main__":
+    real_process.main()

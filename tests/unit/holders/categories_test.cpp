@@ -1,0 +1,115 @@
+// Which kind of memory a block is, by stacks written down by hand.
+#include "analyzer/holders/categories.h"
+
+#include "analyzer/holders/run_history.h"
+#include "tests/unit/iterations/made_up_run.h"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using fragtrace::testing::MadeUpRun;
+
+namespace {
+
+struct Call {
+    const char* file;
+    const char* function;
+};
+
+constexpr Call kMain = {"/home/me/train.py", "main"};
+constexpr Call kModuleCall = {"/site-packages/torch/nn/modules/module.py", "Module._call_impl"};
+constexpr Call kStep = {"/site-packages/torch/optim/optimizer.py", "step"};
+constexpr Call kClosure = {"/site-packages/lightning/loop.py", "closure"};
+constexpr Call kBackward = {"/site-packages/torch/_tensor.py", "Tensor.backward"};
+constexpr Call kEngine = {"engine.cpp", "torch::autograd::Engine::evaluate_function"};
+constexpr Call kApply = {"/site-packages/torch/nn/modules/module.py", "Module._apply"};
+
+// Of a block that nobody gave back, called from the outermost to the innermost.
+Category of(const std::vector<Call>& calls, const StackHistory& lived = {}) {
+    MadeUpRun run;
+    std::uint32_t node = 0;
+    for (const Call& call : calls) {
+        node = run.frame(node, call.file, call.function);
+    }
+    const OriginId origin = run.origin(node);
+    Symbolizer symbols(run.timeline);
+    StackMarks marks(run.timeline, &symbols);
+    StackHistory stack = lived;
+    stack.marks = marks.of(origin);
+    return category_of(stack);
+}
+
+constexpr StackHistory kShort = {.ended_in_pass = 9, .outlived_pass = 1};
+constexpr StackHistory kLong = {.ended_in_pass = 1, .outlived_pass = 9};
+
+}  // namespace
+
+TEST_CASE("categories follow from who asked") {
+    CHECK(of({kMain, kApply}) == Category::kParameters);
+    CHECK(of({kMain, kModuleCall}) == Category::kActivations);
+    CHECK(of({kMain, kStep}) == Category::kOptimizerState);
+    CHECK(of({kMain, kBackward}) == Category::kGradients);
+    CHECK(of({kEngine}) == Category::kGradients);
+    CHECK(of({kEngine, {"", "at::cuda::getCurrentCUDABlasHandle"}}) == Category::kWorkspaces);
+    CHECK(of({kMain, {"", "torch::autograd::THPVariable_cuda"}}) == Category::kInputs);
+    CHECK(of({kMain, kApply, {"", "torch::autograd::THPVariable_cuda"}}) == Category::kParameters);
+    CHECK(of({kMain}) == Category::kOther);
+    CHECK(of({}) == Category::kOther);
+}
+
+TEST_CASE("what a pass makes and gives back is temporary, what it leaves is not") {
+    CHECK(of({kEngine}, kShort) == Category::kTemporaries);
+    CHECK(of({kEngine}, kLong) == Category::kGradients);
+    CHECK(of({kMain, kStep}, kShort) == Category::kTemporaries);
+    CHECK(of({kMain, kStep}, kLong) == Category::kOptimizerState);
+    CHECK(of({kMain}, {.ended_in_iteration = 2, .outlived_iteration = 1}) ==
+          Category::kTemporaries);
+    CHECK(of({kMain}, {.ended_in_iteration = 1, .outlived_iteration = 1}) == Category::kOther);
+}
+
+TEST_CASE("the forward and backward that an optimizer's closure runs are no optimizer state") {
+    CHECK(of({kMain, kStep, kClosure, kModuleCall}) == Category::kActivations);
+    CHECK(of({kMain, kStep, kClosure, kBackward}) == Category::kGradients);
+    CHECK(of({kMain, kStep, kClosure, kMain}) == Category::kOther);
+}
+
+TEST_CASE("every category has a name of its own") {
+    for (std::size_t a = 0; a < kCategories; ++a) {
+        CHECK_FALSE(category_name(static_cast<Category>(a)).empty());
+        for (std::size_t b = 0; b < a; ++b) {
+            CHECK(category_name(static_cast<Category>(a)) !=
+                  category_name(static_cast<Category>(b)));
+        }
+    }
+}
+
+TEST_CASE("lifetimes are counted by pass and by iteration") {
+    MadeUpRun run;
+    const OriginId forward = run.line("forward");
+    const OriginId backward = run.origin(run.frame(0, kEngine.file, kEngine.function));
+    std::vector<EventIndex> gradients;
+    for (int step = 0; step < 4; ++step) {
+        const EventIndex activation = run.alloc(forward);
+        for (const EventIndex gradient : gradients) {
+            run.free(gradient);
+        }
+        gradients = {run.alloc(backward)};
+        run.free(run.alloc(backward));
+        run.free(activation);
+    }
+    Symbolizer symbols(run.timeline);
+    StackMarks marks(run.timeline, &symbols);
+    const RunHistory history = run_history(run.timeline, 0, true, &marks);
+    REQUIRE(history.iterations.begins.size() == 4);
+    const auto& of_forward = history.stacks[history.requests.stacks[0]];
+    const auto& of_backward = history.stacks[history.requests.stacks[1]];
+    CHECK(of_forward.ended_in_iteration == 4);
+    CHECK(of_forward.outlived_pass == 4);
+    CHECK(of_backward.ended_in_pass == 4);
+    CHECK(of_backward.outlived_pass == 3);  // that of the last pass is not decided
+    CHECK(of_backward.outlived_iteration == 3);
+}

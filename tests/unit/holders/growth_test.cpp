@@ -1,0 +1,196 @@
+// What grows, what survives an out-of-memory, and peaks, in runs made by hand.
+#include "analyzer/holders/growth.h"
+
+#include "tests/unit/iterations/made_up_run.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using fragtrace::testing::MadeUpRun;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+RunHistory history_of(const MadeUpRun& run) {
+    Symbolizer symbols(run.timeline);
+    StackMarks marks(run.timeline, &symbols);
+    return run_history(run.timeline, 0, true, &marks);
+}
+
+Growth growth_in(const MadeUpRun& run) {
+    Symbolizer symbols(run.timeline);
+    return growth_of(history_of(run), &symbols);
+}
+
+}  // namespace
+
+TEST_CASE("only what never shrinks and rises at half of the steps or more grows") {
+    MadeUpRun run;
+    const OriginId data = run.line("load");
+    const OriginId leak = run.line("remember");
+    const OriginId sawtooth = run.line("cache");
+    const OriginId state = run.line("make_state");
+    std::vector<EventIndex> cached;
+    for (int step = 0; step < 10; ++step) {
+        run.free(run.alloc(data, kMiB));
+        run.alloc(leak, 2 * kMiB);
+        if (step == 0) {
+            run.alloc(state, 100 * kMiB);
+        }
+        cached.push_back(run.alloc(sawtooth, 8 * kMiB));
+        if (cached.size() == 4) {
+            for (const EventIndex block : cached) {
+                run.free(block);
+            }
+            cached.clear();
+        }
+    }
+    const Growth growth = growth_in(run);
+    CHECK(growth.first == 3);
+    CHECK(growth.last == 10);
+    REQUIRE(growth.places.size() == 1);
+    CHECK(growth.places[0].place.label == "me/train.py:1 remember");
+    CHECK(growth.places[0].place.bytes == 7 * 2 * kMiB);
+    CHECK(growth.places[0].bytes_at_last == 9 * 2 * kMiB);
+    CHECK(growth.places[0].times_grown == 7);
+}
+
+TEST_CASE("too few iterations say nothing of growth") {
+    MadeUpRun run;
+    const OriginId data = run.line("load");
+    const OriginId leak = run.line("remember");
+    for (int step = 0; step < 4; ++step) {
+        run.free(run.alloc(data, kMiB));
+        run.alloc(leak, kMiB);
+    }
+    CHECK(growth_in(run).first == 0);
+    CHECK(growth_in(run).places.empty());
+}
+
+TEST_CASE("bytes at the begins of iterations are those of the blocks live then") {
+    MadeUpRun run;
+    std::mt19937 random(7);
+    const OriginId first = run.line("load");
+    std::vector<OriginId> lines;
+    for (int i = 0; i < 5; ++i) {
+        lines.push_back(run.line("f" + std::to_string(i)));
+    }
+    std::vector<EventIndex> live;
+    for (int step = 0; step < 40; ++step) {
+        run.free(run.alloc(first, 512));
+        for (const OriginId line : lines) {
+            live.push_back(run.alloc(line, 512 * (1 + random() % 50)));
+            if (random() % 3 != 0) {
+                const std::size_t one = random() % live.size();
+                run.free(live[one]);
+                live.erase(live.begin() + static_cast<std::ptrdiff_t>(one));
+            }
+        }
+    }
+    const RunHistory history = history_of(run);
+    const std::vector<EventIndex>& begins = history.iterations.begins;
+    REQUIRE(begins.size() == 40);
+    std::map<std::uint32_t, std::int64_t> held;
+    std::size_t change = 0;
+    for (std::size_t k = 1; k <= begins.size(); ++k) {
+        for (; change < history.changes.size() && history.changes[change].iteration == k;
+             ++change) {
+            held[history.changes[change].stack] += history.changes[change].bytes;
+        }
+        std::map<std::uint32_t, std::int64_t> expected;
+        for (std::size_t i = 0; i < history.requests.size(); ++i) {
+            const EventIndex born = history.requests.events[i];
+            if (born < begins[k - 1] && run.timeline.partner[born] > begins[k - 1]) {
+                expected[history.requests.stacks[i]] +=
+                    static_cast<std::int64_t>(allocated_bytes(run.timeline.events[born]));
+            }
+        }
+        std::erase_if(held, [](const auto& entry) { return entry.second == 0; });
+        REQUIRE(held == expected);
+    }
+    CHECK(change == history.changes.size());
+}
+
+TEST_CASE("what a caught out-of-memory leaves behind is what usually ends in its iteration") {
+    MadeUpRun run;
+    const OriginId data = run.line("load");
+    const OriginId forward = run.line("forward");
+    const OriginId last = run.line("loss");
+    std::vector<EventIndex> failed;
+    for (int step = 0; step < 8; ++step) {
+        const EventIndex batch = run.alloc(data, kMiB);
+        const EventIndex activation = run.alloc(forward, 4 * kMiB);
+        if (step == 4) {
+            failed.push_back(run.fail(last));
+            continue;  // the exception keeps both
+        }
+        run.free(run.alloc(last, 512));
+        run.free(activation);
+        run.free(batch);
+    }
+    const RunHistory history = history_of(run);
+    REQUIRE(history.iterations.begins.size() == 8);
+    Symbolizer symbols(run.timeline);
+    const std::vector<Survivors> survivors = survivors_of(run.timeline, failed, history, &symbols);
+    REQUIRE(survivors.size() == 1);
+    CHECK(survivors[0].iteration == 5);
+    CHECK(survivors[0].bytes == 5 * kMiB);
+    REQUIRE(survivors[0].places.size() == 2);
+    CHECK(survivors[0].places[0].label == "me/train.py:1 forward");
+}
+
+TEST_CASE("the first iteration's peak is told apart from those of the others") {
+    MadeUpRun run;
+    const OriginId data = run.line("load");
+    const OriginId once = run.line("warm_up");
+    for (int step = 0; step < 4; ++step) {
+        const EventIndex batch = run.alloc(data, kMiB);
+        run.free(run.alloc(once, step == 0 ? 64 * kMiB : 3 * kMiB));
+        run.free(batch);
+    }
+    Iterations iterations = history_of(run).iterations;
+    REQUIRE(iterations.begins.size() == 4);
+    // Blocks outside of any segment are no part of the sums: the segment comes first.
+    MadeUpRun with_segment;
+    Event segment = {};
+    segment.kind = EventKind::kDeviceAlloc;
+    segment.flags = kFlagFromAllocator;
+    segment.size_bytes = 1024 * kMiB;
+    segment.stream = kNoStream;
+    segment.address = 512;
+    with_segment.timeline.events.push_back(segment);
+    with_segment.timeline.partner.push_back(kNoEvent);
+    for (EventIndex i = 0; i < run.timeline.events.size(); ++i) {
+        with_segment.timeline.events.push_back(run.timeline.events[i]);
+        const EventIndex partner = run.timeline.partner[i];
+        with_segment.timeline.partner.push_back(partner == kNoEvent ? kNoEvent : partner + 1);
+        if (run.timeline.events.kind(i) == EventKind::kBlockFree) {
+            Event free = run.timeline.events[i];
+            free.address = run.timeline.events[partner].address;
+            free.extra = run.timeline.events[partner].extra;
+            with_segment.timeline.events.set(i + 1, free);
+        }
+    }
+    for (EventIndex& begin : iterations.begins) {
+        ++begin;
+    }
+    // Blocks do not overlap where each begins a hundred MiB after the one before.
+    for (EventIndex i = 1; i < with_segment.timeline.events.size(); ++i) {
+        Event event = with_segment.timeline.events[i];
+        const EventIndex partner = with_segment.timeline.partner[i];
+        const EventIndex born = event.kind == EventKind::kBlockAlloc ? i : partner;
+        event.address = 512 + (born % 4) * 100 * kMiB;
+        with_segment.timeline.events.set(i, event);
+    }
+    const IterationPeaks peaks = iteration_peaks(with_segment.timeline, 0, iterations);
+    CHECK(peaks.known);
+    CHECK(peaks.warmup_allocated == 65 * kMiB);
+    CHECK(peaks.steady_allocated == 4 * kMiB);
+    CHECK(peaks.steady_reserved == 1024 * kMiB);
+}
