@@ -11,6 +11,7 @@ is any of those.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import itertools
 import os
@@ -188,8 +189,9 @@ def first_broken(events):
 def is_freed_pool(real, simulated, found):
     """Whether the layouts differ in private pools with expandable segments, and nothing else does.
 
-    The library counts such segments wrongly and may drop a pool that still holds some: its layout
-    then lacks them, or names a pool that cannot be.
+    The library counts such segments by the calls that map and unmap, which need not be as many, and
+    may drop a pool that still holds some: its layout then lacks them, or names a pool that cannot
+    be.
     """
     real, simulated = sections(real), sections(simulated)
     if not all(line.startswith("segment ") for line in found) or \
@@ -200,6 +202,35 @@ def is_freed_pool(real, simulated, found):
     return defaults[0] == defaults[1]
 
 
+def is_dropped_pool(script, events, others):
+    """Whether the first difference is memory that the library has lost with such a pool.
+
+    All is equal up to there; then the simulated side unmaps what the other one no longer knows, and
+    some address ranges of segments have been mapped in as many calls as unmapped, that one among
+    them, though it is still there.
+    """
+    at = next((i for i, (a, b) in enumerate(zip(events, others)) if a != b),
+              min(len(events), len(others)))
+    if at == len(others) or not others[at].startswith("ev segment_unmap ") or \
+            not any(line.startswith("d ") for line in script):
+        return False
+    total = next(int(line.split()[1]) for line in script if line.startswith("card "))
+    reserved = total + total // 8  # by each segment of the library, one behind the other
+
+    def segment_of(event):
+        return (int(event.split()[2], 16) - 0x700000000) // reserved
+
+    balance = collections.Counter()
+    for event in events[:at]:
+        if event.startswith(("ev segment_map ", "ev segment_unmap ")):
+            balance[segment_of(event)] += 1 if event.startswith("ev segment_map ") else -1
+    own = segment_of(others[at])
+    rest = [balance[segment] for segment in balance if segment != own][:16]
+    return balance[own] > 0 and any(
+        sum(some) == -balance[own]
+        for count in range(1, len(rest) + 1) for some in itertools.combinations(rest, count))
+
+
 class Comparison:
     def __init__(self, simulated, release):
         self.simulated = simulated
@@ -208,7 +239,7 @@ class Comparison:
     def simulate(self, text):
         return split(run([self.simulated, self.release.version], text))
 
-    def judge(self, real, simulated):
+    def judge(self, script, real, simulated):
         """Kind of the outcome, None where it is a difference without an explanation; that one."""
         found, reordered = difference(real, simulated)
         if not found:
@@ -218,19 +249,22 @@ class Comparison:
         broken = first_broken(events)
         if broken is not None and same_moment(events[:broken]) == same_moment(others[:broken]):
             return "part of a segment freed", found
+        if is_dropped_pool(script, events, others):
+            return "freed private pool", found
         while events and events[-1].startswith(("ev segment_free", "ev segment_unmap")):
             events.pop()  # in the middle of a release, whose order may be another
         if "\ncrashed" in "\n" + real and same_release(same_moment(events)) == \
                 same_release(same_moment(others[:len(events)])):
             return "crash of the library", found
         if is_freed_pool(real, simulated, found):
-            return "freed private pool read", found
+            return "freed private pool", found
         return None, found
 
     def differs(self, head, lines):
         text = "\n".join([*head, *lines]) + "\n"
         name = head[0].split()[1]
-        kind, found = self.judge(self.release.play(text)[name], self.simulate(text)[name])
+        kind, found = self.judge([*head, *lines], self.release.play(text)[name],
+                                 self.simulate(text)[name])
         return found if kind is None else []
 
     def shrink(self, head, lines):
@@ -256,7 +290,8 @@ class Comparison:
         kinds = {}
         unexplained = []
         for name in texts:
-            kind, found = self.judge(real[name], simulated[name])
+            head, lines = made[name]
+            kind, found = self.judge([*head, *lines], real[name], simulated[name])
             if kind is None:
                 unexplained.append((made[name], found))
             else:
