@@ -1,12 +1,16 @@
 // fraganalyze compare A B: what differs between two runs.
 #include "analyzer/cli/output_file.h"
+#include "analyzer/commands/analyze.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
+#include "analyzer/compare/batch.h"
 #include "analyzer/compare/comparison.h"
 #include "analyzer/report/compare_report.h"
 #include "analyzer/snapshot/input.h"
 
+#include <fmt/format.h>
 #include <memory>
+#include <optional>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -38,6 +42,87 @@ Result<Side> read_side(const std::string& path) {
     return side;
 }
 
+// Room for a run that is to find no limit.
+constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
+
+const DeviceAnalysis* pool_of(const Analysis& analysis, DeviceId id) {
+    for (const DeviceAnalysis& device : analysis.devices) {
+        if (device.device == id && device.script.source == ScriptSource::kBlocks) {
+            return &device;
+        }
+    }
+    return nullptr;
+}
+
+// The pool of a run, on cards of other sizes.
+MakePool pools_like(const DeviceAnalysis& device) {
+    return [&device](std::uint64_t capacity_bytes) -> Result<std::unique_ptr<Pool>> {
+        const std::uint64_t capacity = capacity_bytes == 0 ? kUnlimitedBytes : capacity_bytes;
+        auto setup = candidate_setup(device,
+                                     {.name = {},
+                                      .pool = device.pool,
+                                      .config = device.config,
+                                      .capacity_bytes = capacity,
+                                      .total_bytes = capacity + device.others_bytes});
+        if (!setup) {
+            return setup.error();
+        }
+        return std::move(setup->pool);
+    };
+}
+
+// `batches`: those of the two traces.
+Result<std::vector<BatchPrediction>> predict(const std::string& path_a,
+                                             const std::string& path_b,
+                                             const std::vector<std::uint64_t>& batches,
+                                             const std::vector<std::uint64_t>& asked,
+                                             std::optional<std::uint64_t> capacity_bytes) {
+    if (batches.size() != 2) {
+        return Error{ErrorCode::kUsage, "--batch: give two, as in --batch 8,16"};
+    }
+    AnalyzeOptions options;
+    options.capacity_bytes = capacity_bytes;
+    options.max_diagnoses = 0;
+    const auto a = analyze(path_a, options);
+    if (!a) {
+        return a.error();
+    }
+    const auto b = analyze(path_b, options);
+    if (!b) {
+        return b.error();
+    }
+    std::vector<BatchPrediction> predictions;
+    for (const DeviceAnalysis& of_a : (*a)->devices) {
+        const DeviceAnalysis* of_b = pool_of(**b, of_a.device);
+        if (of_b == nullptr || pool_of(**a, of_a.device) == nullptr) {
+            continue;
+        }
+        auto prediction = predict_batches({batches[0],
+                                           &(*a)->timeline,
+                                           (*a)->symbols.get(),
+                                           &of_a.script,
+                                           of_a.recorded.peak_reserved},
+                                          {batches[1],
+                                           &(*b)->timeline,
+                                           (*b)->symbols.get(),
+                                           &of_b->script,
+                                           of_b->recorded.peak_reserved},
+                                          asked,
+                                          of_b->capacity_bytes,
+                                          pools_like(*of_b));
+        if (!prediction) {
+            return prediction.error();
+        }
+        predictions.push_back(std::move(prediction).value());
+    }
+    if (predictions.empty()) {
+        return Error{
+            ErrorCode::kInput,
+            fmt::format("{}, {}: --batch: no device has a caching pool in both", path_a, path_b)};
+    }
+    return predictions;
+}
+
 }  // namespace
 
 Status run_compare(int argc, char** argv) {
@@ -48,13 +133,24 @@ Status run_compare(int argc, char** argv) {
         "Each of the two is a trace, a snapshot of PyTorch, or the JSON of summarize or report.\n\n"
         "Examples\n"
         "  fraganalyze compare before.ftrace after.ftrace\n"
-        "  fraganalyze compare good.json new.ftrace --json - | jq '.devices[0].holders_at_peak'\n",
+        "  fraganalyze compare good.json new.ftrace --json - | jq '.devices[0].holders_at_peak'\n"
+        "  fraganalyze compare batch8.ftrace batch16.ftrace --batch 8,16 --predict 12,24\n",
         "fraganalyze compare");
     CommonOptions common;
     std::string path_a;
     std::string path_b;
     app.add_option("A", path_a, "the run before (.ftrace, .pickle or .json)")->required();
     app.add_option("B", path_b, "the run to hold against it")->required();
+    std::vector<std::uint64_t> batches;
+    std::vector<std::uint64_t> asked;
+    auto* batch =
+        app.add_option("--batch", batches, "the runs differ in the batch: its sizes in A and B");
+    batch->delimiter(',')->type_name("N,N");
+    app.add_option("--predict", asked, "batches to estimate the peak of")
+        ->delimiter(',')
+        ->type_name("N,...")
+        ->needs(batch);
+    common.add_capacity(&app);
     common.add_json(&app);
     common.add_color(&app);
     const auto parsed = parse_arguments(&app, argc, argv);
@@ -63,6 +159,10 @@ Status run_compare(int argc, char** argv) {
     }
     if (!*parsed) {
         return Ok{};
+    }
+    const auto capacity = common.capacity_bytes();
+    if (!capacity) {
+        return capacity.error();
     }
     auto a = read_side(path_a);
     if (!a) {
@@ -77,8 +177,26 @@ Status run_compare(int argc, char** argv) {
         comparison.requests =
             first_requests(*a->timeline, a->symbols.get(), *b->timeline, b->symbols.get());
     }
-    return common.json.empty() ? write_output("-", compare_text(comparison, common.terminal()))
-                               : write_output(common.json, compare_json(comparison));
+    std::vector<BatchPrediction> predictions;
+    if (!batches.empty()) {
+        if (!a->timeline || !b->timeline) {
+            return Error{ErrorCode::kUsage,
+                         "--batch needs two traces: JSON has no single requests to fit"};
+        }
+        auto predicted = predict(path_a, path_b, batches, asked, *capacity);
+        if (!predicted) {
+            return predicted.error();
+        }
+        predictions = std::move(predicted).value();
+    }
+    if (!common.json.empty()) {
+        return write_output(common.json, compare_json(comparison, predictions));
+    }
+    std::string text;
+    for (const BatchPrediction& prediction : predictions) {
+        text += batch_text(prediction, common.terminal());
+    }
+    return write_output("-", text + compare_text(comparison, common.terminal()));
 }
 
 }  // namespace fragtrace::analyzer

@@ -101,9 +101,44 @@ Json phases_json(const Comparison& comparison) {
     return rows;
 }
 
+Json line_json(const BatchLine& line) {
+    return {{"label", line.label},
+            {"fixed_bytes", line.fixed_bytes},
+            {"bytes_per_item", line.bytes_per_item}};
+}
+
+Json batch_json(const BatchPrediction& prediction) {
+    Json lines = Json::array();
+    for (const BatchLine& line : prediction.lines) {
+        lines.push_back(line_json(line));
+    }
+    Json rows = Json::array();
+    for (const BatchRow& row : prediction.rows) {
+        rows.push_back({{"batch", row.batch},
+                        {"peak_allocated_bytes", row.peak_allocated},
+                        {"peak_reserved_bytes", row.peak_reserved},
+                        {"ooms", row.ooms},
+                        {"retries", row.retries},
+                        {"card_peak_reserved_bytes", row.card_peak_reserved},
+                        {"recorded_peak_reserved_bytes",
+                         row.recorded_reserved ? Json(*row.recorded_reserved) : Json()}});
+    }
+    return {{"device", prediction.device},
+            {"class", "estimate"},
+            {"capacity_bytes", prediction.capacity_bytes},
+            {"requests", prediction.requests},
+            {"fitted_requests", prediction.fitted_requests},
+            {"sum", line_json(prediction.sum)},
+            {"lines", lines},
+            {"rows", rows},
+            {"largest_that_fits", prediction.largest ? Json(*prediction.largest) : Json()},
+            {"least_that_fails", prediction.least_failing}};
+}
+
 }  // namespace
 
-std::string compare_json(const Comparison& comparison) {
+std::string compare_json(const Comparison& comparison,
+                         const std::vector<BatchPrediction>& batches) {
     Json devices = Json::array();
     for (const DeviceComparison& device : comparison.devices) {
         devices.push_back({{"index", device.device},
@@ -125,6 +160,10 @@ std::string compare_json(const Comparison& comparison) {
                             {"a", side(request.a_bytes, request.a_label)},
                             {"b", side(request.b_bytes, request.b_label)}});
     }
+    Json predictions = Json::array();
+    for (const BatchPrediction& prediction : batches) {
+        predictions.push_back(batch_json(prediction));
+    }
     return Json{{"schema", 1},
                 {"a", run_json(comparison.a)},
                 {"b", run_json(comparison.b)},
@@ -133,7 +172,8 @@ std::string compare_json(const Comparison& comparison) {
                 {"devices", devices},
                 {"phases", phases_json(comparison)},
                 {"first_different_requests", requests},
-                {"settings", settings}}
+                {"settings", settings},
+                {"batches", predictions}}
                .dump(2, ' ', false, Json::error_handler_t::replace) +
            "\n";
 }

@@ -1,10 +1,12 @@
 // `fraganalyze compare`: two runs held against each other, for people and for programs.
 #pragma once
 
+#include "analyzer/compare/batch.h"
 #include "analyzer/compare/comparison.h"
 #include "analyzer/support/terminal.h"
 
 #include <string>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -12,6 +14,10 @@ namespace fragtrace::analyzer {
 std::string compare_text(const Comparison& comparison, const Terminal& terminal);
 
 // Keys and units as docs/json.md lists them.
-std::string compare_json(const Comparison& comparison);
+std::string compare_json(const Comparison& comparison,
+                         const std::vector<BatchPrediction>& batches = {});
+
+// What another batch would need.
+std::string batch_text(const BatchPrediction& prediction, const Terminal& terminal);
 
 }  // namespace fragtrace::analyzer

@@ -1,11 +1,11 @@
-"""fraganalyze compare on runs of a real PyTorch: a trace, the JSON of one, and a program that keeps
-what it should not."""
+"""fraganalyze compare on runs of a real PyTorch: a trace, the JSON of one, a program that keeps what
+it should not, and what other batches need, against runs that have them."""
 
 import json
 import pathlib
 
 import real_process
-from real_process import ANALYZER, SOURCE, TORCH_PYTHON, environment
+from real_process import ANALYZER, DEMOS, SOURCE, TORCH_PYTHON, environment
 
 PROGRAM = pathlib.Path(__file__).with_name("programs") / "grows.py"
 
@@ -52,6 +52,47 @@ class Compare(real_process.RealProcessTest):
         report.write_text(json.dumps(self.report(good)))
         self.assertEqual(self.compare(report, good)["settings"], [])
         self.run_well([ANALYZER, "compare", good, PROGRAM], expected=2)
+
+
+class Batches(real_process.RealProcessTest):
+    CARD = "4GiB,context=0"
+
+    def train(self, batch, expected=0):
+        folder = self.folder / str(batch)
+        folder.mkdir()
+        self.run_well([TORCH_PYTHON, DEMOS / "gpt.py", "--steps", "3", "--layers", "3", "--width",
+                       "256", "--max-length", "256", "--batch", batch], expected,
+                      env=environment(self.CARD, record_to=folder))
+        return self.only_trace(folder)
+
+    def test_two_runs_tell_what_other_batches_need(self):
+        small, large = self.train(4), self.train(8)
+        (told,) = json.loads(self.run_well(
+            [ANALYZER, "compare", small, large, "--batch", "4,8", "--predict", "6,12,16",
+             "--json", "-"]).stdout)["batches"]
+        self.assertEqual(told["class"], "estimate")
+        self.assertEqual([row["batch"] for row in told["rows"]], [4, 6, 8, 12, 16])
+        for row in told["rows"]:
+            recorded = row["recorded_peak_reserved_bytes"]
+            if recorded is not None:  # at its own batch a fitted run is the recorded one
+                self.assertEqual(row["card_peak_reserved_bytes"], recorded)
+                continue
+            peak = self.report(self.train(row["batch"]))["devices"][0]["peak"]
+            with self.subTest(batch=row["batch"]):
+                self.assertAlmostEqual(row["peak_allocated_bytes"] / peak["allocated"], 1,
+                                       delta=0.01)
+                self.assertEqual(row["ooms"], 0)
+                self.assertAlmostEqual(row["card_peak_reserved_bytes"] / peak["reserved"], 1,
+                                       delta=0.03)
+        self.assertEqual(told["least_that_fails"], told["largest_that_fits"] + 1)
+        self.train(told["largest_that_fits"])
+        self.train(told["least_that_fails"], expected=1)
+
+    def test_batches_must_be_two_and_different(self):
+        run = self.train(4)
+        for batches in ("4,4", "4", "0,4"):
+            done = self.run_well([ANALYZER, "compare", run, run, f"--batch={batches}"], expected=2)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 
 
 if __name__ == "__main__":
