@@ -1,8 +1,10 @@
 #include "analyzer/holders/categories.h"
 
+#include "analyzer/iterations/common_caller.h"
 #include "analyzer/trace/base_name.h"
 
 #include <algorithm>
+#include <string>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -100,10 +102,12 @@ bool contains(std::string_view text, std::string_view part) {
 }
 
 std::uint16_t marks_of(const Frame& frame) {
-    std::uint16_t marks = 0;
+    std::uint16_t marks = is_forward(frame.function) ? kMarkModuleCalled : 0;
     const std::string_view module = base_name(frame.module);
+    std::string file = frame.file;
+    std::replace(file.begin(), file.end(), '\\', '/');
     for (const FrameRule& rule : kFrameRules) {
-        if (contains(frame.file, rule.file) && contains(frame.function, rule.function) &&
+        if (contains(file, rule.file) && contains(frame.function, rule.function) &&
             (rule.module.empty() || module.starts_with(rule.module))) {
             marks = static_cast<std::uint16_t>(marks | rule.mark);
         }

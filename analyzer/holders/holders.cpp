@@ -114,6 +114,7 @@ Holders holders_of(const Timeline& timeline,
     const Iterations& iterations = history.iterations;
     const std::size_t now = iterations.of(event);
     std::array<Holding, kCategories> sums = {};
+    std::map<std::pair<OriginId, Category>, HoldingPlace> by_origin;
     Places places;
     for (const HeapBlock& block : heap.blocks) {
         if (block.state != BlockState::kLive) {
@@ -137,11 +138,15 @@ Holders holders_of(const Timeline& timeline,
         sum.earlier_bytes += born < now ? block.size_bytes : 0;
         sum.old_bytes += born != 0 && born + 1 < now ? block.size_bytes : 0;
         result.allocated_bytes += block.size_bytes;
-        places.add({.label = symbols->describe(origin),
-                    .origin = origin,
-                    .category = category,
-                    .bytes = static_cast<std::int64_t>(block.size_bytes),
-                    .blocks = 1});
+        HoldingPlace& place = by_origin[{origin, category}];
+        place.bytes += static_cast<std::int64_t>(block.size_bytes);
+        ++place.blocks;
+    }
+    for (auto& [key, place] : by_origin) {
+        place.origin = key.first;
+        place.category = key.second;
+        place.label = symbols->describe(place.origin);
+        places.add(place);
     }
     for (const Holding& sum : sums) {
         if (sum.blocks != 0) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -36,11 +37,15 @@ bool is_closure(const Timeline& timeline, const StackNode& node) {
 
 bool is_operation(const Timeline& timeline, const StackNode& node) {
     const PythonCode* code = code_of(timeline, node);
-    return code != nullptr &&
-           std::any_of(kOperations.begin(), kOperations.end(), [&](const Operation& operation) {
-               return code->file.find(operation.file) != std::string::npos &&
-                      code->function.find(operation.function) != std::string::npos;
-           });
+    if (code == nullptr || is_forward(code->function)) {
+        return code != nullptr;
+    }
+    std::string file = code->file;
+    std::replace(file.begin(), file.end(), '\\', '/');
+    return std::any_of(kOperations.begin(), kOperations.end(), [&](const Operation& operation) {
+        return file.find(operation.file) != std::string::npos &&
+               code->function.find(operation.function) != std::string::npos;
+    });
 }
 
 std::uint32_t python_stack(const Timeline& timeline, OriginId origin) {
@@ -57,6 +62,10 @@ std::uint32_t common_node(const Timeline& timeline, std::uint32_t a, std::uint32
 }
 
 }  // namespace
+
+bool is_forward(std::string_view function) {
+    return function == "forward" || function.ends_with(".forward");
+}
 
 bool lies_inside_an_operation(const Timeline& timeline,
                               const Requests& requests,

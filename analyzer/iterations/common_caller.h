@@ -5,9 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace fragtrace::analyzer {
+
+// A module's forward, by its Python name: PyTorch's snapshots leave out the frames that call it.
+bool is_forward(std::string_view function);
 
 // The layers of a model recur as well as the steps of a training do. What all requests of one
 // stretch have as their common caller tells them apart: a module's call, an optimizer's step, the

@@ -37,6 +37,10 @@ bool speaks_of_steps(std::string_view name) {
     std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char character) {
         return static_cast<char>(std::tolower(character));
     });
+    // PyTorch's own marks of one part of a step.
+    if (lower.starts_with("optimizer.") || lower.find("dataloader") != std::string::npos) {
+        return false;
+    }
     return std::any_of(kWords.begin(), kWords.end(), [&lower](std::string_view word) {
         return lower.find(word) != std::string::npos;
     });

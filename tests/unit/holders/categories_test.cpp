@@ -57,6 +57,9 @@ TEST_CASE("categories follow from who asked") {
     CHECK(of({kEngine, {"", "at::cuda::getCurrentCUDABlasHandle"}}) == Category::kWorkspaces);
     CHECK(of({kMain, {"", "torch::autograd::THPVariable_cuda"}}) == Category::kInputs);
     CHECK(of({kMain, kApply, {"", "torch::autograd::THPVariable_cuda"}}) == Category::kParameters);
+    CHECK(of({kMain, {"/home/me/model.py", "Block.forward"}}) == Category::kActivations);
+    CHECK(of({kMain, {"C:\\venv\\torch\\optim\\adam.py", "f"}}) == Category::kOptimizerState);
+    CHECK(of({kMain, {"/home/me/model.py", "forward_all"}}) == Category::kOther);
     CHECK(of({kMain}) == Category::kOther);
     CHECK(of({}) == Category::kOther);
 }

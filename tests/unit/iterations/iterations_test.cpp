@@ -85,6 +85,29 @@ TEST_CASE("layers of a model are no iterations: their common caller is the model
     CHECK_FALSE(iterations_of(training.run).found());
 }
 
+TEST_CASE("a loop in a function named forward is no loop of steps") {
+    MadeUpRun run;
+    const std::uint32_t forward = run.frame(0, "/home/me/model.py", "Model.forward");
+    const OriginId norm = run.origin(run.frame(forward, "/home/me/model.py", "norm"));
+    const OriginId product = run.origin(run.frame(forward, "/home/me/model.py", "product"));
+    for (int layer = 0; layer < 12; ++layer) {
+        run.alloc(norm);
+        run.alloc(product);
+    }
+    CHECK_FALSE(iterations_of(run).found());
+}
+
+TEST_CASE("PyTorch's own marks of the loader and the optimizer are no steps") {
+    Training training;
+    for (int step = 0; step < 6; ++step) {
+        training.step(3, 1024);
+        training.run.begin_phase("enumerate(DataLoader)#_SingleProcessDataLoaderIter",
+                                 RangeKind::kNvtx);
+        training.run.begin_phase("Optimizer.step#AdamW.step", RangeKind::kNvtx);
+    }
+    CHECK(iterations_of(training.run).source == Iterations::Source::kRecurrence);
+}
+
 TEST_CASE("requests that never recur make no iterations") {
     MadeUpRun run;
     for (int i = 0; i < 50; ++i) {
