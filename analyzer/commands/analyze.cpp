@@ -1,6 +1,7 @@
 #include "analyzer/commands/analyze.h"
 
 #include "analyzer/commands/remarks.h"
+#include "analyzer/commands/remedies.h"
 #include "analyzer/metrics/device_metrics.h"
 #include "analyzer/pools/pytorch_config.h"
 #include "analyzer/pools/registry.h"
@@ -319,6 +320,9 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
             return done.error();
         }
         if (const Status done = add_whatif(options, &device); !done) {
+            return done.error();
+        }
+        if (const Status done = add_remedies(options, analysis.get(), &device); !done) {
             return done.error();
         }
         analysis->devices.push_back(std::move(device));

@@ -13,6 +13,12 @@
 #include <fmt/format.h>
 
 namespace fragtrace::analyzer {
+namespace {
+
+// Requests and frees. Beyond that remedies are left to `fraganalyze whatif`.
+constexpr std::size_t kLongestWithRemedies = 2'000'000;
+
+}  // namespace
 
 Status run_report(int argc, char** argv) {
     CLI::App app(
@@ -66,7 +72,9 @@ Status run_report(int argc, char** argv) {
                                    .assumptions = *assumed,
                                    .settings = !without_whatif,
                                    .pools = !without_whatif && !summary,
-                                   .capacities = !without_whatif && !summary});
+                                   .capacities = !without_whatif && !summary,
+                                   .remedies = !without_whatif && !summary,
+                                   .remedies_up_to = kLongestWithRemedies});
     if (!analyzed) {
         return analyzed.error();
     }

@@ -14,7 +14,8 @@ Status run_whatif(int argc, char** argv) {
         "first.\n\n"
         "Examples\n"
         "  fraganalyze whatif train.4711.ftrace\n"
-        "  fraganalyze whatif train.4711.ftrace --capacity 24GiB\n",
+        "  fraganalyze whatif train.4711.ftrace --capacity 24GiB\n"
+        "  fraganalyze whatif train.4711.ftrace --empty-cache-every 5\n",
         "fraganalyze whatif");
     CommonOptions common;
     common.add_trace(&app);
@@ -23,6 +24,15 @@ Status run_whatif(int argc, char** argv) {
     common.add_torch_version(&app);
     common.add_assumptions(&app);
     common.add_color(&app);
+    std::uint64_t every_steps = 0;
+    app.add_option("--empty-cache-every",
+                   every_steps,
+                   "also replay empty_cache() every N steps of the program (default: 10)")
+        ->check(CLI::Range(2, 1000000))
+        ->type_name("N");
+    bool without_scan = false;
+    app.add_flag(
+        "--no-scan", without_scan, "leave out how small a card may be, which takes longest");
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();
@@ -44,7 +54,10 @@ Status run_whatif(int argc, char** argv) {
                                    .assumptions = *assumed,
                                    .settings = true,
                                    .pools = true,
-                                   .capacities = true});
+                                   .capacities = true,
+                                   .remedies = true,
+                                   .scans = !without_scan,
+                                   .every_steps = every_steps});
     if (!analysis) {
         return analysis.error();
     }

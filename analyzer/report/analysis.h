@@ -13,6 +13,10 @@
 #include "analyzer/replay/replayer.h"
 #include "analyzer/trace/symbols.h"
 #include "analyzer/verdict/diagnosis.h"
+#include "analyzer/whatif/advice.h"
+#include "analyzer/whatif/capacity_scan.h"
+#include "analyzer/whatif/near_miss.h"
+#include "analyzer/whatif/step_ends.h"
 #include "analyzer/whatif/sweep.h"
 
 #include <cstdint>
@@ -53,6 +57,16 @@ struct DeviceAnalysis {
     std::vector<WhatIfRow> capacities;
     std::vector<WhatIfRow> pools;   // other pools
     std::vector<WhatIfRow> bounds;  // as known_pools() lists them
+
+    // Where remedies were asked for.
+    StepEnds steps;
+    // Other than single settings, ranked; among them combinations that beat all that was known.
+    std::vector<WhatIfRow> remedies;
+    std::uint64_t combinations_tried = 0;
+    std::vector<Advice> advice;
+    std::vector<CapacityScan> scans;
+    Adaptation adaptation;
+    std::optional<NearMiss> near_miss;
 };
 
 struct Analysis {

@@ -1,6 +1,7 @@
 #include "analyzer/report/json.h"
 
 #include "analyzer/report/json_holders.h"
+#include "analyzer/report/json_remedies.h"
 #include "analyzer/report/json_run.h"
 #include "analyzer/report/text_source.h"
 
@@ -201,11 +202,14 @@ Json row_json(const WhatIfRow& row) {
 Json whatif_rows(const Analysis& analysis) {
     Json rows = Json::array();
     for (const DeviceAnalysis& device : analysis.devices) {
-        for (const auto* list :
-             {&device.settings, &device.pools, &device.bounds, &device.capacities}) {
+        for (const auto* list : {&device.settings,
+                                 &device.remedies,
+                                 &device.pools,
+                                 &device.bounds,
+                                 &device.capacities}) {
             for (const WhatIfRow& row : *list) {
                 rows.push_back(row_json(row));
-                rows.back()["device"] = device.device;
+                add_row_details(row, device, &rows.back());
             }
         }
     }
@@ -289,6 +293,8 @@ std::string report_json(const Analysis& analysis) {
     document["ooms"] = ooms;
     document["retries"] = retries;
     document["whatif"] = whatif_rows(analysis);
+    document["advice"] = advice_json(analysis);
+    document["near_misses"] = near_misses_json(analysis);
     document["phases"] = phases_json(analysis);
     document["driver_calls"] = calls_json(analysis);
     document["memory"] = memory_json(analysis);
@@ -320,8 +326,12 @@ std::string replay_json(const Analysis& analysis,
 }
 
 std::string whatif_json(const Analysis& analysis) {
-    Json document = {
-        {"schema", kSchema}, {"source", source_json(analysis)}, {"whatif", whatif_rows(analysis)}};
+    Json document = {{"schema", kSchema},
+                     {"source", source_json(analysis)},
+                     {"whatif", whatif_rows(analysis)},
+                     {"advice", advice_json(analysis)},
+                     {"capacity_scans", scans_json(analysis)},
+                     {"near_misses", near_misses_json(analysis)}};
     return finish(&document, analysis);
 }
 

@@ -145,8 +145,11 @@ class DevicePage {
     }
 
     void add_whatif() {
-        for (const auto* rows :
-             {&device_.settings, &device_.pools, &device_.bounds, &device_.capacities}) {
+        for (const auto* rows : {&device_.settings,
+                                 &device_.remedies,
+                                 &device_.pools,
+                                 &device_.bounds,
+                                 &device_.capacities}) {
             for (const WhatIfRow& row : *rows) {
                 const WasteSplit& waste = row.result.waste_at_peak;
                 PageWhatIf shown{.name = row.candidate.name,

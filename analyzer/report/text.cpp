@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kCulpritRows = 4;
 constexpr std::size_t kSettingRows = 6;
+constexpr std::size_t kRemedyRows = 5;
 
 struct Limits {
     std::size_t culprits = kCulpritRows;
@@ -166,7 +167,8 @@ std::string whatif_lines(const DeviceAnalysis& device,
     }
     std::string text = terminal.styled(Style::kBold, "What if (the same requests, replayed)") +
                        "\n" + whatif_table(device.settings, limits.settings, terminal);
-    return text + (limits.capacities ? capacity_line(device) : "");
+    text += limits.capacities ? capacity_line(device) : "";
+    return text + remedies_table(device, kRemedyRows, terminal) + advice_lines(device, terminal);
 }
 
 std::string list_lines(const char* title,

@@ -40,6 +40,19 @@ std::string card_lines(const DeviceAnalysis& device);
 // " in phase NAME", or nothing.
 std::string phase_suffix(const Analysis& analysis, EventIndex event);
 
+// What was replayed beside settings; each empty where nothing was.
+std::string remedies_table(const DeviceAnalysis& device,
+                           std::size_t limit,
+                           const Terminal& terminal);
+std::string advice_lines(const DeviceAnalysis& device, const Terminal& terminal);
+std::string scan_lines(const DeviceAnalysis& device, const Terminal& terminal);
+std::string near_miss_lines(const Analysis& analysis,
+                            const DeviceAnalysis& device,
+                            const Terminal& terminal);
+
+// "fits", "OOM", "2 OOMs", "fits, 3 retries".
+std::string outcome_text(const WhatIfRow& row);
+
 // How well the replay agrees with the record.
 std::string fidelity_line(const DeviceAnalysis& device);
 

@@ -125,6 +125,10 @@ std::string whatif_text(const Analysis& analysis, const Terminal& terminal) {
             text += terminal.styled(Style::kBold, "  other cards, recorded settings") + "\n";
             text += whatif_table(device.capacities, device.capacities.size(), terminal);
         }
+        text += remedies_table(device, device.remedies.size(), terminal);
+        text += advice_lines(device, terminal);
+        text += scan_lines(device, terminal);
+        text += near_miss_lines(analysis, device, terminal);
         text += pools_table(device, terminal);
         text += bounds_table(device, terminal);
         for (const auto* rows : {&device.settings, &device.capacities}) {

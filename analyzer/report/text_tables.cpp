@@ -15,14 +15,6 @@ const WhatIfRow* recorded_row(const std::vector<WhatIfRow>& rows) {
     return found == rows.end() ? nullptr : &*found;
 }
 
-std::string outcome_text(const WhatIfRow& row) {
-    if (row.ooms() == 0) {
-        return row.retries() == 0 ? "fits"
-                                  : "fits, " + format_counted(row.retries(), "retry", "retries");
-    }
-    return row.ooms() == 1 ? "OOM" : fmt::format("{} OOMs", row.ooms());
-}
-
 std::string difference_text(const WhatIfRow& row, const WhatIfRow* recorded) {
     if (recorded == nullptr || &row == recorded) {
         return row.is_recorded ? "as run" : "";
@@ -46,6 +38,14 @@ bool same_result(const WhatIfRow& a, const WhatIfRow& b) {
 }
 
 }  // namespace
+
+std::string outcome_text(const WhatIfRow& row) {
+    if (row.ooms() == 0) {
+        return row.retries() == 0 ? "fits"
+                                  : "fits, " + format_counted(row.retries(), "retry", "retries");
+    }
+    return row.ooms() == 1 ? "OOM" : fmt::format("{} OOMs", row.ooms());
+}
 
 std::string driver_calls(std::uint64_t count, std::string_view native, std::string_view mapped) {
     return fmt::format("{} {}s or {}s", format_count(count), native, mapped);
@@ -104,10 +104,11 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
                                              difference_text(row, recorded),
                                              format_count(row.result.statistics.segments_allocated),
                                              row_class_name(row.row_class));
+        const std::string use = row.usable ? "" : "; not usable here: " + row.usable_reason;
         const Style style = row.ooms() != 0   ? Style::kRed
                             : row.is_recorded ? Style::kBold
                                               : Style::kPlain;
-        text += terminal.styled(style, line) + "\n";
+        text += terminal.styled(style, line + use) + "\n";
     }
     if (alike != 0) {
         text += terminal.styled(Style::kDim,

@@ -1,6 +1,7 @@
 // What is worth trying: the one list of settings and of capacities.
 #include "analyzer/pools/registry.h"
 #include "analyzer/support/units.h"
+#include "analyzer/whatif/capacity_scan.h"
 #include "analyzer/whatif/sweep.h"
 
 #include <algorithm>
@@ -55,6 +56,14 @@ bool uses_several_streams(const ReplayScript& script) {
 }
 
 }  // namespace
+
+std::vector<std::uint64_t> common_cards() {
+    std::vector<std::uint64_t> cards;
+    for (const std::uint64_t gib : kCardsGiB) {
+        cards.push_back(gib * kGiB);
+    }
+    return cards;
+}
 
 std::vector<Candidate> default_settings(const SweepContext& context, std::uint64_t total_bytes) {
     std::vector<std::string> configs = {context.recorded_config};

@@ -40,7 +40,8 @@ std::pair<RowClass, const char*> class_by_parting(Parting::Kind kind) {
 
 void classify_row(const SweepContext& context, WhatIfRow* row) {
     const Candidate& candidate = row->candidate;
-    row->is_recorded = candidate.config == context.recorded_config &&
+    row->is_recorded = candidate.change == nullptr && candidate.remedy == Remedy::kSettings &&
+                       candidate.config == context.recorded_config &&
                        candidate.capacity_bytes == context.recorded_capacity_bytes &&
                        candidate.pool == "pytorch";
     const std::string_view bound = pool_bound(candidate.pool);
@@ -66,6 +67,11 @@ void classify_row(const SweepContext& context, WhatIfRow* row) {
         std::tie(row->row_class, row->class_reason) = class_by_parting(row->result.parting->kind);
     }
     describe_pool(row);
+    classify_remedy(row);
+    if (candidate.remedy == Remedy::kCachingOff && context.assumed) {
+        row->row_class = RowClass::kEstimate;
+        row->class_reason = "requested sizes or streams had to be assumed";
+    }
 }
 
 std::string_view row_class_name(RowClass row_class) {
@@ -87,6 +93,27 @@ std::uint64_t WhatIfRow::ooms() const {
 std::uint64_t WhatIfRow::retries() const {
     return count(result, true);
 }
+
+namespace {
+
+ReplayResult replay_candidate(const ReplayScript& recorded,
+                              const Candidate& candidate,
+                              Pool* pool) {
+    std::optional<ReplayScript> changed;
+    if (candidate.change != nullptr) {
+        changed = changed_script(recorded, *candidate.change);
+    }
+    const ReplayScript& script = changed ? *changed : recorded;
+    ReplayHooks hooks;
+    if (candidate.until_failure) {
+        hooks.before_step = [](std::size_t, Pool& served_by) {
+            return served_by.statistics().ooms == 0;
+        };
+    }
+    return replay(script, *pool, nullptr, hooks);
+}
+
+}  // namespace
 
 Result<std::vector<WhatIfRow>> sweep(
     const ReplayScript& script,
@@ -127,7 +154,7 @@ Result<std::vector<WhatIfRow>> sweep(
         for (std::size_t i = next++; i < candidates.size(); i = next++) {
             WhatIfRow& row = rows[i];
             row.candidate = candidates[i];
-            row.result = replay(script, *pools[i]);
+            row.result = replay_candidate(script, candidates[i], pools[i].get());
             pools[i].reset();
             if (lower_pools[i] != nullptr) {
                 row.lower = replay(script, *lower_pools[i]);

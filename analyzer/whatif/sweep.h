@@ -7,9 +7,11 @@
 #include "analyzer/pools/pytorch_rules.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/support/result.h"
+#include "analyzer/whatif/script_change.h"
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +23,16 @@ enum class RowClass : std::uint8_t { kExact, kBound, kEstimate };
 
 std::string_view row_class_name(RowClass row_class);
 
+// What kind of change a row stands for.
+enum class Remedy : std::uint8_t {
+    kSettings,    // of the allocator; or another card, another pool
+    kEmptyCache,  // torch.cuda.empty_cache() at given places
+    kCachingOff,  // PYTORCH_NO_CUDA_MEMORY_CACHING=1
+    kMoveFirst,   // some blocks are asked for before all others
+    kOwnPool,     // some blocks come from a torch.cuda.MemPool of their own
+    kOthersGone,  // what other holders have of the card is this pool's
+};
+
 // One thing to try.
 struct Candidate {
     std::string name;  // as shown
@@ -28,6 +40,18 @@ struct Candidate {
     std::string config;                // allocator settings
     std::uint64_t capacity_bytes = 0;  // budget of the pool
     std::uint64_t total_bytes = 0;     // what the card reports
+    Remedy remedy = Remedy::kSettings;
+    std::shared_ptr<const ScriptChange> change = {};  // of the program; nullptr = none
+    bool until_failure = false;  // only whether it fits: ends with the first request that fails
+};
+
+// What a row costs beside the recorded settings: differences of counts.
+struct RowCost {
+    std::int64_t driver_allocs = 0;  // cudaMallocs or maps
+    std::int64_t driver_frees = 0;   // cudaFrees or unmaps
+    std::int64_t retries = 0;
+    std::int64_t synchronisations = 0;    // docs/metrics.md
+    std::optional<std::int64_t> time_ns;  // by the recorded means of these calls; not measured
 };
 
 struct WhatIfRow {
@@ -38,7 +62,8 @@ struct WhatIfRow {
     std::string class_reason;  // why it is not exact; empty when it is
     bool usable = true;
     std::string usable_reason;
-    bool is_recorded = false;  // the settings and the capacity of the recorded run
+    std::optional<RowCost> cost;  // against the recorded settings, where those were replayed
+    bool is_recorded = false;     // the settings and the capacity of the recorded run
 
     // Peak of reserved memory at the lower end of a model; else that of the result.
     [[nodiscard]] std::uint64_t least_reserved_bytes() const;
@@ -84,6 +109,9 @@ std::optional<std::string> lower_end(const Candidate& candidate);
 // Says of a row of another pool than PyTorch's whether a PyTorch program can use it, and that it is
 // an estimate.
 void describe_pool(WhatIfRow* row);
+
+// Of a remedy other than settings: what its class is beyond that of its replay.
+void classify_remedy(WhatIfRow* row);
 
 // Replays every candidate on `threads` threads (0 = all cores). A candidate whose settings are not
 // valid makes the whole call fail. `progress(done, all)` is called from the worker threads, one

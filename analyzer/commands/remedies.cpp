@@ -1,0 +1,269 @@
+#include "analyzer/commands/remedies.h"
+
+#include "analyzer/support/terminal.h"
+#include "analyzer/whatif/remedies.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kCombiningRounds = 2;
+constexpr std::size_t kScannedSettings = 3;
+
+DriverTimes driver_times(const RunMetrics& run) {
+    DriverTimes times;
+    for (const CallCosts& call : run.calls) {
+        const double mean =
+            call.count == 0 ? 0
+                            : static_cast<double>(call.total_ns) / static_cast<double>(call.count);
+        switch (call.kind) {
+            case EventKind::kDeviceAlloc:
+                times.alloc_ns = mean;
+                break;
+            case EventKind::kDeviceFree:
+                times.free_ns = mean;
+                break;
+            case EventKind::kMap:
+                times.map_ns = mean;
+                break;
+            case EventKind::kUnmap:
+                times.unmap_ns = mean;
+                break;
+            default:
+                break;
+        }
+    }
+    return times;
+}
+
+// Whose blocks hold most open: of the first out-of-memory its cheapest set, else the map at the
+// peak.
+void find_culprit(Analysis* analysis, const DeviceAnalysis& device, RemedyPlan* plan) {
+    const Diagnosis* diagnosis = device.peak ? &*device.peak : nullptr;
+    for (const Diagnosis& one : device.diagnoses) {
+        if (one.trouble.outcome != Outcome::kRetryOk) {
+            diagnosis = &one;
+            break;
+        }
+    }
+    if (diagnosis == nullptr) {
+        return;
+    }
+    const std::vector<HeapBlock>& blocks = diagnosis->heap.blocks;
+    const std::vector<std::uint32_t>& cheapest = diagnosis->cheapest.blocks;
+    std::vector<std::uint32_t> suspects = cheapest;
+    if (suspects.empty()) {
+        for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+            suspects.push_back(i);
+        }
+    }
+
+    struct Line {
+        std::uint64_t bytes = 0;
+        std::vector<EventIndex> allocations;
+    };
+
+    std::map<std::string, Line> lines;
+    for (const std::uint32_t i : suspects) {
+        const HeapBlock& block = blocks[i];
+        const std::uint64_t held = i < diagnosis->held_open.size() ? diagnosis->held_open[i] : 0;
+        if (block.state != BlockState::kLive || block.allocated_by == kNoEvent ||
+            (cheapest.empty() && held == 0)) {
+            continue;
+        }
+        const Event& event = analysis->timeline.events[block.allocated_by];
+        Line& line = lines[analysis->symbols->describe(event.origin)];
+        line.bytes += cheapest.empty() ? held : block.size_bytes;
+        line.allocations.push_back(block.allocated_by);
+    }
+    const auto most =
+        std::max_element(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+            return a.second.bytes < b.second.bytes;
+        });
+    if (most == lines.end() || most->second.bytes == 0) {
+        return;
+    }
+    plan->culprit_label = most->first;
+    plan->culprit = std::move(most->second.allocations);
+    std::sort(plan->culprit.begin(), plan->culprit.end());
+    plan->culprit_line = requests_of_line(analysis->timeline, device.script, plan->culprit.front());
+}
+
+std::optional<HeldAtPeak> held_at_peak(const DeviceAnalysis& device) {
+    if (!device.peak) {
+        return std::nullopt;
+    }
+    const std::vector<EventIndex>& ends = device.steps.ends;
+    const auto after = std::lower_bound(ends.begin(), ends.end(), device.peak->trouble.event);
+    if (after - ends.begin() < 2) {
+        return std::nullopt;
+    }
+    HeldAtPeak held;
+    for (const HeapBlock& block : device.peak->heap.blocks) {
+        if (block.state == BlockState::kLive) {
+            held.live_bytes += block.size_bytes;
+            held.older_bytes += block.allocated_by <= *(after - 2) ? block.size_bytes : 0;
+        }
+    }
+    return held;
+}
+
+const WhatIfRow* recorded_among(const std::vector<WhatIfRow>& rows) {
+    const auto found = std::find_if(
+        rows.begin(), rows.end(), [](const WhatIfRow& row) { return row.is_recorded; });
+    return found == rows.end() ? nullptr : &*found;
+}
+
+// The memory of others that somebody could give up: without the context, where it was measured.
+std::uint64_t others_to_go(const DeviceAnalysis& device) {
+    const std::uint64_t context = device.context.bytes;
+    return device.others_bytes > context ? device.others_bytes - context : 0;
+}
+
+Status add_rows(const AnalyzeOptions& options,
+                const Obstacles& obstacles,
+                Analysis* analysis,
+                DeviceAnalysis* device) {
+    const SweepContext context = sweep_context(*device);
+    RemedyPlan plan;
+    plan.steps = device->steps;
+    plan.every_steps = options.every_steps;
+    find_long_lived(analysis->timeline, device->script, &plan);
+    find_culprit(analysis, *device, &plan);
+    Progress progress("replaying remedies");
+    const auto show = [&](std::size_t done, std::size_t all) { progress.show(done, all); };
+    const DriverTimes times = driver_times(analysis->run);
+    const auto judge = [&](WhatIfRow* row) {
+        judge_use(obstacles, device->config, row);
+        if (const WhatIfRow* recorded = recorded_among(device->settings)) {
+            row->cost = cost_of(*row, *recorded, times);
+        }
+    };
+    const WhatIfRow* as_run = recorded_among(device->settings);
+    for (auto* rows : {&device->settings, &device->capacities}) {
+        for (WhatIfRow& row : *rows) {
+            row.cost = as_run == nullptr ? row.cost : cost_of(row, *as_run, times);
+        }
+    }
+    std::vector<WhatIfRow> all = device->settings;
+    // Of combinations only those that are better than what was there before become rows.
+    const auto replay_all = [&](const std::vector<Candidate>& candidates,
+                                bool combinations) -> Result<bool> {
+        if (candidates.empty()) {
+            return false;
+        }
+        auto rows = sweep(device->script, candidates, context, 0, show);
+        if (!rows) {
+            return rows.error();
+        }
+        const WhatIfRow* known = best_row(all);
+        const std::optional<WhatIfRow> best =
+            known == nullptr ? std::nullopt : std::optional(*known);
+        bool any_better = false;
+        for (WhatIfRow& row : *rows) {
+            judge(&row);
+            const bool better = !best || (row.usable && is_better(row, *best));
+            any_better = any_better || better;
+            if (better || !combinations) {
+                device->remedies.push_back(row);
+                all.push_back(std::move(row));
+            }
+        }
+        device->combinations_tried += combinations ? rows->size() : 0;
+        return any_better;
+    };
+    const std::uint64_t others = device->capacity_known ? others_to_go(*device) : 0;
+    const auto first = replay_all(
+        remedy_candidates(device->script, context, plan, device->total_bytes, others), false);
+    if (!first) {
+        return first.error();
+    }
+    for (std::size_t round = 0; round < kCombiningRounds; ++round) {
+        const auto better = replay_all(combine(all, context), true);
+        if (!better) {
+            return better.error();
+        }
+        if (!*better) {
+            break;
+        }
+    }
+    device->advice = judge_advice(all, held_at_peak(*device));
+    rank(&device->remedies);
+    return Ok{};
+}
+
+Status add_scans(DeviceAnalysis* device) {
+    // The recorded settings and the best rows that the program could use, one per outcome.
+    std::vector<WhatIfRow> rows = device->settings;
+    rows.insert(rows.end(), device->remedies.begin(), device->remedies.end());
+    rank(&rows);
+    std::vector<Candidate> settings;
+    std::vector<std::uint64_t> peaks;
+    const WhatIfRow* recorded = recorded_among(rows);
+    if (recorded == nullptr) {
+        return Ok{};
+    }
+    const auto add = [&](const WhatIfRow& row) {
+        settings.push_back(row.candidate);
+        peaks.push_back(row.result.statistics.reserved.peak);
+    };
+    add(*recorded);
+    for (const WhatIfRow& row : rows) {
+        const Remedy remedy = row.candidate.remedy;
+        const bool alike =
+            std::find(peaks.begin(), peaks.end(), row.result.statistics.reserved.peak) !=
+            peaks.end();
+        if (settings.size() < kScannedSettings && row.usable && !alike &&
+            (remedy == Remedy::kSettings || remedy == Remedy::kEmptyCache)) {
+            add(row);
+        }
+    }
+    Progress progress("scanning capacities");
+    auto scans =
+        scan_capacities(device->script,
+                        settings,
+                        sweep_context(*device),
+                        device->recorded.peak_requested,
+                        device->others_bytes,
+                        [&](std::size_t done, std::size_t all) { progress.show(done, all); });
+    if (!scans) {
+        return scans.error();
+    }
+    device->scans = std::move(scans).value();
+    return Ok{};
+}
+
+}  // namespace
+
+Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAnalysis* device) {
+    if (device->settings.empty()) {
+        return Ok{};
+    }
+    const Obstacles obstacles = find_obstacles(analysis->timeline, device->device);
+    for (auto* rows : {&device->settings, &device->capacities}) {
+        for (WhatIfRow& row : *rows) {
+            judge_use(obstacles, device->config, &row);
+        }
+    }
+    if (!options.remedies || device->script.steps.size() > options.remedies_up_to) {
+        return Ok{};
+    }
+    device->steps = find_step_ends(analysis->timeline, device->held.iterations);
+    device->adaptation = find_adaptation(device->script);
+    if (const Status done = add_rows(options, obstacles, analysis, device); !done) {
+        return done;
+    }
+    if (device->capacity_known) {
+        auto setup = recorded_setup(*device);
+        if (!setup) {
+            return setup.error();
+        }
+        device->near_miss = find_near_miss(device->script, *setup->pool, setup->recorded);
+    }
+    return options.scans ? add_scans(device) : Ok{};
+}
+
+}  // namespace fragtrace::analyzer

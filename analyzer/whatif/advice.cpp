@@ -1,0 +1,151 @@
+#include "analyzer/whatif/advice.h"
+
+#include "analyzer/support/units.h"
+#include "analyzer/whatif/remedies.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <functional>
+#include <tuple>
+
+namespace fragtrace::analyzer {
+namespace {
+
+bool sets(const WhatIfRow& row, std::string_view key) {
+    return row.candidate.remedy == Remedy::kSettings && row.candidate.change == nullptr &&
+           setting_key(row.candidate.config) == key;
+}
+
+Advice judge(std::string name,
+             const std::vector<WhatIfRow>& rows,
+             const WhatIfRow& recorded,
+             const std::function<bool(const WhatIfRow&)>& belongs) {
+    Advice advice{.name = std::move(name)};
+    const WhatIfRow* best = nullptr;
+    bool usable = false;
+    bool in_force = false;
+    for (const WhatIfRow& row : rows) {
+        if (!belongs(row)) {
+            continue;
+        }
+        in_force = in_force || row.is_recorded;
+        usable = usable || row.usable;
+        switch (effect_of(row, recorded)) {
+            case Advice::Effect::kHelped:
+                ++advice.helped;
+                break;
+            case Advice::Effect::kWorse:
+                ++advice.worse;
+                break;
+            default:
+                ++advice.nothing;
+                break;
+        }
+        const auto key = [](const WhatIfRow& one) {
+            return std::tuple(!one.usable,
+                              one.ooms(),
+                              one.retries() != 0,
+                              one.result.statistics.reserved.peak,
+                              one.result.statistics.segments_allocated);
+        };
+        best = best == nullptr || key(row) < key(*best) ? &row : best;
+    }
+    if (best == nullptr) {
+        advice.reason = "not replayed: nothing in the trace to replay it by";
+        return advice;
+    }
+    advice.row = best->candidate.name;
+    advice.row_class = best->row_class;
+    advice.saved_bytes = static_cast<std::int64_t>(recorded.result.statistics.reserved.peak) -
+                         static_cast<std::int64_t>(best->result.statistics.reserved.peak);
+    advice.ooms =
+        static_cast<std::int64_t>(best->ooms()) - static_cast<std::int64_t>(recorded.ooms());
+    advice.effect = effect_of(*best, recorded);
+    if (in_force) {
+        advice.effect = Advice::Effect::kInForce;
+    } else if (!usable) {
+        advice.effect = Advice::Effect::kNotUsable;
+        advice.reason = best->usable_reason;
+    }
+    return advice;
+}
+
+constexpr std::array<std::string_view, 5> kSettingKeys = {"expandable_segments",
+                                                          "max_split_size_mb",
+                                                          "garbage_collection_threshold",
+                                                          "roundup_power2_divisions",
+                                                          "large_segment_size_mb"};
+
+}  // namespace
+
+std::string_view effect_name(Advice::Effect effect) {
+    switch (effect) {
+        case Advice::Effect::kHelped:
+            return "helped";
+        case Advice::Effect::kNothing:
+            return "did nothing";
+        case Advice::Effect::kWorse:
+            return "made it worse";
+        case Advice::Effect::kInForce:
+            return "in force";
+        case Advice::Effect::kNotUsable:
+            return "not usable here";
+        case Advice::Effect::kNotReplayed:
+            return "not replayed";
+    }
+    return "";
+}
+
+Advice::Effect effect_of(const WhatIfRow& row, const WhatIfRow& recorded) {
+    const std::uint64_t now = row.result.statistics.reserved.peak;
+    const std::uint64_t before = recorded.result.statistics.reserved.peak;
+    if (row.ooms() != recorded.ooms()) {
+        return row.ooms() < recorded.ooms() ? Advice::Effect::kHelped : Advice::Effect::kWorse;
+    }
+    if (row.retries() > recorded.retries() || now >= before + before / 50 + 1) {
+        return Advice::Effect::kWorse;
+    }
+    return row.retries() < recorded.retries() || now + before / 50 < before
+               ? Advice::Effect::kHelped
+               : Advice::Effect::kNothing;
+}
+
+std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
+                                 const std::optional<HeldAtPeak>& held) {
+    std::vector<Advice> advice;
+    const auto recorded = std::find_if(
+        rows.begin(), rows.end(), [](const WhatIfRow& row) { return row.is_recorded; });
+    if (recorded == rows.end()) {
+        return advice;
+    }
+    for (const std::string_view key : kSettingKeys) {
+        advice.push_back(judge(std::string(key), rows, *recorded, [key](const WhatIfRow& row) {
+            return sets(row, key);
+        }));
+    }
+    // Combinations have the settings of more than one change.
+    advice.push_back(judge("torch.cuda.empty_cache()", rows, *recorded, [&](const WhatIfRow& row) {
+        return row.candidate.remedy == Remedy::kEmptyCache &&
+               row.candidate.config == recorded->candidate.config;
+    }));
+    advice.push_back(
+        judge("PYTORCH_NO_CUDA_MEMORY_CACHING=1", rows, *recorded, [](const WhatIfRow& row) {
+            return row.candidate.remedy == Remedy::kCachingOff;
+        }));
+    Advice collect{.name = "del and gc.collect()"};
+    collect.row_class = RowClass::kBound;
+    collect.reason = "when a block was used last is not recorded";
+    if (held) {
+        collect.saved_bytes = static_cast<std::int64_t>(held->older_bytes);
+        collect.reason = fmt::format(
+            "at most {} of the {} live at the peak: what had lived through two steps, parameters "
+            "included",
+            format_bytes(held->older_bytes),
+            format_bytes(held->live_bytes));
+    }
+    advice.push_back(std::move(collect));
+    return advice;
+}
+
+}  // namespace fragtrace::analyzer

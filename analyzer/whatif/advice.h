@@ -1,0 +1,49 @@
+// What each popular advice did on this trace: a line each, from rows that were replayed.
+#pragma once
+
+#include "analyzer/whatif/sweep.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+struct Advice {
+    enum class Effect : std::uint8_t {
+        kHelped,       // fewer OOMs; or as many, no more retries and at least 2 % less reserved
+        kNothing,      // neither
+        kWorse,        // more OOMs or retries; or at least 2 % more reserved
+        kInForce,      // the recorded run had it
+        kNotUsable,    // in this program; what it would have done is in `row`
+        kNotReplayed,  // nothing in the trace to replay it by
+    };
+    std::string name;  // as people say it
+    Effect effect = Effect::kNotReplayed;
+    std::string row = {};          // the best of its rows: name; empty without any
+    std::int64_t saved_bytes = 0;  // of peak reserved, by that row; negative: it took more
+    std::int64_t ooms = 0;         // difference
+    std::uint64_t helped = 0;      // of its rows
+    std::uint64_t nothing = 0;
+    std::uint64_t worse = 0;
+    RowClass row_class = RowClass::kExact;
+    std::string reason = {};  // why it could not be used, or was not replayed
+};
+
+// When a block was used last is not recorded: what del and gc.collect() could have freed at the
+// peak is at most what was old by then.
+struct HeldAtPeak {
+    std::uint64_t live_bytes = 0;
+    std::uint64_t older_bytes = 0;  // of blocks that had lived through two steps
+};
+
+std::string_view effect_name(Advice::Effect effect);
+Advice::Effect effect_of(const WhatIfRow& row, const WhatIfRow& recorded);
+
+// `rows`: settings and remedies at the recorded capacity.
+std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
+                                 const std::optional<HeldAtPeak>& held);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,207 @@
+#include "analyzer/whatif/capacity_scan.h"
+
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
+constexpr std::uint64_t kCoarse = 24;  // capacities of the first pass, per setting
+constexpr std::uint64_t kFine = 8;     // of the second, at either end
+// Steps of a script beyond which the passes are thinner, and the second is left out.
+constexpr std::size_t kLongScript = 1'000'000;
+
+std::uint64_t up(std::uint64_t value, std::uint64_t unit) {
+    return (value + unit - 1) / unit * unit;
+}
+
+std::vector<std::uint64_t> between(std::uint64_t from,
+                                   std::uint64_t to,
+                                   std::uint64_t count,
+                                   std::uint64_t page,
+                                   std::uint64_t* step) {
+    *step =
+        std::max(page, up((to > from ? to - from : 0) / std::max<std::uint64_t>(count, 1), page));
+    std::vector<std::uint64_t> capacities;
+    for (std::uint64_t capacity = up(from, page); capacity < to; capacity += *step) {
+        capacities.push_back(capacity);
+    }
+    return capacities;
+}
+
+// A setting that is being scanned: which capacities fit.
+struct Scan {
+    CapacityScan result;
+    std::vector<std::pair<std::uint64_t, bool>> tried;
+
+    void conclude() {
+        std::sort(tried.begin(), tried.end());
+        result.tried = tried.size();
+        result.least_fits = result.enough_bytes;
+        result.largest_fails = 0;
+        for (const auto& [capacity, fits] : tried) {
+            if (fits) {
+                result.least_fits = std::min(result.least_fits, capacity);
+            } else {
+                result.largest_fails = std::max(result.largest_fails, capacity);
+            }
+        }
+    }
+};
+
+}  // namespace
+
+Adaptation find_adaptation(const ReplayScript& script) {
+    Adaptation found;
+    EventIndex failed = kNoEvent;
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step step = script.steps[i];
+        if (step.kind == Step::Kind::kMemoryInfo) {
+            found.asks = found.asked++ == 0 ? step.event : found.asks;
+        } else if (step.kind == Step::Kind::kAllocate) {
+            if (failed != kNoEvent && found.goes_on == kNoEvent) {
+                found.goes_on = failed;
+            }
+            if (step.recorded_oom) {
+                failed = failed == kNoEvent ? step.event : failed;
+            }
+            found.ends_with_oom = step.recorded_oom;
+        }
+    }
+    return found;
+}
+
+Result<std::vector<CapacityScan>> scan_capacities(
+    const ReplayScript& script,
+    const std::vector<Candidate>& settings,
+    const SweepContext& context,
+    std::uint64_t least_bytes,
+    std::uint64_t others_bytes,
+    const std::function<void(std::size_t, std::size_t)>& progress) {
+    const std::uint64_t page = context.driver_page_bytes;
+    const bool is_long = script.steps.size() > kLongScript;
+    std::vector<Scan> scans;
+    const auto on_card = [&](const Candidate& setting, std::uint64_t capacity) {
+        Candidate candidate = setting;
+        candidate.capacity_bytes = capacity;
+        candidate.total_bytes = capacity + others_bytes;
+        candidate.until_failure = true;
+        return candidate;
+    };
+    std::vector<Candidate> unlimited;
+    for (const Candidate& setting : settings) {
+        unlimited.push_back(on_card(setting, kUnlimitedBytes));
+    }
+    const auto peaks = sweep(script, unlimited, context, 0);
+    if (!peaks) {
+        return peaks.error();
+    }
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+        Scan scan;
+        scan.result.candidate = settings[i];
+        scan.result.enough_bytes = up((*peaks)[i].result.statistics.reserved.peak, page);
+        scans.push_back(std::move(scan));
+    }
+    const auto try_all = [&](const std::vector<std::vector<std::uint64_t>>& capacities) -> Status {
+        std::vector<Candidate> candidates;
+        for (std::size_t i = 0; i < scans.size(); ++i) {
+            for (const std::uint64_t capacity : capacities[i]) {
+                candidates.push_back(on_card(settings[i], capacity));
+            }
+        }
+        if (candidates.empty()) {
+            return Ok{};
+        }
+        const auto rows = sweep(script, candidates, context, 0, progress);
+        if (!rows) {
+            return rows.error();
+        }
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < scans.size(); ++i) {
+            for (const std::uint64_t capacity : capacities[i]) {
+                scans[i].tried.emplace_back(capacity, (*rows)[next++].ooms() == 0);
+            }
+            scans[i].conclude();
+        }
+        return Ok{};
+    };
+    // First the whole range and the cards in it, then finer around both ends.
+    std::vector<std::vector<std::uint64_t>> capacities(scans.size());
+    for (std::size_t i = 0; i < scans.size(); ++i) {
+        CapacityScan& scan = scans[i].result;
+        capacities[i] = between(least_bytes,
+                                scan.enough_bytes,
+                                is_long ? kCoarse / 3 : kCoarse,
+                                page,
+                                &scan.step_bytes);
+        capacities[i].push_back(scan.enough_bytes);
+        for (const std::uint64_t card : common_cards()) {
+            if (card > others_bytes && card - others_bytes >= least_bytes &&
+                card - others_bytes < scan.enough_bytes) {
+                capacities[i].push_back(card - others_bytes);
+            }
+        }
+    }
+    if (const Status done = try_all(capacities); !done) {
+        return done.error();
+    }
+    if (!is_long) {
+        for (std::size_t i = 0; i < scans.size(); ++i) {
+            CapacityScan& scan = scans[i].result;
+            capacities[i].clear();
+            const std::uint64_t coarse = scan.step_bytes;
+            for (const auto& [from, to] :
+                 {std::pair(scan.least_fits > coarse ? scan.least_fits - coarse : 0,
+                            scan.least_fits),
+                  std::pair(scan.largest_fails,
+                            std::min(scan.largest_fails + coarse, scan.enough_bytes))}) {
+                if (coarse > page && from != 0 && from < to) {
+                    const auto more = between(from + page, to, kFine, page, &scan.step_bytes);
+                    capacities[i].insert(capacities[i].end(), more.begin(), more.end());
+                }
+            }
+            std::sort(capacities[i].begin(), capacities[i].end());
+            capacities[i].erase(std::unique(capacities[i].begin(), capacities[i].end()),
+                                capacities[i].end());
+        }
+        if (const Status done = try_all(capacities); !done) {
+            return done.error();
+        }
+    }
+    const Adaptation adaptation = find_adaptation(script);
+    std::vector<CapacityScan> results;
+    for (Scan& scan : scans) {
+        CapacityScan& result = scan.result;
+        for (const std::uint64_t card : common_cards()) {
+            if (card <= others_bytes) {
+                continue;
+            }
+            const std::uint64_t capacity = card - others_bytes;
+            const auto tried =
+                std::find(scan.tried.begin(), scan.tried.end(), std::pair(capacity, true));
+            const bool fits = capacity >= result.enough_bytes || tried != scan.tried.end();
+            if (fits && result.least_card_bytes == 0) {
+                result.least_card_bytes = card;
+            } else if (!fits && result.least_card_bytes != 0) {
+                result.failing_cards.push_back(card);
+            }
+        }
+        if (!context.fidelity_exact || context.assumed || context.pending_assumed) {
+            result.row_class = RowClass::kEstimate;
+            result.class_reason = "the replay is not that of the recorded run";
+        } else if (adaptation.adapts()) {
+            result.row_class = RowClass::kEstimate;
+            result.class_reason = "the program adapts to what is free";
+        } else if (adaptation.ends_with_oom) {
+            result.row_class = RowClass::kBound;
+            result.class_reason = "at least: the record ends at its out-of-memory";
+        }
+        results.push_back(std::move(result));
+    }
+    return results;
+}
+
+}  // namespace fragtrace::analyzer

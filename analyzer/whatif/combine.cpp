@@ -1,0 +1,115 @@
+// Combinations by a greedy search: the best row, with one more change of another kind.
+#include "analyzer/whatif/remedies.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kValuesPerKind = 2;
+
+std::set<std::string_view> keys_of(std::string_view config) {
+    std::set<std::string_view> keys;
+    while (!config.empty()) {
+        const std::size_t comma = std::min(config.find(','), config.size());
+        keys.insert(config.substr(0, std::min(config.find(':'), comma)));
+        config.remove_prefix(std::min(comma + 1, config.size()));
+    }
+    return keys;
+}
+
+bool combines(const WhatIfRow& row) {
+    return row.usable && row.candidate.pool == "pytorch" &&
+           (row.candidate.remedy == Remedy::kSettings ||
+            row.candidate.remedy == Remedy::kEmptyCache);
+}
+
+bool is_before(const WhatIfRow* a, const WhatIfRow* b) {
+    const auto key = [](const WhatIfRow& row) {
+        return std::tuple(row.ooms(),
+                          row.result.statistics.reserved.peak,
+                          row.result.statistics.segments_allocated);
+    };
+    return key(*a) < key(*b);
+}
+
+}  // namespace
+
+std::string_view setting_key(std::string_view config) {
+    return config.find(',') == std::string_view::npos ? config.substr(0, config.find(':')) : "";
+}
+
+bool is_better(const WhatIfRow& row, const WhatIfRow& other) {
+    const std::uint64_t before = other.result.statistics.reserved.peak;
+    return row.ooms() < other.ooms() ||
+           (row.ooms() == other.ooms() &&
+            row.result.statistics.reserved.peak + before / 200 < before);
+}
+
+const WhatIfRow* best_row(const std::vector<WhatIfRow>& rows) {
+    const WhatIfRow* best = nullptr;
+    for (const WhatIfRow& row : rows) {
+        if (combines(row) && (best == nullptr || is_before(&row, best))) {
+            best = &row;
+        }
+    }
+    return best;
+}
+
+std::vector<Candidate> combine(const std::vector<WhatIfRow>& rows, const SweepContext& context) {
+    const WhatIfRow* best = best_row(rows);
+    std::vector<Candidate> candidates;
+    if (best == nullptr) {
+        return candidates;
+    }
+    std::set<std::string> known;
+    for (const WhatIfRow& row : rows) {
+        if (row.candidate.change == nullptr) {
+            known.insert(row.candidate.config);
+        }
+    }
+    // The best values of each setting, and of emptying the cache, which has no key.
+    std::map<std::string_view, std::vector<const WhatIfRow*>> kinds;
+    for (const WhatIfRow& row : rows) {
+        const std::string_view key = row.candidate.change == nullptr
+                                         ? setting_key(row.candidate.config)
+                                         : std::string_view("empty_cache");
+        if (&row != best && combines(row) && !key.empty() &&
+            (row.candidate.change == nullptr || row.candidate.config == context.recorded_config)) {
+            kinds[key].push_back(&row);
+        }
+    }
+    const std::set<std::string_view> taken = keys_of(best->candidate.config);
+    for (auto& [key, values] : kinds) {
+        const bool empties = key == "empty_cache";
+        if (taken.contains(key) || (empties && best->candidate.change != nullptr)) {
+            continue;
+        }
+        std::stable_sort(values.begin(), values.end(), is_before);
+        values.resize(std::min(values.size(), kValuesPerKind));
+        for (const WhatIfRow* value : values) {
+            Candidate candidate = best->candidate;
+            if (empties) {
+                candidate.change = value->candidate.change;
+                candidate.remedy = value->candidate.remedy;
+                candidate.name += " and " + value->candidate.name;
+            } else {
+                candidate.config += (candidate.config.empty() ? "" : ",") + value->candidate.config;
+                candidate.name = candidate.change == nullptr
+                                     ? candidate.config
+                                     : candidate.name + " and " + value->candidate.config;
+                if (candidate.change == nullptr && known.contains(candidate.config)) {
+                    continue;
+                }
+            }
+            candidates.push_back(std::move(candidate));
+        }
+    }
+    return candidates;
+}
+
+}  // namespace fragtrace::analyzer

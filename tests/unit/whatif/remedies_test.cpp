@@ -1,0 +1,287 @@
+// Remedies are replays of a changed script; advice, costs, combinations and scans follow from them.
+#include "analyzer/whatif/remedies.h"
+
+#include "analyzer/pools/registry.h"
+#include "analyzer/whatif/advice.h"
+#include "analyzer/whatif/capacity_scan.h"
+#include "analyzer/whatif/near_miss.h"
+#include "tests/unit/model/events.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+using namespace fragtrace::analyzer;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+Step allocate(BlockId block, std::uint64_t mib) {
+    return {.event = block, .block = block, .value = mib * kMiB};
+}
+
+Step release(EventIndex event, BlockId block) {
+    return {.kind = Step::Kind::kRelease, .event = event, .block = block};
+}
+
+// Three steps, each with a block larger than the one before: a cached one never fits.
+ReplayScript growing() {
+    ReplayScript script;
+    script.streams = {0};
+    for (EventIndex i = 0; i < 3; ++i) {
+        script.steps.push_back(allocate(2 * i, 40 + 20 * i));
+        script.steps.push_back(release(2 * i + 1, 2 * i));
+    }
+    return script;
+}
+
+// A block that stays is asked for between two that go: it lies in the middle of a segment.
+ReplayScript pinned() {
+    ReplayScript script;
+    script.streams = {0};
+    script.steps.push_back(allocate(0, 100));
+    script.steps.push_back(release(1, 0));
+    script.steps.push_back(allocate(2, 40));
+    script.steps.push_back(allocate(3, 100));
+    script.steps.push_back(release(4, 3));
+    return script;
+}
+
+SweepContext context_of(std::uint64_t capacity_bytes) {
+    return {.fidelity_exact = true,
+            .recorded_config = {},
+            .recorded_capacity_bytes = capacity_bytes,
+            .rules = {}};
+}
+
+std::vector<WhatIfRow> replay_all(const ReplayScript& script,
+                                  const std::vector<Candidate>& candidates,
+                                  const SweepContext& context) {
+    auto rows = sweep(script, candidates, context, 1);
+    REQUIRE(rows.ok());
+    return std::move(rows).value();
+}
+
+WhatIfRow changed_row(const ReplayScript& script,
+                      ScriptChange change,
+                      Remedy remedy,
+                      std::uint64_t capacity_bytes = 4096 * kMiB) {
+    return replay_all(script,
+                      {{.name = "x",
+                        .config = {},
+                        .capacity_bytes = capacity_bytes,
+                        .total_bytes = capacity_bytes,
+                        .remedy = remedy,
+                        .change = std::make_shared<const ScriptChange>(std::move(change))}},
+                      context_of(capacity_bytes))
+        .front();
+}
+
+WhatIfRow recorded_row(const ReplayScript& script, std::uint64_t capacity_bytes = 4096 * kMiB) {
+    return replay_all(script,
+                      {{.name = "as run",
+                        .config = {},
+                        .capacity_bytes = capacity_bytes,
+                        .total_bytes = capacity_bytes}},
+                      context_of(capacity_bytes))
+        .front();
+}
+
+}  // namespace
+
+TEST_CASE("an emptied cache is the replay of a program that empties it there") {
+    const ReplayScript script = growing();
+    CHECK(recorded_row(script).result.statistics.reserved.peak == 180 * kMiB);
+    const WhatIfRow row =
+        changed_row(script, {ScriptChange::Kind::kEmptyCache, {1, 3, 5}}, Remedy::kEmptyCache);
+    CHECK(row.row_class == RowClass::kExact);
+    CHECK_FALSE(row.is_recorded);
+    CHECK(row.result.statistics.reserved.peak == 80 * kMiB);
+    CHECK(row.result.statistics.segments_freed == 3);
+    SECTION("and waits once for each call and for each segment that goes") {
+        CHECK(synchronisations(row) == 6);
+        const RowCost cost = cost_of(row, recorded_row(script), {.alloc_ns = 10, .free_ns = 100});
+        CHECK(cost.driver_allocs == 0);
+        CHECK(cost.driver_frees == 3);
+        CHECK(cost.synchronisations == 6);
+        REQUIRE(cost.time_ns);
+        CHECK(*cost.time_ns == 300);
+        CHECK_FALSE(cost_of(row, recorded_row(script), {}).time_ns);
+    }
+}
+
+TEST_CASE("blocks that are asked for first, or from a pool of their own, pin nothing") {
+    const ReplayScript script = pinned();
+    REQUIRE(can_move_blocks(script));
+    CHECK(recorded_row(script).result.statistics.reserved.peak == 200 * kMiB);
+    const WhatIfRow first =
+        changed_row(script, {ScriptChange::Kind::kFirst, {2}}, Remedy::kMoveFirst);
+    CHECK(first.result.statistics.reserved.peak == 140 * kMiB);
+    CHECK(first.row_class == RowClass::kEstimate);
+    const WhatIfRow pool =
+        changed_row(script, {ScriptChange::Kind::kOwnPool, {2}}, Remedy::kOwnPool);
+    CHECK(pool.result.statistics.reserved.peak == 140 * kMiB);
+    CHECK(pool.row_class == RowClass::kEstimate);
+    SECTION("but not where a checkpoint replaces what is held later on") {
+        ReplayScript in_parts = script;
+        in_parts.checkpoints.emplace_back();
+        in_parts.steps.push_back({.kind = Step::Kind::kAdopt, .event = 5});
+        CHECK_FALSE(can_move_blocks(in_parts));
+    }
+}
+
+TEST_CASE("advice helped, did nothing or made it worse, by what was replayed") {
+    const ReplayScript script = growing();
+    std::vector<WhatIfRow> rows = {recorded_row(script)};
+    REQUIRE(rows.front().is_recorded);
+    for (const char* config : {"expandable_segments:True", "max_split_size_mb:64"}) {
+        rows.push_back(replay_all(script,
+                                  {{.name = config,
+                                    .config = config,
+                                    .capacity_bytes = 4096 * kMiB,
+                                    .total_bytes = 4096 * kMiB}},
+                                  context_of(4096 * kMiB))
+                           .front());
+    }
+    rows.push_back(
+        changed_row(script, {ScriptChange::Kind::kEmptyCache, {1, 3}}, Remedy::kEmptyCache));
+    const auto advice = judge_advice(rows, HeldAtPeak{.live_bytes = 10, .older_bytes = 4});
+    const auto named = [&advice](std::string_view name) -> const Advice& {
+        const auto found = std::find_if(
+            advice.begin(), advice.end(), [name](const Advice& one) { return one.name == name; });
+        REQUIRE(found != advice.end());
+        return *found;
+    };
+    CHECK(named("expandable_segments").effect == Advice::Effect::kHelped);
+    CHECK(named("expandable_segments").saved_bytes == 100 * kMiB);
+    CHECK(named("max_split_size_mb").effect == Advice::Effect::kNothing);
+    CHECK(named("torch.cuda.empty_cache()").effect == Advice::Effect::kHelped);
+    CHECK(named("garbage_collection_threshold").effect == Advice::Effect::kNotReplayed);
+    CHECK(named("del and gc.collect()").row_class == RowClass::kBound);
+    CHECK(named("del and gc.collect()").saved_bytes == 4);
+
+    rows.back().usable = true;
+    rows[1].usable = false;
+    rows[1].usable_reason = "event 7";
+    const auto again = judge_advice(rows, std::nullopt);
+    CHECK(again.front().effect == Advice::Effect::kNotUsable);
+    CHECK(again.front().reason == "event 7");
+}
+
+TEST_CASE("combinations add one more kind of change to the best row that can be used") {
+    const SweepContext context = context_of(4096 * kMiB);
+    std::vector<WhatIfRow> rows(4);
+    const char* configs[] = {
+        "", "expandable_segments:True", "roundup_power2_divisions:4", "roundup_power2_divisions:8"};
+    const std::uint64_t peaks[] = {200, 100, 150, 160};
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        rows[i].candidate.name = configs[i];
+        rows[i].candidate.config = configs[i];
+        rows[i].result.statistics.reserved.peak = peaks[i] * kMiB;
+    }
+    auto candidates = combine(rows, context);
+    REQUIRE(candidates.size() == 2);
+    CHECK(candidates[0].config == "expandable_segments:True,roundup_power2_divisions:4");
+    CHECK(candidates[1].config == "expandable_segments:True,roundup_power2_divisions:8");
+    rows[1].usable = false;
+    CHECK(combine(rows, context).empty());
+}
+
+TEST_CASE("a scan says what fits least, what fails most, and which cards do") {
+    ReplayScript script = growing();
+    const auto scans = scan_capacities(script,
+                                       {{.name = "default settings", .config = {}}},
+                                       context_of(4096 * kMiB),
+                                       80 * kMiB,
+                                       0);
+    REQUIRE(scans.ok());
+    REQUIRE(scans->size() == 1);
+    const CapacityScan& scan = scans->front();
+    CHECK(scan.enough_bytes == 180 * kMiB);
+    CHECK(scan.least_fits == 80 * kMiB);  // it gives its cache back and asks again
+    CHECK(scan.largest_fails == 78 * kMiB);
+    CHECK(scan.least_card_bytes == 4096 * kMiB);
+    CHECK(scan.row_class == RowClass::kExact);
+    SECTION("below what is needed it fails") {
+        const auto below = scan_capacities(script,
+                                           {{.name = "default settings", .config = {}}},
+                                           context_of(4096 * kMiB),
+                                           40 * kMiB,
+                                           0);
+        REQUIRE(below.ok());
+        CHECK(below->front().least_fits == 80 * kMiB);
+        CHECK(below->front().largest_fails == 78 * kMiB);
+        CHECK(below->front().step_bytes == 2 * kMiB);
+    }
+    SECTION("a program that looks at free memory gets estimates") {
+        script.steps.push_back({.kind = Step::Kind::kMemoryInfo, .event = 9, .value = kMiB});
+        const auto other = scan_capacities(script,
+                                           {{.name = "default settings", .config = {}}},
+                                           context_of(4096 * kMiB),
+                                           80 * kMiB,
+                                           0);
+        REQUIRE(other.ok());
+        CHECK(other->front().row_class == RowClass::kEstimate);
+        CHECK(find_adaptation(script).asks == 9);
+    }
+}
+
+TEST_CASE("a near miss is the least request that would still have fitted") {
+    const ReplayScript script = growing();
+    auto pool = make_pool(
+        "pytorch", "", std::make_unique<FixedDevice>(300 * kMiB, 300 * kMiB, 2 * kMiB), {0});
+    REQUIRE(pool.ok());
+    const NearMiss near = find_near_miss(script, **pool, nullptr);
+    CHECK(near.requests == 3);
+    CHECK(near.looked_at == 3);
+    CHECK(near.least.bytes == 220 * kMiB);  // 300, 80 of them in use, the rest can be released
+    CHECK(near.least.event == 4);
+    REQUIRE_FALSE(near.over_time.empty());
+}
+
+TEST_CASE("steps end with the phases of their iterations, or where the next iteration begins") {
+    fragtrace::testing::Events events;
+    Timeline& timeline = events.timeline;
+    for (int i = 0; i < 12; ++i) {
+        events.add(fragtrace::EventKind::kBlockAlloc, 0x1000, 512, 512);
+    }
+    Iterations iterations;
+    CHECK(find_step_ends(timeline, iterations).empty());
+    iterations.begins = {1, 4, 8};
+    iterations.source = Iterations::Source::kRecurrence;
+    CHECK(find_step_ends(timeline, iterations).ends == std::vector<EventIndex>{3, 7});
+    for (const EventIndex first : {1u, 2u, 4u, 8u}) {
+        timeline.phases.push_back({.name = 1, .begin = first, .end = first + 2});
+    }
+    timeline.phases.back().end = 12;  // the trace ends in it
+    iterations.source = Iterations::Source::kPhases;
+    iterations.phase = "train #";
+    const StepEnds phases = find_step_ends(timeline, iterations);
+    CHECK(phases.ends == std::vector<EventIndex>{3, 6});
+    CHECK(phases.phase == "train #");
+}
+
+TEST_CASE("what rules a row out is named by its event") {
+    fragtrace::testing::Events events;
+    events.add(fragtrace::EventKind::kExport, 0x7f0000000000);
+    const Obstacles obstacles = find_obstacles(events.timeline, 0);
+    CHECK(obstacles.shared == 0);
+    WhatIfRow row;
+    row.candidate.config = "expandable_segments:True";
+    judge_use(obstacles, "", &row);
+    CHECK_FALSE(row.usable);
+    CHECK(row.usable_reason.find("event 0") == 0);
+    WhatIfRow as_run;
+    as_run.candidate.config = "expandable_segments:True";
+    judge_use(obstacles, "expandable_segments:True", &as_run);
+    CHECK(as_run.usable);
+    WhatIfRow uncached;
+    uncached.candidate.remedy = Remedy::kCachingOff;
+    uncached.candidate.pool = "none";
+    Obstacles captures;
+    captures.graph = 4;
+    judge_use(captures, "", &uncached);
+    CHECK_FALSE(uncached.usable);
+    CHECK(uncached.usable_reason.find("event 4") == 0);
+}
