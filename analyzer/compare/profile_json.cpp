@@ -59,8 +59,8 @@ bool read_device(const Json& row, DeviceProfile* device) {
     device->device = static_cast<DeviceId>(index);
     device->name = text_of(row, "name");
     const auto holders = row.find("holders_at_peak");
-    if (holders == row.end()) {
-        return true;
+    if (holders == row.end() || !holders->is_array()) {
+        return true;  // a report's are live blocks by kind, and told where nothing failed only
     }
     for (const Json& holder : *holders) {
         HeldByLine line;
@@ -128,7 +128,8 @@ Result<RunProfile> read_profile_json(const std::string& path) {
             return bad_report_file(
                 path, fmt::format("its device {} lacks a figure", profile.devices.size()));
         }
-        profile.has_holders = profile.has_holders || row.contains("holders_at_peak");
+        profile.has_holders = profile.has_holders || (row.contains("holders_at_peak") &&
+                                                      row["holders_at_peak"].is_array());
         profile.devices.push_back(std::move(device));
     }
     std::sort(profile.devices.begin(),
