@@ -197,8 +197,7 @@ void find_parting(const PhaseProfile& a, const PhaseProfile& b, PhaseComparison*
     for (std::size_t i = 0; i < most; ++i) {
         const PhaseStretch* of_a = i < a.stretches.size() ? &a.stretches[i] : nullptr;
         const PhaseStretch* of_b = i < b.stretches.size() ? &b.stretches[i] : nullptr;
-        if (of_a != nullptr && of_b != nullptr && of_a->peak_allocated == of_b->peak_allocated &&
-            of_a->peak_reserved == of_b->peak_reserved && of_a->left_bytes == of_b->left_bytes) {
+        if (of_a != nullptr && of_b != nullptr && of_a->same_as(*of_b)) {
             continue;
         }
         result->parts_at = i;
@@ -242,6 +241,32 @@ void compare_phases(const RunProfile& a, const RunProfile& b, Comparison* result
             result->phases.push_back({.name = phase.name, .kind = phase.kind, .b = sums(phase)});
         }
     }
+}
+
+std::vector<StepComparison> compare_steps(const RunProfile& a, const RunProfile& b) {
+    std::vector<StepComparison> result;
+    for (const StepProfile& of_a : a.steps) {
+        for (const StepProfile& of_b : b.steps) {
+            if (of_a.device != of_b.device) {
+                continue;
+            }
+            StepComparison row{.device = of_a.device,
+                               .a_count = of_a.stretches.size(),
+                               .b_count = of_b.stretches.size(),
+                               .from_phases = of_a.from_phases && of_b.from_phases,
+                               .match_rate = std::min(of_a.match_rate, of_b.match_rate)};
+            const std::size_t both = std::min(row.a_count, row.b_count);
+            for (std::size_t i = 0; i < both && !row.parts_at; ++i) {
+                if (!of_a.stretches[i].same_as(of_b.stretches[i])) {
+                    row.parts_at = i;
+                    row.a_there = of_a.stretches[i];
+                    row.b_there = of_b.stretches[i];
+                }
+            }
+            result.push_back(row);
+        }
+    }
+    return result;
 }
 
 // ---- settings -----------------------------------------------------------------------------------
@@ -315,10 +340,12 @@ Comparison compare(RunProfile a, RunProfile b) {
     Comparison result;
     result.devices = compare_devices(a, b);
     compare_phases(a, b, &result);
+    result.steps = compare_steps(a, b);
     result.settings = compare_settings(a, b);
     for (RunProfile* run : {&a, &b}) {
         run->devices.clear();
         run->phases.clear();
+        run->steps.clear();
     }
     result.a = std::move(a);
     result.b = std::move(b);

@@ -57,6 +57,18 @@ struct PhaseComparison {
     [[nodiscard]] bool differs() const;
 };
 
+// The iterations of a device, the n-th of A against the n-th of B.
+struct StepComparison {
+    DeviceId device = 0;
+    std::uint64_t a_count = 0;
+    std::uint64_t b_count = 0;
+    bool from_phases = false;                    // in both; else found in the record: an estimate
+    double match_rate = 0;                       // the lower of the two
+    std::optional<std::uint64_t> parts_at = {};  // the first (0 = the first) whose figures differ
+    PhaseStretch a_there = {};
+    PhaseStretch b_there = {};
+};
+
 struct FactChange {
     std::string key;
     std::string a;  // empty = not set
@@ -81,6 +93,7 @@ struct Comparison {
     // Of `phases`: the one that ends first, in A, among those that part; nothing is set where no
     // phase parts or a source has no single stretches.
     std::optional<std::size_t> first_parting;
+    std::vector<StepComparison> steps;   // of devices with iterations in both
     std::vector<FactChange> settings;    // of the allocator and of the process
     std::vector<FirstRequest> requests;  // per device; empty where they are equal or not known
 };

@@ -145,6 +145,9 @@ RunProfile profile_of(const Timeline& timeline, Symbolizer* symbols) {
     profile.has_facts = true;
     for (const DeviceId device : replayable_devices(timeline)) {
         profile.devices.push_back(device_profile(timeline, device, symbols));
+        if (StepProfile steps = step_profile(timeline, device); !steps.stretches.empty()) {
+            profile.steps.push_back(std::move(steps));
+        }
     }
     profile.phases = phase_profiles(timeline);
     for (const auto& [key, value] : timeline.facts) {

@@ -44,6 +44,25 @@ struct PhaseStretch {
     std::uint64_t peak_reserved = 0;
     std::int64_t left_bytes = 0;
     std::uint64_t ended = 0;  // how many ranges of the run ended before this one
+
+    void take(std::uint64_t allocated, std::uint64_t reserved) {
+        peak_allocated = allocated > peak_allocated ? allocated : peak_allocated;
+        peak_reserved = reserved > peak_reserved ? reserved : peak_reserved;
+    }
+
+    [[nodiscard]] bool same_as(const PhaseStretch& other) const {
+        return peak_allocated == other.peak_allocated && peak_reserved == other.peak_reserved &&
+               left_bytes == other.left_bytes;
+    }
+};
+
+// The iterations that were found (docs/metrics.md, Iterations); the last goes on to the end of the
+// trace. Bytes of the device.
+struct StepProfile {
+    DeviceId device = 0;
+    bool from_phases = false;
+    double match_rate = 0;
+    std::vector<PhaseStretch> stretches;  // empty = none found
 };
 
 struct PhaseProfile {
@@ -69,12 +88,16 @@ struct RunProfile {
     bool has_phases = false;  // the source would tell them
     bool has_facts = false;
     std::vector<DeviceProfile> devices;        // ascending
+    std::vector<StepProfile> steps;            // of devices with iterations
     std::vector<PhaseProfile> phases;          // in the order in which they began first
     std::map<std::string, std::string> facts;  // without texts that events name
 };
 
-// Costs two passes over the events per device, and one where there are phases.
+// Costs four passes over the events per device, and one where there are phases.
 RunProfile profile_of(const Timeline& timeline, Symbolizer* symbols);
+
+// Costs two passes over the events.
+StepProfile step_profile(const Timeline& timeline, DeviceId device);
 
 // Errors (kInput): no JSON (with the byte), no JSON of summarize or report, another schema, a
 // figure that is missing.

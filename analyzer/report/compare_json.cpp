@@ -160,6 +160,21 @@ std::string compare_json(const Comparison& comparison,
                             {"a", side(request.a_bytes, request.a_label)},
                             {"b", side(request.b_bytes, request.b_label)}});
     }
+    Json steps = Json::array();
+    for (const StepComparison& row : comparison.steps) {
+        Json parting;
+        if (row.parts_at) {
+            parting = {{"iteration", *row.parts_at},
+                       {"a", stretch_json(row.a_there)},
+                       {"b", stretch_json(row.b_there)}};
+        }
+        steps.push_back({{"device", row.device},
+                         {"a_count", row.a_count},
+                         {"b_count", row.b_count},
+                         {"class", row.from_phases ? "exact" : "estimate"},
+                         {"match_rate", row.match_rate},
+                         {"parting", parting}});
+    }
     Json predictions = Json::array();
     for (const BatchPrediction& prediction : batches) {
         predictions.push_back(batch_json(prediction));
@@ -171,6 +186,7 @@ std::string compare_json(const Comparison& comparison,
                  comparison.a.events_lost + comparison.b.events_lost == 0 ? "exact" : "estimate"},
                 {"devices", devices},
                 {"phases", phases_json(comparison)},
+                {"iterations", steps},
                 {"first_different_requests", requests},
                 {"settings", settings},
                 {"batches", predictions}}

@@ -255,6 +255,33 @@ std::string phase_rows(const Comparison& comparison, const Terminal& terminal) {
     return head + text;
 }
 
+std::string step_rows(const Comparison& comparison) {
+    std::string text;
+    for (const StepComparison& row : comparison.steps) {
+        text += fmt::format(
+            "Iterations on gpu{}: A {}, B {}{}; ",
+            row.device,
+            format_count(row.a_count),
+            format_count(row.b_count),
+            row.from_phases
+                ? ""
+                : fmt::format(" (estimate: {:.0f} % of the requests recur)", 100 * row.match_rate));
+        if (!row.parts_at) {
+            text += "those of both have equal peaks\n";
+            continue;
+        }
+        text += fmt::format("part in the {}: allocated {}, reserved {}, leaves {}\n",
+                            ordinal(*row.parts_at + 1),
+                            pair_of(format_bytes(row.a_there.peak_allocated),
+                                    format_bytes(row.b_there.peak_allocated)),
+                            pair_of(format_bytes(row.a_there.peak_reserved),
+                                    format_bytes(row.b_there.peak_reserved)),
+                            pair_of(format_bytes_difference(row.a_there.left_bytes),
+                                    format_bytes_difference(row.b_there.left_bytes)));
+    }
+    return text;
+}
+
 std::string request_rows(const Comparison& comparison) {
     std::string text;
     for (const FirstRequest& request : comparison.requests) {
@@ -305,6 +332,7 @@ std::string compare_text(const Comparison& comparison, const Terminal& terminal)
         text += "Neither run has device memory.\n";
     }
     text += phase_rows(comparison, terminal);
+    text += step_rows(comparison);
     text += request_rows(comparison);
     text += setting_rows(comparison, terminal);
     return text + run_line('A', comparison.a) + run_line('B', comparison.b);

@@ -36,6 +36,12 @@ class Compare(real_process.RealProcessTest):
         (phase,) = [row for row in result["phases"] if row["parts_first"]]
         self.assertEqual((phase["name"], phase["parting"]["occurrence"]), ("step", 0))
         self.assertGreater(phase["parting"]["b"]["left_bytes"], phase["parting"]["a"]["left_bytes"])
+        (steps,) = result["iterations"]
+        self.assertEqual((steps["a_count"], steps["b_count"], steps["class"]), (3, 3, "exact"))
+        self.assertEqual(steps["parting"]["iteration"], 0)
+        for side in "ab":  # the phases are the iterations; the last goes on to the end of the run
+            self.assertEqual(steps["parting"][side]["peak_allocated_bytes"],
+                             phase["parting"][side]["peak_allocated_bytes"])
         self.assertEqual([row["key"] for row in result["settings"]], ["command_line"])
         text = self.run_well([ANALYZER, "compare", good, bad]).stdout
         self.assertIn("part first in the 1st step", text)
