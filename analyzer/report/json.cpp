@@ -169,9 +169,6 @@ Json troubles_json(const Analysis& analysis,
     for (const Diagnosis& diagnosis : diagnoses) {
         if ((diagnosis.trouble.outcome == Outcome::kRetryOk) == retries) {
             rows.push_back(diagnosis_json(analysis, device, diagnosis));
-            if (!retries && !device.held.holders.empty()) {
-                rows.back()["holders"] = holders_json(device.held, diagnosis.trouble.event);
-            }
             if (retries) {
                 rows.back()["driver_ns"] = retry_ns(analysis, diagnosis.trouble.event);
             }
@@ -275,7 +272,11 @@ std::string report_json(const Analysis& analysis) {
         devices.back()["iterations"] = iterations_json(analysis, device.held);
         devices.back()["holders_at_peak"] =
             device.peak ? holders_json(device.held, device.peak->trouble.event) : Json();
-        ooms = append(std::move(ooms), troubles_json(analysis, device, device.diagnoses, false));
+        Json failed = troubles_json(analysis, device, device.diagnoses, false);
+        for (Json& oom : failed) {
+            oom["holders"] = holders_json(device.held, oom["event"].get<EventIndex>());
+        }
+        ooms = append(std::move(ooms), failed);
         retries =
             append(std::move(retries), troubles_json(analysis, device, device.diagnoses, true));
     }
