@@ -52,7 +52,7 @@ Advice judge(std::string name,
         best = best == nullptr || key(row) < key(*best) ? &row : best;
     }
     if (best == nullptr) {
-        advice.reason = "not replayed: nothing in the trace to replay it by";
+        advice.reason = "nothing in the trace to replay it by";
         return advice;
     }
     advice.row = best->candidate.name;
