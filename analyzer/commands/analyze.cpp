@@ -115,7 +115,43 @@ Result<Diagnosis> map_at_peak(const DeviceAnalysis& device, EventIndex peak_even
     return peak;
 }
 
-Status add_diagnoses(DeviceAnalysis* device, const ReplayResult& result, std::size_t limit) {
+// A library that asks the driver itself, beside a pool.
+Status add_libraries(const Timeline& timeline, DeviceAnalysis* device, std::size_t limit) {
+    if (device->script.source != ScriptSource::kBlocks) {
+        return Ok{};
+    }
+    const auto requests = refused_libraries(timeline, device->device, limit);
+    if (requests.empty()) {
+        return Ok{};
+    }
+    auto setup = recorded_setup(*device);
+    if (!setup) {
+        return setup.error();
+    }
+    if (device->capacity_known) {
+        device->script.libraries = requests;
+        for (LibraryRequest& request : device->script.libraries) {
+            request.beside_bytes = static_cast<std::int64_t>(device->capacity_bytes) -
+                                   static_cast<std::int64_t>(request.reserved_bytes) -
+                                   static_cast<std::int64_t>(request.device_free_bytes);
+        }
+    }
+    for (Diagnosis& diagnosis : diagnose_libraries(
+             device->script, requests, std::move(setup).value(), device->others_bytes)) {
+        device->diagnoses.push_back(std::move(diagnosis));
+    }
+    device->troubles += requests.size();
+    std::stable_sort(
+        device->diagnoses.begin(),
+        device->diagnoses.end(),
+        [](const Diagnosis& a, const Diagnosis& b) { return a.trouble.event < b.trouble.event; });
+    return Ok{};
+}
+
+Status add_diagnoses(const Timeline& timeline,
+                     DeviceAnalysis* device,
+                     const ReplayResult& result,
+                     std::size_t limit) {
     device->troubles = result.troubles.size();
     if (!result.troubles.empty()) {
         auto setup = recorded_setup(*device);
@@ -124,6 +160,9 @@ Status add_diagnoses(DeviceAnalysis* device, const ReplayResult& result, std::si
         }
         device->diagnoses = diagnose(
             device->script, result.troubles, std::move(setup).value(), device->others_bytes, limit);
+    }
+    if (const Status done = add_libraries(timeline, device, limit); !done) {
+        return done.error();
     }
     if (result.peak_event != kNoEvent) {
         auto peak = map_at_peak(*device, result.peak_event);
@@ -312,7 +351,9 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
         if (const Status replayed = add_replay(analysis->timeline, &device, &result); !replayed) {
             return replayed.error();
         }
-        if (const Status done = add_diagnoses(&device, result, options.max_diagnoses); !done) {
+        if (const Status done =
+                add_diagnoses(analysis->timeline, &device, result, options.max_diagnoses);
+            !done) {
             return done.error();
         }
         add_holders(analysis->timeline, result, &device);

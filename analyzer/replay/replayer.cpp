@@ -97,6 +97,17 @@ void part(ReplayResult* result, Parting::Kind kind, EventIndex event, const Pool
     }
 }
 
+// Whether the driver would have had what a library asked of it.
+void try_library(const LibraryRequest& request, bool goes_on, Pool& pool, ReplayResult* result) {
+    const std::int64_t left =
+        static_cast<std::int64_t>(pool.device().free_bytes()) - request.beside_bytes;
+    if (left < static_cast<std::int64_t>(request.asked_bytes)) {
+        ++result->libraries_failed;
+        return;
+    }
+    part(result, goes_on ? Parting::Kind::kGoesOn : Parting::Kind::kIsServed, request.event, pool);
+}
+
 bool asks_again(const ReplayScript& script, std::size_t after) {
     for (std::size_t i = after + 1; i < script.steps.size(); ++i) {
         if (script.steps[i].kind == Step::Kind::kAllocate) {
@@ -119,8 +130,13 @@ ReplayResult replay(const ReplayScript& script,
     std::size_t next_obtained = 0;
     std::vector<Pool::PendingOn> pending;
     Places places;
+    std::size_t next_library = 0;
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
         const Step step = script.steps[i];
+        while (next_library < script.libraries.size() &&
+               script.libraries[next_library].event < step.event) {
+            try_library(script.libraries[next_library++], asks_again(script, i), pool, &result);
+        }
         if (watched && !hooks.before_step(i, pool)) {
             break;
         }
@@ -215,6 +231,9 @@ ReplayResult replay(const ReplayScript& script,
                 pool.change_settings(script.settings[step.value]);
                 break;
         }
+    }
+    while (next_library < script.libraries.size()) {
+        try_library(script.libraries[next_library++], false, pool, &result);
     }
     result.statistics = statistics;
     return result;

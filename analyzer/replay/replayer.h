@@ -106,7 +106,8 @@ struct ReplayResult {
     std::optional<Parting> parting;
     WasteSplit waste_at_peak;  // after the request completed at the first maximum of reserved
     EventIndex peak_event = kNoEvent;
-    std::vector<Trouble> troubles;  // OOMs and retries, in order
+    std::vector<Trouble> troubles;       // OOMs and retries, in order
+    std::uint64_t libraries_failed = 0;  // requests beside the pool for which too little was left
     std::uint64_t requests_served = 0;
     std::uint64_t placed_elsewhere = 0;  // blocks of a rewound pool whose place was not to be had
 };

@@ -37,7 +37,11 @@ class Builder {
                 continue;  // part of the state that is taken over
             }
             if (event.kind == EventKind::kEventComplete) {
-                add_completion(event, i);  // an event handle belongs to no device
+                if (script_.refusals.size() > refusals_used_) {
+                    waited_for_.push_back(i);
+                } else {
+                    add_completion(event, i);  // an event handle belongs to no device
+                }
             } else if (event.kind == EventKind::kEmptyCache) {
                 script_.steps.push_back(
                     {.kind = Step::Kind::kEmptyCache, .event = i, .private_pool = pool_});
@@ -58,6 +62,7 @@ class Builder {
                 }
             }
         }
+        add_waited_for(static_cast<EventIndex>(timeline_.events.size()));
         return std::move(script_);
     }
 
@@ -273,11 +278,20 @@ class Builder {
             script_.obtained[obtained_known_++].request = i;
         }
         step.private_pool = pool_;
-        if (step.value == 0) {
-            return;
+        if (step.value != 0) {
+            any_request_ = true;
+            script_.steps.push_back(step);
         }
-        any_request_ = true;
-        script_.steps.push_back(step);
+        add_waited_for(i);
+    }
+
+    // Refused by the driver, the allocator waits for what is pending. That is after it has looked
+    // for a free block: at the begin of the request these were of no use.
+    void add_waited_for(EventIndex request) {
+        for (const EventIndex i : waited_for_) {
+            add_completion(timeline_.events[i], std::max(i, request));
+        }
+        waited_for_.clear();
     }
 
     // A block that a rewound pool holds again: which one it was before, and what was asked then.
@@ -352,6 +366,7 @@ class Builder {
     std::size_t obtained_known_ = 0;  // of script_.obtained: whose request is known
     std::uint64_t next_pending_ = 0;
     std::unordered_map<std::uint64_t, std::uint64_t> outstanding_;  // event handle -> pending id
+    std::vector<EventIndex> waited_for_;                            // completions since a refusal
 
     // Private pools.
     std::uint32_t pool_ = 0;  // of the event that is looked at

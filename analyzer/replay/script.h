@@ -35,6 +35,16 @@ enum class ScriptSource {
     kDeviceLayer,  // the program's own device allocations: there was no caching pool
 };
 
+// What a library asked of the driver beside the pool, in vain in the record.
+struct LibraryRequest {
+    EventIndex event = kNoEvent;
+    std::uint64_t asked_bytes = 0;
+    std::uint64_t device_free_bytes = 0;  // then; less than asked
+    std::uint64_t reserved_bytes = 0;     // by the pool, then
+    // Of the pool's capacity: neither free nor reserved then. Negative: more was free.
+    std::int64_t beside_bytes = 0;
+};
+
 struct ReplayScript {
     ScriptSource source = ScriptSource::kBlocks;
     DeviceId device = 0;
@@ -47,8 +57,9 @@ struct ReplayScript {
     std::vector<HeapSnapshot> checkpoints;  // segments in the order in which they were obtained
     // Settings told before the first request: those in force from the begin.
     std::optional<std::string> first_settings;
-    std::vector<std::string> settings;  // what the program changed the allocator's settings to
-    PytorchRules rules;                 // of the release of PyTorch that was recorded
+    std::vector<std::string> settings;      // what the program changed the allocator's settings to
+    std::vector<LibraryRequest> libraries;  // kBlocks, ascending; set by who knows the capacity
+    PytorchRules rules;                     // of the release of PyTorch that was recorded
     // What had to be assumed, counted; 0 = nothing assumed.
     std::uint64_t requested_unknown = 0;  // block size taken instead
     std::uint64_t stream_unknown = 0;     // default stream taken instead

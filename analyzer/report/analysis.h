@@ -13,6 +13,7 @@
 #include "analyzer/replay/replayer.h"
 #include "analyzer/trace/symbols.h"
 #include "analyzer/verdict/diagnosis.h"
+#include "analyzer/verdict/outlived.h"
 #include "analyzer/whatif/advice.h"
 #include "analyzer/whatif/capacity_scan.h"
 #include "analyzer/whatif/near_miss.h"
@@ -95,10 +96,19 @@ struct CulpritGroup {
     std::vector<EventIndex> pinning;
 };
 
-// Live blocks in segments with free memory, grouped by line; most bytes held open first.
+// Of the group's oldest block, up to the diagnosis.
+Outlived outlived_of(const Analysis& analysis,
+                     const CulpritGroup& group,
+                     const Diagnosis& diagnosis);
+
+// What the rows join: the line, the phase in which a block was born, its age.
+enum class CulpritKey : std::uint8_t { kLine, kPhase, kAge };
+
+// Live blocks in segments with free memory, grouped; most bytes held open first.
 // With `only_cheapest` just the blocks of the diagnosis's cheapest set.
 std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
                                          const Diagnosis& diagnosis,
-                                         bool only_cheapest);
+                                         bool only_cheapest,
+                                         CulpritKey key = CulpritKey::kLine);
 
 }  // namespace fragtrace::analyzer

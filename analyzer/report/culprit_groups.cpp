@@ -1,6 +1,8 @@
 #include "analyzer/report/analysis.h"
+#include "analyzer/support/units.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 
 namespace fragtrace::analyzer {
@@ -18,10 +20,48 @@ MemorySummary summarize(const ReplayResult& result) {
             .ooms = statistics.ooms};
 }
 
+namespace {
+
+// By powers of ten of the time since birth.
+std::string age_class(std::uint64_t age_ns) {
+    std::uint64_t from = 1'000'000;
+    if (age_ns < from) {
+        return "less than " + format_duration(from);
+    }
+    while (age_ns / 10 >= from) {
+        from *= 10;
+    }
+    return fmt::format("{} to {}", format_duration(from), format_duration(10 * from));
+}
+
+}  // namespace
+
+Outlived outlived_of(const Analysis& analysis,
+                     const CulpritGroup& group,
+                     const Diagnosis& diagnosis) {
+    return analysis.phases
+               ? outlived_phase(
+                     analysis.timeline, *analysis.phases, group.oldest, diagnosis.trouble.event)
+               : Outlived{};
+}
+
 std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
                                          const Diagnosis& diagnosis,
-                                         bool only_cheapest) {
+                                         bool only_cheapest,
+                                         CulpritKey key) {
     const Timeline& timeline = analysis.timeline;
+    const std::uint64_t now_ns = timeline.events[diagnosis.trouble.event].time_ns;
+    const auto key_of = [&](const Event& born, EventIndex at) {
+        switch (key) {
+            case CulpritKey::kLine:
+                break;
+            case CulpritKey::kPhase:
+                return analysis.phases ? analysis.phases->name_of(at) : std::string();
+            case CulpritKey::kAge:
+                return age_class(now_ns > born.time_ns ? now_ns - born.time_ns : 0);
+        }
+        return analysis.symbols->describe(born.origin);
+    };
     std::vector<bool> wanted(diagnosis.heap.blocks.size(), !only_cheapest);
     if (only_cheapest) {
         for (const std::uint32_t block : diagnosis.cheapest.blocks) {
@@ -39,7 +79,7 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
             continue;
         }
         const Event& born = timeline.events[block.allocated_by];
-        const std::string label = analysis.symbols->describe(born.origin);
+        const std::string label = key_of(born, block.allocated_by);
         auto [found, fresh] = groups.try_emplace(label, CulpritGroup{});
         CulpritGroup& group = found->second;
         if (fresh) {

@@ -99,14 +99,33 @@ Json culprits_json(const Analysis& analysis, const Diagnosis& diagnosis) {
         if (culprits.size() == kMaxCulprits) {
             break;
         }
+        const Outlived outlived = outlived_of(analysis, group, diagnosis);
         culprits.push_back({{"label", group.label},
                             {"stack", stack_json(analysis, group.origin)},
                             {"held_open_bytes", group.held_open_bytes},
                             {"live_bytes", group.live_bytes},
                             {"blocks", group.blocks},
-                            {"phase", phase_name(analysis, group.oldest)}});
+                            {"phase", phase_name(analysis, group.oldest)},
+                            {"phase_over", outlived.over},
+                            {"phase_again", outlived.again},
+                            {"phases_since", outlived.phases_since}});
     }
     return culprits;
+}
+
+// The same blocks by the phase in which they were born, or by age.
+Json culprit_sums_json(const Analysis& analysis, const Diagnosis& diagnosis, CulpritKey key) {
+    Json rows = Json::array();
+    for (const CulpritGroup& group : group_culprits(analysis, diagnosis, false, key)) {
+        if (rows.size() == kMaxCulprits) {
+            break;
+        }
+        rows.push_back({{key == CulpritKey::kPhase ? "phase" : "age", group.label},
+                        {"held_open_bytes", group.held_open_bytes},
+                        {"live_bytes", group.live_bytes},
+                        {"blocks", group.blocks}});
+    }
+    return rows;
 }
 
 const char* set_kind(CheapestSet::Kind kind) {
@@ -117,6 +136,8 @@ const char* set_kind(CheapestSet::Kind kind) {
             return "window";
         case CheapestSet::Kind::kSegments:
             return "segments";
+        case CheapestSet::Kind::kPages:
+            return "pages";
     }
     return "none";
 }
@@ -139,11 +160,12 @@ Json diagnosis_json(const Analysis& analysis,
             {"requested_bytes", verdict.requested_bytes},
             {"rounded_bytes", verdict.rounded_bytes},
             {"verdict", verdict.id},
-            {"requester", device.script.source == ScriptSource::kBlocks ? "pool" : "program"},
+            {"requester", verdict.requester},
             {"phase", phase_name(analysis, event)},
             {"despite_free_memory", verdict.despite_free_memory()},
             {"page_bytes", verdict.page_bytes},
             {"steps", steps},
+            {"also_served_by", verdict.also_served_by},
             {"largest_free_bytes", verdict.largest_hole_bytes},
             {"largest_usable_bytes", verdict.largest_free_bytes},
             {"free_bytes", verdict.free_bytes},
@@ -155,10 +177,13 @@ Json diagnosis_json(const Analysis& analysis,
              {{"kind", set_kind(diagnosis.cheapest.kind)},
               {"bytes_to_free", diagnosis.cheapest.bytes_to_free},
               {"segments", diagnosis.cheapest.segments},
+              {"pages", diagnosis.cheapest.pages},
               {"blocks", diagnosis.cheapest.blocks.size()},
               {"equally_cheap_sets", diagnosis.cheapest.equally_cheap_sets},
               {"approximate", diagnosis.cheapest.approximate}}},
-            {"culprits", culprits_json(analysis, diagnosis)}};
+            {"culprits", culprits_json(analysis, diagnosis)},
+            {"culprits_by_phase", culprit_sums_json(analysis, diagnosis, CulpritKey::kPhase)},
+            {"culprits_by_age", culprit_sums_json(analysis, diagnosis, CulpritKey::kAge)}};
 }
 
 Json troubles_json(const Analysis& analysis,

@@ -95,10 +95,13 @@ class DevicePage {
         PageCard card = card_of(diagnosis);
         card.kind = retry ? PageCardKind::kRetry : PageCardKind::kOom;
         card.heading = retry ? "Retry: the pool had to give its cache back"
+                       : verdict.requester == "library"
+                           ? "A library found no memory beside the pool"
                        : verdict.despite_free_memory() ? "The memory was there, but in pieces"
                                                        : "More was needed than there was";
         card.sentence = verdict_sentence(verdict, diagnosis.trouble.outcome);
-        if (const WhatIfRow* remedy = best_remedy(device_); remedy != nullptr && !retry) {
+        if (const WhatIfRow* remedy = best_remedy(device_);
+            remedy != nullptr && !retry && verdict.requester != "library") {
             card.sentence += fmt::format(" {} would have served it.", remedy->candidate.name);
         }
         card.verdict = verdict.id;

@@ -85,14 +85,17 @@ std::string sets_text(double sets) {
 
 std::string cheapest_line(const Diagnosis& diagnosis) {
     const CheapestSet& set = diagnosis.cheapest;
-    if (set.kind == CheapestSet::Kind::kNone) {
+    // Nothing has to go where what is free could not be used for another reason.
+    if (set.kind == CheapestSet::Kind::kNone || set.bytes_to_free == 0) {
         return "";
     }
-    const std::string where = set.kind == CheapestSet::Kind::kSegments
-                                  ? fmt::format("in {} segments", set.segments)
-                                  : std::string("side by side in one segment");
+    const std::string where =
+        set.kind == CheapestSet::Kind::kWindow ? std::string("side by side in one segment")
+        : set.pages == 0                       ? fmt::format("in {} segments", set.segments)
+        : set.segments == 0                    ? fmt::format("in {} pages", set.pages)
+                            : fmt::format("in {} pages and {} segments", set.pages, set.segments);
     const std::string others =
-        set.approximate ? "an estimate: too many segments to solve exactly"
+        set.approximate ? "an estimate: too many segments or pages to solve exactly"
         : set.equally_cheap_sets > 1
             ? fmt::format("{} sets are equally cheap", sets_text(set.equally_cheap_sets))
             : "no other set is as cheap";
@@ -101,6 +104,20 @@ std::string cheapest_line(const Diagnosis& diagnosis) {
                        set.blocks.size(),
                        where,
                        others);
+}
+
+// Born in a phase that is over.
+std::string outlived_text(const Outlived& outlived) {
+    if (!outlived.over) {
+        return "";
+    }
+    if (outlived.again != 0) {
+        return fmt::format(", outlived it by {} more of that name", format_count(outlived.again));
+    }
+    return outlived.phases_since == 0
+               ? std::string(", outlived it")
+               : fmt::format(", outlived it by {}",
+                             format_counted(outlived.phases_since, "phase", "phases"));
 }
 
 std::string culprit_lines(const Analysis& analysis,
@@ -126,7 +143,8 @@ std::string culprit_lines(const Analysis& analysis,
                             format_bytes(groups[i].live_bytes),
                             format_counted(groups[i].blocks, "block", "blocks"),
                             printable(shorten(groups[i].label, terminal.width() - 49)),
-                            phase_suffix(analysis, groups[i].oldest));
+                            phase_suffix(analysis, groups[i].oldest) +
+                                outlived_text(outlived_of(analysis, groups[i], *shown)));
     }
     if (groups.size() > limits.culprits) {
         text += fmt::format("  and {} more places\n", groups.size() - limits.culprits);

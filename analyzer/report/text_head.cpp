@@ -28,7 +28,10 @@ std::string fidelity_percent(std::uint64_t equal, std::uint64_t all) {
     return fmt::format("{:.2f} %", std::floor(value * 100) / 100);
 }
 
-std::string remedy_clause(const DeviceAnalysis& device) {
+std::string remedy_clause(const DeviceAnalysis& device, const Verdict& verdict) {
+    if (verdict.requester == "library" && verdict.id == "releasable") {
+        return "empty_cache() just before would have served it.";
+    }
     const WhatIfRow* remedy = best_remedy(device);
     if (remedy == nullptr) {
         return device.settings.empty() ? "" : "No setting tried would have avoided it.";
@@ -107,7 +110,7 @@ const Diagnosis* first_oom(const DeviceAnalysis& device) {
 // The sentence that the whole report exists for.
 std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
     if (const Diagnosis* oom = first_oom(device)) {
-        const std::string remedy = remedy_clause(device);
+        const std::string remedy = remedy_clause(device, oom->verdict);
         return terminal.styled(Style::kRed, verdict_sentence(oom->verdict, oom->trouble.outcome)) +
                (remedy.empty() ? "" : " " + remedy) + "\n";
     }
@@ -151,6 +154,13 @@ std::string verdict_lines(const Analysis& analysis,
                           const DeviceAnalysis& device,
                           const Terminal& terminal) {
     const Diagnosis* oom = first_oom(device);
+    if (oom == nullptr && !device.diagnoses.empty()) {
+        const Verdict& retry = device.diagnoses.front().verdict;
+        return fmt::format("  retry      {}: {} asked; {}\n",
+                           retry.id,
+                           format_bytes(retry.requested_bytes),
+                           verdict_explanation(retry));
+    }
     if (oom == nullptr) {
         return "";
     }

@@ -1,183 +1,147 @@
 #include "analyzer/verdict/culprits.h"
 
+#include "analyzer/verdict/cover.h"
+
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kUnitBytes = std::uint64_t{2} << 20;  // segments are multiples of 2 MiB
-constexpr std::uint64_t kMaxWork = 400'000'000;               // table cells
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
 bool is_live(const HeapBlock& block) {
     return block.state != BlockState::kFree;
 }
 
-// The window of neighbouring blocks with the fewest live bytes that is large enough.
-CheapestSet cheapest_window(const HeapSnapshot& heap, std::uint64_t needed_bytes) {
-    CheapestSet best;
-    std::uint64_t best_cost = kNever;
-    for (const HeapSegment& segment : heap.segments) {
-        if (segment.size_bytes < needed_bytes || !segment.may_release) {
-            continue;
-        }
-        const std::uint32_t end = segment.first_block + segment.block_count;
-        std::uint32_t last = segment.first_block;
-        std::uint64_t window = 0;
-        std::uint64_t live = 0;
-        for (std::uint32_t first = segment.first_block; first < end; ++first) {
-            while (last < end && window < needed_bytes) {
-                window += heap.blocks[last].size_bytes;
-                live += is_live(heap.blocks[last]) ? heap.blocks[last].size_bytes : 0;
-                ++last;
-            }
-            if (window < needed_bytes) {
-                break;
-            }
-            // A window that begins with a free block's neighbour is the same set of live blocks.
-            const bool same_as_next = !is_live(heap.blocks[first]) &&
-                                      window - heap.blocks[first].size_bytes >= needed_bytes;
-            if (live < best_cost) {
-                best_cost = live;
-                best.kind = CheapestSet::Kind::kWindow;
-                best.bytes_to_free = live;
-                best.equally_cheap_sets = 1;
-                best.blocks.clear();
-                for (std::uint32_t i = first; i < last; ++i) {
-                    if (is_live(heap.blocks[i])) {
-                        best.blocks.push_back(i);
-                    }
-                }
-            } else if (live == best_cost && !same_as_next) {
-                best.equally_cheap_sets += 1;
-            }
-            window -= heap.blocks[first].size_bytes;
-            live -= is_live(heap.blocks[first]) ? heap.blocks[first].size_bytes : 0;
-        }
-    }
-    return best;
-}
+// A window of neighbouring blocks; its live ones are those of blocks [first, last).
+struct Window {
+    std::uint32_t segment = 0;
+    std::uint32_t first = 0;  // live, as is last - 1, unless there are none
+    std::uint32_t last = 0;
 
-struct Item {
-    std::uint32_t segment;
-    std::uint64_t units;  // gained
-    std::uint64_t cost;   // live bytes
+    bool operator==(const Window&) const = default;
 };
 
-std::vector<Item> releasable_items(const HeapSnapshot& heap) {
-    std::vector<Item> items;
-    for (std::uint32_t s = 0; s < heap.segments.size(); ++s) {
-        const HeapSegment& segment = heap.segments[s];
-        if (!segment.may_release || segment.expandable) {
-            continue;
-        }
-        std::uint64_t live = 0;
-        for (std::uint32_t i = 0; i < segment.block_count; ++i) {
-            const HeapBlock& block = heap.blocks[segment.first_block + i];
-            live += is_live(block) ? block.size_bytes : 0;
-        }
-        items.push_back({s, segment.size_bytes / kUnitBytes, live});
-    }
-    return items;
-}
-
-void add_segment(const HeapSnapshot& heap, std::uint32_t s, CheapestSet* set) {
+// The windows of one segment that are large enough and have the fewest live bytes of all so far:
+// one for each set of live blocks.
+void add_windows(const HeapSnapshot& heap,
+                 std::uint32_t s,
+                 std::uint64_t needed_bytes,
+                 std::uint64_t* fewest_bytes,
+                 std::vector<Window>* windows) {
     const HeapSegment& segment = heap.segments[s];
-    ++set->segments;
-    for (std::uint32_t i = segment.first_block; i < segment.first_block + segment.block_count;
-         ++i) {
-        if (is_live(heap.blocks[i])) {
-            set->blocks.push_back(i);
-            set->bytes_to_free += heap.blocks[i].size_bytes;
+    const std::uint32_t end = segment.first_block + segment.block_count;
+    std::uint32_t last = segment.first_block;
+    std::uint64_t size = 0;
+    std::uint64_t live = 0;
+    for (std::uint32_t first = segment.first_block; first < end; ++first) {
+        while (last < end && size < needed_bytes) {
+            size += heap.blocks[last].size_bytes;
+            live += is_live(heap.blocks[last]) ? heap.blocks[last].size_bytes : 0;
+            ++last;
         }
+        if (size < needed_bytes) {
+            return;
+        }
+        if (live <= *fewest_bytes) {
+            Window window{s, first, last};
+            while (window.first < window.last && !is_live(heap.blocks[window.first])) {
+                ++window.first;
+            }
+            while (window.last > window.first && !is_live(heap.blocks[window.last - 1])) {
+                --window.last;
+            }
+            if (live == 0) {
+                window = {};  // nothing has to go: the same set wherever it is
+            }
+            if (live < *fewest_bytes) {
+                windows->clear();
+                *fewest_bytes = live;
+            }
+            // Windows of the same live blocks follow each other.
+            if (windows->empty() || windows->back() != window) {
+                windows->push_back(window);
+            }
+        }
+        size -= heap.blocks[first].size_bytes;
+        live -= is_live(heap.blocks[first]) ? heap.blocks[first].size_bytes : 0;
     }
 }
 
-CheapestSet greedy_cover(const HeapSnapshot& heap, std::vector<Item> items, std::uint64_t need) {
-    std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
-        return a.cost * b.units < b.cost * a.units;
-    });
-    CheapestSet set;
-    set.kind = CheapestSet::Kind::kSegments;
-    set.approximate = true;
-    for (const Item& item : items) {
-        if (need == 0) {
-            break;
-        }
-        add_segment(heap, item.segment, &set);
-        need -= std::min(need, item.units);
-    }
-    return need == 0 ? set : CheapestSet{};
+bool may_lie_in(const HeapSegment& segment, const WindowPlace& place) {
+    const bool same_pool =
+        place.private_pool ? segment.private_pool == *place.private_pool : segment.may_release;
+    const bool same_stream =
+        place.stream == kNoStream || segment.stream == kNoStream || segment.stream == place.stream;
+    const bool same_class = place.size_class == SizeClass::kNone ||
+                            segment.size_class == SizeClass::kNone ||
+                            segment.size_class == place.size_class;
+    return same_pool && same_stream && same_class;
 }
 
-// Minimum-cost cover: cost[u] = fewest live bytes of any set of segments that gains >= u units,
-// sets[u] = how many sets reach it. `taken` remembers the choice for the way back.
-CheapestSet cheapest_cover(const HeapSnapshot& heap, std::uint64_t missing_bytes) {
-    const std::vector<Item> items = releasable_items(heap);
-    const std::uint64_t need = (missing_bytes + kUnitBytes - 1) / kUnitBytes;
-    std::uint64_t gain = 0;
-    for (const Item& item : items) {
-        gain += item.units;
+// Windows whose blocks, freed, also give the driver back what is missing: covers as well.
+std::uint64_t count_covers(const HeapSnapshot& heap,
+                           const std::vector<Window>& windows,
+                           std::uint64_t missing_bytes) {
+    std::uint64_t given_back = 0;
+    for (const HeapSegment& segment : heap.segments) {
+        given_back += bytes_given_back(heap, segment, 0, 0);
     }
-    if (need == 0 || gain < need) {
-        return {};
+    std::uint64_t count = 0;
+    for (const Window& window : windows) {
+        const HeapSegment& segment = heap.segments[window.segment];
+        const std::uint64_t with = given_back - bytes_given_back(heap, segment, 0, 0) +
+                                   bytes_given_back(heap, segment, window.first, window.last);
+        count += with >= missing_bytes ? 1 : 0;
     }
-    if (need * items.size() > kMaxWork) {
-        return greedy_cover(heap, items, need);
-    }
-    const std::size_t width = static_cast<std::size_t>(need) + 1;
-    std::vector<std::uint64_t> cost(width, kNever);
-    std::vector<double> sets(width, 0);
-    std::vector<bool> taken(width * items.size(), false);
-    cost[0] = 0;
-    sets[0] = 1;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        for (std::size_t u = width - 1; u > 0; --u) {
-            const std::size_t rest = u > items[i].units ? u - items[i].units : 0;
-            if (cost[rest] == kNever) {
-                continue;
-            }
-            const std::uint64_t with = cost[rest] + items[i].cost;
-            if (with < cost[u]) {
-                cost[u] = with;
-                sets[u] = sets[rest];
-                taken[i * width + u] = true;
-            } else if (with == cost[u]) {
-                sets[u] += sets[rest];
-            }
-        }
-    }
-    CheapestSet best;
-    best.kind = CheapestSet::Kind::kSegments;
-    best.equally_cheap_sets = sets[need];
-    std::size_t u = static_cast<std::size_t>(need);
-    for (std::size_t i = items.size(); i-- > 0 && u > 0;) {
-        if (taken[i * width + u]) {
-            add_segment(heap, items[i].segment, &best);
-            u = u > items[i].units ? u - items[i].units : 0;
-        }
-    }
-    std::sort(best.blocks.begin(), best.blocks.end());
-    return best;
+    return count;
 }
 
 }  // namespace
 
 CheapestSet find_cheapest_set(const HeapSnapshot& heap,
                               std::uint64_t rounded_bytes,
-                              std::uint64_t asked_bytes) {
-    const CheapestSet window = cheapest_window(heap, rounded_bytes);
+                              std::uint64_t asked_bytes,
+                              const WindowPlace& place) {
+    std::vector<Window> windows;
+    std::uint64_t window_bytes = kNever;
+    for (std::uint32_t i = 0; i < heap.segments.size(); ++i) {
+        if (heap.segments[i].size_bytes >= rounded_bytes && may_lie_in(heap.segments[i], place)) {
+            add_windows(heap, i, rounded_bytes, &window_bytes, &windows);
+        }
+    }
     const std::uint64_t missing =
         asked_bytes > heap.device_free_bytes ? asked_bytes - heap.device_free_bytes : 0;
-    const CheapestSet cover = cheapest_cover(heap, missing);
-    if (window.kind == CheapestSet::Kind::kNone) {
-        return cover;
+    Cover cover = cheapest_cover(heap, missing);
+    if (cover.found && (windows.empty() || cover.bytes_to_free < window_bytes)) {
+        return {.kind = cover.pages != 0 ? CheapestSet::Kind::kPages : CheapestSet::Kind::kSegments,
+                .bytes_to_free = cover.bytes_to_free,
+                .segments = cover.segments,
+                .pages = cover.pages,
+                .equally_cheap_sets = cover.equal_sets,
+                .approximate = cover.approximate,
+                .blocks = std::move(cover.blocks)};
     }
-    if (cover.kind == CheapestSet::Kind::kNone || window.bytes_to_free <= cover.bytes_to_free) {
-        return window;
+    CheapestSet set;
+    if (windows.empty()) {
+        return set;
     }
-    return cover;
+    set.kind = CheapestSet::Kind::kWindow;
+    set.bytes_to_free = window_bytes;
+    set.approximate = cover.approximate;
+    set.equally_cheap_sets = static_cast<double>(windows.size());
+    if (cover.found && cover.bytes_to_free == window_bytes && !cover.approximate) {
+        set.equally_cheap_sets +=
+            cover.equal_sets - static_cast<double>(count_covers(heap, windows, missing));
+    }
+    for (std::uint32_t i = windows.front().first; i < windows.front().last; ++i) {
+        if (is_live(heap.blocks[i])) {
+            set.blocks.push_back(i);
+        }
+    }
+    return set;
 }
 
 std::vector<std::uint64_t> held_open_bytes(const HeapSnapshot& heap) {

@@ -1,6 +1,10 @@
 #include "analyzer/verdict/diagnosis.h"
 
+#include "analyzer/model/recorded_state.h"
+#include "analyzer/pools/pytorch_sizes.h"
+
 #include <algorithm>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -21,14 +25,38 @@ std::vector<Trouble> select(const std::vector<Trouble>& troubles, std::size_t li
     return chosen;
 }
 
-void fill(Pool& state, const Request& request, std::uint64_t others_bytes, Diagnosis* diagnosis) {
-    diagnosis->verdict = judge(state, request, others_bytes);
+// Size classes are PyTorch's; other pools know none.
+WindowPlace place_of(const Request& request, std::uint64_t rounded_bytes) {
+    return {.stream = request.stream,
+            .private_pool = request.private_pool,
+            .size_class =
+                rounded_bytes <= pytorch::kSmallSizeBytes ? SizeClass::kSmall : SizeClass::kLarge};
+}
+
+void fill(Pool& state,
+          const Request& request,
+          std::uint64_t others_bytes,
+          std::uint64_t waited_for_bytes,
+          Diagnosis* diagnosis) {
+    diagnosis->verdict = judge(state, request, others_bytes, waited_for_bytes);
     diagnosis->heap = state.snapshot();
     diagnosis->heap.device_free_bytes = state.device().free_bytes();
     diagnosis->cheapest = find_cheapest_set(diagnosis->heap,
                                             diagnosis->verdict.rounded_bytes,
-                                            state.driver_bytes(diagnosis->verdict.rounded_bytes));
+                                            state.driver_bytes(diagnosis->verdict.rounded_bytes),
+                                            place_of(request, diagnosis->verdict.rounded_bytes));
     diagnosis->held_open = held_open_bytes(diagnosis->heap);
+}
+
+std::uint64_t pending_bytes(const Pool& pool) {
+    return pool.statistics().active.current - pool.statistics().allocated.current;
+}
+
+// Relaxations ask the driver for what was never recorded: there capacity decides.
+void by_capacity(Pool& pool) {
+    if (auto* recorded = dynamic_cast<RecordedDevice*>(&pool.device())) {
+        recorded->decide_by_capacity();
+    }
 }
 
 }  // namespace
@@ -47,15 +75,11 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
     const auto asked = [&script](const Trouble& trouble) {
         return request_of(script.steps[trouble.step]);
     };
-    // Relaxations ask the driver for what was never recorded: there capacity decides.
-    const auto by_capacity = [](Pool& pool) {
-        if (auto* recorded = dynamic_cast<RecordedDevice*>(&pool.device())) {
-            recorded->decide_by_capacity();
-        }
-    };
     std::size_t next = 0;
+    std::uint64_t pending_before = 0;
     ReplayHooks hooks;
     hooks.before_step = [&](std::size_t i, Pool& pool) {
+        pending_before = pending_bytes(pool);
         if (next < chosen.size() && chosen[next].step == i &&
             chosen[next].outcome == Outcome::kRetryOk) {
             const std::unique_ptr<Pool> before = pool.clone();
@@ -65,7 +89,7 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
                                  .heap = {},
                                  .cheapest = {},
                                  .held_open = {}});
-            fill(*before, asked(chosen[next]), others_bytes, &diagnoses.back());
+            fill(*before, asked(chosen[next]), others_bytes, 0, &diagnoses.back());
             ++next;
         }
         return next < chosen.size();
@@ -79,11 +103,96 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
                                  .heap = {},
                                  .cheapest = {},
                                  .held_open = {}});
-            fill(*after, asked(chosen[next]), others_bytes, &diagnoses.back());
+            const std::uint64_t pending = pending_bytes(*after);
+            fill(*after,
+                 asked(chosen[next]),
+                 others_bytes,
+                 pending_before > pending ? pending_before - pending : 0,
+                 &diagnoses.back());
             ++next;
         }
     };
     replay(script, *setup.pool, setup.recorded, hooks);
+    for (Diagnosis& diagnosis : diagnoses) {
+        diagnosis.verdict.requester = script.source == ScriptSource::kBlocks ? "pool" : "program";
+    }
+    return diagnoses;
+}
+
+std::vector<LibraryRequest> refused_libraries(const Timeline& timeline,
+                                              DeviceId device,
+                                              std::size_t limit) {
+    std::vector<LibraryRequest> requests;
+    const auto refused = [&](const Event& event) {
+        return event.kind == EventKind::kAllocRefused && event.device == device &&
+               (event.flags & kFlagFromAllocator) == 0 && event.size_bytes != kUnknown64;
+    };
+    std::size_t last = 0;
+    for (EventIndex i = 0; i < timeline.events.size() && requests.size() < limit; ++i) {
+        const Event& event = timeline.events[i];
+        if (!refused(event)) {
+            continue;
+        }
+        if (!requests.empty() && last + 1 == i && requests.back().asked_bytes == event.size_bytes &&
+            timeline.events[static_cast<EventIndex>(last)].origin == event.origin) {
+            last = i;
+            continue;
+        }
+        last = i;
+        LibraryRequest request;
+        request.event = i;
+        request.asked_bytes = event.size_bytes;
+        requests.push_back(request);
+    }
+    if (requests.empty()) {
+        return requests;
+    }
+    RecordedState state(timeline);
+    for (LibraryRequest& request : requests) {
+        state.advance_to(request.event);
+        // Whatever was known of it before: the driver has just said that it is less than asked.
+        const std::uint64_t most = request.asked_bytes == 0 ? 0 : request.asked_bytes - 1;
+        request.device_free_bytes = std::min(state.device_free_bytes(device), most);
+        request.reserved_bytes = state.totals(device).reserved;
+    }
+    return requests;
+}
+
+std::vector<Diagnosis> diagnose_libraries(const ReplayScript& script,
+                                          const std::vector<LibraryRequest>& requests,
+                                          ReplaySetup setup,
+                                          std::uint64_t others_bytes) {
+    std::vector<Diagnosis> diagnoses;
+    const auto diagnose_one = [&](const LibraryRequest& request, std::size_t step, Pool& pool) {
+        const std::unique_ptr<Pool> state = pool.clone();
+        by_capacity(*state);
+        Diagnosis diagnosis;
+        diagnosis.trouble = {.step = step,
+                             .event = request.event,
+                             .outcome = Outcome::kOutOfMemory,
+                             .requested_bytes = request.asked_bytes};
+        diagnosis.verdict =
+            judge_library(*state, request.asked_bytes, request.device_free_bytes, others_bytes);
+        diagnosis.heap = state->snapshot();
+        diagnosis.heap.device_free_bytes = request.device_free_bytes;
+        diagnosis.cheapest = find_cheapest_set(diagnosis.heap, kNoWindow, request.asked_bytes);
+        diagnosis.held_open = held_open_bytes(diagnosis.heap);
+        diagnoses.push_back(std::move(diagnosis));
+    };
+    std::size_t next = 0;
+    ReplayHooks hooks;
+    hooks.before_step = [&](std::size_t i, Pool& pool) {
+        while (next < requests.size() && requests[next].event < script.steps[i].event) {
+            diagnose_one(requests[next++], i, pool);
+        }
+        return next < requests.size();
+    };
+    if (!requests.empty()) {
+        replay(script, *setup.pool, setup.recorded, hooks);
+    }
+    for (; next < requests.size(); ++next) {
+        diagnose_one(requests[next], script.steps.size(), *setup.pool);
+    }
     return diagnoses;
 }
 

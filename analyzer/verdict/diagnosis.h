@@ -35,4 +35,17 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
                                 std::uint64_t others_bytes,
                                 std::size_t limit);
 
+// The driver's refusals of requests that no pool made, on a device that has one: at most `limit`,
+// the first ones; of requests that directly follow each other with the same size and origin, one.
+std::vector<LibraryRequest> refused_libraries(const Timeline& timeline,
+                                              DeviceId device,
+                                              std::size_t limit);
+
+// Their diagnoses, in time order. Outcome kOutOfMemory, Trouble::step is the step before which they
+// came.
+std::vector<Diagnosis> diagnose_libraries(const ReplayScript& script,
+                                          const std::vector<LibraryRequest>& requests,
+                                          ReplaySetup setup,
+                                          std::uint64_t others_bytes);
+
 }  // namespace fragtrace::analyzer

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -50,10 +49,31 @@ Available available(Pool& pool, const Request& request) {
 }
 
 // Served without the pool having to repair itself: a hit or growth, not a retry.
-bool serves(const Pool& pool, const Request& request) {
+bool serves_as_it_is(const Pool& pool, const Request& request) {
     const std::unique_ptr<Pool> trial = pool.clone();
     const Outcome outcome = trial->allocate(request).outcome;
     return outcome == Outcome::kHit || outcome == Outcome::kGrow;
+}
+
+// With what the rung makes free given back to the driver if that helps: the rung "releasable" comes
+// before most others, and those before it are tried without.
+bool serves(Pool& pool, const Request& request, Relaxation relaxation) {
+    if (serves_as_it_is(pool, request)) {
+        return true;
+    }
+    return relaxation == Relaxation::kOnePool && pool.relax(Relaxation::kReleaseFree) &&
+           serves_as_it_is(pool, request);
+}
+
+// Rungs other than the verdict's that would do alone.
+void find_others(const Pool& state, const Request& request, Verdict* verdict) {
+    for (const Rung& rung : kPoolRungs) {
+        const std::unique_ptr<Pool> relaxed = state.clone();
+        if (rung.id != verdict->id && !serves_as_it_is(*relaxed, request) &&
+            relaxed->relax(rung.relaxation) && serves_as_it_is(*relaxed, request)) {
+            verdict->also_served_by.push_back(rung.id);
+        }
+    }
 }
 
 bool in_use_throughout(const HeapSegment& segment) {
@@ -146,13 +166,12 @@ void judge_by_map(Pool& relaxed, std::uint64_t others_bytes, Verdict* verdict) {
 
 }  // namespace
 
-Verdict judge(Pool& state, const Request& request, std::uint64_t others_bytes) {
+Verdict describe_state(Pool& state, std::uint64_t requested_bytes) {
     Verdict verdict;
     const PoolStatistics& statistics = state.statistics();
-    verdict.requested_bytes = request.requested_bytes;
-    verdict.rounded_bytes = state.rounded_bytes(request.requested_bytes);
+    verdict.requested_bytes = requested_bytes;
+    verdict.rounded_bytes = state.rounded_bytes(requested_bytes);
     verdict.free_bytes = free_in_pool(state);
-    verdict.largest_free_bytes = state.largest_free_bytes(request);
     verdict.device_free_bytes = state.device().free_bytes();
     verdict.allocated_bytes = statistics.allocated.current;
     verdict.active_bytes = statistics.active.current;
@@ -162,92 +181,37 @@ Verdict judge(Pool& state, const Request& request, std::uint64_t others_bytes) {
             verdict.largest_hole_bytes = std::max(verdict.largest_hole_bytes, block.size_bytes);
         }
     }
+    return verdict;
+}
 
+Verdict judge(Pool& state,
+              const Request& request,
+              std::uint64_t others_bytes,
+              std::uint64_t waited_for_bytes) {
+    Verdict verdict = describe_state(state, request.requested_bytes);
+    verdict.largest_free_bytes = state.largest_free_bytes(request);
     const std::unique_ptr<Pool> relaxed = state.clone();
     for (const Rung& rung : kPoolRungs) {
         const Available before = available(*relaxed, request);
         if (!relaxed->relax(rung.relaxation)) {
             continue;
         }
-        const bool serving = serves(*relaxed, request);
-        verdict.steps.push_back(
-            {rung.id, available(*relaxed, request).gained_since(before), 0, serving});
+        const bool serving = serves(*relaxed, request, rung.relaxation);
+        std::uint64_t frees = available(*relaxed, request).gained_since(before);
+        if (rung.relaxation == Relaxation::kPendingComplete) {
+            frees = std::max(frees, waited_for_bytes);
+        }
+        verdict.steps.push_back({rung.id, frees, 0, serving});
         if (serving) {
             verdict.id = rung.id;
-            return verdict;
+            break;
         }
     }
-    judge_by_map(*relaxed, others_bytes, &verdict);
+    if (verdict.id == "genuine") {
+        judge_by_map(*relaxed, others_bytes, &verdict);
+    }
+    find_others(state, request, &verdict);
     return verdict;
-}
-
-std::string verdict_sentence(const Verdict& verdict, Outcome outcome) {
-    const std::string asked = format_bytes(verdict.requested_bytes);
-    const std::uint64_t all_free = verdict.free_bytes + verdict.device_free_bytes;
-    if (outcome == Outcome::kRetryOk) {
-        return fmt::format(
-            "Retry: {} asked, the driver had {} left; the pool gave cached segments "
-            "back and tried again.",
-            asked,
-            format_bytes(verdict.device_free_bytes));
-    }
-    if (!verdict.despite_free_memory()) {
-        return fmt::format("Out of memory: {} asked, {} free in the pool and {} on the device.",
-                           asked,
-                           format_bytes(verdict.free_bytes),
-                           format_bytes(verdict.device_free_bytes));
-    }
-    return fmt::format("Out of memory despite free memory: {} asked, {} free, largest hole {}.",
-                       asked,
-                       format_bytes(all_free),
-                       format_bytes(verdict.largest_hole_bytes));
-}
-
-std::string verdict_explanation(const Verdict& verdict) {
-    const std::string_view id = verdict.id;
-    if (id == "pending") {
-        return "freed blocks that still wait for another stream's events would have served it";
-    }
-    if (id == "releasable") {
-        return "wholly free segments, given back to the driver, would have served it";
-    }
-    if (id == "granularity") {
-        return "the driver had room for the request, but not for the pool's larger segment";
-    }
-    if (id == "limit") {
-        return "the process's own memory limit stopped it, not the card";
-    }
-    if (id == "stream_bound") {
-        return "free blocks that belong to other streams would have served it";
-    }
-    if (id == "other_pool") {
-        return "free blocks of the pool's other size class or of other pools would have served it";
-    }
-    if (id == "stitchable") {
-        const VerdictStep& serving = verdict.steps.back();
-        const std::string pages =
-            fmt::format("wholly free {} pages ({} in all), stitched together, would have served it",
-                        format_bytes(serving.page_bytes),
-                        format_bytes(serving.frees_bytes));
-        for (const VerdictStep& step : verdict.steps) {
-            if (step.id == "stitchable" && !step.serves) {
-                return fmt::format("{}; pages of {}, PyTorch's own, would not",
-                                   pages,
-                                   format_bytes(step.page_bytes));
-            }
-        }
-        return pages;
-    }
-    if (id == "compaction_only") {
-        return "the holes are smaller than a page: only moving live blocks would have served it";
-    }
-    if (id == "rounding") {
-        return "what rounding and unsplit remainders cost would have served it";
-    }
-    if (id == "outside_pool") {
-        return "memory outside the pool (context, libraries, other processes) would have served it";
-    }
-    return "more is needed than there is, whatever the pool does";
 }
 
 }  // namespace fragtrace::analyzer

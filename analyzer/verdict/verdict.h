@@ -22,8 +22,12 @@ struct VerdictStep {
 
 struct Verdict {
     std::string_view id = "genuine";
-    std::uint64_t page_bytes = 0;    // of the serving rung, 0 = not about pages
-    std::vector<VerdictStep> steps;  // up to and including the one that serves
+    std::string_view requester = "pool";  // "program": no pool was recorded; "library": beside it
+    std::uint64_t page_bytes = 0;         // of the serving rung, 0 = not about pages
+    std::vector<VerdictStep> steps;       // up to and including the one that serves
+    // Ids of the other rungs that would do alone, on the state as it is; of those that a pool can
+    // be asked to make.
+    std::vector<std::string_view> also_served_by;
 
     // State just before the request (retry) or after the failed retry (out of memory).
     std::uint64_t requested_bytes = 0;
@@ -44,8 +48,23 @@ struct Verdict {
 
 // `state` is the pool right after its own releases and retry have failed (out of memory), or
 // right before them (retry). It is cloned, not changed. `others_bytes` is what the context,
-// libraries and other processes hold of the card.
-Verdict judge(Pool& state, const Request& request, std::uint64_t others_bytes);
+// libraries and other processes hold of the card, `waited_for_bytes` what was freed and pending
+// when the request came: after a failed retry it no longer is.
+Verdict judge(Pool& state,
+              const Request& request,
+              std::uint64_t others_bytes,
+              std::uint64_t waited_for_bytes = 0);
+
+// The same for a request of `asked_bytes` that somebody beside the pool made to the driver, which
+// had `device_free_bytes`: served when so much is free there. Rungs about the pool's own requests
+// are left out.
+Verdict judge_library(Pool& state,
+                      std::uint64_t asked_bytes,
+                      std::uint64_t device_free_bytes,
+                      std::uint64_t others_bytes);
+
+// The state alone, no verdict; largest_free_bytes stays 0.
+Verdict describe_state(Pool& state, std::uint64_t requested_bytes);
 
 // One sentence for people: what was asked, what was free, why it was of no use.
 std::string verdict_sentence(const Verdict& verdict, Outcome outcome);

@@ -87,7 +87,7 @@ std::string_view row_class_name(RowClass row_class) {
 }
 
 std::uint64_t WhatIfRow::ooms() const {
-    return count(result, false);
+    return count(result, false) + result.libraries_failed;
 }
 
 std::uint64_t WhatIfRow::retries() const {

@@ -67,6 +67,7 @@ struct WhatIfRow {
 
     // Peak of reserved memory at the lower end of a model; else that of the result.
     [[nodiscard]] std::uint64_t least_reserved_bytes() const;
+    // Requests of libraries beside the pool that would have failed included.
     [[nodiscard]] std::uint64_t ooms() const;
     [[nodiscard]] std::uint64_t retries() const;
 };

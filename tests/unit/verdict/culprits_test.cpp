@@ -4,7 +4,9 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <random>
+#include <vector>
 
 using namespace fragtrace::analyzer;
 
@@ -12,14 +14,25 @@ namespace {
 
 constexpr std::uint64_t kUnit = std::uint64_t{2} << 20;
 
-// Segments of random sizes, each cut into random blocks of whole units.
-HeapSnapshot random_heap(std::mt19937& random, std::uint32_t segments) {
+// Segments of random sizes, each cut into random blocks of whole units; some of them expandable,
+// with pages of two or three units.
+HeapSnapshot random_heap(std::mt19937& random, std::uint32_t segments, bool expandable = false) {
     HeapSnapshot heap;
-    std::uint64_t address = 0;
+    std::uint64_t address = 512 * kUnit;  // a reservation at 0 is none
     for (std::uint32_t s = 0; s < segments; ++s) {
         HeapSegment segment{.address = address,
                             .first_block = static_cast<std::uint32_t>(heap.blocks.size())};
-        const std::uint64_t units = 1 + random() % 6;
+        std::uint64_t units = 1 + random() % 6;
+        if (expandable && random() % 3 != 0) {
+            segment.expandable = true;
+            segment.page_bytes = (2 + random() % 2) * kUnit;
+            segment.reservation = address;
+            units = 1 + random() % 9;
+            // Now and then a range that does not begin or end with a page.
+            const std::uint64_t skipped = random() % 4 == 0 ? 1 : 0;
+            segment.address = address += skipped * kUnit;
+        }
+        segment.may_release = random() % 8 != 0;
         for (std::uint64_t left = units; left > 0;) {
             const std::uint64_t size = 1 + random() % left;
             heap.blocks.push_back(
@@ -44,88 +57,158 @@ std::uint64_t live_bytes(const HeapSnapshot& heap, std::uint32_t first, std::uin
     return live;
 }
 
+// Whether each unit of a segment is free once the blocks of `gone` are.
+std::vector<bool> free_units(const HeapSnapshot& heap,
+                             const HeapSegment& segment,
+                             const std::vector<bool>& gone) {
+    std::vector<bool> units;
+    for (std::uint32_t i = segment.first_block; i < segment.first_block + segment.block_count;
+         ++i) {
+        const bool is_free = heap.blocks[i].state == BlockState::kFree || gone[i];
+        units.insert(units.end(), heap.blocks[i].size_bytes / kUnit, is_free);
+    }
+    return units;
+}
+
+bool has_room(const HeapSnapshot& heap, const std::vector<bool>& gone, std::uint64_t needed) {
+    for (const HeapSegment& segment : heap.segments) {
+        std::uint64_t run = 0;
+        for (const bool unit : free_units(heap, segment, gone)) {
+            run = unit ? run + kUnit : 0;
+            if (run >= needed && segment.may_release) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+std::uint64_t given_back(const HeapSnapshot& heap, const std::vector<bool>& gone) {
+    std::uint64_t total = 0;
+    for (const HeapSegment& segment : heap.segments) {
+        const std::vector<bool> units = free_units(heap, segment, gone);
+        if (!segment.may_release) {
+            continue;
+        }
+        const std::size_t page =
+            segment.expandable ? segment.page_bytes / kUnit : segment.size_bytes / kUnit;
+        const std::size_t skipped =
+            segment.expandable ? (segment.address - segment.reservation) / kUnit : 0;
+        for (std::size_t from = (page - skipped) % page; from + page <= units.size();
+             from += page) {
+            const auto at = units.begin() + static_cast<std::ptrdiff_t>(from);
+            if (std::all_of(
+                    at, at + static_cast<std::ptrdiff_t>(page), [](bool unit) { return unit; })) {
+                total += page * kUnit;
+            }
+        }
+    }
+    return total;
+}
+
 struct Answer {
     std::uint64_t cost = ~std::uint64_t{0};
     double sets = 0;
 };
 
-Answer cover_by_brute_force(const HeapSnapshot& heap, std::uint64_t missing_bytes) {
+// Over all sets of live blocks: the fewest bytes with which the request fits, and how many do so.
+Answer by_brute_force(const HeapSnapshot& heap, std::uint64_t needed, std::uint64_t missing) {
+    std::vector<std::uint32_t> live;
+    for (std::uint32_t i = 0; i < heap.blocks.size(); ++i) {
+        if (heap.blocks[i].state != BlockState::kFree) {
+            live.push_back(i);
+        }
+    }
     Answer best;
-    for (std::uint32_t set = 0; set < (1u << heap.segments.size()); ++set) {
-        std::uint64_t gain = 0;
+    for (std::uint32_t set = 0; set < (1u << live.size()); ++set) {
+        std::vector<bool> gone(heap.blocks.size());
         std::uint64_t cost = 0;
-        for (std::uint32_t s = 0; s < heap.segments.size(); ++s) {
-            if ((set >> s & 1) != 0) {
-                gain += heap.segments[s].size_bytes;
-                cost +=
-                    live_bytes(heap, heap.segments[s].first_block, heap.segments[s].block_count);
+        for (std::size_t i = 0; i < live.size(); ++i) {
+            if ((set >> i & 1) != 0) {
+                gone[live[i]] = true;
+                cost += heap.blocks[live[i]].size_bytes;
             }
         }
-        if (gain < missing_bytes) {
+        if (cost > best.cost || !(has_room(heap, gone, needed) ||
+                                  (missing != 0 && given_back(heap, gone) >= missing))) {
             continue;
         }
-        if (cost < best.cost) {
-            best = {cost, 1};
-        } else if (cost == best.cost) {
-            best.sets += 1;
-        }
+        best = cost < best.cost ? Answer{cost, 1} : Answer{cost, best.sets + 1};
     }
     return best;
 }
 
-std::uint64_t window_by_brute_force(const HeapSnapshot& heap, std::uint64_t needed) {
-    std::uint64_t best = ~std::uint64_t{0};
-    for (const HeapSegment& segment : heap.segments) {
-        for (std::uint32_t i = 0; i < segment.block_count; ++i) {
-            for (std::uint32_t n = 1; i + n <= segment.block_count; ++n) {
-                std::uint64_t size = 0;
-                for (std::uint32_t k = i; k < i + n; ++k) {
-                    size += heap.blocks[segment.first_block + k].size_bytes;
-                }
-                if (size >= needed) {
-                    best = std::min(best, live_bytes(heap, segment.first_block + i, n));
-                }
-            }
-        }
-    }
-    return best;
+std::size_t count_live(const HeapSnapshot& heap) {
+    return static_cast<std::size_t>(
+        std::count_if(heap.blocks.begin(), heap.blocks.end(), [](const HeapBlock& block) {
+            return block.state != BlockState::kFree;
+        }));
 }
 
 }  // namespace
 
-TEST_CASE("the cheapest set is the cheaper of the best window and the best cover") {
+TEST_CASE("the cheapest set of windows, covers and pages, and how many are as cheap") {
     std::mt19937 random(20260101);
-    int covers = 0;
-    int windows = 0;
-    for (int round = 0; round < 400; ++round) {
-        HeapSnapshot heap = random_heap(random, 1 + random() % 8);
+    std::array<int, 4> kinds = {};
+    int several = 0;
+    for (int round = 0; round < 3000; ++round) {
+        const auto segments = static_cast<std::uint32_t>(1 + random() % 6);
+        HeapSnapshot heap = random_heap(random, segments, round % 2 == 1);
+        if (count_live(heap) > 10) {
+            continue;
+        }
         heap.device_free_bytes = random() % 3 * kUnit;
-        const std::uint64_t needed = (1 + random() % 8) * kUnit;
+        const std::uint64_t needed = (1 + random() % 10) * kUnit;
         const std::uint64_t missing =
             needed > heap.device_free_bytes ? needed - heap.device_free_bytes : 0;
         const CheapestSet found = find_cheapest_set(heap, needed, needed);
-        const Answer cover = missing == 0 ? Answer{} : cover_by_brute_force(heap, missing);
-        const std::uint64_t window = window_by_brute_force(heap, needed);
-        const std::uint64_t expected = std::min(cover.cost, window);
+        const Answer expected = by_brute_force(heap, needed, missing);
         CAPTURE(round, needed / kUnit, heap.device_free_bytes / kUnit);
-        if (expected == ~std::uint64_t{0}) {
+        ++kinds[static_cast<std::size_t>(found.kind)];
+        if (expected.sets == 0) {
             CHECK(found.kind == CheapestSet::Kind::kNone);
             continue;
         }
         REQUIRE(found.kind != CheapestSet::Kind::kNone);
-        CHECK(found.bytes_to_free == expected);
+        CHECK(found.bytes_to_free == expected.cost);
+        CHECK(found.equally_cheap_sets == expected.sets);
+        CHECK_FALSE(found.approximate);
+        several += expected.sets > 1 ? 1 : 0;
+        std::vector<bool> gone(heap.blocks.size());
         std::uint64_t listed = 0;
         for (const std::uint32_t block : found.blocks) {
             CHECK(heap.blocks[block].state != BlockState::kFree);
+            gone[block] = true;
             listed += heap.blocks[block].size_bytes;
         }
-        CHECK(listed == expected);
-        covers += found.kind == CheapestSet::Kind::kSegments ? 1 : 0;
-        windows += found.kind == CheapestSet::Kind::kWindow ? 1 : 0;
+        CHECK(listed == expected.cost);
+        CHECK((has_room(heap, gone, needed) || given_back(heap, gone) >= missing));
+        // A library's request cannot lie in the pool.
+        const CheapestSet library = find_cheapest_set(heap, kNoWindow, needed);
+        const Answer cover = by_brute_force(heap, kNoWindow, missing);
+        CHECK(library.bytes_to_free == (cover.sets == 0 ? 0 : cover.cost));
+        CHECK(library.equally_cheap_sets == cover.sets);
     }
-    // Both ways must have been exercised for this test to mean anything.
-    CHECK(covers > 20);
-    CHECK(windows > 20);
+    // All ways must have been taken for this test to mean anything.
+    for (const int kind : kinds) {
+        CHECK(kind > 50);
+    }
+    CHECK(several > 50);
+}
+
+TEST_CASE("a block that reaches over pages is freed once for all of them") {
+    // Three pages of one unit under one block of three: all three units for its size.
+    HeapSnapshot heap;
+    heap.segments.push_back(
+        {.size_bytes = 4 * kUnit, .block_count = 2, .expandable = true, .page_bytes = kUnit});
+    heap.blocks.push_back({.size_bytes = 3 * kUnit, .state = BlockState::kLive});
+    heap.blocks.push_back(
+        {.address = 3 * kUnit, .size_bytes = kUnit, .state = BlockState::kPending});
+    const CheapestSet set = find_cheapest_set(heap, kNoWindow, 2 * kUnit);
+    CHECK(set.kind == CheapestSet::Kind::kPages);
+    CHECK(set.pages == 3);
+    CHECK(set.bytes_to_free == 3 * kUnit);
+    CHECK(set.equally_cheap_sets == 1);
 }
 
 TEST_CASE("equally cheap covers are counted") {
@@ -172,4 +255,28 @@ TEST_CASE("held-open bytes add up to the free bytes of segments that have a live
         }
         CHECK(sum == expected);
     }
+}
+
+TEST_CASE("only windows where the request may lie count") {
+    // A hole of another stream is no room; its segment, emptied, is.
+    HeapSnapshot heap;
+    for (const StreamId stream : {StreamId{0}, StreamId{1}}) {
+        heap.segments.push_back({.address = stream * 100 * kUnit,
+                                 .size_bytes = 4 * kUnit,
+                                 .first_block = 2u * stream,
+                                 .block_count = 2,
+                                 .stream = stream});
+        const std::uint64_t live = stream == 0 ? 3 : 1;
+        heap.blocks.push_back({.address = stream * 100 * kUnit,
+                               .size_bytes = live * kUnit,
+                               .state = BlockState::kLive});
+        heap.blocks.push_back(
+            {.address = (stream * 100 + live) * kUnit, .size_bytes = (4 - live) * kUnit});
+    }
+    CHECK(find_cheapest_set(heap, 3 * kUnit, 3 * kUnit).bytes_to_free == 0);
+    const CheapestSet set =
+        find_cheapest_set(heap, 3 * kUnit, 3 * kUnit, {.stream = 0, .private_pool = 0});
+    CHECK(set.kind == CheapestSet::Kind::kSegments);
+    CHECK(set.bytes_to_free == kUnit);
+    CHECK(set.blocks == std::vector<std::uint32_t>{2});
 }

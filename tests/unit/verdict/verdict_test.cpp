@@ -167,3 +167,126 @@ TEST_CASE("retries are judged on the state before the pool repaired itself") {
     CHECK(diagnoses[0].verdict.id == (pending ? "pending" : "releasable"));
     CHECK(diagnoses[0].verdict.free_bytes == (pending ? 0 : 40 * kMiB));
 }
+
+TEST_CASE("pending: a failed retry has waited for the block that would have served") {
+    ReplayScript script;
+    script.streams = {0, 64};
+    const auto allocation = [&](BlockId block, std::uint64_t bytes) {
+        script.steps.push_back({.event = block, .block = block, .value = bytes});
+    };
+    allocation(0, 80 * kMiB);
+    script.steps.push_back({.kind = Step::Kind::kRelease, .block = 0});
+    allocation(1, 40 * kMiB);
+    allocation(2, 40 * kMiB);  // in the same segment: it keeps it from going back
+    script.pending.push_back({1, 1});
+    script.steps.push_back({.kind = Step::Kind::kRelease, .block = 1, .pending_count = 1});
+    allocation(3, 40 * kMiB);
+    const auto pool = pytorch(100 * kMiB);
+    const ReplayResult result = replay(script, *pool);
+    REQUIRE(result.troubles.size() == 1);
+    const auto diagnoses = diagnose(script, result.troubles, {.pool = pytorch(100 * kMiB)}, 0, 16);
+    REQUIRE(diagnoses.size() == 1);
+    const Verdict& verdict = diagnoses[0].verdict;
+    CHECK(diagnoses[0].trouble.outcome == Outcome::kOutOfMemory);
+    CHECK(verdict.id == "pending");
+    CHECK(verdict.requester == "pool");
+    CHECK(verdict.steps.back().frees_bytes == 40 * kMiB);
+    CHECK(diagnoses[0].cheapest.bytes_to_free == 0);
+}
+
+TEST_CASE("releasable: a pool that refuses before it gives anything back") {
+    const auto pool = pytorch(100 * kMiB, "throw_on_cudamalloc_oom:True");
+    allocate(*pool, 0, 40 * kMiB);
+    pool->release(0, {});
+    const Request request{.block = 1, .requested_bytes = 70 * kMiB};
+    REQUIRE(pool->allocate(request).outcome == Outcome::kRejected);
+    const Verdict verdict = judge(*pool, request, 0);
+    CHECK(verdict.id == "releasable");
+    CHECK(verdict.steps.back().frees_bytes == 40 * kMiB);
+    CHECK(verdict.despite_free_memory());
+}
+
+TEST_CASE("other_pool: what a private pool in use has cached goes back only without the pool") {
+    const auto pool = pytorch(80 * kMiB);
+    pool->set_private_pool(1, {});
+    const auto ask = [&](BlockId block, std::uint64_t bytes) {
+        return Request{.block = block, .requested_bytes = bytes, .private_pool = 1};
+    };
+    REQUIRE(pool->allocate(ask(0, 60 * kMiB)).outcome == Outcome::kGrow);
+    pool->release(0, {});
+    REQUIRE(pool->allocate(ask(1, 70 * kMiB)).outcome == Outcome::kOutOfMemory);
+    const Verdict verdict = judge(*pool, ask(1, 70 * kMiB), 0);
+    CHECK(verdict.id == "other_pool");
+    CHECK(verdict.steps.back().frees_bytes >= 60 * kMiB);
+}
+
+TEST_CASE("a retry names what would have avoided it: free blocks of other streams") {
+    const auto pool = pytorch(100 * kMiB);
+    allocate(*pool, 0, 60 * kMiB, 1);
+    pool->release(0, {});
+    const Verdict verdict = judge(*pool, {.block = 1, .requested_bytes = 60 * kMiB}, 0);
+    CHECK(verdict.id == "releasable");
+    CHECK(verdict.also_served_by == std::vector<std::string_view>{"stream_bound"});
+}
+
+TEST_CASE("a library beside the pool: each rung of what the pool could give back") {
+    const auto pool = pytorch(200 * kMiB);
+    REQUIRE(allocate(*pool, 0, 100 * kMiB) == Outcome::kGrow);  // one segment, in three parts
+    pool->release(0, {});
+    allocate(*pool, 1, 31 * kMiB);
+    allocate(*pool, 2, 39 * kMiB - 300 * 1024);
+    allocate(*pool, 3, 30 * kMiB);
+    allocate(*pool, 4, 60 * kMiB);  // a segment of its own
+    pool->release(1, {});
+    pool->release(3, {});
+    pool->release(4, {});
+    const std::uint64_t free_bytes = pool->device().free_bytes();
+    REQUIRE(free_bytes == 40 * kMiB);
+    const auto ask = [&](std::uint64_t bytes, std::uint64_t others = 0) {
+        return judge_library(*pool, bytes, free_bytes, others);
+    };
+    const Verdict releasable = ask(90 * kMiB);
+    CHECK(releasable.id == "releasable");
+    CHECK(releasable.requester == "library");
+    CHECK(releasable.despite_free_memory());
+    CHECK(releasable.steps.back().frees_bytes == 60 * kMiB);
+    CHECK(verdict_explanation(releasable).find("could have given back 60 MiB") !=
+          std::string::npos);
+    CHECK(verdict_sentence(releasable, Outcome::kOutOfMemory).starts_with("A library's own"));
+    CHECK(ask(158 * kMiB).id == "stitchable");  // 30 and 30 MiB in whole pages
+    CHECK(ask(161 * kMiB).id == "compaction_only");
+    CHECK(ask(190 * kMiB, 64 * kMiB).id == "outside_pool");
+    CHECK(ask(190 * kMiB).id == "genuine");
+    CHECK(pool->statistics().reserved.current == 160 * kMiB);  // it was not changed
+}
+
+TEST_CASE("a library's request is tried again in every replay") {
+    ReplayScript script;
+    script.streams = {0};
+    script.steps.push_back({.event = 0, .block = 0, .value = 60 * kMiB});
+    script.steps.push_back({.kind = Step::Kind::kRelease, .event = 1, .block = 0});
+    script.libraries.push_back({.event = 2,
+                                .asked_bytes = 70 * kMiB,
+                                .device_free_bytes = 30 * kMiB,
+                                .reserved_bytes = 60 * kMiB,
+                                .beside_bytes = 10 * kMiB});
+    const auto as_it_was = pytorch(100 * kMiB);
+    const ReplayResult failed = replay(script, *as_it_was);
+    CHECK(failed.libraries_failed == 1);
+    CHECK_FALSE(failed.parting);
+    const auto larger = pytorch(140 * kMiB);
+    const ReplayResult served = replay(script, *larger);
+    CHECK(served.libraries_failed == 0);
+    REQUIRE(served.parting);
+    CHECK(served.parting->kind == Parting::Kind::kIsServed);
+    // Emptied before, the pool leaves it enough.
+    script.steps.push_back({.kind = Step::Kind::kEmptyCache, .event = 1});
+    const auto emptied = pytorch(100 * kMiB);
+    CHECK(replay(script, *emptied).libraries_failed == 0);
+
+    const auto diagnoses =
+        diagnose_libraries(script, script.libraries, {.pool = pytorch(100 * kMiB)}, 0);
+    REQUIRE(diagnoses.size() == 1);
+    CHECK(diagnoses[0].verdict.requester == "library");
+    CHECK(diagnoses[0].trouble.event == 2);
+}

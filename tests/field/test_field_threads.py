@@ -1,0 +1,115 @@
+"""Threads that people had diagnosed by hand, rebuilt as programs: the report must find the same.
+
+Each file in threads/ is a program whose FIELD says which thread it is, what was found there in one
+line, the card that it runs on, and what the report must say. Names of files as arguments run these
+alone; FIELD_SHOW=1 prints each report.
+"""
+
+import ast
+import json
+import os
+import pathlib
+import re
+import sys
+
+import real_process
+from real_process import ANALYZER, MIB, SHIM, TORCH_PYTHON, environment
+
+THREADS = pathlib.Path(__file__).with_name("threads")
+DEVICE = real_process.BUILD / "lib" / "libfield_device.so"
+
+
+def field_of(path):
+    """The FIELD of a program, without running it."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and node.targets[0].id == "FIELD":
+            return eval(compile(ast.Expression(node.value), str(path), "eval"), {"GIB": 1024})
+    raise ValueError(f"{path} has no FIELD")
+
+
+class FieldThreads(real_process.RealProcessTest):
+    def run_program(self, path, field, arguments):
+        folder = self.folder / "-".join(["run", *arguments])
+        folder.mkdir()
+        conf = {"PYTORCH_CUDA_ALLOC_CONF": field["conf"]} if "conf" in field else {}
+        env = environment(field["card"], record_to=folder, PYTHONDONTWRITEBYTECODE=1, **conf)
+        env["LD_PRELOAD"] = env["LD_PRELOAD"].replace(str(SHIM), f"{SHIM}:{DEVICE}")
+        done = real_process.run([TORCH_PYTHON, "-W", "ignore", path, *arguments], env=env)
+        return self.only_trace(folder), done
+
+    def check_outcome(self, field, done):
+        """Whether the program itself went as the thread says."""
+        ran_out = field.get("kind", "ooms") == "ooms" and not field.get("caught")
+        ran_out = ran_out and field.get("requester", "pool") == "pool"
+        if ran_out:
+            self.assertIn("OutOfMemoryError", done.stderr)
+        else:
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def check_report(self, field, report, text):
+        troubles = report[field.get("kind", "ooms")]
+        self.assertTrue(troubles, text)
+        trouble = troubles[0]
+        self.assertEqual(trouble["verdict"], field["says"], text)
+        self.assertEqual(trouble["requester"], field.get("requester", "pool"), text)
+        if "also" in field:
+            self.assertIn(field["also"], trouble["also_served_by"], text)
+        if "frees_mib" in field:
+            steps = {step["id"]: step["frees_bytes"] for step in trouble["steps"]}
+            self.assertEqual(steps[field["says"]], field["frees_mib"] * MIB, text)
+        if "culprit" in field:
+            self.assertRegex(trouble["culprits"][0]["label"], field["culprit"], text)
+        self.check_remedy(field, report, text)
+
+    def check_remedy(self, field, report, text):
+        """The maintainers' remedy was tried and helps; what the report names first helps as well."""
+        rows = [row for row in report["whatif"] if row["pool"] == "pytorch" and row["usable"]]
+        recorded = next((row for row in rows if row["recorded"]), None)
+        if "remedy" in field:
+            tried = [row for row in rows if re.search(field["remedy"], row["name"])]
+            self.assertTrue(any(self.helps(row, recorded) for row in tried), text)
+            if not report["ooms"]:
+                return
+            headline = text.splitlines()[1]
+            self.assertIn("would have", headline, text)
+            named = [row for row in rows if f" {row['name']} would have" in headline]
+            self.assertTrue(named and self.helps(named[0], recorded), text)
+
+    @staticmethod
+    def helps(row, recorded):
+        return ((row["ooms"], row["retries"], row["peak_reserved_bytes"])
+                < (recorded["ooms"], recorded["retries"], recorded["peak_reserved_bytes"])
+                and row["ooms"] == 0)
+
+    def check(self, path):
+        field = field_of(path)
+        trace, done = self.run_program(path, field, field.get("arguments", []))
+        report = json.loads(self.run_well([ANALYZER, trace, "--json", "-"]).stdout)
+        text = self.run_well([ANALYZER, trace]).stdout
+        if os.environ.get("FIELD_SHOW"):
+            print(text, done.stderr[-600:], sep="\n")
+        self.check_outcome(field, done)
+        self.assertEqual(report["fidelity"]["placements_equal"], report["fidelity"]["placements"])
+        self.check_report(field, report, text)
+        if "runs_well" in field:
+            trace, done = self.run_program(path, field, field["runs_well"])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            report = self.report(trace)
+            self.assertEqual([*report["ooms"], *report["retries"]], [])
+
+
+def add_test(path):
+    def test(self):
+        self.check(path)
+    test.__doc__ = f"{path.stem}: {field_of(path)['finding']}"
+    setattr(FieldThreads, f"test_{path.stem}", test)
+
+
+for program in sorted(THREADS.glob("*.py")):
+    if program.stem != "common":
+        add_test(program)
+
+if __name__ == "__main__":
+    sys.argv[1:] = [name if name.startswith("-") else f"FieldThreads.test_{name}"
+                    for name in sys.argv[1:]]
+    real_process.main()

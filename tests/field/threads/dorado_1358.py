@@ -1,0 +1,28 @@
+"""A smaller request takes part of a large cached block; the next large one needs a new segment."""
+
+from common import MIB, tensor
+
+FIELD = {
+    "thread": "nanoporetech/dorado#1358",
+    "finding": "a large cached block is partly reused by a smaller request, so the next large one "
+               "takes new memory; max_split_size_mb below the large size resolves it",
+    "card": "6GiB,context=0",
+    "says": "stitchable",
+    "culprit": "decode",
+    "remedy": "max_split_size_mb",
+}
+
+
+def basecall():
+    return tensor(1500 * MIB)
+
+
+def decode():
+    return tensor(900 * MIB)
+
+
+kept = []
+for batch in range(5):
+    scores = basecall()
+    del scores
+    kept.append(decode())

@@ -1,0 +1,20 @@
+"""max_split_size_mb and expandable_segments together: reserved grows without bound."""
+
+from common import MIB, tensor
+
+FIELD = {
+    "thread": "pytorch/pytorch#123548",
+    "finding": "max_split_size_mb with expandable_segments grows reserved at each cycle; either "
+               "alone does not",
+    "card": "16GiB,context=0",
+    "conf": "max_split_size_mb:128,expandable_segments:True",
+    "kind": "retries",
+    "says": "releasable",
+    "remedy": "expandable_segments:True|max_split_size_mb:128|default settings",
+}
+
+kept = []
+for cycle in range(130):
+    large = [tensor(69 * MIB) for _ in range(2)]
+    kept.append(tensor(2 * MIB))  # fences what the large ones leave off from the range's end
+    del large

@@ -1,0 +1,33 @@
+"""Of two batches the shorter first runs out of memory; the longer first does not."""
+
+import sys
+
+from common import MIB, tensor
+
+FIELD = {
+    "thread": "pytorch/pytorch#1529",
+    "finding": "a step on batch A and then on B runs out of memory, B and then A fits: what A "
+               "leaves behind cannot hold what B needs",
+    "card": "2GiB,context=0",
+    "says": "stitchable",
+    "culprit": "optimizer_state",
+    "arguments": ["A", "B"],
+    "runs_well": ["B", "A"],
+}
+LENGTHS = {"A": 150, "B": 210}
+
+
+def optimizer_state():
+    return [tensor(80 * MIB) for _ in range(6)]
+
+
+def step(batch, state):
+    layers = [tensor(LENGTHS[batch] * MIB) for _ in range(6)]
+    del layers
+    return state or optimizer_state()
+
+
+model = tensor(300 * MIB)
+state = []
+for batch in sys.argv[1:]:
+    state = step(batch, state)

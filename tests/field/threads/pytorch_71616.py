@@ -1,0 +1,34 @@
+"""Communication on a side stream holds freed buckets: allocated is far below reserved, all of it active."""
+
+from common import MIB, device_is_busy, tensor, torch
+
+FIELD = {
+    "thread": "pytorch/pytorch#71616",
+    "finding": "what is missing is freed memory that waits for events of a side stream, "
+               "not fragmentation",
+    "card": "40540MiB,context=0",
+    "says": "pending",
+    "frees_mib": 10 * 648,
+}
+
+
+def parameters():
+    return [tensor(648 * MIB) for _ in range(36)]
+
+
+def step(communication):
+    """Buckets lie in one half each of segments whose other halves are in use."""
+    whole = [tensor(1296 * MIB) for _ in range(10)]
+    del whole
+    halves = [tensor(648 * MIB) for _ in range(20)]
+    for bucket in halves[::2]:
+        bucket.record_stream(communication)
+    return halves[1::2]
+
+
+model = parameters()
+communication = torch.cuda.Stream()
+device_is_busy()
+gradients = step(communication)
+buffers = [tensor(648 * MIB) for _ in range(6)]
+last = tensor(648 * MIB)

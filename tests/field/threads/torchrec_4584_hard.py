@@ -1,0 +1,25 @@
+"""Activations that are freed in an interleaved order leave a comb."""
+
+from common import GIB, tensor
+
+FIELD = {
+    "thread": "meta-pytorch/torchrec#4584, hard fragmentation",
+    "finding": "free memory is interleaved with live blocks of the same segment: nothing can be "
+               "given back, and only moving what lives would join it",
+    "card": "40GiB,context=0",
+    "says": "stitchable",
+    "culprit": "forward",
+    "remedy": "expandable_segments:True",
+}
+
+
+def forward():
+    return [tensor(GIB) for _ in range(18)]
+
+
+tables = tensor(18 * GIB)
+dense = tensor(16 * GIB)
+del tables  # stashed on the host: its segment serves the activations
+activations = forward()
+del activations[::2]
+tables = tensor(9 * GIB)

@@ -1,0 +1,24 @@
+"""Idle memory of a copy stream, beside what that stream still needs."""
+
+from common import GIB, tensor, torch
+
+FIELD = {
+    "thread": "meta-pytorch/torchrec#4584, stream fragmentation",
+    "finding": "free segments that belong to another stream serve nobody on this one: allocate "
+               "on one stream",
+    "card": "40GiB,context=0",
+    "says": "stream_bound",
+    "culprit": "copies",
+}
+
+
+def copies():
+    whole = tensor(18 * GIB)
+    del whole
+    return tensor(2 * GIB)
+
+
+dense = tensor(16 * GIB)
+with torch.cuda.stream(torch.cuda.Stream()):
+    staging = copies()
+tables = tensor(12 * GIB)

@@ -1,0 +1,33 @@
+"""Weights of 270 MiB are put into cached segments of 530 MiB, and pin them."""
+
+from common import MIB, tensor
+
+FIELD = {
+    "thread": "vllm-project/vllm#41268",
+    "finding": "each 270 MiB weight is split off a cached 530 MiB segment and pins it; the "
+               "remainder of 260 MiB serves nobody; max_split_size_mb while loading avoids it",
+    "card": "32GiB,context=0",
+    "says": "stitchable",
+    "culprit": "convert_w2",
+    "remedy": "max_split_size_mb",
+}
+LAYERS = 24
+
+
+def convert_w13():
+    return tensor(530 * MIB)
+
+
+def convert_w2():
+    return tensor(270 * MIB)
+
+
+w13 = [tensor(530 * MIB) for _ in range(LAYERS)]
+for layer in range(LAYERS):
+    w13[layer] = convert_w13()
+w2 = []
+for layer in range(LAYERS):
+    scratch = convert_w13()
+    del scratch
+    w2.append(convert_w2())
+cache = [tensor(520 * MIB) for _ in range(18)]
