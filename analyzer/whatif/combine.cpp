@@ -1,4 +1,5 @@
 // Combinations by a greedy search: the best row, with one more change of another kind.
+#include "analyzer/pools/pytorch_config.h"
 #include "analyzer/whatif/remedies.h"
 
 #include <algorithm>
@@ -106,7 +107,10 @@ std::vector<Candidate> combine(const std::vector<WhatIfRow>& rows, const SweepCo
                     continue;
                 }
             }
-            candidates.push_back(std::move(candidate));
+            // Settings that are fine alone may exclude each other: sizes that bound one another.
+            if (parse_pytorch_config(candidate.config, context.rules).ok()) {
+                candidates.push_back(std::move(candidate));
+            }
         }
     }
     return candidates;

@@ -188,6 +188,20 @@ TEST_CASE("combinations add one more kind of change to the best row that can be 
     CHECK(combine(rows, context).empty());
 }
 
+TEST_CASE("settings that exclude each other are not combined") {
+    SweepContext context = context_of(4096 * kMiB);
+    std::vector<WhatIfRow> rows(3);
+    const char* configs[] = {"", "large_segment_size_mb:64", "max_split_size_mb:20"};
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        rows[i].candidate.name = configs[i];
+        rows[i].candidate.config = configs[i];
+        rows[i].result.statistics.reserved.peak = (100 - 10 * (2 - i) * i) * kMiB;
+    }
+    CHECK(combine(rows, context).empty());  // PyTorch refuses a split size below the segments'
+    rows[2].candidate.config = "max_split_size_mb:64";
+    CHECK(combine(rows, context).size() == 1);
+}
+
 TEST_CASE("a scan says what fits least, what fails most, and which cards do") {
     ReplayScript script = growing();
     const auto scans = scan_capacities(script,
