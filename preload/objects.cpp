@@ -177,7 +177,8 @@ bool is_ours(const void* address) {
     return address >= __ehdr_start && address < _end;
 }
 
-const link_map* our_object() {
+// Beside what else runs when the library is loaded: elsewhere it is a page fault of its own.
+__attribute__((section(".text.startup"))) const link_map* our_object() {
     // Among the data that the loader has written already: every process comes here when it starts.
     __attribute__((section(".data"))) static const link_map* ours = nullptr;
     const link_map* known = __atomic_load_n(&ours, __ATOMIC_RELAXED);
