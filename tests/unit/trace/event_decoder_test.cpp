@@ -126,15 +126,23 @@ TEST_CASE("A second thread gives the chunks of a file in their order") {
     }
 }
 
-TEST_CASE("A pipeline that is given up before the end ends its thread") {
+namespace {
+
+Result<InputFile> file_of_forty_chunks(const TemporaryFolder& folder) {
     TraceWriter trace;
     for (int chunk = 0; chunk < 40; ++chunk) {
         trace.block_alloc(512, 512, 512);
         trace.flush();
     }
-    const TemporaryFolder folder;
     trace.save(folder.file("t.ftrace"));
-    const auto file = InputFile::open(folder.file("t.ftrace"));
+    return InputFile::open(folder.file("t.ftrace"));
+}
+
+}  // namespace
+
+TEST_CASE("A pipeline that is given up before the end ends its thread") {
+    const TemporaryFolder folder;
+    const auto file = file_of_forty_chunks(folder);
     for (int chunks = 0; chunks < 10; ++chunks) {
         ChunkScanner scanner(*file, sizeof(TraceHeader), false);
         ChunkPipeline<EventRecords> pipeline(&scanner);
@@ -154,14 +162,8 @@ TEST_CASE("A chunk that cannot be decoded for want of memory ends the reading, w
         }
     };
 
-    TraceWriter trace;
-    for (int chunk = 0; chunk < 40; ++chunk) {
-        trace.block_alloc(512, 512, 512);
-        trace.flush();
-    }
     const TemporaryFolder folder;
-    trace.save(folder.file("t.ftrace"));
-    const auto file = InputFile::open(folder.file("t.ftrace"));
+    const auto file = file_of_forty_chunks(folder);
     for (int round = 0; round < 100; ++round) {
         ChunkScanner scanner(*file, sizeof(TraceHeader), false);
         ChunkPipeline<Failing> pipeline(&scanner);
