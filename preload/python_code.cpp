@@ -60,11 +60,17 @@ KnownCode* find_address(Codes* codes, const void* code) {
 
 uint32_t number_at(Codes* codes, const void* code) {
     const KnownCode* entry = find_address(codes, code);
-    return entry == nullptr ? kUnknownCode
-                            : static_cast<uint32_t>(load_acquire(&entry->number_plus_one) - 1);
+    if (entry == nullptr) {
+        return kUnknownCode;
+    }
+    const uint64_t number_plus_one = load_acquire(&entry->number_plus_one);
+    // An entry of a freed address may have been given to another one in between.
+    return load_relaxed(&entry->code) == code ? static_cast<uint32_t>(number_plus_one - 1)
+                                              : kUnknownCode;
 }
 
-// With the lock. Not kept when full of code that lives: then it is looked up by its contents.
+// With the lock. Not kept when as many addresses were seen as there is room for: such code is
+// looked up by its contents.
 void keep_address(Codes* codes, const void* code, uint32_t number) {
     KnownCode* place = find_address(codes, code);
     for (uint32_t at = bucket_of(code); place == nullptr; ++at) {
@@ -73,7 +79,7 @@ void keep_address(Codes* codes, const void* code, uint32_t number) {
             if (codes->addresses_used == kMostUsed) {
                 return;
             }
-            ++codes->addresses_used;
+            store_release(&codes->addresses_used, codes->addresses_used + 1);
             place = entry;
         } else if (load_acquire(&entry->number_plus_one) == 0) {
             place = entry;
@@ -99,6 +105,8 @@ void on_code_freed(void* code) {
     if (entry != nullptr && load_acquire(&entry->number_plus_one) != 0) {
         store_release(&entry->number_plus_one, uint64_t{0});
         __atomic_fetch_add(&g_era, 1, __ATOMIC_ACQ_REL);
+    } else if (codes != nullptr && load_acquire(&codes->addresses_used) == kMostUsed) {
+        __atomic_fetch_add(&g_era, 1, __ATOMIC_ACQ_REL);  // may be one that was not kept
     }
     g_dealloc(code);
 }
@@ -198,7 +206,8 @@ uint32_t python_code_number(Session* session,
     }
     const uint64_t hash = hash_of_code(layout, types, code);
     const KnownContents* known = find_contents(codes, hash);
-    if (!frees_are_told && load_acquire(&known->number_plus_one) != 0) {
+    const bool keeps = frees_are_told && load_acquire(&codes->addresses_used) != kMostUsed;
+    if (!keeps && load_acquire(&known->number_plus_one) != 0) {
         return static_cast<uint32_t>(known->number_plus_one - 1);
     }
     // A new code object: rare, so the other threads that meet new ones may wait for a moment.

@@ -244,7 +244,8 @@ uint32_t stack_of(Session* session, const void* thread) {
     known = known < count ? known : count;
     const FrameWord* next = frames + count;  // one behind it
     uint32_t depth = 0;
-    while (depth < known && place_of<kMark>(next[-1]) == memory.place[depth]) {
+    while (depth < known && memory.place[depth] != kNoPlace &&
+           place_of<kMark>(next[-1]) == memory.place[depth]) {
         --next;
         ++depth;
     }
