@@ -82,7 +82,7 @@ bool stop_now(Session* session) {
 // has begun may have asked for wishes already: its end is waited for.
 Session* session_to_control(Wish wish, bool* for_later) {
     uint32_t state = load_acquire(&g_session.state);
-    if (state == kIdle || state == kOff) {
+    if (state != kRunning) {
         // In one order with the start's own store and load: one of the two sees the other's.
         __atomic_store_n(&g_wish, uint32_t{wish}, __ATOMIC_SEQ_CST);
         state = __atomic_load_n(&g_session.state, __ATOMIC_SEQ_CST);
