@@ -8,7 +8,7 @@ namespace fragtrace::preload {
 namespace {
 
 constexpr uint32_t kThreads = 1024;
-// Threads that come back to their stacks: 359 KiB each, of which the kernel gives what is used.
+// Threads that come back to their stacks: 355 KiB each, of which the kernel gives what is used.
 constexpr uint32_t kThreads_with_recurring = 64;
 constexpr uint32_t kMostProbes = 8;
 
