@@ -23,6 +23,14 @@ void find_contradictions(const BfcDump& dump, Explanation* result) {
                                     format_bytes(*dump.in_use_bytes),
                                     format_bytes(*dump.pool_bytes)));
     }
+    const auto largest =
+        dump.free.count != 0 ? std::optional(dump.free.largest_bytes) : dump.largest_free_bytes;
+    if (largest && dump.pool_bytes && dump.in_use_bytes && *dump.in_use_bytes <= *dump.pool_bytes &&
+        *largest > *dump.pool_bytes - *dump.in_use_bytes) {
+        found.push_back(fmt::format("a free chunk of {} is more than the {} that are not in use",
+                                    format_bytes(*largest),
+                                    format_bytes(*dump.pool_bytes - *dump.in_use_bytes)));
+    }
     if (dump.in_use_bytes && dump.in_use.count != 0 && dump.in_use.bytes != *dump.in_use_bytes) {
         found.push_back(
             fmt::format("the chunks listed as in use make {} bytes, the statistics say {}: lines "

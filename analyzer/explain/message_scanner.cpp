@@ -1,5 +1,6 @@
 #include "analyzer/explain/message_scanner.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -75,21 +76,24 @@ void MessageScanner::add_line(std::string_view line) {
     std::swap(open, pending_);
     for (Pending& pending : open) {
         pending.text += ' ';
-        pending.text += text;
+        pending.text.append(text, 0, kMostMessageBytes);
         if (pending.text.size() < kMostMessageBytes && !text.empty()) {
             pending_.push_back(std::move(pending));
         } else {
             close(pending);
         }
     }
-    for (std::size_t at = text.find(kPytorch); at != std::string::npos;
-         at = text.find(kPytorch, at + 1)) {
+    for (std::size_t at = text.find(kPytorch); at != std::string::npos;) {
         const std::size_t begin = at > 5 ? at - 5 : 0;  // the platform's name: "CUDA ", "HIP "
-        pending_.push_back({line_, text.substr(begin)});
-    }
-    while (pending_.size() > kMostPending) {
-        close(pending_.front());
-        pending_.erase(pending_.begin());
+        const std::size_t next = text.find(kPytorch, at + 1);
+        const Pending found = {line_,
+                               text.substr(begin, std::min(kMostMessageBytes, next - begin))};
+        if (next != std::string::npos || pending_.size() == kMostPending) {
+            close(found);  // the next message begins on the same line: this one ends there
+        } else {
+            pending_.push_back(found);
+        }
+        at = next;
     }
 }
 

@@ -80,11 +80,11 @@ void find_contradictions(const PytorchMessage& message, const Sizes& sizes, Expl
     const Range capacity = range(message.capacity);
     if (sizes.reserved_known && sizes.reserved.least + sizes.device_free.least > capacity.most) {
         found.push_back(fmt::format(
-            "{} reserved and {} free make more than the card's {}: possible only where the driver "
+            "{} reserved{} make more than the card's {}: possible only where the driver "
             "backs device memory by the host's (Windows), else the numbers are of different "
             "moments",
             text(sizes.reserved),
-            message.device_free->text,
+            message.device_free ? fmt::format(" and {} free", message.device_free->text) : "",
             message.capacity->text));
     }
     if (message.device_free && message.device_free->least() > capacity.most) {

@@ -341,6 +341,26 @@ TEST_CASE("BFC's dump is read to the chunk", "[explain]") {
     }
 }
 
+TEST_CASE("a line of nothing but messages is read in one pass", "[explain]") {
+    std::string line;
+    for (int i = 0; i < 32000; ++i) {
+        line += "out of memory. Tried to allocate ";
+    }
+    MessageScanner scanner;
+    scanner.add_line(line);
+    scanner.finish();
+    CHECK(scanner.messages().empty());
+    CHECK(scanner.left_out() == 32000);
+}
+
+TEST_CASE("reserved beyond the card is impossible, whatever else is missing", "[explain]") {
+    const Explanation explanation = explain_text(
+        "CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 1.00 GiB total capacity; 5.00 GiB "
+        "already allocated; 6.00 GiB reserved in total by PyTorch)");
+    REQUIRE(explanation.contradictions.size() == 1);
+    CHECK(explanation.contradictions[0].starts_with("6 GiB reserved make more than the card's"));
+}
+
 TEST_CASE("whatever the text, reading it ends", "[explain]") {
     const std::string_view parts[] = {"out of memory. Tried to allocate",
                                       "1.00 GiB",
