@@ -1,6 +1,7 @@
 #include "analyzer/check/baseline.h"
 
 #include "analyzer/check/report_file.h"
+#include "analyzer/model/event.h"
 
 #include <fmt/format.h>
 
@@ -25,7 +26,10 @@ Result<Baseline> read_baseline(const std::string& path) {
             return bad_report_file(path,
                                    fmt::format("its device {} lacks a figure", baseline.size()));
         }
-        baseline[index] = device;
+        if (index > kUnknownDevice || !baseline.emplace(index, device).second) {
+            return bad_report_file(path,
+                                   fmt::format("has device {} twice, or no such device", index));
+        }
     }
     return baseline;
 }

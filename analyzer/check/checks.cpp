@@ -2,7 +2,9 @@
 
 #include "analyzer/support/units.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace fragtrace::analyzer {
@@ -53,7 +55,10 @@ class Rows {
 };
 
 std::uint64_t with_tolerance(std::uint64_t value, double tolerance) {
-    return value + static_cast<std::uint64_t>(static_cast<double>(value) * tolerance);
+    const double more = std::round(static_cast<double>(value) * tolerance);
+    const std::uint64_t room = ~std::uint64_t{0} - value;
+    return more >= static_cast<double>(room) ? ~std::uint64_t{0}
+                                             : value + static_cast<std::uint64_t>(more);
 }
 
 void check_waste(const MemorySummary& run, const ShareOrBytes& limit, Rows* rows) {
@@ -68,7 +73,8 @@ void check_waste(const MemorySummary& run, const ShareOrBytes& limit, Rows* rows
     rows->add(
         "max-waste",
         wasted,
-        static_cast<std::uint64_t>(static_cast<double>(reserved) * *limit.share),
+        static_cast<std::uint64_t>(
+            std::round(static_cast<double>(reserved) * std::min(*limit.share, 1.0))),
         fmt::format(
             "waste at peak reserved {:.2f} % of {}, at most {:g} %",
             reserved == 0 ? 0 : 100 * static_cast<double>(wasted) / static_cast<double>(reserved),

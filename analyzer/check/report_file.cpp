@@ -7,7 +7,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMostBytes = std::uint64_t{32} << 20;
 constexpr std::uint64_t kSchema = 1;
 
 }  // namespace

@@ -79,6 +79,19 @@ TEST_CASE("a limit is kept up to its very value", "[check]") {
     CHECK(failed(summary, limits) == "max-waste ");
 }
 
+TEST_CASE("a share is a limit to the very byte", "[check]") {
+    TraceSummary summary = summary_of_a_run();
+    MemorySummary& run = summary.devices[0].metrics.summary;
+    run.waste_at_peak = {};
+    run.waste_at_peak.requested = 209715200 - 60817408;
+    run.waste_at_peak.slack = 60817408;  // 29 % of 200 MiB
+    Limits limits;
+    limits.max_waste = parse_share_or_bytes("29%").value();
+    CHECK(failed(summary, limits).empty());
+    run.waste_at_peak.slack += 100;
+    CHECK(failed(summary, limits) == "max-waste ");
+}
+
 TEST_CASE("OOMs, retries and lost events fail where none are wanted", "[check]") {
     TraceSummary summary = summary_of_a_run();
     Limits limits;
