@@ -37,11 +37,7 @@ class Builder {
                 continue;  // part of the state that is taken over
             }
             if (event.kind == EventKind::kEventComplete) {
-                if (script_.refusals.size() > refusals_used_) {
-                    waited_for_.push_back(i);
-                } else {
-                    add_completion(event, i);  // an event handle belongs to no device
-                }
+                add_completion(event, i);  // an event handle belongs to no device
             } else if (event.kind == EventKind::kEmptyCache) {
                 script_.steps.push_back(
                     {.kind = Step::Kind::kEmptyCache, .event = i, .private_pool = pool_});
@@ -62,7 +58,7 @@ class Builder {
                 }
             }
         }
-        add_waited_for(static_cast<EventIndex>(timeline_.events.size()));
+        add_waited_for(0);
         return std::move(script_);
     }
 
@@ -288,8 +284,9 @@ class Builder {
     // Refused by the driver, the allocator waits for what is pending. That is after it has looked
     // for a free block: at the begin of the request these were of no use.
     void add_waited_for(EventIndex request) {
-        for (const EventIndex i : waited_for_) {
-            add_completion(timeline_.events[i], std::max(i, request));
+        for (const auto& [pending, i] : waited_for_) {
+            script_.steps.push_back(
+                {.kind = Step::Kind::kComplete, .event = std::max(i, request), .value = pending});
         }
         waited_for_.clear();
     }
@@ -346,8 +343,13 @@ class Builder {
         if (found == outstanding_.end()) {
             return;
         }
-        script_.steps.push_back(
-            {.kind = Step::Kind::kComplete, .event = i, .value = found->second});
+        // Handles are used again: which one it was is settled now.
+        if (script_.refusals.size() > refusals_used_) {
+            waited_for_.emplace_back(found->second, i);
+        } else {
+            script_.steps.push_back(
+                {.kind = Step::Kind::kComplete, .event = i, .value = found->second});
+        }
         outstanding_.erase(found);
     }
 
@@ -366,7 +368,8 @@ class Builder {
     std::size_t obtained_known_ = 0;  // of script_.obtained: whose request is known
     std::uint64_t next_pending_ = 0;
     std::unordered_map<std::uint64_t, std::uint64_t> outstanding_;  // event handle -> pending id
-    std::vector<EventIndex> waited_for_;                            // completions since a refusal
+    // Completions since a refusal: pending id, event.
+    std::vector<std::pair<std::uint64_t, EventIndex>> waited_for_;
 
     // Private pools.
     std::uint32_t pool_ = 0;  // of the event that is looked at
