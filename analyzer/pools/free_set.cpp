@@ -76,11 +76,9 @@ void FreeSets::insert(SetIndex index, const FreeKey& key, BlockIndex block) {
         set.trees.find(size_class)->second.emplace(key, block);
         return;
     }
-    std::uint32_t passed = 0;
     while (next != kNoBlock && nodes_[next].key < key) {
         previous = next;
         next = nodes_[next].next;
-        ++passed;
     }
     node.previous = previous;
     node.next = next;
@@ -90,7 +88,7 @@ void FreeSets::insert(SetIndex index, const FreeKey& key, BlockIndex block) {
     }
     set.used[size_class / 64] |= std::uint64_t{1} << size_class % 64;
     set.used_words |= std::uint32_t{1} << size_class / 64;
-    if (passed > kLongList) {
+    if (++set.length[size_class] > kLongList) {
         make_tree(set, size_class);
     }
 }
@@ -104,6 +102,7 @@ void FreeSets::make_tree(Set& set, std::uint32_t size_class) {
         node.previous = node.next = kInTree;
     }
     set.first[size_class] = kInTree;
+    set.length[size_class] = 0;
 }
 
 void FreeSets::erase(BlockIndex block) {
@@ -120,6 +119,7 @@ void FreeSets::erase(BlockIndex block) {
         }
         return;
     }
+    --set.length[node.size_class];
     (node.previous != kNoBlock ? nodes_[node.previous].next : set.first[node.size_class]) =
         node.next;
     if (node.next != kNoBlock) {

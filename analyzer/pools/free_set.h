@@ -93,9 +93,10 @@ class FreeSets {
     };
 
     struct Set {
-        std::array<BlockIndex, kClasses> first;    // of each class; kNoBlock, kInTree
-        std::array<std::uint64_t, kWords> used{};  // a bit per class that has blocks
-        std::uint32_t used_words = 0;              // a bit per word that is not 0
+        std::array<BlockIndex, kClasses> first;       // of each class; kNoBlock, kInTree
+        std::array<std::uint64_t, kWords> used{};     // a bit per class that has blocks
+        std::uint32_t used_words = 0;                 // a bit per word that is not 0
+        std::array<std::uint8_t, kClasses> length{};  // of each class's list
         std::size_t size = 0;
         std::map<std::uint32_t, Tree> trees;  // by class
     };
