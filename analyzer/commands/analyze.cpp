@@ -195,8 +195,8 @@ void add_holders(const Timeline& timeline, const ReplayResult& result, DeviceAna
     CardMemory card{.others_bytes = device->others_bytes,
                     .context_bytes = device->context.bytes,
                     .processes_bytes = 0};
-    for (const OtherProcesses& others : device->other_processes) {
-        card.processes_bytes = others.other_bytes;
+    if (!device->other_processes.empty()) {
+        card.processes_bytes = device->other_processes.front().other_bytes;  // at the first OOM
     }
     device->held = find_holders(timeline,
                                 device->device,

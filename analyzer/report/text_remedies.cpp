@@ -49,10 +49,10 @@ std::string cost_text(const WhatIfRow& row) {
 std::string advice_text(const Advice& advice) {
     std::string text = fmt::format("  {:<34} {}", advice.name, effect_name(advice.effect));
     if (advice.row.empty()) {
-        return text + (advice.reason.empty() ? "" : ": " + advice.reason);
+        return text + (advice.reason.empty() ? "" : ": " + printable(advice.reason));
     }
     if (advice.effect == Advice::Effect::kNotUsable) {
-        text += ": " + advice.reason + "; it would have";
+        text += ": " + printable(advice.reason) + "; it would have";
     } else {
         text += ":";
     }

@@ -26,6 +26,9 @@ std::vector<std::uint64_t> between(std::uint64_t from,
     *step =
         std::max(page, up((to > from ? to - from : 0) / std::max<std::uint64_t>(count, 1), page));
     std::vector<std::uint64_t> capacities;
+    if (from >= to) {  // sizes of a damaged trace may be near the end of what can be counted
+        return capacities;
+    }
     for (std::uint64_t capacity = up(from, page); capacity < to; capacity += *step) {
         capacities.push_back(capacity);
     }

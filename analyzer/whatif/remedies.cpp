@@ -133,7 +133,9 @@ std::vector<Candidate> remedy_candidates(const ReplayScript& script,
         return candidates;
     }
     const auto move = [&](std::string name, Remedy remedy, const std::vector<EventIndex>& events) {
-        if (!events.empty()) {
+        // What a library asked beside the pool has its place among the requests that are not moved.
+        const bool out_of_order = remedy == Remedy::kMoveFirst && !script.libraries.empty();
+        if (!events.empty() && !out_of_order) {
             add(std::move(name), remedy).change =
                 change_of(remedy == Remedy::kOwnPool ? ScriptChange::Kind::kOwnPool
                                                      : ScriptChange::Kind::kFirst,

@@ -102,6 +102,7 @@ ReplayScript changed_script(const ReplayScript& script, const ScriptChange& chan
     changed.checkpoints = script.checkpoints;
     changed.first_settings = script.first_settings;
     changed.settings = script.settings;
+    changed.libraries = script.libraries;
     changed.rules = script.rules;
     changed.requested_unknown = script.requested_unknown;
     changed.stream_unknown = script.stream_unknown;
