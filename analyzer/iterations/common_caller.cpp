@@ -52,10 +52,20 @@ std::uint32_t python_stack(const Timeline& timeline, OriginId origin) {
     return origin < timeline.origins.size() ? timeline.origins[origin].python_stack : 0;
 }
 
-// Parents have smaller numbers, so this ends.
-std::uint32_t common_node(const Timeline& timeline, std::uint32_t a, std::uint32_t b) {
+// Parents have smaller numbers, so this ends. `under`: nodes that are known to lie under a, so that
+// each is passed once however deep the stacks are.
+std::uint32_t common_node(const Timeline& timeline,
+                          std::uint32_t a,
+                          std::uint32_t b,
+                          std::vector<bool>* under) {
     while (a != b) {
+        if (b < under->size() && (*under)[b]) {
+            return a;
+        }
         std::uint32_t& deeper = a > b ? a : b;
+        if (deeper < under->size()) {
+            (*under)[deeper] = true;
+        }
         deeper = deeper < timeline.nodes.size() ? timeline.nodes[deeper].parent : 0;
     }
     return a;
@@ -82,12 +92,13 @@ bool lies_inside_an_operation(const Timeline& timeline,
     std::nth_element(lengths.begin(), middle, lengths.end());
     bool stacks_known = false;
     std::uint32_t common = 0;
+    std::vector<bool> under(timeline.nodes.size());
     for (std::uint32_t at = starts[middle->second]; at < starts[middle->second + 1]; ++at) {
         const OriginId origin = requests.origins[requests.stacks[offset + at]];
         const std::uint32_t stack = python_stack(timeline, origin);
         // Threads without Python frames serve a call that the program made.
         if (stack != 0) {
-            common = stacks_known ? common_node(timeline, common, stack) : stack;
+            common = stacks_known ? common_node(timeline, common, stack, &under) : stack;
             stacks_known = true;
         }
     }

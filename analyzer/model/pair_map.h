@@ -56,9 +56,11 @@ class PairMap {
         return value;
     }
 
-    // Removes all keys; keeps the room for as many.
+    // Removes all keys; keeps the room for as many, but not that of a far larger filling before.
     void clear() {
-        if (size_ != 0) {
+        if (size_ != 0 && slots_.size() > 64 * (size_ + 64)) {
+            *this = PairMap();
+        } else if (size_ != 0) {
             std::fill(slots_.begin(), slots_.end(), Slot{});
             size_ = 0;
         }
