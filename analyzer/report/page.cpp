@@ -50,7 +50,8 @@ std::string check(const PageData& data) {
 }
 
 // Only these two texts may act on the page: any other script or style is refused by the browser,
-// so text that should ever slip through unescaped still cannot run.
+// so text that should ever slip through unescaped still cannot run. Blocks are read by workers,
+// whose text is that same script: a file has no other address to start one from.
 std::string content_policy() {
     const auto hash = [](const std::array<std::uint8_t, 32>& digest) {
         std::string text = "'sha256-";
@@ -58,7 +59,8 @@ std::string content_policy() {
         return text + "'";
     };
     return "default-src 'none'; script-src " + hash(page_script_sha256()) + "; style-src " +
-           hash(page_style_sha256()) + "; img-src blob: data:; base-uri 'none'; form-action 'none'";
+           hash(page_style_sha256()) +
+           "; worker-src blob:; img-src blob: data:; base-uri 'none'; form-action 'none'";
 }
 
 }  // namespace
@@ -67,10 +69,15 @@ Result<std::string> render_page(const PageData& data) {
     if (const std::string problem = check(data); !problem.empty()) {
         return Error{ErrorCode::kOutput, "the page cannot be drawn: " + problem};
     }
-    std::string packs;
+    // First what draws the overview of every device, then the blocks.
+    std::string overviews;
+    std::vector<std::string> blocks;
     json header = page_header(data);
     for (std::size_t i = 0; i < data.devices.size(); ++i) {
-        header["devices"].push_back(write_device(data.devices[i], i, data.block_budget, packs));
+        WrittenDevice written = write_device(data.devices[i], i, data.block_budget);
+        header["devices"].push_back(std::move(written.header));
+        overviews += written.overview;
+        blocks.push_back(std::move(written.blocks));
     }
     std::string html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
     html += "<meta http-equiv=\"Content-Security-Policy\" content=\"" + content_policy() + "\">\n";
@@ -84,7 +91,9 @@ Result<std::string> render_page(const PageData& data) {
     html += page_script();
     html += "</script>\n<script type=\"application/json\" id=\"ft-header\">";
     html += script_safe(header);
-    html += "</script>\n" + packs;
+    html += "</script>\n" + overviews;
+    for (const std::string& elements : blocks)
+        html += elements;
     html += "<script type=\"text/plain\" id=\"ft-end\">complete</script>\n</body>\n</html>\n";
     return html;
 }

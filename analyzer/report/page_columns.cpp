@@ -1,6 +1,8 @@
 #include "analyzer/report/page_columns.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <fmt/format.h>
 #include <stdexcept>
 #include <zlib.h>
@@ -40,17 +42,39 @@ std::vector<std::uint8_t> gzip(std::span<const std::uint8_t> raw) {
 void append_base64(std::span<const std::uint8_t> raw, std::string& out) {
     constexpr std::string_view kDigits =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    out.reserve(out.size() + (raw.size() + 2) / 3 * 4);
-    for (std::size_t i = 0; i < raw.size(); i += 3) {
+    const std::size_t begin = out.size();
+    out.resize(begin + (raw.size() + 2) / 3 * 4, '=');
+    char* to = out.data() + begin;
+    for (std::size_t i = 0; i < raw.size(); i += 3, to += 4) {
         const std::size_t have = std::min<std::size_t>(3, raw.size() - i);
         std::uint32_t bits = 0;
         for (std::size_t k = 0; k < 3; ++k) {
             bits = bits << 8 | (k < have ? raw[i + k] : 0u);
         }
-        for (std::size_t k = 0; k < 4; ++k) {
-            out += k <= have ? kDigits[bits >> (18 - 6 * k) & 63] : '=';
+        for (std::size_t k = 0; k <= have; ++k) {
+            to[k] = kDigits[bits >> (18 - 6 * k) & 63];
         }
     }
+}
+
+void ColumnPack::append_planes(std::string_view name,
+                               unsigned width_bytes,
+                               bool as_difference,
+                               std::uint64_t bits) {
+    if (!as_difference || width_bytes == 4) {
+        const unsigned needed = static_cast<unsigned>(std::bit_width(bits) + 7) / 8;
+        // One byte of differences would be added up in 8 bits.
+        width_bytes = as_difference && needed == 1 ? 2 : needed;
+    }
+    const std::size_t begin = raw_.size();
+    raw_.resize(begin + width_bytes * rows_);
+    for (unsigned plane = 0; plane < width_bytes; ++plane) {
+        std::uint8_t* to = raw_.data() + begin + plane * rows_;
+        for (std::size_t row = 0; row < rows_; ++row) {
+            to[row] = static_cast<std::uint8_t>(stored_[row] >> (8 * plane));
+        }
+    }
+    columns_.push_back({std::string(name), width_bytes, as_difference});
 }
 
 std::string ColumnPack::describe(std::string_view id) const {
@@ -67,10 +91,11 @@ std::string ColumnPack::describe(std::string_view id) const {
     return text + "]}";
 }
 
-void ColumnPack::append_element(std::string_view id, std::string& html) const {
-    html += fmt::format(R"(<script type="text/plain" id="{}">)", id);
+std::string ColumnPack::element(std::string_view id) const {
+    std::string html = fmt::format(R"(<script type="text/plain" id="{}">)", id);
     append_base64(gzip(raw_), html);
     html += "</script>\n";
+    return html;
 }
 
 }  // namespace fragtrace::analyzer

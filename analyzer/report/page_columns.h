@@ -1,6 +1,7 @@
-// How the page carries numbers: columns of little-endian integers of 1 to 8 bytes, optionally as
+// How the page carries numbers: columns of little-endian integers of 0 to 8 bytes, optionally as
 // differences, stored byte plane by byte plane, gzipped, in base64. viewer/src/data/columns.ts
-// reads them back.
+// reads them back. A column has as many planes as its values need: fewer bytes to unpack, and its
+// description says what type can hold it.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +17,26 @@ class ColumnPack {
     explicit ColumnPack(std::size_t rows) : rows_(rows) {}
 
     // Appends a column of `rows` values, each cut to `width_bytes`; `value(row)` gives them.
+    // Differences are added up in 8 bits (1 byte wide), 32 bits (up to 4) or as wide as they are.
     template <typename Value>
     void add(std::string_view name, unsigned width_bytes, bool as_difference, Value value) {
-        const std::size_t begin = raw_.size();
-        raw_.resize(begin + width_bytes * rows_);
+        stored_.resize(rows_);
+        const std::uint64_t mask = width_bytes == 8 ? ~0ull : (1ull << (8 * width_bytes)) - 1;
         std::uint64_t previous = 0;
+        std::uint64_t bits = 0;
         for (std::size_t row = 0; row < rows_; ++row) {
             const auto current = static_cast<std::uint64_t>(value(row));
-            const std::uint64_t stored = as_difference ? current - previous : current;
+            stored_[row] = (as_difference ? current - previous : current) & mask;
             previous = current;
-            for (unsigned plane = 0; plane < width_bytes; ++plane) {
-                raw_[begin + plane * rows_ + row] =
-                    static_cast<std::uint8_t>(stored >> (8 * plane));
-            }
+            bits |= stored_[row];
         }
-        columns_.push_back({std::string(name), width_bytes, as_difference});
+        append_planes(name, width_bytes, as_difference, bits);
     }
 
     // {"id": ..., "rows": ..., "bytes": ..., "columns": [[name, width, difference], ...]}
     [[nodiscard]] std::string describe(std::string_view id) const;
     // <script type="text/plain" id="...">base64(gzip(raw))</script>
-    void append_element(std::string_view id, std::string& html) const;
+    [[nodiscard]] std::string element(std::string_view id) const;
 
   private:
     struct Column {
@@ -45,8 +45,14 @@ class ColumnPack {
         bool as_difference;
     };
 
+    void append_planes(std::string_view name,
+                       unsigned width_bytes,
+                       bool as_difference,
+                       std::uint64_t bits);
+
     std::size_t rows_;
     std::vector<std::uint8_t> raw_;
+    std::vector<std::uint64_t> stored_;  // the column being added
     std::vector<Column> columns_;
 };
 

@@ -5,8 +5,12 @@
 #include "analyzer/report/page_overview.h"
 
 #include <algorithm>
+#include <atomic>
 #include <fmt/format.h>
+#include <functional>
 #include <numeric>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -49,12 +53,26 @@ std::uint64_t tick_for(std::uint64_t end_ns) {
     return tick_ns;
 }
 
+// Calls `work` with 0 .. count - 1, from as many threads as there are processors.
+void on_all_processors(std::size_t count, const std::function<void(std::size_t)>& work) {
+    std::atomic<std::size_t> next = 0;
+    const auto run = [&] {
+        for (std::size_t i = next++; i < count; i = next++)
+            work(i);
+    };
+    const std::size_t helpers = std::min<std::size_t>(count, std::thread::hardware_concurrency());
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 1; i < helpers; ++i)
+        threads.emplace_back(run);
+    run();
+}
+
 class DeviceWriter {
   public:
     DeviceWriter(const PageDevice& device, std::size_t index, std::size_t budget)
         : device_(device), prefix_(fmt::format("ft-{}", index)), axis_(device), budget_(budget) {}
 
-    json write(std::string& html) {
+    WrittenDevice write() {
         end_ns_ = last_time(device_);
         tick_ns_ = tick_for(end_ns_);
         overview_ = make_overview(device_, axis_, end_ns_);
@@ -67,30 +85,42 @@ class DeviceWriter {
         header["longest_left_out_ns"] = longest_left_out_ns_;
         header["map"] = {kMapColumns, kMapRows};
         renumber_culprits(header);
-        json packs = json::array();
-        write_pack(html, "bins", bins(), packs);
-        write_pack(html, "map", map(), packs);
-        write_pack(html, "units", units(), packs);
-        write_pack(html, "spans", spans(), packs);
+        const PageBlocks& given = device_.blocks;
+        header["first_start_ns"] = given.size() > 0 ? json(given.start_ns.front()) : json(nullptr);
+        header["last_start_ns"] = given.size() > 0 ? json(given.start_ns.back()) : json(nullptr);
+        // Each makes one element; the first three draw the overview.
+        std::vector<std::pair<std::string, std::function<ColumnPack()>>> makers = {
+            {"bins", [this] { return bins(); }},
+            {"map", [this] { return map(); }},
+            {"units", [this] { return units(); }},
+            {"spans", [this] { return spans(); }}};
+        constexpr std::size_t kOverviewPacks = 3;
         for (std::size_t begin = 0; begin < kept_.size(); begin += kBlocksPerChunk) {
             const std::size_t end = std::min(begin + kBlocksPerChunk, kept_.size());
-            write_pack(
-                html, fmt::format("blocks-{}", begin / kBlocksPerChunk), blocks(begin, end), packs);
+            makers.emplace_back(fmt::format("blocks-{}", begin / kBlocksPerChunk),
+                                [this, begin, end] { return blocks(begin, end); });
+        }
+        std::vector<std::string> elements(makers.size());
+        std::vector<std::string> descriptions(makers.size());
+        on_all_processors(makers.size(), [&](std::size_t i) {
+            const std::string id = prefix_ + "-" + makers[i].first;
+            const ColumnPack pack = makers[i].second();
+            descriptions[i] = pack.describe(id);
+            elements[i] = pack.element(id);
+        });
+        WrittenDevice written;
+        json packs = json::array();
+        for (std::size_t i = 0; i < makers.size(); ++i) {
+            packs.push_back(json::parse(descriptions[i]));
+            (i < kOverviewPacks ? written.overview : written.blocks) += elements[i];
+            elements[i] = {};
         }
         header["packs"] = std::move(packs);
-        return header;
+        written.header = std::move(header);
+        return written;
     }
 
   private:
-    void write_pack(std::string& html,
-                    const std::string& name,
-                    const ColumnPack& pack,
-                    json& packs) {
-        const std::string id = prefix_ + "-" + name;
-        pack.append_element(id, html);
-        packs.push_back(json::parse(pack.describe(id)));
-    }
-
     [[nodiscard]] std::uint64_t tick(std::uint64_t time_ns) const {
         return time_ns == kPageNever ? kNeverTick : time_ns / tick_ns_;
     }
@@ -253,11 +283,8 @@ class DeviceWriter {
 
 }  // namespace
 
-json write_device(const PageDevice& device,
-                  std::size_t index,
-                  std::size_t block_budget,
-                  std::string& html) {
-    return DeviceWriter(device, index, block_budget).write(html);
+WrittenDevice write_device(const PageDevice& device, std::size_t index, std::size_t block_budget) {
+    return DeviceWriter(device, index, block_budget).write();
 }
 
 }  // namespace fragtrace::analyzer

@@ -10,11 +10,14 @@
 
 namespace fragtrace::analyzer {
 
-// Appends the device's packs to `html` and returns its part of the header. The data is consistent
-// (render_page has checked it).
-nlohmann::json write_device(const PageDevice& device,
-                            std::size_t index,
-                            std::size_t block_budget,
-                            std::string& html);
+// A device's part of the document.
+struct WrittenDevice {
+    nlohmann::json header;
+    std::string overview;  // elements that draw it before a single block is read
+    std::string blocks;    // elements with its blocks
+};
+
+// The data is consistent (render_page has checked it). Packs are compressed by all processors.
+WrittenDevice write_device(const PageDevice& device, std::size_t index, std::size_t block_budget);
 
 }  // namespace fragtrace::analyzer

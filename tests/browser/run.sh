@@ -14,8 +14,8 @@ absent() {
 }
 
 command -v node >/dev/null || absent "node is missing: apt-get install nodejs npm"
-pages=$build/tests/browser/pages
-mkdir -p "$pages"
+mkdir -p "$build/tests/browser/pages"
+pages=$(cd "$build/tests/browser/pages" && pwd)
 make_pages() {
     "$build/bin/make_page" checkerboard "$pages/checkerboard.html" >/dev/null
     "$build/bin/make_page" 8000 "$pages/run.html" >/dev/null
@@ -43,7 +43,8 @@ page)
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")
     [ -z "$reason" ] || absent "$reason"
     make_pages
-    FRAGTRACE_PAGES=$pages exec node --test "$here/page.test.mjs"
+    "$build/bin/make_page" 280000 "$pages/many.html" >/dev/null
+    FRAGTRACE_PAGES=$pages exec node --test --test-concurrency=1 "$here/page.test.mjs" "$here/load.test.mjs"
     ;;
 measure)
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")

@@ -1,46 +1,48 @@
-// Starts the page: reads what the writer embedded, first the pictures that need no block, then the
-// blocks, and says plainly what is wrong when something is.
-import { type Columns, readPack } from "./data/columns";
-import { type DeviceHeader, type Header, parseHeader } from "./data/header";
-import { type DeviceModel, makeModel } from "./data/model";
-import { Page } from "./ui/page";
+// Starts the page: reads what the writer embedded while the file is still coming in, first the
+// pictures that need no block, then the blocks, and says plainly what is wrong when something is.
+// The same script serves the workers that read blocks.
+import { type Header, parseHeader } from "./data/header";
+import type { DeviceModel } from "./data/model";
+import { readBlocks, readOverview } from "./load/device";
+import { FileElements } from "./load/elements";
+import { serveBlocks } from "./load/worker";
 import { byId } from "./ui/dom";
+import { type DeviceSource, Page } from "./ui/page";
 
-function textOf(id: string): string | null {
-    return document.getElementById(id)?.textContent ?? null;
-}
-
-async function readDevice(head: DeviceHeader): Promise<DeviceModel> {
-    const packs = new Map<string, Columns>();
-    for (const description of head.packs) {
-        const element = document.getElementById(description.id);
-        packs.set(description.id, await readPack(element?.textContent, description));
-        element?.remove();  // the text is not needed again; megabytes of it are
-    }
-    return makeModel(head, packs);
-}
-
-async function start(): Promise<void> {
-    const began = performance.now();
-    const text = textOf("ft-header");
+async function start(script: string): Promise<void> {
+    const root = document.documentElement;
+    const file = new FileElements();
+    const text = await file.take("ft-header");
     if (!text) throw new Error("the file is cut off: its header is missing");
     const header: Header = parseHeader(text);
     if (header.devices.length === 0) throw new Error("the trace has no device");
-    if (textOf("ft-end") !== "complete") throw new Error("the file is cut off: its end is missing");
-    const models = new Map<number, DeviceModel>();
-    const page = new Page(header, async (index) => {
-        const known = models.get(index);
-        if (known) return known;
-        const model = await readDevice(header.devices[index]);
+    const page = new Page(header, deviceSource(file, header, script), fail);
+    await page.open();
+    root.dataset.overviewMs = performance.now().toFixed(0);  // since navigation
+    const end = file.take("ft-end");
+    await page.complete;
+    if ((await end) !== "complete") throw new Error("the file is cut off: its end is missing");
+    root.dataset.blocks = String(header.devices.reduce((sum, device) => sum + device.blocks, 0));
+    root.dataset.interactiveMs = performance.now().toFixed(0);
+    root.dataset.ready = "true";
+}
+
+// Each part of a device is in the file once, so it is read once.
+function deviceSource(file: FileElements, header: Header, script: string): DeviceSource {
+    const overviews = new Map<number, Promise<DeviceModel>>();
+    const wholes = new Map<number, Promise<DeviceModel>>();
+    const once = (models: Map<number, Promise<DeviceModel>>, index: number, read: () => Promise<DeviceModel>): Promise<DeviceModel> => {
+        const model = models.get(index) ?? read();
         models.set(index, model);
         return model;
+    };
+    const overview = (index: number): Promise<DeviceModel> => once(overviews, index, () => readOverview(file, header.devices[index]));
+    const blocks = (index: number, progress: (blocks: number) => void): Promise<DeviceModel> => once(wholes, index, async () => {
+        const model = await readBlocks(file, await overview(index), script, progress);
+        overviews.set(index, Promise.resolve(model));
+        return model;
     });
-    await page.open();
-    const root = document.documentElement;
-    root.dataset.blocks = String(header.devices.reduce((sum, device) => sum + device.blocks, 0));
-    root.dataset.loadMs = (performance.now() - began).toFixed(0);
-    root.dataset.interactiveMs = performance.now().toFixed(0);  // since navigation
-    root.dataset.ready = "true";
+    return { overview, blocks };
 }
 
 function fail(error: unknown): void {
@@ -51,7 +53,9 @@ function fail(error: unknown): void {
     document.documentElement.dataset.failed = "true";
 }
 
-const plain = document.getElementById("plain");
-if (plain) plain.textContent = "Reading the data ...";
-if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => void start().catch(fail));
-else void start().catch(fail);
+if (typeof document === "undefined") {
+    serveBlocks(self as unknown as Parameters<typeof serveBlocks>[0]);
+} else {
+    byId("plain").textContent = "Reading the data ...";
+    void start(document.currentScript?.textContent ?? "").catch(fail);
+}

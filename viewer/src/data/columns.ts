@@ -1,9 +1,10 @@
 // Reads columns as analyzer/report/page_columns.h writes them: base64, gzip, byte planes,
-// optionally differences. Widths up to 4 bytes become Uint32Array, wider ones Float64Array (exact
-// up to 2^53).
+// optionally differences. A column becomes the smallest array that holds its width; wider than 4
+// bytes is Float64Array (exact up to 2^53). Differences of 1 byte add up in 8 bits, of 2 to 4 bytes
+// in 32.
 import type { PackDescription } from "./header";
 
-export type Column = Uint8Array | Uint32Array | Float64Array;
+export type Column = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 export type Columns = Record<string, Column>;
 
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
@@ -18,7 +19,11 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
 /** gunzip into a buffer of the length announced; gzip's own checksum is verified on the way. */
 export async function gunzip(packed: Uint8Array<ArrayBuffer>, length: number): Promise<Uint8Array> {
     const raw = new Uint8Array(length);
-    const reader = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+    const { readable, writable } = new DecompressionStream("gzip");
+    const writer = writable.getWriter();
+    // What is wrong with the data is told by the reader.
+    void writer.write(packed).then(() => writer.close()).catch(() => undefined);
+    const reader = readable.getReader();
     let filled = 0;
     for (;;) {
         const { done, value } = await reader.read();
@@ -31,49 +36,50 @@ export async function gunzip(packed: Uint8Array<ArrayBuffer>, length: number): P
     return raw;
 }
 
-function narrow(raw: Uint8Array, begin: number, rows: number, width: number, difference: boolean): Column {
-    if (width === 1) {
-        const column = raw.slice(begin, begin + rows);
-        if (difference) for (let i = 1; i < rows; ++i) column[i] += column[i - 1];
-        return column;
-    }
-    const column = new Uint32Array(rows);
-    for (let plane = 0; plane < width; ++plane) {
-        const shift = 8 * plane;
-        const from = begin + plane * rows;
-        for (let i = 0; i < rows; ++i) column[i] |= raw[from + i] << shift;
-    }
-    if (difference) for (let i = 1; i < rows; ++i) column[i] += column[i - 1];
+function narrow(raw: Uint8Array, begin: number, rows: number, width: number): Column {
+    if (width === 0) return new Uint8Array(rows);
+    if (width === 1) return raw.slice(begin, begin + rows);
+    const second = begin + rows;
+    const third = second + rows;
+    const fourth = third + rows;
+    const column = width === 2 ? new Uint16Array(rows) : new Uint32Array(rows);
+    if (width === 2) for (let i = 0; i < rows; ++i) column[i] = raw[begin + i] | (raw[second + i] << 8);
+    else if (width === 3) for (let i = 0; i < rows; ++i) column[i] = raw[begin + i] | (raw[second + i] << 8) | (raw[third + i] << 16);
+    else for (let i = 0; i < rows; ++i) column[i] = raw[begin + i] | (raw[second + i] << 8) | (raw[third + i] << 16) | (raw[fourth + i] << 24);
     return column;
 }
 
-function wide(raw: Uint8Array, begin: number, rows: number, width: number, difference: boolean): Column {
+function wide(raw: Uint8Array, begin: number, rows: number, width: number): Float64Array {
     const column = new Float64Array(rows);
-    const high = width - 4;
-    const modulus = 2 ** (8 * width);
-    let previous = 0;
     for (let i = 0; i < rows; ++i) {
-        let low = 0;
-        for (let plane = 3; plane >= 0; --plane) low = low * 256 + raw[begin + plane * rows + i];
         let value = 0;
-        for (let plane = high - 1; plane >= 0; --plane) value = value * 256 + raw[begin + (4 + plane) * rows + i];
-        value = value * 4294967296 + low;
-        if (difference) {
-            value += previous;
-            if (value >= modulus) value -= modulus;
-            previous = value;
-        }
+        for (let plane = width - 1; plane >= 0; --plane) value = value * 256 + raw[begin + plane * rows + i];
         column[i] = value;
     }
     return column;
+}
+
+function added(column: Column, width: number): Column {
+    if (width > 4) {
+        const modulus = 2 ** (8 * width);
+        for (let i = 1; i < column.length; ++i) {
+            const sum = column[i] + column[i - 1];
+            column[i] = sum >= modulus ? sum - modulus : sum;
+        }
+        return column;
+    }
+    const sums = width <= 1 || width === 4 ? column : new Uint32Array(column.length);
+    if (sums !== column && column.length > 0) sums[0] = column[0];
+    for (let i = 1; i < column.length; ++i) sums[i] = column[i] + sums[i - 1];
+    return sums;
 }
 
 export function unpack(raw: Uint8Array, description: PackDescription): Columns {
     const columns: Columns = {};
     let begin = 0;
     for (const [name, width, difference] of description.columns) {
-        const read = width <= 4 ? narrow : wide;
-        columns[name] = read(raw, begin, description.rows, width, difference === 1);
+        const column = width <= 4 ? narrow(raw, begin, description.rows, width) : wide(raw, begin, description.rows, width);
+        columns[name] = difference === 1 ? added(column, width) : column;
         begin += width * description.rows;
     }
     if (begin !== raw.length) throw new Error("columns do not fill the data");
@@ -84,7 +90,7 @@ export function unpack(raw: Uint8Array, description: PackDescription): Columns {
 export async function readPack(text: string | null | undefined, description: PackDescription): Promise<Columns> {
     if (!text) throw new Error(`the file is cut off: ${description.id} is missing`);
     try {
-        return unpack(await gunzip(fromBase64(text.trim()), description.bytes), description);
+        return unpack(await gunzip(fromBase64(text), description.bytes), description);
     } catch (error) {
         throw new Error(`the file is cut off or damaged at ${description.id} (${(error as Error).message})`);
     }

@@ -79,6 +79,8 @@ export interface DeviceHeader {
     blocks: number;
     blocks_left_out: number;
     longest_left_out_ns: number;
+    first_start_ns: number | null;  // of all blocks
+    last_start_ns: number | null;
     map: [columns: number, rows: number];
     streams: string[];
     axis: [address: string, size: number, offset: number][];
@@ -104,7 +106,7 @@ export interface Header {
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 1;
+export const formatVersion = 2;
 
 /** Throws with a plain sentence when the text is not a whole header of this version. */
 export function parseHeader(text: string): Header {

@@ -22,6 +22,11 @@ export interface HeapState {
     releasable: number;
 }
 
+/** Of a device whose blocks have not been read. */
+export function emptyHeap(tick: number): HeapState {
+    return { tick, live: new Uint32Array(0), units: [], requested: 0, allocated: 0, pending: 0, reserved: 0, held: 0, releasable: 0 };
+}
+
 export function heapAt(model: DeviceModel, tick: number): HeapState {
     const { blocks, units } = model;
     const live = model.live.at(tick);

@@ -1,36 +1,22 @@
 // One device in memory: columns of blocks and of release units (segments, or pages of expandable
 // ones), bins and map planes. Times are ticks of header.tick_ns, sizes and offsets bytes.
+import { type Blocks, blockLayout, blocksOf, emptyBlocks, noUnit, placeBlocks } from "./blocks";
 import type { Columns } from "./columns";
 import type { DeviceHeader } from "./header";
 import { LiveIndex } from "./liveindex";
 
-export const never = 0xffffffff;
-export const noUnit = 0xffffffff;
-const unknownExcess = 2 ** 48 - 1;
-
-export interface Blocks {
-    count: number;
-    start: Uint32Array;
-    freed: Uint32Array;  // the program's free
-    end: Uint32Array;    // reusable from here on
-    unit: Uint32Array;
-    offset: Float64Array;  // on the axis
-    size: Float64Array;
-    excess: Float64Array;  // size - requested; < 0 = not known
-    stack: Uint32Array;
-    stream: Uint32Array;
-}
+export { never, noUnit } from "./blocks";
 
 export interface Units {
     count: number;
-    start: Uint32Array;
-    end: Uint32Array;
+    start: ArrayLike<number>;
+    end: ArrayLike<number>;
     offset: Float64Array;
-    size: Float64Array;
-    segment: Uint32Array;
-    pool: Uint32Array;
-    stream: Uint32Array;
-    flags: Uint8Array;
+    size: ArrayLike<number>;
+    segment: ArrayLike<number>;
+    pool: ArrayLike<number>;
+    stream: ArrayLike<number>;
+    flags: ArrayLike<number>;
 }
 
 export const unitSmall = 1;
@@ -61,6 +47,7 @@ export interface MapPlanes {
 export interface DeviceModel {
     head: DeviceHeader;
     lastTick: number;
+    complete: boolean;  // false: blocks are still being read, and there is none here
     bins: Bins;
     map: MapPlanes;
     units: Units;
@@ -70,75 +57,59 @@ export interface DeviceModel {
     live: LiveIndex;
 }
 
-export function makeUnits(columns: Columns, count: number): Units {
-    return { count, ...columns } as unknown as Units;
-}
+/** The packs whose names end with these draw a device before its blocks are read. */
+export const overviewPacks = ["bins", "map", "units"];
 
-export function makeBlocks(chunks: Columns[], units: Units): Blocks {
-    let count = 0;
-    for (const chunk of chunks) count += chunk.start.length;
-    const blocks: Blocks = {
-        count,
-        start: new Uint32Array(count),
-        freed: new Uint32Array(count),
-        end: new Uint32Array(count),
-        unit: new Uint32Array(count),
-        offset: new Float64Array(count),
-        size: new Float64Array(count),
-        excess: new Float64Array(count),
-        stack: new Uint32Array(count),
-        stream: new Uint32Array(count),
-    };
-    let at = 0;
-    for (const chunk of chunks) {
-        const n = chunk.start.length;
-        for (const name of ["start", "unit", "size", "excess", "stack", "stream"] as const) {
-            blocks[name].set(chunk[name] as never, at);
-        }
-        for (let i = 0; i < n; ++i) {
-            const row = at + i;
-            const start = chunk.start[i];
-            const held = chunk.held[i];
-            const pending = chunk.pending[i];
-            const freed = held === never ? never : start + held;
-            blocks.freed[row] = freed;
-            blocks.end[row] = freed === never || pending === never ? never : freed + pending;
-            const unit = chunk.unit[i];
-            blocks.offset[row] = chunk.offset[i] + (unit === noUnit ? 0 : units.offset[unit]);
-            if (blocks.excess[row] === unknownExcess) blocks.excess[row] = -1;
-        }
-        at += n;
-    }
-    return blocks;
-}
-
-export function makeModel(head: DeviceHeader, packs: Map<string, Columns>): DeviceModel {
-    const pack = (name: string): Columns => {
-        for (const [id, columns] of packs) if (id.endsWith("-" + name)) return columns;
-        throw new Error(`the file has no ${name}`);
-    };
-    const unitColumns = pack("units");
-    const units = makeUnits(unitColumns, unitColumns.start.length);
-    const chunks = [...packs].filter(([id]) => id.includes("-blocks-")).map(([, columns]) => columns);
-    const blocks = makeBlocks(chunks, units);
-    if (blocks.count !== head.blocks) throw new Error("the file is cut off: blocks are missing");
-    const spans = pack("spans");
+export function makeOverview(head: DeviceHeader, packs: Map<string, Columns>): DeviceModel {
+    const pack = packNamed(packs);
+    const units = pack("units");
     const bins = pack("bins");
+    const blocks = emptyBlocks(0, blockLayout([]));
     return {
         head,
         lastTick: Math.max(1, Math.ceil(head.end_ns / head.tick_ns)),
+        complete: false,
         bins: { count: bins.held.length, ...bins } as unknown as Bins,
         map: { columns: head.map[0], rows: head.map[1], ...pack("map") } as unknown as MapPlanes,
-        units,
+        units: { count: units.start.length, ...units, offset: Float64Array.from(units.offset) } as unknown as Units,
         blocks,
-        spanBlock: spans.block as Uint32Array,
-        spanUnit: spans.unit as Uint32Array,
+        spanBlock: new Uint32Array(0),
+        spanUnit: new Uint32Array(0),
         live: new LiveIndex(blocks.start, blocks.end),
     };
 }
 
+export function withBlocks(overview: DeviceModel, blocks: Blocks, spans: Columns): DeviceModel {
+    return {
+        ...overview, complete: true, blocks, spanBlock: Uint32Array.from(spans.block), spanUnit: Uint32Array.from(spans.unit),
+        live: new LiveIndex(blocks.start, blocks.end),
+    };
+}
+
+/** All at once, from all packs of a device. */
+export function makeModel(head: DeviceHeader, packs: Map<string, Columns>): DeviceModel {
+    const overview = makeOverview(head, packs);
+    const parts = head.packs.filter(({ id }) => id.includes("-blocks-"));
+    const layout = blockLayout(parts);
+    const blocks = emptyBlocks(head.blocks, layout);
+    let at = 0;
+    for (const { id, rows } of parts) {
+        placeBlocks(blocks, blocksOf(packs.get(id)!, overview.units.offset, layout), at);
+        at += rows;
+    }
+    if (at !== head.blocks) throw new Error("the file is cut off: blocks are missing");
+    return withBlocks(overview, blocks, packNamed(packs)("spans"));
+}
+
+function packNamed(packs: Map<string, Columns>): (name: string) => Columns {
+    return (name) => {
+        for (const [id, columns] of packs) if (id.endsWith("-" + name)) return columns;
+        throw new Error(`the file has no ${name}`);
+    };
+}
+
 /** First position in ascending `values` whose value is above `limit`. */
-export function upperBound(values: Uint32Array | Float64Array, limit: number): number {
+export function upperBound(values: ArrayLike<number>, limit: number): number {
     let low = 0;
     let high = values.length;
     while (low < high) {

@@ -177,7 +177,7 @@ export function eventAfter(model: DeviceModel, tick: number): number {
  * what is told apart in between would be a few pixels wide. The whole when that is most of it.
  */
 export function activeWindow(model: DeviceModel): [from: number, to: number] {
-    const { blocks, units, head, lastTick } = model;
+    const { units, head, lastTick } = model;
     let first = Infinity;
     let last = 0;
     const reach = (tick: number): void => {
@@ -185,7 +185,8 @@ export function activeWindow(model: DeviceModel): [from: number, to: number] {
         first = Math.min(first, tick);
         last = Math.max(last, tick);
     };
-    for (let row = 0; row < blocks.count; ++row) reach(blocks.start[row]);
+    if (head.first_start_ns !== null) reach(Math.floor(head.first_start_ns / head.tick_ns));
+    if (head.last_start_ns !== null) reach(Math.floor(head.last_start_ns / head.tick_ns));
     for (let unit = 0; unit < units.count; ++unit) reach(units.start[unit]);
     for (const card of head.cards) reach(card.time_ns / head.tick_ns);
     for (const marker of head.markers) reach(marker.time_ns / head.tick_ns);

@@ -43,6 +43,12 @@ export class Surface {
         this.over = makeLayer(above, false);
     }
 
+    /** Whether the box has another size than the last picture. */
+    grew(): boolean {
+        const { clientWidth, clientHeight } = this.box;
+        return clientWidth !== this.base.width || clientHeight !== this.base.height;
+    }
+
     /** Takes the box's size; true when there is something to draw on. */
     fit(): boolean {
         const { clientWidth, clientHeight } = this.box;
@@ -59,6 +65,17 @@ export class Surface {
 
 export const font = (size: number, weight = ""): string => `${weight} ${size}px system-ui, "DejaVu Sans", sans-serif`.trim();
 export const mono = (size: number): string => `${size}px ui-monospace, "DejaVu Sans Mono", monospace`;
+
+/** In place of a picture: why there is none yet. */
+export function drawNotice(layer: Layer, text: string, colours: { paper: string; faint: string }): void {
+    const { context, width, height } = layer;
+    context.fillStyle = colours.paper;
+    context.fillRect(0, 0, width, height);
+    context.font = font(12);
+    context.textAlign = "left";
+    context.fillStyle = colours.faint;
+    context.fillText(text, 4, 20);
+}
 
 /** `text` cut with an ellipsis so that it fits. */
 export function fitText(context: CanvasRenderingContext2D, text: string, width: number): string {

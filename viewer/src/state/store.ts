@@ -19,11 +19,13 @@ export interface View {
     order: "worst" | "address";
 }
 
-export type Listener = (view: View, changed: ReadonlySet<keyof View>) => void;
+/** What a picture can depend on: a part of the view, its own size, the blocks that were read. */
+export type Part = keyof View | "size" | "blocks";
+export type Listener = (view: View, changed: ReadonlySet<Part>) => void;
 
 export class Store {
     private listeners: Listener[] = [];
-    private changed = new Set<keyof View>();
+    private changed = new Set<Part>();
     private scheduled = false;
 
     constructor(public view: View) {}
@@ -43,7 +45,7 @@ export class Store {
     }
 
     /** Calls the listeners now; `keys` count as changed whether they are or not. */
-    flush(keys: (keyof View)[] = []): void {
+    flush(keys: Part[] = []): void {
         this.scheduled = false;
         const changed = new Set([...this.changed, ...keys]);
         this.changed = new Set();

@@ -3,10 +3,10 @@
 import { activeWindow, mostSweepEvents, peakTick, sweepWindow, type WindowSweep } from "../data/sweep";
 import type { DeviceHeader, Header } from "../data/header";
 import { formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
-import { bytesByStack, heapAt, type HeapState } from "../data/heap";
+import { bytesByStack, emptyHeap, heapAt, type HeapState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
 import { type StackBox, Stacks } from "../data/stacks";
-import { clampView, Store, type View } from "../state/store";
+import { clampView, type Part, Store, type View } from "../state/store";
 import { readHash, writeHash } from "../state/hash";
 import { type Colours, dark, light } from "../draw/colours";
 import { drawChart, drawCursor, timeX } from "../draw/chart";
@@ -14,7 +14,7 @@ import { drawIcicle, rowHeight } from "../draw/icicle";
 import { drawMap, mapFrame } from "../draw/map";
 import { drawAtCursor, drawBlocks, outlineBlock } from "../draw/marks";
 import { drawSegments, type Placed } from "../draw/segments";
-import { Surface } from "../draw/surface";
+import { drawNotice, Surface } from "../draw/surface";
 import { byId, el } from "./dom";
 import { showCard, showCulprits } from "./cards";
 import { connectInput } from "./input";
@@ -26,11 +26,18 @@ const immediateEvents = 20_000;  // swept in the frame itself
 const exactEvents = 600_000;     // swept once the window rests
 const searchLimit = 20_000;      // blocks marked by a search or a stack
 
+/** Where devices come from: first without their blocks, then whole. */
+export interface DeviceSource {
+    overview(index: number): Promise<DeviceModel>;
+    blocks(index: number, progress: (blocks: number) => void): Promise<DeviceModel>;
+}
+
 export class Page {
     readonly stacks: Stacks;
     readonly store: Store;
     model!: DeviceModel;
-    heap!: HeapState;
+    heap: HeapState = emptyHeap(0);
+    complete: Promise<void> = Promise.resolve();  // all blocks of the device shown are drawn
     placed: Placed[] = [];
     boxes: StackBox[] = [];
     boxTotal = 0;
@@ -44,7 +51,7 @@ export class Page {
     private pins = new Set<number>();
     private matches: Uint8Array | null = null;
 
-    constructor(readonly header: Header, private readonly load: (device: number) => Promise<DeviceModel>) {
+    constructor(readonly header: Header, private readonly source: DeviceSource, private readonly fail: (error: unknown) => void) {
         this.stacks = new Stacks(header);
         this.store = new Store({
             device: 0, t0: 0, t1: 1, a0: 0, a1: 1, cursor: 0, card: -1, culprit: -1, selected: -1, stack: -1,
@@ -69,14 +76,17 @@ export class Page {
         this.store.subscribe((_, changed) => this.update(changed));
         connectInput(this);
         connectTables(this);
-        const observer = new ResizeObserver(() => this.store.flush(["t0"]));
-        for (const surface of [this.chart, this.map, this.segments]) observer.observe(surface.box);
-        matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.store.flush(["theme"]));
         this.store.flush(["device", "theme"]);
+        const surfaces = [this.chart, this.map, this.segments];
+        const observer = new ResizeObserver(() => {
+            if (surfaces.some((surface) => surface.grew())) this.store.flush(["size"]);
+        });
+        for (const surface of surfaces) observer.observe(surface.box);
+        matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.store.flush(["theme"]));
     }
 
     async showDevice(index: number, wanted: Partial<View> = {}): Promise<void> {
-        this.model = await this.load(index);
+        this.model = await this.source.overview(index);
         this.sweep = null;
         const { head, lastTick } = this.model;
         const firstOom = head.cards.findIndex((card) => card.kind === "oom");
@@ -88,9 +98,22 @@ export class Page {
             culprit: -1, selected: -1, stack: -1, ...wanted, device: index,
         };
         whole.card = card;
-        if (whole.selected >= this.model.blocks.count) whole.selected = -1;
+        if (whole.selected >= head.blocks) whole.selected = -1;
         this.store.set(clampView(whole, lastTick, head.axis_bytes));
         this.describe(head);
+        this.complete = this.model.complete ? Promise.resolve() : this.readBlocks(index);
+        this.complete.catch(this.fail);
+    }
+
+    private async readBlocks(index: number): Promise<void> {
+        const isShown = (): boolean => this.model.head === this.header.devices[index];
+        const model = await this.source.blocks(index, (blocks) => {
+            if (isShown()) byId("count").textContent = `reading blocks: ${Math.floor((100 * blocks) / this.model.head.blocks)} %`;
+        });
+        if (!isShown()) return;
+        this.model = model;
+        this.describe(model.head);
+        this.store.flush(["blocks"]);
     }
 
     /** Changes the view within its bounds. */
@@ -111,8 +134,8 @@ export class Page {
 
     isPin = (block: number): boolean => this.pins.has(block);
 
-    private update(changed: ReadonlySet<keyof View>): void {
-        const has = (...keys: (keyof View)[]): boolean => keys.some((key) => changed.has(key));
+    private update(changed: ReadonlySet<Part>): void {
+        const has = (...keys: Part[]): boolean => keys.some((key) => changed.has(key));
         const { view, model, stacks } = this;
         if (has("theme")) {
             const darkWanted = view.theme === "dark" || (view.theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
@@ -133,12 +156,12 @@ export class Page {
                 this.change({ culprit: view.culprit === row ? -1 : row, stack: view.culprit === row ? -1 : rows[row].stack }));
         }
         if (has("device", "query")) this.matches = stacks.search(view.query);
-        if (has("device", "cursor") || !this.heap) this.heap = heapAt(model, view.cursor);
-        if (has("device", "t0", "t1", "a0", "a1", "theme")) this.drawWindow(has("device"));
-        if (has("device", "t0", "t1", "a0", "a1", "theme", "cursor", "card", "culprit", "selected", "query", "stack")) this.drawOver();
-        if (has("device", "cursor", "order", "theme", "card", "culprit", "t0", "selected")) this.drawHeap();
-        if (has("device", "cursor", "stacks", "theme", "query", "stack", "t0")) this.drawStacks();
-        if (has("device", "selected")) showDetails(model, stacks, view.selected, () => this.change({ selected: -1 }));
+        if (has("device", "blocks", "cursor")) this.heap = model.complete ? heapAt(model, view.cursor) : emptyHeap(view.cursor);
+        if (has("device", "blocks", "size", "t0", "t1", "a0", "a1", "theme")) this.drawWindow(has("device", "blocks"));
+        else if (has("cursor", "card", "culprit", "selected", "query", "stack")) this.drawOver();
+        if (has("device", "blocks", "size", "cursor", "order", "theme", "card", "culprit", "selected")) this.drawHeap();
+        if (has("device", "blocks", "size", "cursor", "stacks", "theme", "query", "stack")) this.drawStacks();
+        if (has("device", "blocks", "selected")) showDetails(model, stacks, view.selected, () => this.change({ selected: -1 }));
         this.showStatus();
         clearTimeout(this.hashTimer);
         this.hashTimer = window.setTimeout(() => this.saveHash(), 250);
@@ -156,6 +179,11 @@ export class Page {
     private drawWindow(now: boolean): void {
         const { view, model } = this;
         const bins = 2048;
+        if (!model.complete) {
+            this.drawTime();
+            this.drawAddresses(null);
+            return;
+        }
         if (this.sweep && (this.sweep.from !== view.t0 || this.sweep.to !== view.t1)) this.sweep = null;
         if (!this.sweep) this.sweep = sweepWindow(model, view.t0, view.t1, bins, now ? immediateEvents * 2 : immediateEvents);
         this.drawTime();
@@ -203,6 +231,7 @@ export class Page {
         const { model, view, colours } = this;
         const context = this.map.clearOver();
         const frame = mapFrame(this.map.over, view);
+        if (!model.complete) return;
         drawBlocks(context, frame, model, this.pins, colours.pin, colours.halo, 3);
         drawBlocks(context, frame, model, this.markedBlocks(), colours.mark, colours.halo, 2);
         if (view.selected >= 0) outlineBlock(context, frame, model, view.selected, colours);
@@ -234,6 +263,11 @@ export class Page {
 
     private drawHeap(): void {
         if (!this.segments.fit()) return;
+        if (!this.model.complete) {
+            this.placed = [];
+            drawNotice(this.segments.base, "The blocks are being read.", this.colours);
+            return;
+        }
         this.placed = drawSegments(this.segments.base, this.model, this.heap, this.view.order, this.isPin, this.colours);
     }
 
@@ -246,6 +280,10 @@ export class Page {
         const scroll = this.icicle.box.parentElement!;
         this.icicle.box.style.height = `${Math.max(scroll.clientHeight, depth * rowHeight)}px`;
         if (!this.icicle.fit()) return;
+        if (!model.complete) {
+            drawNotice(this.icicle.base, "The blocks are being read.", this.colours);
+            return;
+        }
         const what = total === 0 ? (view.stacks === "holes" ? "no hole is held open at the cursor" : "nothing is live at the cursor") :
             view.stacks === "holes" ? "holes held open, shared by the blocks of a segment" : "live bytes";
         drawIcicle(this.icicle.base, stacks, boxes, total, what, view.stack, this.matches, view.stacks === "holes", this.colours);
@@ -255,6 +293,11 @@ export class Page {
         const { heap, view, model } = this;
         const { head } = model;
         const { tick_ns } = head;
+        this.showWindow();
+        if (!model.complete) {
+            byId("status").textContent = "The blocks are being read.";
+            return;
+        }
         let text = `cursor ${formatMoment(view.cursor * tick_ns, (view.t1 - view.t0) * tick_ns / 1000)}: ` +
             `${formatBytes(heap.requested)} requested, ${formatBytes(heap.allocated)} allocated, ` +
             (heap.pending > 0 ? `${formatBytes(heap.pending)} waiting, ` : "") +
@@ -271,6 +314,12 @@ export class Page {
             text = `search "${view.query}": ${formatCount(count)} blocks, ${formatBytes(bytes)} live at the cursor. ` + text;
         }
         byId("status").textContent = text;
+    }
+
+    private showWindow(): void {
+        const { view, model } = this;
+        const { head } = model;
+        const { tick_ns } = head;
         const step = ((view.t1 - view.t0) * tick_ns) / 1000;
         byId("window").textContent = view.t0 <= 0 && view.t1 >= model.lastTick ? "" :
             `${formatMoment(view.t0 * tick_ns, step)} to ${formatMoment(view.t1 * tick_ns, step)} of ${formatTime(head.end_ns)}; key 0 shows all`;

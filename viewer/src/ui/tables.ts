@@ -44,9 +44,13 @@ function stackTable(page: Page): void {
 }
 
 export function connectTables(page: Page): void {
-    byId("chart-table").addEventListener("click", () => memory(page));
-    byId("segments-table").addEventListener("click", () => holes(page));
-    byId("stacks-table").addEventListener("click", () => stackTable(page));
+    const connect = (id: string, show: (page: Page) => void): void => byId(id).addEventListener("click", () => {
+        if (page.model.complete) show(page);
+        else showDialog("The blocks are being read: try again in a moment.");
+    });
+    connect("chart-table", memory);
+    connect("segments-table", holes);
+    connect("stacks-table", stackTable);
     for (const [id, name] of [["chart-table", "memory and events as a table"], ["segments-table", "holes as a table"], ["stacks-table", "stacks as a table"]]) {
         byId(id).setAttribute("aria-label", name);
     }

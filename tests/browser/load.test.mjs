@@ -1,0 +1,87 @@
+// How the page opens: the overview before the blocks, blocks read by workers or without them, and
+// nothing of the file's text kept. FRAGTRACE_PAGES holds many.html, of more than one pack of blocks.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launch } from "./browser.mjs";
+
+const path = join(process.env.FRAGTRACE_PAGES, "many.html");
+let browser;
+before(async () => (browser = await launch()));
+after(async () => browser.close());
+
+async function opened({ init = "" } = {}) {
+    const context = await browser.newContext({ viewport: { width: 1440, height: 960 } });
+    const page = await context.newPage();
+    let workers = 0;
+    page.on("worker", () => ++workers);
+    const problems = [];
+    page.on("pageerror", (error) => problems.push(String(error)));
+    if (init) await page.addInitScript(init);
+    await page.goto(`file://${path}`);
+    await page.waitForSelector("html[data-ready], html[data-failed]", { timeout: 60000 });
+    assert.deepEqual(problems, []);
+    const shown = await page.evaluate(() => ({
+        status: document.getElementById("status").textContent, blocks: document.documentElement.dataset.blocks,
+        left: document.querySelectorAll('script[type="text/plain"], script[type="application/json"]').length,
+        overview: Number(document.documentElement.dataset.overviewMs), ready: Number(document.documentElement.dataset.interactiveMs),
+    }));
+    await context.close();
+    return { ...shown, workers };
+}
+
+test("blocks are read by workers, and the same without them", async () => {
+    const beside = await opened();
+    assert.ok(beside.workers > 0, "no worker was started");
+    assert.ok(beside.overview < beside.ready, "the overview waited for the blocks");
+    assert.ok(Number(beside.blocks) > 256 * 1024);
+    assert.match(beside.status, /[1-9][0-9,]* blocks in [1-9][0-9,]* segments/);
+    for (const init of ["delete window.Worker", "window.Worker = class { constructor() { throw new Error('refused'); } }",
+        "window.Worker = class { constructor() { setTimeout(() => this.onerror(new Event('error', { cancelable: true })), 5); } postMessage() {} terminate() {} }"]) {
+        const alone = await opened({ init });
+        assert.equal(alone.workers, 0);
+        assert.deepEqual([alone.status, alone.blocks], [beside.status, beside.blocks], init);
+    }
+});
+
+test("the file's text is not kept in the document", async () => assert.equal((await opened()).left, 0));
+
+test("while blocks are still coming the verdict, the chart and the map are there and can be moved", async () => {
+    const whole = readFileSync(path);
+    const cut = whole.indexOf('id="ft-0-blocks-1"');
+    let finish;
+    const server = createServer((_, response) => {
+        response.setHeader("content-type", "text/html");
+        response.write(whole.subarray(0, cut));
+        finish = () => response.end(whole.subarray(cut));
+    });
+    await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+    const page = await browser.newPage();
+    await page.goto(`http://127.0.0.1:${server.address().port}/`, { waitUntil: "commit" });
+    await page.waitForSelector("html[data-overview-ms]");
+    assert.match(await page.locator("#verdict").innerText(), /OOM/);
+    assert.equal(await page.locator("#map-mode").innerText(), "shares of area (overview)");
+    assert.match(await page.locator("#status").innerText(), /being read/);
+    const drawn = () => page.evaluate(() => {
+        const canvas = document.getElementById("map");
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        let sum = 0;
+        for (let i = 0; i < data.length; ++i) sum = (sum * 31 + data[i]) >>> 0;
+        return sum;
+    });
+    const first = await drawn();
+    await page.keyboard.press("w");
+    await page.waitForTimeout(200);
+    assert.notEqual(await drawn(), first);
+    await page.click("#segments-table");
+    assert.match(await page.locator("dialog").innerText(), /being read/);
+    await page.click("#dialog-close");
+    assert.equal(await page.getAttribute("html", "data-ready"), null);
+    finish();
+    await page.waitForSelector("html[data-ready]");
+    assert.match(await page.locator("#status").innerText(), /[1-9][0-9,]* blocks in/);
+    await page.close();
+    server.close();
+});

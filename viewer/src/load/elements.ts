@@ -1,0 +1,38 @@
+// The elements that carry the data, while the browser is still reading the file: each can be taken
+// as soon as it is whole, and is removed then, because its text is not needed again.
+
+export class FileElements {
+    private whole = document.readyState !== "loading";
+    private waiting: (() => void)[] = [];
+
+    constructor() {
+        if (this.whole) return;
+        const wake = (): void => {
+            const woken = this.waiting;
+            this.waiting = [];
+            for (const resume of woken) resume();
+        };
+        const observer = new MutationObserver(wake);
+        observer.observe(document.body, { childList: true });
+        document.addEventListener("DOMContentLoaded", () => {
+            this.whole = true;
+            observer.disconnect();
+            wake();
+        });
+    }
+
+    /** The element's text; null when the file ended without it. */
+    async take(id: string): Promise<string | null> {
+        for (;;) {
+            const element = document.getElementById(id);
+            // What comes behind an element is there only when its own text is complete.
+            if (element && (this.whole || element.nextElementSibling)) {
+                const text = element.textContent;
+                element.remove();
+                return text;
+            }
+            if (this.whole) return null;
+            await new Promise<void>((resume) => this.waiting.push(resume));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+// Reads packs of blocks beside the page, on as many processors as are worth it; on the page itself
+// where workers are refused.
+import { type Blocks, blocksOf } from "../data/blocks";
+import { readPack } from "../data/columns";
+import type { PackDescription } from "../data/header";
+import type { Answer, Setting } from "./worker";
+
+const mostReaders = 4;
+const ownLimit = 40_000;  // blocks that are read sooner than a worker starts
+
+interface Job { number: number; text: string; pack: PackDescription; done: (blocks: Blocks) => void; failed: (error: Error) => void }
+interface Reader { worker: Worker; job: Job | null; told: boolean }
+
+export class BlockReaders {
+    private readonly readers: Reader[] = [];
+    private readonly queue: Job[] = [];
+    private address = "";
+
+    constructor(script: string, private readonly setting: Setting, packs: PackDescription[]) {
+        const blocks = packs.reduce((sum, pack) => sum + pack.rows, 0);
+        if (blocks <= ownLimit || !script) return;
+        const count = Math.min(mostReaders, packs.length, Math.max(1, navigator.hardwareConcurrency || 1));
+        this.address = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
+        for (let i = 0; i < count; ++i) this.start();
+    }
+
+    read(number: number, text: string, pack: PackDescription): Promise<Blocks> {
+        return new Promise((done, failed) => {
+            this.queue.push({ number, text, pack, done, failed });
+            this.next();
+        });
+    }
+
+    close(): void {
+        for (const reader of this.readers) reader.worker.terminate();
+        this.readers.length = 0;
+        if (this.address) URL.revokeObjectURL(this.address);
+    }
+
+    private start(): void {
+        try {
+            const reader: Reader = { worker: new Worker(this.address), job: null, told: false };
+            reader.worker.onmessage = (event: MessageEvent<Answer>) => this.answered(reader, event.data);
+            reader.worker.onerror = (event) => {
+                event.preventDefault();
+                this.lost(reader);
+            };
+            this.readers.push(reader);
+        } catch {
+            // Refused: what is left of the readers, or the page, does it.
+        }
+    }
+
+    private next(): void {
+        if (this.readers.length === 0) {
+            for (const job of this.queue.splice(0)) void this.readHere(job);
+            return;
+        }
+        for (const reader of this.readers) {
+            if (reader.job) continue;
+            const job = this.queue.shift();
+            if (!job) return;
+            reader.job = job;
+            const { number, text, pack } = job;
+            reader.worker.postMessage({ number, text, pack, ...(reader.told ? {} : { setting: this.setting }) });
+            reader.told = true;
+        }
+    }
+
+    private answered(reader: Reader, answer: Answer): void {
+        const { job } = reader;
+        reader.job = null;
+        if (job && "blocks" in answer) job.done(answer.blocks);
+        else if (job) job.failed(new Error((answer as { problem: string }).problem));
+        this.next();
+    }
+
+    private lost(reader: Reader): void {
+        this.readers.splice(this.readers.indexOf(reader), 1);
+        if (reader.job) this.queue.unshift(reader.job);
+        this.next();
+    }
+
+    private async readHere({ text, pack, done, failed }: Job): Promise<void> {
+        try {
+            done(blocksOf(await readPack(text, pack), this.setting.unitOffset, this.setting.layout));
+        } catch (error) {
+            failed(error as Error);
+        }
+    }
+}
