@@ -157,7 +157,7 @@ struct PageData {
     std::vector<PageDevice> devices;
     // Of more blocks than this per device the shortest-lived stay out of the file; the page says
     // so.
-    std::size_t block_budget = 4'000'000;
+    std::size_t block_budget = 12'000'000;
 };
 
 }  // namespace fragtrace::analyzer

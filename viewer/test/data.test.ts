@@ -8,6 +8,7 @@ import { formatBytes, formatMoment, formatTime, ticks } from "../src/data/format
 import { type Header, parseHeader } from "../src/data/header";
 import { LiveIndex } from "../src/data/liveindex";
 import { Stacks } from "../src/data/stacks";
+import { orderByTime } from "../src/data/sweep";
 import { readHash, writeHash } from "../src/state/hash";
 import { clampView, type View } from "../src/state/store";
 
@@ -162,4 +163,24 @@ test("windows stay inside the data", () => {
     const clamped = clampView({ ...view, t0: -50, t1: 1e9, a0: 500, a1: 400, cursor: 1e12 }, 1000, 1 << 20);
     assert.deepEqual([clamped.t0, clamped.t1, clamped.cursor], [0, 1000, 1000]);
     assert.ok(clamped.a1 > clamped.a0);
+});
+
+test("events come in the order of their times, equal ones as they were", () => {
+    const random = randomNumbers(3);
+    for (const [count, from, to] of [[0, 0, 10], [1, 5, 5], [300, 7, 30], [2000, 100, 5000000], [2000, 0, 0xfffffffe]]) {
+        const times = Uint32Array.from({ length: count }, () => from + random(to - from + 1));
+        const steps = orderByTime(times, from, to);
+        let result = steps.next();
+        while (!result.done) result = steps.next();
+        const expected = [...times.keys()].sort((a, b) => times[a] - times[b] || a - b);
+        assert.deepEqual([...result.value], expected, `${count} in ${from}..${to}`);
+    }
+});
+
+test("live index holds long-lived blocks a few times each, not once per checkpoint", () => {
+    const count = 20000;
+    const start = Uint32Array.from({ length: count }, (_, i) => i);
+    const index = new LiveIndex(start, new Uint32Array(count).fill(0xffffffff)) as unknown as { ids: Uint32Array };
+    assert.ok(index.ids.length < 12 * count, `${index.ids.length} entries`);
+    assert.equal(new LiveIndex(start, new Uint32Array(count).fill(0xffffffff)).at(count - 1).length, count);
 });

@@ -11,6 +11,10 @@ export class CoverageGrid {
         this.differences = new Float64Array(this.stride * (rows + 2));
     }
 
+    clear(): void {
+        this.differences.fill(0);
+    }
+
     add(left: number, right: number, bottom: number, top: number): void {
         left = Math.max(0, Math.min(left, this.columns));
         right = Math.max(0, Math.min(right, this.columns));
@@ -38,20 +42,25 @@ export class CoverageGrid {
         differences[at + stride + 1] += second * acrossSecond;
     }
 
+    /** Turns `shares` from those of the row before (zeros before row 0) into the shares of `row`. */
+    sumRow(row: number, shares: Float64Array): void {
+        const { columns, differences } = this;
+        const from = row * this.stride;
+        let sum = 0;
+        for (let column = 0; column < columns; ++column) {
+            sum += differences[from + column];
+            shares[column] += sum;
+        }
+    }
+
     /** Shares 0..1 (a little beyond for rounding), row by row. */
     shares(): Float32Array {
-        const { columns, rows, stride, differences } = this;
+        const { columns, rows } = this;
         const result = new Float32Array(columns * rows);
         const above = new Float64Array(columns);
         for (let row = 0; row < rows; ++row) {
-            let sum = 0;
-            const from = row * stride;
-            const to = row * columns;
-            for (let column = 0; column < columns; ++column) {
-                sum += differences[from + column];
-                above[column] += sum;
-                result[to + column] = above[column];
-            }
+            this.sumRow(row, above);
+            result.set(above, row * columns);
         }
         return result;
     }

@@ -1,6 +1,6 @@
 // Everything that happens between two times, exactly: memory over time in bins, and while which
 // units could not be released. The same rules as the writer's sweep over the whole trace.
-import { type Bins, type DeviceModel, forUnits, unitMayRelease, upperBound } from "./model";
+import { type Bins, type DeviceModel, forUnits, noUnit, unitMayRelease, upperBound } from "./model";
 import { heapAt } from "./heap";
 
 export interface WindowSweep {
@@ -13,9 +13,6 @@ export interface WindowSweep {
     keptTo: number[];
 }
 
-const eventBits = 21;
-export const mostSweepEvents = 2 ** eventBits - 1;
-
 export function emptyBins(count: number): Bins {
     const column = (): Float64Array => new Float64Array(count);
     return {
@@ -27,32 +24,43 @@ export function emptyBins(count: number): Bins {
 // Of events at one tick, what gives memory back comes before what takes it.
 const enum Step { blockEnd, unitEnd, unitStart, blockStart, blockFreed }
 
+/** All at once; null when more than `limit` blocks start in the window. */
 export function sweepWindow(model: DeviceModel, from: number, to: number, binCount: number, limit: number): WindowSweep | null {
-    const { blocks, units } = model;
     if (model.live.startsIn(from, to) > limit) return null;
+    const steps = sweepInSteps(model, from, to, binCount);
+    for (;;) {
+        const { done, value } = steps.next();
+        if (done) return value;
+    }
+}
+
+const eventsInStep = 4096;
+
+/** The same in steps of well below 10 ms for a million blocks, so that a page can do other things in between. */
+export function* sweepInSteps(model: DeviceModel, from: number, to: number, binCount: number): Generator<void, WindowSweep> {
+    const { blocks, units } = model;
     const rows = model.live.between(from, to);
-    if (rows.length * 2 + units.count * 2 > mostSweepEvents) return null;
-    const steps: Step[] = [];
-    const ids: number[] = [];
-    const times: number[] = [];
+    // In the order of steps; sorted by time below, and events of one time keep this order.
+    const most = rows.length * (blocks.freed === blocks.end ? 2 : 3) + units.count * 2;
+    const steps = new Uint8Array(most);
+    const ids = new Uint32Array(most);
+    const times = new Uint32Array(most);
+    let count = 0;
     const inside = (time: number): boolean => time > from && time <= to;
     const add = (step: Step, id: number, time: number): void => {
-        steps.push(step);
-        ids.push(id);
-        times.push(time);
+        steps[count] = step;
+        ids[count] = id;
+        times[count++] = time;
     };
     for (const row of rows) if (inside(blocks.end[row])) add(Step.blockEnd, row, blocks.end[row]);
     for (let unit = 0; unit < units.count; ++unit) if (inside(units.end[unit])) add(Step.unitEnd, unit, units.end[unit]);
     for (let unit = 0; unit < units.count; ++unit) if (inside(units.start[unit])) add(Step.unitStart, unit, units.start[unit]);
     for (const row of rows) if (inside(blocks.start[row])) add(Step.blockStart, row, blocks.start[row]);
-    for (const row of rows) {
-        if (blocks.freed[row] < blocks.end[row] && inside(blocks.freed[row])) add(Step.blockFreed, row, blocks.freed[row]);
+    if (blocks.freed !== blocks.end) {
+        for (const row of rows) if (blocks.freed[row] < blocks.end[row] && inside(blocks.freed[row])) add(Step.blockFreed, row, blocks.freed[row]);
     }
-    // Sorted by time, then by number; the numbers already follow the order of steps.
-    const order = new Float64Array(times.length);
-    const base = Math.floor(from);
-    for (let i = 0; i < order.length; ++i) order[i] = (times[i] - base) * 2 ** eventBits + i;
-    order.sort();
+    yield;
+    const order = yield* orderByTime(times.subarray(0, count), Math.floor(from), to);
 
     const start = heapAt(model, from);
     const liveIn = new Int32Array(units.count);
@@ -92,9 +100,23 @@ export function sweepWindow(model: DeviceModel, from: number, to: number, binCou
         keptSince[unit] = -1;
     };
     const releasableUnit = (unit: number): boolean => (units.flags[unit] & unitMayRelease) !== 0;
-    for (const key of order) {
-        const event = key % 2 ** eventBits;
-        const time = base + Math.floor(key / 2 ** eventBits);
+    const enter = (unit: number, time: number): void => {
+        if (liveIn[unit]++ === 0 && keptSince[unit] < 0) {
+            keptSince[unit] = time;
+            releasable -= units.size[unit];
+        }
+    };
+    const leave = (unit: number, time: number): void => {
+        if (--liveIn[unit] === 0 && releasableUnit(unit)) {
+            close(unit, time);
+            releasable += units.size[unit];
+        }
+    };
+    const spans = model.spanBlock.length > 0;
+    for (let done = 0; done < order.length; ++done) {
+        if (done % eventsInStep === eventsInStep - 1) yield;
+        const event = order[done];
+        const time = times[event];
         hold(time);
         const id = ids[event];
         const size = blocks.size[id];
@@ -113,12 +135,8 @@ export function sweepWindow(model: DeviceModel, from: number, to: number, binCou
             case Step.blockStart:
                 allocated += size;
                 requested += asked;
-                forUnits(model, id, (unit) => {
-                    if (liveIn[unit]++ === 0 && keptSince[unit] < 0) {
-                        keptSince[unit] = time;
-                        releasable -= units.size[unit];
-                    }
-                });
+                if (spans) forUnits(model, id, (unit) => enter(unit, time));
+                else if (blocks.unit[id] !== noUnit) enter(blocks.unit[id], time);
                 break;
             case Step.blockFreed:
                 pending += size;
@@ -132,12 +150,8 @@ export function sweepWindow(model: DeviceModel, from: number, to: number, binCou
                     allocated -= size;
                     requested -= asked;
                 }
-                forUnits(model, id, (unit) => {
-                    if (--liveIn[unit] === 0 && releasableUnit(unit)) {
-                        close(unit, time);
-                        releasable += units.size[unit];
-                    }
-                });
+                if (spans) forUnits(model, id, (unit) => leave(unit, time));
+                else if (blocks.unit[id] !== noUnit) leave(blocks.unit[id], time);
                 break;
         }
     }
@@ -146,6 +160,26 @@ export function sweepWindow(model: DeviceModel, from: number, to: number, binCou
     for (let i = 0; i < binCount; ++i) if (bins.allocated_min[i] === Infinity) bins.allocated_min[i] = 0;
     addOthers(model, sweep);
     return sweep;
+}
+
+/** Positions of `times`, all in [from, to], ascending by time; equal ones stay in their order. */
+export function* orderByTime(times: Uint32Array, from: number, to: number): Generator<void, Uint32Array> {
+    let order = new Uint32Array(times.length);
+    for (let i = 0; i < order.length; ++i) order[i] = i;
+    let sorted = new Uint32Array(times.length);
+    const bits = 11;
+    const mask = 2 ** bits - 1;
+    const counts = new Uint32Array(mask + 2);
+    // Least digits first.
+    for (let shift = 0; shift < 32 && (to - from) / 2 ** shift >= 1; shift += bits) {
+        counts.fill(0);
+        for (let i = 0; i < times.length; ++i) ++counts[(((times[i] - from) >>> shift) & mask) + 1];
+        for (let digit = 0; digit < mask; ++digit) counts[digit + 1] += counts[digit];
+        for (const event of order) sorted[counts[((times[event] - from) >>> shift) & mask]++] = event;
+        [order, sorted] = [sorted, order];
+        yield;
+    }
+    return order;
 }
 
 // What others use on the device is known in the bins of the whole trace only.

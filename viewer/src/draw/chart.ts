@@ -3,7 +3,8 @@
 import { formatBytes, formatMoment, ticks } from "../data/format";
 import type { Marker, Phase } from "../data/header";
 import type { Bins, DeviceModel } from "../data/model";
-import { type Colours, hatched } from "./colours";
+import { drawAreas } from "./areas";
+import type { Colours } from "./colours";
 import { type Layer, fitText, font } from "./surface";
 
 export const chartLeft = 64;
@@ -50,15 +51,8 @@ export function drawChart(layer: Layer, model: DeviceModel, data: ChartData, win
     const y = (bytes: number): number => bottom - (bytes / most) * (bottom - top);
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
-    context.fillStyle = colours.ground;
-    context.fillRect(chartLeft, top, width - chartLeft, bottom - top);
-    context.save();
-    context.beginPath();
-    context.rect(chartLeft, 0, width - chartLeft, bottom);
-    context.clip();
-    drawAreas(layer, data, window, y, colours);
-    if (model.head.capacity) drawOthers(layer, data, window, y, model.head.capacity, colours);
-    context.restore();
+    drawAreas(layer, data, window.t0, window.t1, { left: chartLeft, top, bottom, most, capacity: model.head.capacity },
+        layers.map(([name]) => [data.bins[name] as Float64Array, name === "held" ? "" : layerColour(colours, name)]), colours);
     drawSizes(layer, most, y, colours);
     if (model.head.capacity) {
         context.strokeStyle = colours.ink;
@@ -76,57 +70,6 @@ export function drawChart(layer: Layer, model: DeviceModel, data: ChartData, win
     drawMarkers(layer, model, window, bottom, colours);
     drawPhases(layer, model.head.phases, model.head.tick_ns, window, bottom + 3, colours);
     drawTimes(layer, model, window, height - 4, colours);
-}
-
-function drawAreas(layer: Layer, data: ChartData, window: Window, y: (bytes: number) => number, colours: Colours): void {
-    const { context, width } = layer;
-    const { bins } = data;
-    const step = (data.to - data.from) / bins.count;
-    const first = Math.max(0, Math.floor((window.t0 - data.from) / step));
-    const last = Math.min(bins.count - 1, Math.ceil((window.t1 - data.from) / step));
-    const x = (bin: number): number => timeX(layer, window, data.from + bin * step);
-    const lower = new Float64Array(bins.count);
-    const upper = new Float64Array(bins.count);
-    for (const [name] of layers) {
-        const values = bins[name] as Float64Array;
-        for (let i = first; i <= last; ++i) upper[i] = lower[i] + values[i];
-        context.beginPath();
-        for (let i = first; i <= last; ++i) {
-            context.lineTo(x(i), y(upper[i]));
-            context.lineTo(x(i + 1), y(upper[i]));
-        }
-        for (let i = last; i >= first; --i) {
-            context.lineTo(x(i + 1), y(lower[i]));
-            context.lineTo(x(i), y(lower[i]));
-        }
-        context.fillStyle = name === "held" ? hatched(context, colours) : layerColour(colours, name);
-        context.fill();
-        lower.set(upper);
-    }
-    // The highest allocated of each bin: what a mean alone would hide.
-    context.strokeStyle = colours.ink;
-    context.globalAlpha = 0.4;
-    context.lineWidth = 1;
-    context.beginPath();
-    for (let i = first; i <= last; ++i) {
-        context.lineTo(x(i), y(bins.allocated_max[i]));
-        context.lineTo(Math.min(width, x(i + 1)), y(bins.allocated_max[i]));
-    }
-    context.stroke();
-    context.globalAlpha = 1;
-}
-
-function drawOthers(layer: Layer, data: ChartData, window: Window, y: (bytes: number) => number, capacity: number, colours: Colours): void {
-    const { context } = layer;
-    const { bins } = data;
-    const step = (data.to - data.from) / bins.count;
-    context.fillStyle = colours.other;
-    for (let i = 0; i < bins.count; ++i) {
-        if (bins.other[i] <= 0) continue;
-        const left = timeX(layer, window, data.from + i * step);
-        const right = timeX(layer, window, data.from + (i + 1) * step);
-        context.fillRect(left, y(capacity), right - left + 0.5, y(capacity - bins.other[i]) - y(capacity));
-    }
 }
 
 function drawSizes(layer: Layer, most: number, y: (bytes: number) => number, colours: Colours): void {

@@ -1,11 +1,12 @@
-// What lies above the map: the blocks that pin, search hits, the selected block, the cursor and the
-// column of addresses at the cursor.
+// What lies above the map: the blocks that pin, search hits, the selected block, and the column of
+// addresses at the cursor.
+import type { CoverageGrid } from "../data/coverage";
 import type { HeapState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
-import { drawCursor } from "./chart";
 import type { Colours } from "./colours";
-import { hatched } from "./colours";
 import { type MapFrame, stripWidth } from "./map";
+import { drawGrids, emptyGrids, type MapWindow } from "./shares";
+import type { Layer } from "./surface";
 
 // The height that the shapes are spread over.
 function extent(shapes: [number, number, number, number][]): number {
@@ -75,35 +76,34 @@ export function outlineBlock(context: CanvasRenderingContext2D, frame: MapFrame,
     context.lineWidth = 1;
 }
 
-/** Cursor line and, right of the map, what lies at each address at that time. */
+/** Right of the map, what lies at each address at the cursor's time. */
 export function drawAtCursor(
-    context: CanvasRenderingContext2D, frame: MapFrame, model: DeviceModel, heap: HeapState,
-    isPin: (block: number) => boolean, colours: Colours,
+    layer: Layer, frame: MapFrame, window: MapWindow, model: DeviceModel, heap: HeapState, isPin: (block: number) => boolean, colours: Colours,
 ): void {
-    const x = frame.x(heap.tick);
-    if (x >= frame.left && x <= frame.right) drawCursor(context, x, frame.top, frame.bottom, colours);
+    const { context, ratio } = layer;
     const left = frame.right + 6;
-    context.fillStyle = colours.ground;
-    context.fillRect(left, frame.top, stripWidth, frame.bottom - frame.top);
+    const columns = Math.max(1, Math.round(stripWidth * ratio));
+    const rows = Math.max(1, Math.round((frame.bottom - frame.top) * ratio));
+    const grids = emptyGrids(layer, columns, rows);
+    const down = rows / (window.a1 - window.a0);
     const { blocks, units } = model;
-    const bar = (offset: number, size: number, least: number): void => {
-        const top = frame.y(offset);
-        const bottom = frame.y(offset + size);
-        if (bottom < frame.top || top > frame.bottom) return;
-        context.fillRect(left, Math.max(frame.top, top), stripWidth, Math.max(least, Math.min(frame.bottom, bottom) - Math.max(frame.top, top)));
-    };
-    const hatch = hatched(context, colours);
-    for (const state of heap.units) {
-        context.fillStyle = state.kept ? hatch : colours.cached;
-        bar(units.offset[state.unit], units.size[state.unit], 0.5);
+    const add = (to: CoverageGrid, offset: number, size: number): void =>
+        to.add(0, columns, (offset - window.a0) * down, (offset + size - window.a0) * down);
+    for (const { unit, kept } of heap.units) {
+        add(grids.reserved, units.offset[unit], units.size[unit]);
+        if (kept) add(grids.kept, units.offset[unit], units.size[unit]);
     }
     const pins: number[] = [];
-    context.fillStyle = colours.use;
     for (const block of heap.live) {
+        add(grids.inUse, blocks.offset[block], blocks.size[block]);
         if (isPin(block)) pins.push(block);
-        else bar(blocks.offset[block], blocks.size[block], 0.2);
     }
+    drawGrids(layer, Math.round(left * ratio), Math.round(frame.top * ratio), grids, colours);
     context.fillStyle = colours.pin;
     const least = Math.min(2, Math.max(0.2, (0.12 * (frame.bottom - frame.top)) / Math.max(1, pins.length)));
-    for (const block of pins) bar(blocks.offset[block], blocks.size[block], least);
+    for (const block of pins) {
+        const top = Math.max(frame.top, frame.y(blocks.offset[block]));
+        const bottom = Math.min(frame.bottom, frame.y(blocks.offset[block] + blocks.size[block]));
+        if (bottom >= top) context.fillRect(left, top, stripWidth, Math.max(least, bottom - top));
+    }
 }

@@ -77,14 +77,31 @@ export function drawNotice(layer: Layer, text: string, colours: { paper: string;
     context.fillText(text, 4, 20);
 }
 
+const advances = new Map<string, Map<string, number>>();
+
+/** Of a text in a `mono` font: measuring a label takes longer than drawing it, and letters have one width. */
+function monoWidth(context: CanvasRenderingContext2D, text: string): number {
+    let known = advances.get(context.font);
+    if (!known) advances.set(context.font, (known = new Map()));
+    let width = 0;
+    for (const letter of text) {
+        const key = letter >= " " && letter <= "~" ? "0" : letter;
+        let advance = known.get(key);
+        if (advance === undefined) known.set(key, (advance = context.measureText(key).width));
+        width += advance;
+    }
+    return width;
+}
+
 /** `text` cut with an ellipsis so that it fits. */
 export function fitText(context: CanvasRenderingContext2D, text: string, width: number): string {
-    if (context.measureText(text).width <= width) return text;
+    const widthOf = context.font.includes("monospace") ? monoWidth : (_: CanvasRenderingContext2D, part: string): number => context.measureText(part).width;
+    if (widthOf(context, text) <= width) return text;
     let low = 0;
     let high = text.length;
     while (low < high) {
         const middle = (low + high + 1) >> 1;
-        if (context.measureText(text.slice(0, middle) + "…").width <= width) low = middle;
+        if (widthOf(context, text.slice(0, middle) + "…") <= width) low = middle;
         else high = middle - 1;
     }
     return low > 1 ? text.slice(0, low) + "…" : "";

@@ -1,6 +1,6 @@
 // The page as a whole: holds the store, knows which picture depends on what, and draws once per
 // frame. While a large window moves, the overview stands in; the exact picture follows at rest.
-import { activeWindow, mostSweepEvents, peakTick, sweepWindow, type WindowSweep } from "../data/sweep";
+import { activeWindow, peakTick, sweepInSteps, sweepWindow, type WindowSweep } from "../data/sweep";
 import type { DeviceHeader, Header } from "../data/header";
 import { formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
 import { bytesByStack, emptyHeap, heapAt, type HeapState } from "../data/heap";
@@ -11,20 +11,20 @@ import { readHash, writeHash } from "../state/hash";
 import { type Colours, dark, light } from "../draw/colours";
 import { drawChart, drawCursor, timeX } from "../draw/chart";
 import { drawIcicle, rowHeight } from "../draw/icicle";
-import { drawMap, mapFrame } from "../draw/map";
-import { drawAtCursor, drawBlocks, outlineBlock } from "../draw/marks";
+import { drawMap } from "../draw/map";
 import { drawSegments, type Placed } from "../draw/segments";
 import { drawNotice, Surface } from "../draw/surface";
 import { byId, el } from "./dom";
 import { showCard, showCulprits } from "./cards";
 import { connectInput } from "./input";
 import { fillLegends } from "./legends";
+import { MapMarks } from "./mapmarks";
 import { showDetails, showTotals, showWhatIf } from "./side";
 import { connectTables } from "./tables";
 
 const immediateEvents = 20_000;  // swept in the frame itself
-const exactEvents = 600_000;     // swept once the window rests
-const searchLimit = 20_000;      // blocks marked by a search or a stack
+const exactEvents = 1_500_000;   // swept once the window rests, a little at a time
+const sliceMs = 8;
 
 /** Where devices come from: first without their blocks, then whole. */
 export interface DeviceSource {
@@ -45,6 +45,7 @@ export class Page {
     readonly map = new Surface(byId("map").parentElement!);
     readonly segments = new Surface(byId("segments").parentElement!);
     readonly icicle = new Surface(byId("icicle").parentElement!);
+    private readonly marks = new MapMarks();
     private sweep: WindowSweep | null = null;
     private settle = 0;
     private hashTimer = 0;
@@ -190,12 +191,23 @@ export class Page {
         this.drawAddresses(this.sweep);
         clearTimeout(this.settle);
         if (this.sweep) return;
-        this.settle = window.setTimeout(() => {
-            this.sweep = sweepWindow(model, view.t0, view.t1, bins, Math.min(exactEvents, mostSweepEvents));
-            if (!this.sweep) return;
-            this.drawTime();
-            this.drawAddresses(this.sweep);
-        }, 160);
+        if (model.live.startsIn(view.t0, view.t1) > exactEvents) return;
+        this.settle = window.setTimeout(() => this.sweepAtRest(sweepInSteps(model, view.t0, view.t1, bins)), 160);
+    }
+
+    private sweepAtRest(steps: Generator<void, WindowSweep>): void {
+        const until = performance.now() + sliceMs;
+        for (;;) {
+            const { done, value } = steps.next();
+            if (done) {
+                this.sweep = value;
+                this.drawTime();
+                this.drawAddresses(value);
+                return;
+            }
+            if (performance.now() > until) break;
+        }
+        this.settle = window.setTimeout(() => this.sweepAtRest(steps), 0);
     }
 
     private drawTime(): void {
@@ -212,12 +224,12 @@ export class Page {
         const mode = drawMap(this.map.base, this.model, this.view, sweep, this.colours);
         document.documentElement.dataset.mapMs = (performance.now() - began).toFixed(1);
         byId("map-mode").textContent = mode === "overview" ? "shares of area (overview)" : mode === "exact shares" ? "shares of area per pixel" : "every block";
-        this.drawMapMarks();
+        this.drawMarks();
     }
 
     private drawOver(): void {
         this.drawChartCursor();
-        this.drawMapMarks();
+        this.drawMarks();
     }
 
     private drawChartCursor(): void {
@@ -227,38 +239,8 @@ export class Page {
         if (x >= 60 && x <= layer.width) drawCursor(context, x, 4, layer.height - 16, this.colours);
     }
 
-    private drawMapMarks(): void {
-        const { model, view, colours } = this;
-        const context = this.map.clearOver();
-        const frame = mapFrame(this.map.over, view);
-        if (!model.complete) return;
-        drawBlocks(context, frame, model, this.pins, colours.pin, colours.halo, 3);
-        drawBlocks(context, frame, model, this.markedBlocks(), colours.mark, colours.halo, 2);
-        if (view.selected >= 0) outlineBlock(context, frame, model, view.selected, colours);
-        drawAtCursor(context, frame, model, this.heap, this.isPin, colours);
-    }
-
-    /** Blocks of the search and of the chosen stack inside the window, at most `searchLimit`. */
-    private markedBlocks(): number[] {
-        const { model, view, matches } = this;
-        const stack = view.culprit >= 0 ? -1 : view.stack;
-        if (!matches && stack < 0) return [];
-        const inStack = stack > 0 ? this.stackAndBelow(stack) : null;
-        const rows: number[] = [];
-        for (const row of model.live.between(view.t0, view.t1)) {
-            const of = model.blocks.stack[row];
-            if (matches?.[of] || inStack?.[of]) rows.push(row);
-            if (rows.length >= searchLimit) break;
-        }
-        return rows;
-    }
-
-    private stackAndBelow(stack: number): Uint8Array {
-        const { parent } = this.header.stacks;
-        const below = new Uint8Array(this.stacks.count);
-        below[stack] = 1;
-        for (let node = stack + 1; node < below.length; ++node) below[node] = below[parent[node]];
-        return below;
+    drawMarks(): void {
+        this.marks.draw(this, this.pins, this.matches);
     }
 
     private drawHeap(): void {

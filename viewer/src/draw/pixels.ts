@@ -1,0 +1,40 @@
+// Pictures made pixel by pixel: one image per canvas, kept while its size stays, so that a frame
+// allocates nothing. Colours are 32-bit pixels as an image's memory holds them.
+import { rgb } from "./colours";
+import type { Layer } from "./surface";
+
+export interface Picture {
+    columns: number;
+    rows: number;
+    image: ImageData;
+    pixels: Uint32Array;
+}
+
+const pictures = new WeakMap<HTMLCanvasElement, Picture>();
+
+export function pictureOf(layer: Layer, columns: number, rows: number): Picture {
+    const known = pictures.get(layer.canvas);
+    if (known && known.columns === columns && known.rows === rows) return known;
+    const image = layer.context.createImageData(columns, rows);
+    const picture = { columns, rows, image, pixels: new Uint32Array(image.data.buffer) };
+    pictures.set(layer.canvas, picture);
+    return picture;
+}
+
+/** Opaque; the lowest byte is red, as in memory. */
+export function pixelOf(red: number, green: number, blue: number): number {
+    return (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
+}
+
+export function pixelOfColour(colour: string): number {
+    return pixelOf(...rgb(colour));
+}
+
+/** `share` of `over` added to a pixel in place of as much of `ground`. */
+export function blended(pixel: number, over: number, ground: number, share: number): number {
+    const channel = (shift: number): number => {
+        const value = ((pixel >>> shift) & 255) + share * (((over >>> shift) & 255) - ((ground >>> shift) & 255));
+        return Math.max(0, Math.min(255, Math.round(value)));
+    };
+    return pixelOf(channel(0), channel(8), channel(16));
+}
