@@ -3,12 +3,80 @@
 #include <algorithm>
 
 namespace fragtrace::analyzer {
+namespace {
+
+bool takes_part(const Lifetime& buffer) {
+    return buffer.begin < buffer.end && buffer.size_bytes != 0;
+}
+
+// Of buffers in the order in which they come, at times that are not far more than they are: a
+// place for each time instead of comparisons.
+std::vector<Turn> turns_by_counting(std::span<const Lifetime> lifetimes) {
+    const std::uint64_t last_begin = lifetimes.back().begin;
+    std::vector<std::uint32_t> next(last_begin + 2);  // per time, of the ends at it
+    std::vector<std::uint32_t> late;                  // end after the last has come
+    std::size_t count = 0;
+    for (std::uint32_t i = 0; i < lifetimes.size(); ++i) {
+        if (!takes_part(lifetimes[i])) {
+            continue;
+        }
+        ++count;
+        if (lifetimes[i].end > last_begin) {
+            late.push_back(i);
+        } else {
+            ++next[lifetimes[i].end + 1];
+        }
+    }
+    for (std::size_t time = 1; time < next.size(); ++time) {
+        next[time] += next[time - 1];
+    }
+    std::vector<std::uint32_t> ended(count - late.size());
+    for (std::uint32_t i = 0; i < lifetimes.size(); ++i) {
+        if (takes_part(lifetimes[i]) && lifetimes[i].end <= last_begin) {
+            ended[next[lifetimes[i].end]++] = i;
+        }
+    }
+    std::vector<Turn> turns;
+    turns.reserve(2 * count);
+    std::size_t at = 0;
+    for (std::uint32_t i = 0; i < lifetimes.size(); ++i) {
+        if (takes_part(lifetimes[i])) {
+            for (; at < ended.size() && lifetimes[ended[at]].end <= lifetimes[i].begin; ++at) {
+                turns.push_back({ended[at], false});
+            }
+            turns.push_back({i, true});
+        }
+    }
+    for (; at < ended.size(); ++at) {
+        turns.push_back({ended[at], false});
+    }
+    std::stable_sort(late.begin(), late.end(), [lifetimes](std::uint32_t a, std::uint32_t b) {
+        return lifetimes[a].end < lifetimes[b].end;
+    });
+    for (const std::uint32_t buffer : late) {
+        turns.push_back({buffer, false});
+    }
+    return turns;
+}
+
+bool can_be_counted(std::span<const Lifetime> lifetimes) {
+    constexpr std::uint64_t kMostTimes = 4;  // for each buffer
+    return !lifetimes.empty() && lifetimes.back().begin < kMostTimes * lifetimes.size() &&
+           std::is_sorted(lifetimes.begin(),
+                          lifetimes.end(),
+                          [](const Lifetime& a, const Lifetime& b) { return a.begin < b.begin; });
+}
+
+}  // namespace
 
 std::vector<Turn> turns_of(std::span<const Lifetime> lifetimes) {
+    if (can_be_counted(lifetimes)) {
+        return turns_by_counting(lifetimes);
+    }
     std::vector<Turn> turns;
     turns.reserve(2 * lifetimes.size());
     for (std::uint32_t i = 0; i < lifetimes.size(); ++i) {
-        if (lifetimes[i].begin < lifetimes[i].end && lifetimes[i].size_bytes != 0) {
+        if (takes_part(lifetimes[i])) {
             turns.push_back({i, true});
             turns.push_back({i, false});
         }
@@ -39,9 +107,13 @@ MomentTable moments_of(std::span<const Lifetime> lifetimes, std::span<const Turn
 }
 
 std::uint64_t load_bytes(std::span<const Lifetime> lifetimes) {
+    return load_bytes(lifetimes, turns_of(lifetimes));
+}
+
+std::uint64_t load_bytes(std::span<const Lifetime> lifetimes, std::span<const Turn> turns) {
     std::uint64_t live = 0;
     std::uint64_t most = 0;
-    for (const Turn& turn : turns_of(lifetimes)) {
+    for (const Turn& turn : turns) {
         const std::uint64_t size_bytes = lifetimes[turn.buffer].size_bytes;
         live += turn.begins ? size_bytes : -size_bytes;
         most = std::max(most, live);
@@ -60,20 +132,23 @@ std::uint64_t height_bytes(std::span<const Lifetime> lifetimes,
     return height;
 }
 
-bool Overlaps::find(std::span<const Lifetime> lifetimes, std::size_t max_pairs) {
-    const std::vector<Turn> turns = turns_of(lifetimes);
-    std::vector<std::uint32_t> live;
-    std::vector<std::uint32_t> place(lifetimes.size());  // in `live`
+bool Overlaps::find(std::span<const Lifetime> lifetimes,
+                    std::span<const Turn> turns,
+                    std::size_t max_pairs) {
     std::size_t pairs = 0;
+    std::size_t live_now = 0;
     for (const Turn& turn : turns) {
-        pairs += turn.begins ? live.size() : 0;
-        live.resize(turn.begins ? live.size() + 1 : live.size() - 1);
+        pairs += turn.begins ? live_now : 0;
+        live_now += turn.begins ? 1 : std::size_t{0} - 1;
     }
-    first_.assign(lifetimes.size() + 1, 0);
+    first_.clear();
     neighbours_.clear();
     if (pairs > max_pairs) {
         return false;
     }
+    first_.resize(lifetimes.size() + 1);
+    std::vector<std::uint32_t> live;
+    std::vector<std::uint32_t> place(lifetimes.size());  // in `live`
     // Twice the same sweep: count, then fill.
     neighbours_.resize(2 * pairs);
     for (const bool fill : {false, true}) {

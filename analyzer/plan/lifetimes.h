@@ -17,7 +17,16 @@ struct Lifetime {
     std::uint64_t size_bytes = 0;
 };
 
+// The buffers in the order in which they come and go: ends before begins of the same time.
+struct Turn {
+    std::uint32_t buffer = 0;
+    bool begins = false;
+};
+
+std::vector<Turn> turns_of(std::span<const Lifetime> lifetimes);
+
 // Bytes live at once at most: no placement needs less.
+std::uint64_t load_bytes(std::span<const Lifetime> lifetimes, std::span<const Turn> turns);
 std::uint64_t load_bytes(std::span<const Lifetime> lifetimes);
 
 // The highest end of any buffer.
@@ -29,7 +38,13 @@ std::uint64_t height_bytes(std::span<const Lifetime> lifetimes,
 class Overlaps {
   public:
     // False: too many pairs; the lists are then empty.
-    bool find(std::span<const Lifetime> lifetimes, std::size_t max_pairs);
+    bool find(std::span<const Lifetime> lifetimes,
+              std::span<const Turn> turns,
+              std::size_t max_pairs);
+
+    bool find(std::span<const Lifetime> lifetimes, std::size_t max_pairs) {
+        return find(lifetimes, turns_of(lifetimes), max_pairs);
+    }
 
     [[nodiscard]] std::span<const std::uint32_t> of(std::uint32_t buffer) const {
         return {neighbours_.data() + first_[buffer], first_[buffer + 1] - first_[buffer]};
@@ -39,14 +54,6 @@ class Overlaps {
     std::vector<std::size_t> first_;
     std::vector<std::uint32_t> neighbours_;
 };
-
-// The buffers in the order in which they come and go: ends before begins of the same time.
-struct Turn {
-    std::uint32_t buffer = 0;
-    bool begins = false;
-};
-
-std::vector<Turn> turns_of(std::span<const Lifetime> lifetimes);
 
 // The moments that count, numbered in the order of time: at no other is a superset of their
 // buffers live. Two buffers live together if they share one.

@@ -59,10 +59,8 @@ void Occupancy::look_up(std::uint32_t node, Moments span, Moments moments) {
     }
     look_at(nodes_[node].throughout);
     if (node >= leaves_) {
-        for (const Part& part : parts_[node - leaves_]) {
-            if (meet(part.moments, moments)) {
-                own_.push_back(part.range);
-            }
+        if (const Parts& parts = parts_[node - leaves_]; !parts.empty()) {
+            in_parts_.push_back({parts.data(), parts.data() + parts.size()});
         }
         return;
     }
@@ -77,18 +75,24 @@ void Occupancy::look_up(std::uint32_t node, Moments span, Moments moments) {
 
 std::uint64_t Occupancy::lowest(Moments moments, std::uint64_t size_bytes) {
     cursors_.clear();
-    own_.clear();
+    in_parts_.clear();
     look_up(1, {0, leaves_ * kBucketMoments}, moments);
-    std::sort(
-        own_.begin(), own_.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
-    look_at(own_);
     std::uint64_t offset = 0;
     for (bool moved = true; moved;) {
         moved = false;
-        for (Cursor& cursor : cursors_) {
+        for (Cursor<Range>& cursor : cursors_) {
             for (; cursor.at != cursor.end && cursor.at->begin < offset + size_bytes; ++cursor.at) {
                 if (cursor.at->end > offset) {
                     offset = cursor.at->end;
+                    moved = true;
+                }
+            }
+        }
+        for (Cursor<Part>& cursor : in_parts_) {
+            for (; cursor.at != cursor.end && cursor.at->range.begin < offset + size_bytes;
+                 ++cursor.at) {
+                if (cursor.at->range.end > offset && meet(cursor.at->moments, moments)) {
+                    offset = cursor.at->range.end;
                     moved = true;
                 }
             }
@@ -104,7 +108,12 @@ bool Occupancy::take(std::uint32_t node, Moments span, Moments moments, const Ra
         return add(&here.anywhere, range);
     }
     if (node >= leaves_) {
-        parts_[node - leaves_].push_back({moments, range});
+        Parts& parts = parts_[node - leaves_];
+        const auto after = std::upper_bound(
+            parts.begin(), parts.end(), range.begin, [](std::uint64_t begin, const Part& part) {
+                return begin < part.range.begin;
+            });
+        parts.insert(after, {moments, range});
         return add(&here.anywhere, range);
     }
     const std::uint32_t middle = span.begin + (span.end - span.begin) / 2;

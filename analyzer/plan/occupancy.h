@@ -41,9 +41,12 @@ class Occupancy {
         Range range;
     };
 
+    using Parts = std::vector<Part>;  // ascending by begin; they may overlap
+
+    template <typename Item>
     struct Cursor {
-        const Range* at;
-        const Range* end;
+        const Item* at;
+        const Item* end;
     };
 
     // Both: true, something of it was not in there before.
@@ -52,11 +55,11 @@ class Occupancy {
     void look_at(const Ranges& ranges);
     void look_up(std::uint32_t node, Moments span, Moments moments);
 
-    std::uint32_t leaves_ = 1;              // a power of two
-    std::vector<Node> nodes_;               // node i lies above 2i and 2i+1; the leaves come last
-    std::vector<std::vector<Part>> parts_;  // per leaf
-    std::vector<Cursor> cursors_;           // of the buffer that is looked up
-    Ranges own_;                            // likewise, from the parts
+    std::uint32_t leaves_ = 1;            // a power of two
+    std::vector<Node> nodes_;             // node i lies above 2i and 2i+1; the leaves come last
+    std::vector<Parts> parts_;            // per leaf
+    std::vector<Cursor<Range>> cursors_;  // of the buffer that is looked up
+    std::vector<Cursor<Part>> in_parts_;  // likewise: of the leaves where it begins and ends
 };
 
 }  // namespace fragtrace::analyzer

@@ -23,16 +23,20 @@ constexpr std::uint64_t kMaxTries = 2000;
 class Planner {
   public:
     explicit Planner(std::span<const Lifetime> lifetimes) : lifetimes_(lifetimes) {
-        plan_.load_bytes = load_bytes(lifetimes);
         plan_.height_bytes = ~std::uint64_t{0};
     }
 
     Plan make(std::uint64_t search_work) {
         const std::vector<Turn> turns = turns_of(lifetimes_);
+        plan_.load_bytes = load_bytes(lifetimes_, turns);
+        if (plan_.load_bytes == 0) {
+            return {.offsets = std::vector<std::uint64_t>(lifetimes_.size()),
+                    .method = "nothing to place"};
+        }
         offer(place_online(lifetimes_, turns, {}, &offsets_), "best fit in the order of time");
         const bool peak_helped = !done() && offer(place_peak_first(lifetimes_, turns, &offsets_),
                                                   "highest moment first");
-        const bool few_pairs = !done() && overlaps_.find(lifetimes_, kMaxPairs);
+        const bool few_pairs = !done() && overlaps_.find(lifetimes_, turns, kMaxPairs);
         if (!done() && (few_pairs || !peak_helped)) {
             try_online(turns);
         }
@@ -152,10 +156,6 @@ class Planner {
 }  // namespace
 
 Plan plan_placement(std::span<const Lifetime> lifetimes, std::uint64_t search_work) {
-    if (load_bytes(lifetimes) == 0) {
-        return {.offsets = std::vector<std::uint64_t>(lifetimes.size()),
-                .method = "nothing to place"};
-    }
     return Planner(lifetimes).make(search_work);
 }
 

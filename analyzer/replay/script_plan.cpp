@@ -237,9 +237,12 @@ class ScriptPlanner {
         for (const BlockBuffer& block : from_.blocks) {
             plan.blocks.push_back({block.block, regions[block.buffer], offsets_[block.buffer]});
         }
-        std::sort(plan.blocks.begin(),
-                  plan.blocks.end(),
-                  [](const PlannedBlock& a, const PlannedBlock& b) { return a.block < b.block; });
+        const auto earlier = [](const PlannedBlock& a, const PlannedBlock& b) {
+            return a.block < b.block;
+        };
+        if (!std::is_sorted(plan.blocks.begin(), plan.blocks.end(), earlier)) {
+            std::sort(plan.blocks.begin(), plan.blocks.end(), earlier);
+        }
         return plan;
     }
 

@@ -140,6 +140,31 @@ TEST_CASE("every way of placing keeps buffers apart and stays above the load") {
     }
 }
 
+TEST_CASE("buffers come and go in one order, however far apart the times are") {
+    constexpr std::uint64_t kNever = ~std::uint64_t{0};
+    std::mt19937 random(10);
+    for (int round = 0; round < 50; ++round) {
+        auto lifetimes = random_problem(&random, 1 + random() % 60, 40, 3);
+        lifetimes.push_back({random() % 40, kNever, random() % 2});
+        lifetimes.push_back({random() % 40, kNever, 1});
+        std::stable_sort(lifetimes.begin(),
+                         lifetimes.end(),
+                         [](const Lifetime& a, const Lifetime& b) { return a.begin < b.begin; });
+        auto far_apart = lifetimes;
+        for (Lifetime& buffer : far_apart) {
+            buffer.begin *= 1'000'000;
+            buffer.end = buffer.end == kNever ? kNever : buffer.end * 1'000'000;
+        }
+        const auto near_turns = turns_of(lifetimes);
+        const auto far_turns = turns_of(far_apart);
+        REQUIRE(near_turns.size() == far_turns.size());
+        for (std::size_t i = 0; i < near_turns.size(); ++i) {
+            REQUIRE(near_turns[i].buffer == far_turns[i].buffer);
+            REQUIRE(near_turns[i].begins == far_turns[i].begins);
+        }
+    }
+}
+
 TEST_CASE("the moment with most live comes first, in it the longest lifetime") {
     // Live: 3, 3 + 4, 3 + 4 + 2, 3 + 5.
     const std::vector<Lifetime> lifetimes = {{0, 9, 3}, {2, 6, 4}, {4, 5, 2}, {6, 9, 5}, {1, 2, 8}};
