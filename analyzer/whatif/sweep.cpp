@@ -2,6 +2,7 @@
 
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/script_plan.h"
+#include "analyzer/whatif/alike.h"
 
 #include <algorithm>
 #include <atomic>
@@ -113,6 +114,55 @@ ReplayResult replay_candidate(const ReplayScript& recorded,
     return replay(script, *pool, nullptr, hooks);
 }
 
+Result<std::unique_ptr<Pool>> make_row_pool(const ReplayScript& script,
+                                            const SweepContext& context,
+                                            const Candidate& candidate,
+                                            std::string_view config) {
+    return make_pool_for(
+        script,
+        candidate.pool,
+        config,
+        std::make_unique<FixedDevice>(
+            candidate.total_bytes, candidate.capacity_bytes, context.driver_page_bytes));
+}
+
+Status replay_row(const ReplayScript& script, const SweepContext& context, WhatIfRow* row) {
+    const Candidate& candidate = row->candidate;
+    auto pool = make_row_pool(script, context, candidate, candidate.config);
+    if (!pool) {
+        return pool.error();
+    }
+    row->result = replay_candidate(script, candidate, pool->get());
+    if (const auto lower = lower_end(candidate)) {
+        pool = make_row_pool(script, context, candidate, *lower);
+        if (!pool) {
+            return pool.error();
+        }
+        row->lower = replay(script, **pool);
+    }
+    return Ok{};
+}
+
+// Those to be replayed, so that no core is left with a long one at the end: plans, then models of
+// other pools, which may be slow or have two ends.
+std::vector<std::size_t> longest_first(const std::vector<Candidate>& candidates,
+                                       const std::vector<std::size_t>& like) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        if (like[i] == i) {
+            order.push_back(i);
+        }
+    }
+    const auto effort = [&candidates](std::size_t i) {
+        const PoolDescription& pool = *find_pool(candidates[i].pool);
+        return pool.planned ? 3 : pool.moves ? 0 : pool.name == "pytorch" ? 1 : 2;
+    };
+    std::stable_sort(order.begin(), order.end(), [&effort](std::size_t a, std::size_t b) {
+        return effort(a) > effort(b);
+    });
+    return order;
+}
+
 }  // namespace
 
 Result<std::vector<WhatIfRow>> sweep(
@@ -121,46 +171,28 @@ Result<std::vector<WhatIfRow>> sweep(
     const SweepContext& context,
     unsigned threads,
     const std::function<void(std::size_t, std::size_t)>& progress) {
-    std::vector<WhatIfRow> rows(candidates.size());
-    std::vector<std::unique_ptr<Pool>> pools;
-    std::vector<std::unique_ptr<Pool>> lower_pools;  // nullptr where a model has one end
-    const auto make = [&script, &context](const Candidate& candidate, const std::string& config) {
-        return make_pool_for(
-            script,
-            candidate.pool,
-            config,
-            std::make_unique<FixedDevice>(
-                candidate.total_bytes, candidate.capacity_bytes, context.driver_page_bytes));
-    };
+    // Wrong settings are told before anything is replayed. A plan is made once, where it is used.
     for (const Candidate& candidate : candidates) {
-        auto pool = make(candidate, candidate.config);
-        if (!pool) {
-            return pool.error();
-        }
-        pools.push_back(std::move(pool).value());
-        lower_pools.emplace_back();
-        if (const auto lower = lower_end(candidate)) {
-            auto lower_pool = make(candidate, *lower);
-            if (!lower_pool) {
-                return lower_pool.error();
+        const PoolDescription* pool = find_pool(candidate.pool);
+        if (pool == nullptr || !pool->planned) {
+            const auto made = make_row_pool(script, context, candidate, candidate.config);
+            if (!made) {
+                return made.error();
             }
-            lower_pools.back() = std::move(lower_pool).value();
         }
     }
+    std::vector<WhatIfRow> rows(candidates.size());
+    std::vector<Status> outcomes(candidates.size(), Ok{});
+    const std::vector<std::size_t> like = replayed_like(script, candidates);
+    const std::vector<std::size_t> order = longest_first(candidates, like);
     std::atomic<std::size_t> next{0};
-    std::size_t done = 0;
+    std::size_t done = candidates.size() - order.size();
     std::mutex progress_mutex;
     const auto work = [&] {
-        for (std::size_t i = next++; i < candidates.size(); i = next++) {
-            WhatIfRow& row = rows[i];
-            row.candidate = candidates[i];
-            row.result = replay_candidate(script, candidates[i], pools[i].get());
-            pools[i].reset();
-            if (lower_pools[i] != nullptr) {
-                row.lower = replay(script, *lower_pools[i]);
-                lower_pools[i].reset();
-            }
-            classify_row(context, &row);
+        for (std::size_t at = next++; at < order.size(); at = next++) {
+            const std::size_t i = order[at];
+            rows[i].candidate = candidates[i];
+            outcomes[i] = replay_row(script, context, &rows[i]);
             const std::lock_guard lock(progress_mutex);
             ++done;
             if (progress) {
@@ -171,12 +203,24 @@ Result<std::vector<WhatIfRow>> sweep(
     const unsigned wanted =
         threads != 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::thread> workers;
-    for (std::size_t i = 1; i < std::min<std::size_t>(wanted, candidates.size()); ++i) {
+    for (std::size_t i = 1; i < std::min<std::size_t>(wanted, order.size()); ++i) {
         workers.emplace_back(work);
     }
     work();
     for (std::thread& worker : workers) {
         worker.join();
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (!outcomes[i]) {
+            return outcomes[i].error();
+        }
+        if (like[i] != i) {
+            rows[i] = rows[like[i]];
+            rows[i].candidate = candidates[i];
+        }
+    }
+    for (WhatIfRow& row : rows) {
+        classify_row(context, &row);
     }
     return rows;
 }

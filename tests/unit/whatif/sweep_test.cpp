@@ -1,6 +1,8 @@
 // A sweep is the same replays whatever the number of threads, ranked and classified.
 #include "analyzer/whatif/sweep.h"
 
+#include "analyzer/whatif/alike.h"
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -170,6 +172,46 @@ TEST_CASE("only settings that the release knows are tried") {
     CHECK(tried("2.13.0", "large_segment_size_mb") == 2);
     CHECK(tried("", "large_segment_size_mb") == 2);
     CHECK(tried("", "expandable_segments") == 2);
+}
+
+TEST_CASE(
+    "settings that nothing brings into effect are not replayed again, and their rows say so") {
+    const auto candidate = [](std::string config, std::uint64_t capacity_bytes) {
+        return Candidate{.name = config,
+                         .config = config,
+                         .capacity_bytes = capacity_bytes,
+                         .total_bytes = 1000 * kMiB};
+    };
+    const std::vector<Candidate> candidates = {
+        candidate("", 410 * kMiB),
+        candidate("garbage_collection_threshold:0.1", 410 * kMiB),
+        candidate("garbage_collection_threshold:0.1", 420 * kMiB),
+        candidate("max_split_size_mb:64", 410 * kMiB),
+        candidate("garbage_collection_threshold:0.2,max_split_size_mb:64", 410 * kMiB)};
+    ReplayScript script = holes();
+    CHECK(replayed_like(script, candidates) == std::vector<std::size_t>{0, 0, 2, 3, 3});
+    const auto rows = sweep(script, candidates, exact_context(), 2);
+    REQUIRE(rows.ok());
+    CHECK((*rows)[0].is_recorded);
+    CHECK_FALSE((*rows)[1].is_recorded);
+    CHECK((*rows)[1].candidate.config == "garbage_collection_threshold:0.1");
+    CHECK((*rows)[1].result.statistics.reserved.peak == (*rows)[0].result.statistics.reserved.peak);
+    SECTION("a limit of the process brings garbage collection into effect") {
+        auto limited = candidates;
+        for (Candidate& one : limited) {
+            one.config += one.config.empty() ? "" : ",";
+            one.config += "per_process_memory_fraction:0.5";
+        }
+        CHECK(replayed_like(script, limited) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+    }
+    SECTION("or the program sets one") {
+        script.steps.push_back({.kind = Step::Kind::kMemoryFraction, .event = 41});
+        CHECK(replayed_like(script, candidates) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+    }
+    SECTION("or it changes the settings") {
+        script.settings.emplace_back("per_process_memory_fraction:0.5");
+        CHECK(replayed_like(script, candidates) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+    }
 }
 
 TEST_CASE("one wrong setting fails the sweep with PyTorch's reason") {
