@@ -185,11 +185,11 @@ std::vector<PhaseRange> measure_phase_ranges(const Timeline& timeline) {
 }
 
 void add_phase_metrics(const Timeline& timeline, RunMetrics* metrics) {
-    const bool call_failed =
-        std::any_of(timeline.events.begin(), timeline.events.end(), [](const Event& event) {
-            return event.kind == EventKind::kCallOutOfMemory;
-        });
-    if (call_failed || !timeline.phases.empty()) {
+    bool needed = !timeline.phases.empty();
+    for (std::size_t i = 0; i < timeline.events.size() && !needed; ++i) {
+        needed = timeline.events.kind(i) == EventKind::kCallOutOfMemory;
+    }
+    if (needed) {
         PhasePass(timeline, metrics).run();
     }
 }

@@ -12,6 +12,11 @@ namespace {
 
 constexpr std::size_t kMostHolders = 20;
 
+// Nearly all events of a run.
+bool is_block(EventKind kind) {
+    return kind == EventKind::kBlockAlloc || kind == EventKind::kBlockFree;
+}
+
 bool is_call(EventKind kind) {
     switch (kind) {
         case EventKind::kBlockAlloc:
@@ -109,7 +114,9 @@ SideMemory with_holders(const Timeline& timeline, const SideMemory& memory, bool
     }
     Sides sides;
     for (EventIndex i = 0; i <= memory.peak_event; ++i) {
-        sides.visit(timeline.events[i], i);
+        if (!is_block(timeline.events.kind(i))) {
+            sides.visit(timeline.events[i], i);
+        }
     }
     SideSum& sum = pinned ? sides.pinned : sides.managed;
     sum.take_holders();
@@ -124,7 +131,6 @@ void count_calls(const Timeline& timeline, RunMetrics* metrics) {
     std::size_t next_checkpoint = 0;
     std::unordered_map<std::uint32_t, std::uint64_t> refused;  // per device, ns so far
     for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-        const Event& event = timeline.events[i];
         std::uint64_t ns = 0;
         if (next_duration < timeline.durations.size() &&
             timeline.durations[next_duration].first == i) {
@@ -135,6 +141,10 @@ void count_calls(const Timeline& timeline, RunMetrics* metrics) {
             next_checkpoint += i >= timeline.checkpoints[next_checkpoint].end ? 1 : 0;
             continue;
         }
+        if (refused.empty() && is_block(timeline.events.kind(i))) {
+            continue;
+        }
+        const Event event = timeline.events[i];
         if (is_call(event.kind)) {
             CallCosts& costs = by_kind[event.kind];
             costs.kind = event.kind;
@@ -172,7 +182,10 @@ void count_calls(const Timeline& timeline, RunMetrics* metrics) {
 void count_kinds(const Timeline& timeline, RunMetrics* metrics) {
     Sides sides;
     for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-        const Event& event = timeline.events[i];
+        if (is_block(timeline.events.kind(i))) {
+            continue;
+        }
+        const Event event = timeline.events[i];
         sides.visit(event, i);
         switch (event.kind) {
             case EventKind::kArrayAlloc:

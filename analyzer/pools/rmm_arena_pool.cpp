@@ -91,6 +91,8 @@ BlockIndex RmmArenaPool::serve(std::uint32_t arena, std::uint64_t size_bytes) {
     unfile(&*found, index);
     if (block(index).size_bytes != size_bytes) {
         file(&*found, split(index, size_bytes));
+    } else {
+        list_anew(&*found);
     }
     return index;
 }
@@ -153,7 +155,6 @@ void RmmArenaPool::unfile(Superblocks::value_type* superblock, BlockIndex index)
     superblock->second.free.erase(block(index).offset_bytes);
     std::multiset<std::uint64_t>& sizes = superblock->second.free_sizes;
     sizes.erase(sizes.find(block(index).size_bytes));
-    list_anew(superblock);
 }
 
 bool RmmArenaPool::is_empty(const Superblocks::value_type& superblock) const {

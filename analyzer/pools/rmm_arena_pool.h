@@ -62,6 +62,7 @@ class RmmArenaPool final : public SegmentPool {
     void leave_arena(const Superblocks::value_type& superblock);
     void list_anew(Superblocks::value_type* superblock);
     void file(Superblocks::value_type* superblock, BlockIndex index);
+    // file() or list_anew() must follow.
     void unfile(Superblocks::value_type* superblock, BlockIndex index);
     [[nodiscard]] bool is_empty(const Superblocks::value_type& superblock) const;
     // Cuts an empty one in two: the low part of `bytes` keeps its place in the map.

@@ -28,9 +28,14 @@ std::uint64_t events_with_cut_stacks(const Timeline& timeline) {
         return node < depths.size() && depths[node] >= limit;
     };
     std::vector<bool> cut(timeline.origins.size());
+    bool any = false;
     for (std::size_t i = 0; i < cut.size(); ++i) {
         const Origin& origin = timeline.origins[i];
         cut[i] = reaches_limit(origin.native_stack) || reaches_limit(origin.python_stack);
+        any = any || cut[i];
+    }
+    if (!any) {
+        return 0;
     }
     return static_cast<std::uint64_t>(
         std::count_if(timeline.events.begin(), timeline.events.end(), [&](const Event& event) {
