@@ -1,5 +1,6 @@
 #include "analyzer/report/json.h"
 
+#include "analyzer/report/conclusion.h"
 #include "analyzer/report/json_holders.h"
 #include "analyzer/report/json_remedies.h"
 #include "analyzer/report/json_run.h"
@@ -294,6 +295,9 @@ std::string report_json(const Analysis& analysis) {
     Json retries = Json::array();
     for (const DeviceAnalysis& device : analysis.devices) {
         devices.push_back(device_json(device, device.recorded));
+        const Conclusion conclusion = conclusion_of(analysis, device);
+        devices.back()["conclusion"] = {{"culprit", conclusion.culprit},
+                                        {"remedy", conclusion.remedy}};
         devices.back()["iterations"] = iterations_json(analysis, device.held);
         devices.back()["holders_at_peak"] =
             device.peak ? holders_json(device.held, device.peak->trouble.event) : Json();

@@ -220,7 +220,9 @@ std::string device_text(const Analysis& analysis,
                         const Limits& limits,
                         const Terminal& terminal) {
     std::string text = headline(device, terminal);
-    text += verdict_lines(analysis, device, terminal);
+    text += verdict_line(device, terminal);
+    text += conclusion_lines(analysis, device, terminal);
+    text += state_lines(analysis, device);
     text += holder_lines(device, !limits.run, terminal);
     text += growth_lines(device, terminal);
     text += fidelity_line(device);

@@ -1,4 +1,5 @@
 // The first lines of the text report: the process, the sentence that it exists for, the verdict.
+#include "analyzer/report/conclusion.h"
 #include "analyzer/report/text.h"
 #include "analyzer/report/text_parts.h"
 #include "analyzer/report/text_source.h"
@@ -150,9 +151,22 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
     return terminal.styled(Style::kBold, text) + "\n";
 }
 
-std::string verdict_lines(const Analysis& analysis,
-                          const DeviceAnalysis& device,
-                          const Terminal& terminal) {
+std::string conclusion_lines(const Analysis& analysis,
+                             const DeviceAnalysis& device,
+                             const Terminal& terminal) {
+    const Conclusion conclusion = conclusion_of(analysis, device);
+    std::string text;
+    for (const auto& [title, sentence] :
+         {std::pair("culprit", &conclusion.culprit), std::pair("remedy", &conclusion.remedy)}) {
+        if (!sentence->empty()) {
+            text += fmt::format(
+                "  {:<9}  {}\n", title, terminal.styled(Style::kBold, printable(*sentence)));
+        }
+    }
+    return text;
+}
+
+std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal) {
     const Diagnosis* oom = first_oom(device);
     if (oom == nullptr && !device.diagnoses.empty()) {
         const Verdict& retry = device.diagnoses.front().verdict;
@@ -161,15 +175,20 @@ std::string verdict_lines(const Analysis& analysis,
                            format_bytes(retry.requested_bytes),
                            verdict_explanation(retry));
     }
+    return oom == nullptr ? ""
+                          : fmt::format("  verdict    {}: {}\n",
+                                        terminal.styled(Style::kBold, oom->verdict.id),
+                                        verdict_explanation(oom->verdict));
+}
+
+std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) {
+    const Diagnosis* oom = first_oom(device);
     if (oom == nullptr) {
         return "";
     }
     const Verdict& verdict = oom->verdict;
     const Event& event = analysis.timeline.events[oom->trouble.event];
-    std::string text = fmt::format("  verdict    {}: {}\n",
-                                   terminal.styled(Style::kBold, verdict.id),
-                                   verdict_explanation(verdict));
-    text += fmt::format(
+    std::string text = fmt::format(
         "  state      {} allocated, {} reserved; free: {} in the pool (largest hole {}), {} on the "
         "device\n",
         format_bytes(verdict.allocated_bytes),

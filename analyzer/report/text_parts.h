@@ -20,10 +20,15 @@ std::string first_line(const Analysis& analysis, const Terminal& terminal);
 // The sentence that the whole report exists for.
 std::string headline(const DeviceAnalysis& device, const Terminal& terminal);
 
-// The verdict of the first out-of-memory; empty without one.
-std::string verdict_lines(const Analysis& analysis,
-                          const DeviceAnalysis& device,
-                          const Terminal& terminal);
+// The verdict of the first out-of-memory or else of the first retry; empty without any.
+std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal);
+// Memory as the first out-of-memory found it, and who asked; empty without one.
+std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device);
+
+// Who it is and what to change, a line each; none where nothing can be said.
+std::string conclusion_lines(const Analysis& analysis,
+                             const DeviceAnalysis& device,
+                             const Terminal& terminal);
 
 // Who holds the memory at the first out-of-memory, else at the peak: by kind, and against the last
 // good iteration. With `brief` the one or two lines that matter most.
