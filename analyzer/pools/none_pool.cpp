@@ -23,14 +23,15 @@ std::unique_ptr<Pool> NonePool::clone() const {
     return std::unique_ptr<Pool>(new NonePool(*this));
 }
 
-// cudaMalloc aligns to 512 bytes; pages are the device's own matter.
+// The driver is asked for what the program asks for; its alignment and pages are the device's
+// matter.
 std::uint64_t NonePool::rounded_bytes(std::uint64_t requested_bytes) const {
-    return (requested_bytes + 511) & ~std::uint64_t{511};
+    return requested_bytes;
 }
 
 AllocateResult NonePool::allocate(const Request& request) {
-    const std::uint64_t size_bytes = rounded_bytes(request.requested_bytes);
-    const bool granted = size_bytes >= request.requested_bytes && device_->take(size_bytes);
+    const std::uint64_t size_bytes = request.requested_bytes;
+    const bool granted = device_->take(size_bytes);
     driver_calls_.push_back({DriverCall::Kind::kSegmentAlloc, !granted, size_bytes});
     if (!granted) {
         ++statistics_.ooms;
@@ -45,7 +46,6 @@ AllocateResult NonePool::allocate(const Request& request) {
     statistics_.allocated.add(size_bytes);
     statistics_.active.add(size_bytes);
     statistics_.reserved.add(size_bytes);
-    statistics_.rounding_bytes += size_bytes - request.requested_bytes;
     ++statistics_.segments_allocated;
     return {Outcome::kGrow, {segment, 0, size_bytes}};
 }
@@ -62,7 +62,6 @@ bool NonePool::release(BlockId block, const std::vector<PendingOn>&) {
     statistics_.allocated.subtract(held.size_bytes);
     statistics_.active.subtract(held.size_bytes);
     statistics_.reserved.subtract(held.size_bytes);
-    statistics_.rounding_bytes -= held.size_bytes - held.requested_bytes;
     ++statistics_.segments_freed;
     held_.erase(found);
     return true;

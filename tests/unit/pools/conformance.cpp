@@ -87,7 +87,10 @@ struct Script {
         check.compare(*pool);
         REQUIRE(check.violation().empty());
         const PoolStatistics& statistics = pool->statistics();
-        REQUIRE(statistics.reserved.current + pool->device().free_bytes() == card_bytes);
+        // Without a pool requests are no multiples of what the driver rounds to.
+        const std::uint64_t accounted = statistics.reserved.current + pool->device().free_bytes();
+        REQUIRE(accounted <= card_bytes);
+        REQUIRE((accounted == card_bytes || pool->name() == "none"));
         REQUIRE(statistics.requested.peak <= statistics.allocated.peak);
         REQUIRE(statistics.allocated.peak <= statistics.active.peak);
         REQUIRE(statistics.active.peak <= statistics.reserved.peak);

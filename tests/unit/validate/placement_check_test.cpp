@@ -108,7 +108,7 @@ TEST_CASE("sums, capacity and address map are compared with the pool's") {
     SECTION("more than there is") {
         Checked it("none", kMiB);
         it.serve({1, kMiB + 1, 0, 0});
-        CHECK(it.check.violation() == "1049088 bytes are reserved, of 1048576 that there are");
+        CHECK(it.check.violation() == "1048577 bytes are reserved, of 1048576 that there are");
     }
     SECTION("a request that was not told") {
         Checked it("none");
