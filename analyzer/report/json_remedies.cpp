@@ -1,5 +1,7 @@
 #include "analyzer/report/json_remedies.h"
 
+#include <algorithm>
+
 namespace fragtrace::analyzer {
 namespace {
 
@@ -23,6 +25,17 @@ const char* remedy_name(Remedy remedy) {
     return "";
 }
 
+// Of a list of events at most so many are written.
+constexpr std::size_t kListedEvents = 1000;
+
+Json emptied_json(const ScriptChange& change) {
+    Json listed = Json::array();
+    for (std::size_t i = 0; i < std::min(change.events.size(), kListedEvents); ++i) {
+        listed.push_back(change.events[i]);
+    }
+    return {{"calls", change.events.size()}, {"after_events", std::move(listed)}};
+}
+
 Json event_or_null(EventIndex event) {
     return event == kNoEvent ? Json(nullptr) : Json(event);
 }
@@ -36,6 +49,10 @@ void add_row_details(const WhatIfRow& row, const DeviceAnalysis& device, Json* j
                              static_cast<std::int64_t>(row.result.statistics.reserved.peak);
     (*json)["valid_until_event"] =
         row.result.parting ? Json(row.result.parting->event) : Json(nullptr);
+    const ScriptChange* change = row.candidate.change.get();
+    if (change != nullptr && change->kind == ScriptChange::Kind::kEmptyCache) {
+        (*json)["empties_cache"] = emptied_json(*change);
+    }
     if (row.cost) {
         (*json)["cost"] = {
             {"driver_allocs", row.cost->driver_allocs},

@@ -47,25 +47,29 @@ COMPARED = (
 class Torch:
     """A process that has torch imported and runs programs in forks of itself."""
 
-    def __init__(self, recorded):
+    def __init__(self, recorded, python=TORCH_PYTHON, **variables):
         self.recorded = recorded
-        env = environment("16GiB", record_to="/nonexistent" if recorded else None)
-        self.process = subprocess.Popen([TORCH_PYTHON, HERE / "warm_torch.py"], env=env, text=True,
+        env = environment("16GiB", record_to="/nonexistent" if recorded else None, **variables)
+        self.process = subprocess.Popen([python, HERE / "warm_torch.py"], env=env, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def run(self, program, card_mib, conf, folder):
-        """Runs it; returns its statistics, and the trace where it was recorded."""
+        """Runs one of the matrix; returns its statistics, and the trace where it was recorded."""
+        return self.run_file(HERE / "programs" / f"{program}.py", f"{card_mib}MiB", conf, folder)
+
+    def run_file(self, path, card, conf, folder, **more):
+        """The same with any program; `more`: what else a job may say (warm_torch.py)."""
         folder.mkdir(parents=True, exist_ok=True)
         statistics = folder / "statistics.json"
-        job = {"program": str(HERE / "programs" / f"{program}.py"), "card": f"{card_mib}MiB",
-               "conf": conf, "statistics": str(statistics), "seconds": SECONDS}
+        job = {"program": str(path), "card": card, "conf": conf, "statistics": str(statistics),
+               "seconds": SECONDS, **more}
         if self.recorded:
             job["traces"] = str(folder)
         self.process.stdin.write(json.dumps(job) + "\n")
         self.process.stdin.flush()
         done = json.loads(self.process.stdout.readline())
         if done["ended"] not in ("ok", "oom"):
-            raise RuntimeError(f"{program} on {card_mib} MiB with '{conf}' {done['ended']}")
+            raise RuntimeError(f"{path} on {card} with '{conf}' {done['ended']}")
         trace = next(folder.glob(f"*.{done['process']}.ftrace")) if self.recorded else None
         return json.loads(statistics.read_text()), trace
 

@@ -3,9 +3,10 @@
     warm_torch.py < JOBS > RESULTS
 
 A job is a line of JSON: `program` (path), `card`, `conf`, `statistics` (file to write), `seconds`
-(at most), and `traces` (folder) where the recorder is loaded. The answer is a line, too: how the
-program ended ("ok", "oom", or what went wrong). CUDA, the allocator, the recorder and the virtual
-GPU read their settings at the first use, which is in the fork.
+(at most); where wanted `arguments` and `environment` of the program, `output` (file for what it
+prints), `traces` (folder, where the recorder is loaded) and `empty_cache_at` (emptying.py). The answer
+is a line, too: how the program ended ("ok", "oom", or what went wrong). CUDA, the allocator, the
+recorder and the virtual GPU read their settings at the first use, which is in the fork.
 """
 
 import gc
@@ -22,6 +23,8 @@ import torch._dynamo  # what optimizers import at their first step
 import torch.utils.checkpoint
 import torch.utils.data
 
+from emptying import Emptying
+
 ENDINGS = {0: "ok", 3: "oom"}
 
 
@@ -29,26 +32,39 @@ def run(job):
     """In the fork: runs the program, writes what PyTorch says of its memory, and ends."""
     os.environ["FRAGTRACE_VIRTUAL_GPU"] = job["card"]
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = job["conf"]
+    os.environ.update(job.get("environment", {}))
     if "traces" in job:
         os.environ["FRAGTRACE_OUTPUT"] = os.environ["FRAGTRACE_RING_DIRECTORY"] = job["traces"]
     os.chdir(pathlib.Path(job["program"]).parent)
     sys.path.insert(0, os.getcwd())
+    sys.argv = [job["program"], *job.get("arguments", [])]
+    if "output" in job:
+        printed = os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.dup2(printed, 1)
+        os.dup2(printed, 2)
     torch.set_num_threads(1)
     at_ooms = []
     torch._C._cuda_attach_out_of_memory_observer(
         lambda *_: at_ooms.append(dict(torch.cuda.memory_stats())))
+    emptying = Emptying(job["empty_cache_at"]) if "empty_cache_at" in job else None
     gc.collect()
     gc.freeze()  # collections come at the same places in every run
     ending = 0
+    if emptying:
+        emptying.begin()
     try:
         runpy.run_path(job["program"], run_name="__main__")
     except torch.OutOfMemoryError:
         ending = 3
+    except SystemExit as left:
+        ending = 4 if left.code else 0
     except BaseException:
         traceback.print_exc()
         ending = 4
     statistics = {"ended": ENDINGS.get(ending), "at_ooms": at_ooms,
                   "at_end": dict(torch.cuda.memory_stats())}
+    if emptying:
+        statistics["not_emptied_at"] = emptying.end()
     pathlib.Path(job["statistics"]).write_text(json.dumps(statistics), encoding="utf-8")
     os._exit(ending)
 

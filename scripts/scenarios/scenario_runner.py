@@ -1,0 +1,128 @@
+"""Runs a scenario's program under the recorder on the virtual GPU, and asks the analyzer."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCE = HERE.parents[1]
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "fragtrace"
+# fastai comes with a hundred packages: an environment of its own, which sees the PyTorch of --python.
+FASTAI = "2.8.12"
+
+
+def aborted_at_exit(done):
+    """Whether all was done but for PyTorch's end: 2.15 now and then destroys the thread of a backward
+    pass before that has ended, recorded or not."""
+    return done.returncode == 128 + 6 and "Traceback" not in done.stderr and \
+        "terminate called without an active exception" in done.stderr
+
+
+def install_fastai(python):
+    folder = CACHE / f"fastai-{FASTAI}"
+    print(f"fastai {FASTAI} into {folder}, about 700 MB unpacked, from PyPI", flush=True)
+    subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
+    torch_packages, own = (subprocess.run(
+        [interpreter, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        capture_output=True, text=True, check=True).stdout.strip()
+        for interpreter in (python, folder / "bin/python"))
+    pathlib.Path(own, "torch.pth").write_text(torch_packages + "\n")
+    subprocess.run([folder / "bin/python", "-m", "pip", "install", "--quiet",
+                    "--disable-pip-version-check", f"fastai=={FASTAI}"], check=True)
+
+
+def add_options(parser):
+    parser.add_argument("--python", default=os.environ.get("FRAGTRACE_PYTHON") or sys.executable,
+                        help="an interpreter with a CUDA build of PyTorch")
+    parser.add_argument("--build", default=os.environ.get("FRAGTRACE_BUILD") or SOURCE / "build",
+                        type=pathlib.Path)
+    parser.add_argument("--output", type=pathlib.Path, help="keeps the traces there")
+    parser.add_argument("--install", action="store_true",
+                        help="installs fastai, which one scenario needs, into the cache")
+
+
+def check_names(parser, names, known):
+    unknown = set(names) - set(known)
+    if unknown:
+        parser.error(f"no scenario {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+
+
+class Runner:
+    def __init__(self, args, folder):
+        self.python = args.python
+        self.bin = pathlib.Path(args.build).resolve() / "bin"
+        self.folder = folder
+        if args.install and not self.has("fastai"):
+            install_fastai(self.python)
+
+    def analyzer(self, *arguments):
+        done = subprocess.run([self.bin / "fraganalyze", *arguments], capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"fraganalyze {arguments[0]}: {done.stderr}")
+        return done.stdout
+
+    def variables(self):
+        """What the programs need beside PyTorch: fragtrace's module, and IPython."""
+        ipython = map(str, sorted(CACHE.glob("ipython-*")))
+        return {"PYTHONPATH": os.pathsep.join([str(SOURCE / "preload/python"), *ipython,
+                                               os.environ.get("PYTHONPATH", "")]),
+                "IPYTHONDIR": str(self.folder)}
+
+    def environment(self, run):
+        env = {key: value for key, value in os.environ.items()
+               if not key.startswith(("FRAGTRACE_", "PYTORCH_", "LD_PRELOAD"))} | self.variables()
+        if run.conf:
+            env["PYTORCH_CUDA_ALLOC_CONF"] = run.conf
+        return env | run.environment
+
+    def python_with(self, module):
+        """The interpreter for a program that needs this module; None: there is none."""
+        pythons = [self.python]
+        if module == "fastai":
+            pythons.append(CACHE / f"fastai-{FASTAI}/bin/python")
+        env = {**os.environ, **self.variables()}
+        for python in pythons:
+            if shutil.which(python) and subprocess.run(
+                    [python, "-c", f"import torch, {module or 'sys'}"], env=env,
+                    capture_output=True, check=False).returncode == 0:
+                return python
+        return None
+
+    def has(self, module):
+        return self.python_with(module) is not None
+
+    def why_skipped(self, module):
+        if not self.has(""):
+            return f"skipped, {self.python} has no PyTorch (--python PATH)"
+        hint = " (--install gets it)" if module == "fastai" else ""
+        return f"skipped, {self.python} has no {module}{hint}"
+
+    def run(self, scenario, number, run):
+        """What happened, and the trace."""
+        traces = self.folder / f"{pathlib.Path(scenario.program).stem}.{number}"
+        shutil.rmtree(traces, ignore_errors=True)
+        traces.mkdir(parents=True)
+        done = subprocess.run(
+            [self.bin / "fragtrace", "run", "--quiet", "--virtual-gpu", run.card or scenario.card,
+             "-o", traces, "--", self.python_with(scenario.needs), HERE / scenario.program,
+             *run.arguments.split()],
+            env=self.environment(run), capture_output=True, text=True, errors="replace",
+            timeout=280, check=False)
+        ended = done.returncode == 0 or aborted_at_exit(done)
+        if not ended and "OutOfMemoryError" not in done.stderr:
+            raise SystemExit(f"{scenario.program} {run.arguments}: exit {done.returncode}\n"
+                             f"{done.stderr[-3000:]}")
+        (trace,) = traces.glob("*.ftrace")
+        report = json.loads(self.analyzer("report", trace, "--no-whatif", "--json", "-"))
+        return {"what": run.what, "ended": ended, "report": report,
+                "device": report["devices"][0]}, trace
+
+    def predicted(self, trace, run):
+        """Peak reserved and OOMs of the trace under the settings of the run, and the class."""
+        told = json.loads(self.analyzer("replay", trace, "--conf", run.conf, "--json", "-"))
+        device = told["devices"][0]
+        return device["peak"]["reserved"], device["ooms"], told["class"]

@@ -1,0 +1,62 @@
+"""Exact what-if rows are what real runs do: scripts/scenarios/confirm on its shortest scenarios."""
+
+import json
+import os
+import pathlib
+import re
+import sys
+import types
+
+import real_process
+from real_process import BUILD, SOURCE, TORCH_PYTHON
+
+SCENARIOS = SOURCE / "scripts/scenarios"
+SHORT = ("three_pieces", "pinned_loader")
+sys.path[:0] = [str(SCENARIOS), str(SOURCE / "tests/matrix")]
+
+from confirm_rows import Confirmer  # noqa: E402  (found by the line above)
+from scenario_runner import Runner  # noqa: E402
+from scenario_table import SCENARIOS as TABLE  # noqa: E402
+
+
+class WrongByOneBlock(Runner):
+    """An analyzer whose row of one setting is 512 bytes off."""
+
+    CONF = "large_segment_size_mb:64"
+
+    def analyzer(self, *arguments):
+        said = super().analyzer(*arguments)
+        if arguments[0] != "whatif":
+            return said
+        told = json.loads(said)
+        # The other rows are confirmed by the other test.
+        told["whatif"] = [row for row in told["whatif"] if row["recorded"] or
+                          row["config"] == self.CONF]
+        told["capacity_scans"] = []
+        for row in told["whatif"]:
+            row["peak_reserved_bytes"] += 512 * (row["config"] == self.CONF)
+        return json.dumps(told)
+
+
+class Confirm(real_process.RealProcessTest):
+    def test_exact_rows_are_what_real_runs_do(self):
+        said = self.run_well([sys.executable, SCENARIOS / "confirm", *SHORT, "--python", TORCH_PYTHON,
+                              "--build", BUILD], timeout=800, env=dict(os.environ)).stdout
+        judged = re.findall(r"^(ok|WRONG) +(exact|bound) .* {3}(\S.*)$", said, re.MULTILINE)
+        self.assertGreater(len(judged), 40, said)
+        names = {name for _, _, name in judged}
+        for kind in ("default settings", "expandable_segments:True", "a card of 4 GiB",
+                     "PYTORCH_NO_CUDA_MEMORY_CACHING=1", "empty_cache() before each step"):
+            self.assertIn(kind, names)
+        self.assertTrue({kind for _, kind, _ in judged} == {"exact", "bound"})
+
+    def test_a_row_that_is_512_bytes_off_is_found(self):
+        runner = WrongByOneBlock(types.SimpleNamespace(python=TORCH_PYTHON, build=BUILD,
+                                                       install=False), pathlib.Path(self.folder))
+        with Confirmer(runner, TABLE["three_pieces"], TORCH_PYTHON) as confirmer:
+            rows = {row["name"]: row["equal"] for row in confirmer.confirm()}
+        self.assertEqual(rows, {"default settings": True, WrongByOneBlock.CONF: False})
+
+
+if __name__ == "__main__":
+    real_process.main()
