@@ -82,8 +82,8 @@ class DevicePage {
                         .age = "oldest " + format_duration(now_ns - group.oldest_ns),
                         .blocks = {}};
         for (const EventIndex born : group.pinning) {
-            if (const auto found = blocks_.find(born); found != blocks_.end()) {
-                row.blocks.push_back(found->second);
+            if (const auto block = blocks_.find(born)) {
+                row.blocks.push_back(*block);
             }
         }
         return row;

@@ -3,6 +3,7 @@
 #include "analyzer/support/units.h"
 
 #include <fmt/format.h>
+#include <unordered_map>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -70,7 +71,7 @@ class MemoryBuilder {
 
     void add_block(const Event& event, EventIndex i, std::uint64_t size_bytes) {
         PageBlocks& blocks = page_->blocks;
-        index_[i] = static_cast<std::uint32_t>(blocks.size());
+        index_.add(i);
         const EventIndex free = timeline_.partner[i];
         const std::uint64_t freed = free == kNoEvent ? kPageNever : timeline_.events[free].time_ns;
         blocks.start_ns.push_back(event.time_ns);
@@ -129,11 +130,10 @@ class MemoryBuilder {
 
     // Until its events are seen complete a freed block cannot be reused.
     void add_pending(const Event& event) {
-        const auto block = index_.find(freed_);
-        if (block != index_.end()) {
-            page_->blocks.end_ns[block->second] = kPageNever;
-            waiting_[event.extra].push_back(block->second);
-            ++events_left_[block->second];
+        if (const auto block = index_.find(freed_)) {
+            page_->blocks.end_ns[*block] = kPageNever;
+            waiting_[event.extra].push_back(*block);
+            ++events_left_[*block];
         }
     }
 

@@ -36,10 +36,10 @@ class Sweep {
     PageOverview run() {
         make_units();
         result_.block_unit.assign(device_.blocks.size(), kNoUnit);
-        for (const SweepEvent& event : events_in_order()) {
+        for_events([this](const SweepEvent& event) {
             bins_.advance(event.time_ns, state_);
             apply(event);
-        }
+        });
         bins_.advance(end_ns_, state_);
         for (std::uint32_t unit = 0; unit < result_.units.size(); ++unit) {
             if (result_.units[unit].end_ns == kPageNever) close_kept(unit, end_ns_);
@@ -79,10 +79,16 @@ class Sweep {
         unit_states_.resize(result_.units.size());
     }
 
-    std::vector<SweepEvent> events_in_order() const {
+    static bool before(const SweepEvent& a, const SweepEvent& b) {
+        if (a.time_ns != b.time_ns) return a.time_ns < b.time_ns;
+        return a.step != b.step ? a.step < b.step : a.index < b.index;
+    }
+
+    // All but the starts of blocks, which are in order as they are given.
+    std::vector<SweepEvent> events_besides_starts() const {
         const PageBlocks& blocks = device_.blocks;
         std::vector<SweepEvent> events;
-        events.reserve(blocks.size() * 2 + result_.units.size() * 2);
+        events.reserve(blocks.size() + result_.units.size() * 2);
         for (std::uint32_t i = 0; i < result_.units.size(); ++i) {
             const ReleaseUnit& unit = result_.units[i];
             if (unit.end_ns <= unit.start_ns) continue;
@@ -91,7 +97,6 @@ class Sweep {
         }
         for (std::uint32_t i = 0; i < blocks.size(); ++i) {
             if (blocks.end_ns[i] <= blocks.start_ns[i]) continue;
-            events.push_back({blocks.start_ns[i], Step::kBlockStart, i});
             if (blocks.freed_ns[i] < blocks.end_ns[i]) {
                 events.push_back({blocks.freed_ns[i], Step::kBlockFreed, i});
             }
@@ -99,11 +104,25 @@ class Sweep {
                 events.push_back({blocks.end_ns[i], Step::kBlockEnd, i});
             }
         }
-        std::sort(events.begin(), events.end(), [](const SweepEvent& a, const SweepEvent& b) {
-            if (a.time_ns != b.time_ns) return a.time_ns < b.time_ns;
-            return a.step != b.step ? a.step < b.step : a.index < b.index;
-        });
+        std::sort(events.begin(), events.end(), before);
         return events;
+    }
+
+    // Calls back with every event in order.
+    template <typename Visit>
+    void for_events(Visit visit) {
+        const PageBlocks& blocks = device_.blocks;
+        const std::vector<SweepEvent> others = events_besides_starts();
+        auto other = others.begin();
+        for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+            if (blocks.end_ns[i] <= blocks.start_ns[i]) continue;
+            const SweepEvent start{blocks.start_ns[i], Step::kBlockStart, i};
+            for (; other != others.end() && before(*other, start); ++other)
+                visit(*other);
+            visit(start);
+        }
+        for (; other != others.end(); ++other)
+            visit(*other);
     }
 
     void apply(const SweepEvent& event) {

@@ -18,7 +18,8 @@ async function start(script: string): Promise<void> {
     if (header.devices.length === 0) throw new Error("the trace has no device");
     const page = new Page(header, deviceSource(file, header, script), fail);
     await page.open();
-    root.dataset.overviewMs = performance.now().toFixed(0);  // since navigation
+    root.dataset.overviewMs = performance.now().toFixed(0);  // drawn, since navigation
+    requestAnimationFrame(() => setTimeout(() => (root.dataset.paintMs = performance.now().toFixed(0)), 0));  // and on the screen
     const end = file.take("ft-end");
     await page.complete;
     if ((await end) !== "complete") throw new Error("the file is cut off: its end is missing");
