@@ -1,9 +1,10 @@
 """Trains a small transformer and dumps the allocator's history: a snapshot of real structure.
 
     fragtrace run --virtual-gpu 16GiB -- python record_snapshot.py ENTRIES FILE [--warm STEPS]
+                                                                  [--least]
 
 Every three entries are a tensor's life (alloc, free_requested, free_completed). With --warm the
-history is switched on in mid-life.
+history is switched on in mid-life. With --least there are stacks of allocations only, of Python.
 """
 import argparse
 
@@ -16,6 +17,7 @@ def main():
     parser.add_argument("entries", type=int)
     parser.add_argument("file")
     parser.add_argument("--warm", type=int, default=0)
+    parser.add_argument("--least", action="store_true")
     arguments = parser.parse_args()
 
     model = nn.Sequential(*[nn.TransformerEncoderLayer(128, 4, 256, dropout=0.0)
@@ -32,7 +34,9 @@ def main():
 
     for _ in range(arguments.warm):
         step()
-    torch.cuda.memory._record_memory_history(max_entries=arguments.entries)
+    torch.cuda.memory._record_memory_history(
+        context="alloc" if arguments.least else "all",
+        stacks="python" if arguments.least else "all", max_entries=arguments.entries)
     taken = 0
     while taken < arguments.entries:
         before = torch.cuda.memory_stats()["allocation.all.allocated"]

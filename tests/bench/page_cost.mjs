@@ -1,0 +1,155 @@
+// node page_cost.mjs page PAGE.html | viz VIEWER.html FOLDER: how long a page, or PyTorch's viewer of
+// a snapshot, takes to open in headless Chromium and to follow the hand. One JSON object.
+//
+// Opening: medians of several loads, each in a new context, counted from the navigation. A frame is
+// the time from one animation frame to the next while something moves in each of them.
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { launch, missing } from "../browser/browser.mjs";
+
+const [kind, input, folder, loads = "5"] = process.argv.slice(2);
+const problem = await missing();
+if (problem || !input) {
+    console.error(problem ?? "usage: page_cost.mjs page PAGE.html - [LOADS] | viz VIEWER.html FOLDER [LOADS]");
+    process.exit(2);
+}
+const path = resolve(input);
+const at = (values, share) => [...values].sort((a, b) => a - b)[Math.floor(values.length * share)];
+const patience = 120_000;
+const browser = await launch();
+
+async function opened() {
+    const context = await browser.newContext({ viewport: { width: 1440, height: 960 } });
+    const page = await context.newPage();
+    if (kind === "viz") await serve(page);
+    await page.goto(`file://${path}`, { waitUntil: "commit", timeout: patience });
+    return { context, page };
+}
+
+// PyTorch's page asks a CDN for its script, which asks another for d3: both come from `folder`.
+async function serve(page) {
+    await page.route(/^https:/, (route) => {
+        const name = new URL(route.request().url()).pathname;
+        const wanted = ["process_alloc_data.js", "MemoryViz.js"].find((file) => name.endsWith(file)) ?? "d3.js";
+        const file = join(folder, wanted);
+        if (!existsSync(file)) return route.abort();
+        return route.fulfill({ body: readFileSync(file), contentType: "text/javascript", headers: { "access-control-allow-origin": "*" } });
+    });
+}
+
+// The moment after the frame that shows what `shown` waits for.
+const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now()), 0)));
+
+async function heap(page) {
+    const session = await page.context().newCDPSession(page);
+    await session.send("HeapProfiler.enable");
+    await session.send("HeapProfiler.collectGarbage");
+    const usage = await session.send("Runtime.getHeapUsage");
+    return (usage.usedSize + (usage.backingStorageSize ?? 0)) / 1e6;
+}
+
+// Calls `move` with the number of the frame in each frame; the first frames are left out.
+const frames = (page, move, argument, count = 60) => page.evaluate(([text, argument, count]) => new Promise((done) => {
+    const move = (0, eval)(`(${text})`);
+    const times = [];
+    let last = performance.now();
+    const began = last;
+    const next = () => {
+        const now = performance.now();
+        times.push(now - last);
+        last = now;
+        if (times.length > count || now - began > 60_000) return done(times.slice(Math.min(3, times.length - 1)));
+        move(times.length, argument);
+        requestAnimationFrame(next);
+    };
+    requestAnimationFrame(next);
+}), [move.toString(), argument, count]);
+
+async function measurePage() {
+    const opening = { paint: [], interactive: [] };
+    for (let i = 0; i < Number(loads); ++i) {
+        const { context, page } = await opened();
+        await page.waitForSelector("html[data-ready], html[data-failed]", { timeout: patience });
+        const times = await page.evaluate(() => ({ ...document.documentElement.dataset }));
+        if (times.failed) throw new Error("the page says that it cannot be shown");
+        opening.paint.push(Number(times.paintMs));
+        opening.interactive.push(Number(times.interactiveMs));
+        await context.close();
+    }
+    const { page, context } = await opened();
+    await page.waitForSelector("html[data-ready]", { timeout: patience });
+    const blocks = await page.evaluate(() => Number(document.documentElement.dataset.blocks));
+    await page.waitForTimeout(1500);
+    const heapMb = await heap(page);
+    const press = (number, [there, back]) =>
+        document.body.dispatchEvent(new KeyboardEvent("keydown", { key: number % 20 < 10 ? there : back, bubbles: true }));
+    const scrub = await frames(page, press, ["ArrowLeft", "ArrowRight"]);
+    const moving = {};
+    const closer = async (times) => {
+        for (let i = 0; i < times; ++i) await page.keyboard.press("w");
+        await page.waitForTimeout(1200);
+    };
+    await page.keyboard.press("0");
+    moving["zoom from the whole"] = await frames(page, press, ["w", "s"]);
+    await closer(1);
+    moving["pan over 3/5"] = await frames(page, press, ["a", "d"]);
+    await closer(4);
+    moving["pan over 1/13"] = await frames(page, press, ["a", "d"]);
+    await closer(4);
+    moving["pan over 1/100"] = await frames(page, press, ["a", "d"]);
+    await closer(4);
+    moving["pan over 1/800"] = await frames(page, press, ["a", "d"]);
+    await context.close();
+    const all = Object.values(moving).flat();
+    return {
+        blocks, mb: statSync(path).size / 1e6, paint_ms: at(opening.paint, 0.5), interactive_ms: at(opening.interactive, 0.5),
+        interactive_range: [Math.min(...opening.interactive), Math.max(...opening.interactive)],
+        scrub_median_ms: at(scrub, 0.5), scrub_95th_ms: at(scrub, 0.95),
+        move_median_ms: at(all, 0.5), move_95th_ms: at(all, 0.95),
+        moving: Object.fromEntries(Object.entries(moving).map(([name, times]) => [name, [at(times, 0.5), at(times, 0.95)]])),
+        heap_mb: heapMb,
+    };
+}
+
+// Its first picture are the polygons of the blocks; it moves by d3's zoom, which listens to wheels.
+async function measureViz() {
+    const paint = [];
+    let last;
+    for (let i = 0; i < Number(loads); ++i) {
+        await last?.context.close();
+        last = await opened();
+        await last.page.waitForFunction(() => document.querySelectorAll("svg polygon, svg path.area, svg rect").length > 10, null, { timeout: patience, polling: 20 });
+        paint.push(await last.page.evaluate(painted));
+    }
+    const { page } = last;
+    await page.waitForTimeout(1000);
+    const heapMb = await heap(page);
+    const wheel = (number) => {
+        const svgs = [...document.querySelectorAll("svg")];
+        const largest = svgs.sort((a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight)[0];
+        const target = largest.querySelector("polygon") ?? largest;
+        const box = largest.getBoundingClientRect();
+        target.dispatchEvent(new WheelEvent("wheel", {
+            deltaY: number % 20 < 10 ? -120 : 120, clientX: box.left + box.width / 2, clientY: box.top + box.height / 2, bubbles: true, cancelable: true, view: window,
+        }));
+    };
+    const transform = () => page.evaluate(() => [...document.querySelectorAll("svg g[transform]")].map((g) => g.getAttribute("transform")).join());
+    const before = await transform();
+    const moved = await frames(page, wheel, null, 5);
+    const really = before !== await transform();
+    const zoom = moved.concat(await frames(page, wheel, null, 40));
+    const polygons = await page.evaluate(() => document.querySelectorAll("svg polygon").length);
+    return {
+        mb: statSync(path).size / 1e6, paint_ms: at(paint, 0.5), polygons, heap_mb: heapMb,
+        ...(really ? { move_median_ms: at(zoom, 0.5), move_95th_ms: at(zoom, 0.95) } : {}),
+    };
+}
+
+try {
+    console.log(JSON.stringify(kind === "viz" ? await measureViz() : await measurePage()));
+} catch (error) {
+    console.error(String(error.message ?? error).split("\n")[0]);
+    process.exitCode = 1;
+} finally {
+    await browser.close();
+}
