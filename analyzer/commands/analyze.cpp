@@ -151,7 +151,8 @@ Status add_libraries(const Timeline& timeline, DeviceAnalysis* device, std::size
 Status add_diagnoses(const Timeline& timeline,
                      DeviceAnalysis* device,
                      const ReplayResult& result,
-                     std::size_t limit) {
+                     const AnalyzeOptions& options) {
+    const std::size_t limit = options.max_diagnoses;
     device->troubles = result.troubles.size();
     if (!result.troubles.empty()) {
         auto setup = recorded_setup(*device);
@@ -164,7 +165,7 @@ Status add_diagnoses(const Timeline& timeline,
     if (const Status done = add_libraries(timeline, device, limit); !done) {
         return done.error();
     }
-    if (result.peak_event != kNoEvent) {
+    if (options.holders && result.peak_event != kNoEvent) {
         auto peak = map_at_peak(*device, result.peak_event);
         if (!peak) {
             return peak.error();
@@ -351,12 +352,13 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
         if (const Status replayed = add_replay(analysis->timeline, &device, &result); !replayed) {
             return replayed.error();
         }
-        if (const Status done =
-                add_diagnoses(analysis->timeline, &device, result, options.max_diagnoses);
+        if (const Status done = add_diagnoses(analysis->timeline, &device, result, options);
             !done) {
             return done.error();
         }
-        add_holders(analysis->timeline, result, &device);
+        if (options.holders) {
+            add_holders(analysis->timeline, result, &device);
+        }
         if (const Status done = take_assumptions(options, &device); !done) {
             return done.error();
         }

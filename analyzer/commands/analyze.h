@@ -23,6 +23,7 @@ struct AnalyzeOptions {
     bool scans = false;                                         // scan how small a card may be
     std::uint64_t every_steps = 0;   // empty_cache() every so many steps; 0 = 10
     std::size_t max_diagnoses = 16;  // OOMs and retries looked into, per device
+    bool holders = true;             // the map at the peak, and who held the memory
 };
 
 Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options);

@@ -59,7 +59,8 @@ Status replay_once(const CommonOptions& common,
         return assumed.error();
     }
     const auto analysis =
-        analyze(common.trace, {.torch_version = common.torch_version, .assumptions = *assumed});
+        analyze(common.trace,
+                {.torch_version = common.torch_version, .assumptions = *assumed, .holders = false});
     if (!analysis) {
         return analysis.error();
     }

@@ -93,7 +93,8 @@ std::string replay_sentences(const Candidate& candidate,
 Status validate_replay(const CommonOptions& common,
                        const ReplayOptions& options,
                        std::optional<std::uint64_t> capacity_bytes) {
-    const auto analysis = analyze(common.trace, {.torch_version = common.torch_version});
+    const auto analysis =
+        analyze(common.trace, {.torch_version = common.torch_version, .holders = false});
     if (!analysis) {
         return analysis.error();
     }
