@@ -343,35 +343,6 @@ class Knapsack {
 
 }  // namespace
 
-std::uint64_t bytes_given_back(const HeapSnapshot& heap,
-                               const HeapSegment& segment,
-                               std::uint32_t first,
-                               std::uint32_t last) {
-    const bool pages = segment.expandable && segment.page_bytes != 0;
-    if (!segment.may_release || (segment.expandable && !pages)) {
-        return 0;
-    }
-    // Free stretches, and the whole pages in them.
-    const std::uint64_t step = pages ? segment.page_bytes : segment.size_bytes;
-    const std::uint64_t base =
-        pages && segment.reservation != 0 ? segment.reservation : segment.address;
-    std::uint64_t total = 0;
-    std::uint64_t free_from = segment.address - base;
-    std::uint64_t at = free_from;
-    for (std::uint32_t i = segment.first_block; i < segment.first_block + segment.block_count;
-         ++i) {
-        const bool stays = is_live(heap.blocks[i]) && (i < first || i >= last);
-        if (stays) {
-            const std::uint64_t begin = (free_from + step - 1) / step;
-            total += at / step > begin ? (at / step - begin) * step : 0;
-            free_from = at + heap.blocks[i].size_bytes;
-        }
-        at += heap.blocks[i].size_bytes;
-    }
-    const std::uint64_t begin = (free_from + step - 1) / step;
-    return total + (at / step > begin ? (at / step - begin) * step : 0);
-}
-
 Cover cheapest_cover(const HeapSnapshot& heap, std::uint64_t missing_bytes) {
     std::vector<std::uint32_t> live;
     const std::vector<Stage> stages = stages_of(heap, &live);

@@ -26,10 +26,4 @@ struct Cover {
 // Memory whose pool may not release it is left out. `missing_bytes` > 0.
 Cover cheapest_cover(const HeapSnapshot& heap, std::uint64_t missing_bytes);
 
-// What a segment gives back to the driver when its blocks [first, last) are free.
-std::uint64_t bytes_given_back(const HeapSnapshot& heap,
-                               const HeapSegment& segment,
-                               std::uint32_t first,
-                               std::uint32_t last);
-
 }  // namespace fragtrace::analyzer

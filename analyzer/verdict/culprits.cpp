@@ -1,6 +1,7 @@
 #include "analyzer/verdict/culprits.h"
 
 #include "analyzer/verdict/cover.h"
+#include "analyzer/verdict/given_back.h"
 
 #include <algorithm>
 #include <limits>
@@ -87,14 +88,17 @@ std::uint64_t count_covers(const HeapSnapshot& heap,
                            std::uint64_t missing_bytes) {
     std::uint64_t given_back = 0;
     for (const HeapSegment& segment : heap.segments) {
-        given_back += bytes_given_back(heap, segment, 0, 0);
+        given_back += GivenBack(heap, segment).bytes();
     }
     std::uint64_t count = 0;
-    for (const Window& window : windows) {
-        const HeapSegment& segment = heap.segments[window.segment];
-        const std::uint64_t with = given_back - bytes_given_back(heap, segment, 0, 0) +
-                                   bytes_given_back(heap, segment, window.first, window.last);
-        count += with >= missing_bytes ? 1 : 0;
+    for (auto window = windows.begin(); window != windows.end();) {
+        const std::uint32_t in = window->segment;
+        const GivenBack segment(heap, heap.segments[in]);
+        for (; window != windows.end() && window->segment == in; ++window) {
+            const std::uint64_t with =
+                given_back - segment.bytes() + segment.bytes_without(window->first, window->last);
+            count += with >= missing_bytes ? 1 : 0;
+        }
     }
     return count;
 }

@@ -1,6 +1,6 @@
 // A library's own allocation failed beside a pool: what the pool could have given back.
 #include "analyzer/support/units.h"
-#include "analyzer/verdict/cover.h"
+#include "analyzer/verdict/given_back.h"
 #include "analyzer/verdict/verdict.h"
 
 namespace fragtrace::analyzer {
@@ -15,7 +15,7 @@ std::uint64_t whole_free_pages(HeapSnapshot heap) {
         segment.expandable = true;
         segment.page_bytes = kDriverPageBytes;
         segment.reservation = segment.address;
-        total += bytes_given_back(heap, segment, 0, 0);
+        total += GivenBack(heap, segment).bytes();
     }
     return total;
 }

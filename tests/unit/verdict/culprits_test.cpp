@@ -1,6 +1,8 @@
 // The cheapest set against brute force over all sets, on small random heaps.
 #include "analyzer/verdict/culprits.h"
 
+#include "analyzer/verdict/given_back.h"
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -194,6 +196,51 @@ TEST_CASE("the cheapest set of windows, covers and pages, and how many are as ch
         CHECK(kind > 50);
     }
     CHECK(several > 50);
+}
+
+TEST_CASE("what a segment gives back without some neighbouring blocks, block by block") {
+    std::mt19937 random(20260102);
+    int more = 0;
+    for (int round = 0; round < 2000; ++round) {
+        HeapSnapshot heap = random_heap(random, 1, round % 2 == 1);
+        const HeapSegment& segment = heap.segments.front();
+        const auto count = static_cast<std::uint32_t>(heap.blocks.size());
+        const GivenBack back(heap, segment);
+        const std::uint64_t as_it_is = given_back(heap, std::vector<bool>(count));
+        CHECK(back.bytes() == as_it_is);
+        for (std::uint32_t first = 0; first <= count; ++first) {
+            for (std::uint32_t last = first; last <= count; ++last) {
+                std::vector<bool> gone(count);
+                std::fill(gone.begin() + first, gone.begin() + last, true);
+                const std::uint64_t expected = given_back(heap, gone);
+                CHECK(back.bytes_without(first, last) == expected);
+                more += expected > as_it_is ? 1 : 0;
+            }
+        }
+    }
+    CHECK(more > 500);
+}
+
+TEST_CASE("very many windows that are as cheap as a cover are counted") {
+    constexpr std::uint32_t kWindows = 100'000;
+    HeapSnapshot heap;
+    heap.segments.push_back(
+        {.address = 512 * kUnit, .size_bytes = 2 * kWindows * kUnit, .block_count = 2 * kWindows});
+    for (std::uint32_t i = 0; i < 2 * kWindows; ++i) {
+        heap.blocks.push_back({.address = (512 + i) * kUnit,
+                               .size_bytes = kUnit,
+                               .state = i % 2 == 0 ? BlockState::kLive : BlockState::kFree});
+    }
+    const std::uint64_t end = (512 + 2 * kWindows) * kUnit;
+    heap.segments.push_back(
+        {.address = end, .size_bytes = 2 * kUnit, .first_block = 2 * kWindows, .block_count = 2});
+    heap.blocks.push_back({.address = end, .size_bytes = kUnit, .state = BlockState::kLive});
+    heap.blocks.push_back({.address = end + kUnit, .size_bytes = kUnit});
+    // The window of the small segment is the cover, too.
+    const CheapestSet set = find_cheapest_set(heap, 2 * kUnit, 2 * kUnit);
+    CHECK(set.kind == CheapestSet::Kind::kWindow);
+    CHECK(set.bytes_to_free == kUnit);
+    CHECK(set.equally_cheap_sets == kWindows + 1);
 }
 
 TEST_CASE("a block that reaches over pages is freed once for all of them") {
