@@ -5,7 +5,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint32_t kBucketMoments = 32;
+constexpr std::uint32_t kMostBucketMoments = 32;
+constexpr std::uint64_t kBucketEnds = 64;  // of buffers, on average: each is looked at every time
 
 bool within(Moments inner, Moments outer) {
     return outer.begin <= inner.begin && inner.end <= outer.end;
@@ -17,8 +18,14 @@ bool meet(Moments a, Moments b) {
 
 }  // namespace
 
-Occupancy::Occupancy(std::uint32_t moments) {
-    while (leaves_ * std::uint64_t{kBucketMoments} < moments) {
+Occupancy::Occupancy(std::uint32_t moments, std::size_t buffers)
+    : bucket_moments_(kMostBucketMoments) {
+    // Many buffers at few moments: in a bucket of one moment none of them ends.
+    while (bucket_moments_ > 1 && 2 * std::uint64_t{buffers} * bucket_moments_ >
+                                      kBucketEnds * std::max(moments, bucket_moments_)) {
+        bucket_moments_ /= 2;
+    }
+    while (leaves_ * std::uint64_t{bucket_moments_} < moments) {
         leaves_ *= 2;
     }
     nodes_.resize(2 * std::size_t{leaves_});
@@ -37,6 +44,7 @@ bool Occupancy::add(Ranges* ranges, Range range) {
         range.end = std::max(range.end, last->end);
         ++last;
     }
+    work_ += static_cast<std::uint64_t>(ranges->end() - first);
     if (first == last) {
         ranges->insert(first, range);
         return true;
@@ -76,19 +84,22 @@ void Occupancy::look_up(std::uint32_t node, Moments span, Moments moments) {
 std::uint64_t Occupancy::lowest(Moments moments, std::uint64_t size_bytes) {
     cursors_.clear();
     in_parts_.clear();
-    look_up(1, {0, leaves_ * kBucketMoments}, moments);
+    look_up(1, {0, leaves_ * bucket_moments_}, moments);
     std::uint64_t offset = 0;
     for (bool moved = true; moved;) {
         moved = false;
         for (Cursor<Range>& cursor : cursors_) {
+            const Range* const before = cursor.at;
             for (; cursor.at != cursor.end && cursor.at->begin < offset + size_bytes; ++cursor.at) {
                 if (cursor.at->end > offset) {
                     offset = cursor.at->end;
                     moved = true;
                 }
             }
+            work_ += 1 + static_cast<std::uint64_t>(cursor.at - before);
         }
         for (Cursor<Part>& cursor : in_parts_) {
+            const Part* const before = cursor.at;
             for (; cursor.at != cursor.end && cursor.at->range.begin < offset + size_bytes;
                  ++cursor.at) {
                 if (cursor.at->range.end > offset && meet(cursor.at->moments, moments)) {
@@ -96,6 +107,7 @@ std::uint64_t Occupancy::lowest(Moments moments, std::uint64_t size_bytes) {
                     moved = true;
                 }
             }
+            work_ += 1 + static_cast<std::uint64_t>(cursor.at - before);
         }
     }
     return offset;
@@ -113,6 +125,7 @@ bool Occupancy::take(std::uint32_t node, Moments span, Moments moments, const Ra
             parts.begin(), parts.end(), range.begin, [](std::uint64_t begin, const Part& part) {
                 return begin < part.range.begin;
             });
+        work_ += static_cast<std::uint64_t>(parts.end() - after);
         parts.insert(after, {moments, range});
         return add(&here.anywhere, range);
     }
@@ -129,7 +142,7 @@ bool Occupancy::take(std::uint32_t node, Moments span, Moments moments, const Ra
 }
 
 void Occupancy::take(Moments moments, std::uint64_t offset_bytes, std::uint64_t size_bytes) {
-    take(1, {0, leaves_ * kBucketMoments}, moments, {offset_bytes, offset_bytes + size_bytes});
+    take(1, {0, leaves_ * bucket_moments_}, moments, {offset_bytes, offset_bytes + size_bytes});
 }
 
 }  // namespace fragtrace::analyzer

@@ -87,14 +87,20 @@ std::vector<std::uint32_t> order_by_peak(std::span<const Lifetime> lifetimes,
     return order;
 }
 
-std::uint64_t place_peak_first(std::span<const Lifetime> lifetimes,
-                               std::span<const Turn> turns,
-                               std::vector<std::uint64_t>* offsets) {
+std::optional<std::uint64_t> place_peak_first(std::span<const Lifetime> lifetimes,
+                                              std::span<const Turn> turns,
+                                              std::vector<std::uint64_t>* offsets,
+                                              std::optional<std::uint64_t> work) {
+    const std::uint64_t most_work =
+        work.value_or(kPeakFirstWork + kPeakFirstWorkPerBuffer * (turns.size() / 2));
     const MomentTable table = moments_of(lifetimes, turns);
-    Occupancy occupancy(table.count);
+    Occupancy occupancy(table.count, turns.size() / 2);
     offsets->assign(lifetimes.size(), 0);
     std::uint64_t height = 0;
     for (const std::uint32_t buffer : order_by_peak(lifetimes, turns)) {
+        if (occupancy.work() > most_work) {
+            return std::nullopt;
+        }
         const std::uint64_t size_bytes = lifetimes[buffer].size_bytes;
         const std::uint64_t offset = occupancy.lowest(table.of[buffer], size_bytes);
         occupancy.take(table.of[buffer], offset, size_bytes);

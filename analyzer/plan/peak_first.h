@@ -8,6 +8,7 @@
 #include "analyzer/plan/lifetimes.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,9 +19,15 @@ namespace fragtrace::analyzer {
 std::vector<std::uint32_t> order_by_peak(std::span<const Lifetime> lifetimes,
                                          std::span<const Turn> turns);
 
-// Fills `offsets` (one per buffer) and returns the height. For inputs of any size.
-std::uint64_t place_peak_first(std::span<const Lifetime> lifetimes,
-                               std::span<const Turn> turns,
-                               std::vector<std::uint64_t>* offsets);
+// Steps of about a nanosecond or two that place_peak_first takes at most, unless told otherwise.
+inline constexpr std::uint64_t kPeakFirstWork = 1'000'000'000;
+inline constexpr std::uint64_t kPeakFirstWorkPerBuffer = 2000;
+
+// Fills `offsets` (one per buffer) and returns the height. None: it would be too much work, as
+// where very many buffers lie with gaps between them; `offsets` are then of no use.
+std::optional<std::uint64_t> place_peak_first(std::span<const Lifetime> lifetimes,
+                                              std::span<const Turn> turns,
+                                              std::vector<std::uint64_t>* offsets,
+                                              std::optional<std::uint64_t> work = {});
 
 }  // namespace fragtrace::analyzer

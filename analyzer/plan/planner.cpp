@@ -34,8 +34,7 @@ class Planner {
                     .method = "nothing to place"};
         }
         offer(place_online(lifetimes_, turns, {}, &offsets_), "best fit in the order of time");
-        const bool peak_helped = !done() && offer(place_peak_first(lifetimes_, turns, &offsets_),
-                                                  "highest moment first");
+        const bool peak_helped = !done() && try_peak_first(turns);
         const bool few_pairs = !done() && overlaps_.find(lifetimes_, turns, kMaxPairs);
         if (!done() && (few_pairs || !peak_helped)) {
             try_online(turns);
@@ -61,6 +60,11 @@ class Planner {
         plan_.offsets = offsets_;
         plan_.method = method;
         return true;
+    }
+
+    bool try_peak_first(const std::vector<Turn>& turns) {
+        const auto height = place_peak_first(lifetimes_, turns, &offsets_);
+        return height && offer(*height, "highest moment first");
     }
 
     void try_online(const std::vector<Turn>& turns) {

@@ -122,7 +122,7 @@ TEST_CASE("every way of placing keeps buffers apart and stays above the load") {
         const auto turns = turns_of(lifetimes);
         check(place_online(lifetimes, turns, {}, &offsets));
         check(place_online(lifetimes, turns, {.best_fit = false}, &offsets));
-        check(place_peak_first(lifetimes, turns, &offsets));
+        check(place_peak_first(lifetimes, turns, &offsets).value());
         Overlaps overlaps;
         REQUIRE(overlaps.find(lifetimes, 1 << 20));
         GreedyPlacer placer(lifetimes, overlaps);
@@ -179,7 +179,8 @@ TEST_CASE(
     "an address range is free where no buffer of its lifetime lies, and the lowest is found") {
     std::mt19937 random(12);
     for (const std::uint32_t moments : {1u, 31u, 32u, 33u, 500u}) {
-        Occupancy occupancy(moments);
+        // As many buffers as it was told of, and more.
+        Occupancy occupancy(moments, moments % 2 == 0 ? 400 : 0);
 
         struct Taken {
             Moments moments;
@@ -211,6 +212,22 @@ TEST_CASE(
             taken.push_back({life, offset, offset + size_bytes});
         }
     }
+}
+
+TEST_CASE("very many buffers at few moments are placed, or given up within the work allowed") {
+    std::mt19937 random(14);
+    // Rising and falling: every buffer begins or ends inside of what would be one bucket.
+    const auto lifetimes = random_problem(&random, 50'000, 24, 1'000'000);
+    const auto turns = turns_of(lifetimes);
+    std::vector<std::uint64_t> offsets;
+    const auto height = place_peak_first(lifetimes, turns, &offsets);
+    if (height) {
+        CHECK(*height >= load_bytes(lifetimes));
+        CHECK(*height == height_bytes(lifetimes, offsets));
+    }
+    CHECK_FALSE(place_peak_first(lifetimes, turns, &offsets, 1000));
+    const Plan plan = plan_placement(lifetimes, 0);
+    CHECK(plan.height_bytes == height_bytes(lifetimes, plan.offsets));
 }
 
 // Weights and what optimizers keep stay; activations of a step go in reverse order, gradients of
@@ -261,7 +278,7 @@ TEST_CASE("training is planned within 5 % of its load, however many pairs there 
         const std::uint64_t load = load_bytes(lifetimes);
         std::vector<std::uint64_t> offsets;
         const std::uint64_t in_time = place_online(lifetimes, turns, {}, &offsets);
-        const std::uint64_t by_peak = place_peak_first(lifetimes, turns, &offsets);
+        const std::uint64_t by_peak = place_peak_first(lifetimes, turns, &offsets).value();
         CHECK(by_peak < in_time);
         CHECK(by_peak <= load + load / 20);
         const Plan plan = plan_placement(lifetimes, kQuickSearch / 100);
