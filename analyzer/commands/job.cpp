@@ -65,12 +65,12 @@ std::string table(const std::vector<Process>& processes, const Terminal& termina
         const std::string line =
             fmt::format("{:>5} {:>8} {:>10} {:>10} {:>7} {:>5}  {:<20} {}\n",
                         process.rank < 0 ? std::string("-") : std::to_string(process.rank),
-                        process.pid,
+                        process.pid == 0 ? std::string("-") : std::to_string(process.pid),
                         format_bytes(process.peak_allocated),
                         format_bytes(process.peak_reserved),
                         format_count(process.retries),
                         format_count(process.ooms),
-                        ending_text(process.ending),
+                        process.pid == 0 ? "snapshot" : ending_text(process.ending),
                         printable(shorten(command_text(process.program), 60)));
         text += process.ooms != 0 ? terminal.styled(Style::kRed, line) : line;
     }
@@ -87,10 +87,11 @@ struct Job {
     std::vector<Unreadable> unreadable;
 };
 
-Job read_job(const std::vector<std::filesystem::path>& paths) {
+Job read_job(const std::vector<std::string>& paths) {
     Job job;
-    for (const std::filesystem::path& path : paths) {
-        const auto timeline = read_input(path.string());
+    for (const std::string& name : paths) {
+        const std::filesystem::path path(name);
+        const auto timeline = read_input(name);
         if (timeline) {
             job.processes.push_back(summarize(*timeline, path));
         } else {
@@ -130,23 +131,31 @@ std::string job_json(const std::string& folder, const Job& job) {
 
 }  // namespace
 
-Status report_job(const std::string& folder, const std::string& json, const Terminal& terminal) {
-    std::vector<std::filesystem::path> paths;
+Result<std::vector<std::string>> recordings_of_job(const std::string& folder) {
     std::error_code failed;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-        if (entry.path().extension() == ".ftrace") {
-            paths.push_back(entry.path());
-        }
-    }
+    std::vector<std::string> paths = recordings_in(folder, &failed);
     if (failed || paths.empty()) {
         return Error{ErrorCode::kInput,
-                     fmt::format("{}: {}; give a trace, a snapshot, or a folder with "
-                                 "traces (*.ftrace)",
+                     fmt::format("{}: {}; give a trace, a snapshot, or a folder of "
+                                 "them (*.ftrace, *.pickle, *.pkl)",
                                  folder,
-                                 failed ? failed.message() : "no traces in it")};
+                                 failed ? failed.message() : "no traces or snapshots in it")};
     }
-    std::sort(paths.begin(), paths.end());
-    const Job job = read_job(paths);
+    return paths;
+}
+
+Error unreadable_in_job(std::size_t unreadable, std::size_t all, const std::string& first_reason) {
+    return {ErrorCode::kInput,
+            fmt::format(
+                "{} of {} traces cannot be read; the first: {}", unreadable, all, first_reason)};
+}
+
+Status report_job(const std::string& folder, const std::string& json, const Terminal& terminal) {
+    const Result<std::vector<std::string>> paths = recordings_of_job(folder);
+    if (!paths) {
+        return paths.error();
+    }
+    const Job job = read_job(*paths);
     Status written = Ok{};
     if (!json.empty()) {
         written = write_output(json, job_json(folder, job));
@@ -158,11 +167,8 @@ Status report_job(const std::string& folder, const std::string& json, const Term
                 "Peaks are each process's own. Next: fraganalyze TRACE, for one of them.\n");
     }
     if (written && !job.unreadable.empty()) {
-        return Error{ErrorCode::kInput,
-                     fmt::format("{} of {} traces cannot be read; the first: {}",
-                                 job.unreadable.size(),
-                                 paths.size(),
-                                 job.unreadable.front().reason)};
+        return unreadable_in_job(
+            job.unreadable.size(), paths->size(), job.unreadable.front().reason);
     }
     return written;
 }

@@ -3,6 +3,7 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/report/text_source.h"
+#include "analyzer/snapshot/input.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/trace_outline.h"
 
@@ -25,7 +26,7 @@ struct ListOptions {
     std::size_t limit = 0;  // 0 = all
 };
 
-// A folder stands for the traces in it, by name.
+// A folder stands for the traces and snapshots in it, by name.
 std::vector<std::string> trace_files(const std::vector<std::string>& paths) {
     std::vector<std::string> files;
     for (const std::string& path : paths) {
@@ -34,16 +35,28 @@ std::vector<std::string> trace_files(const std::vector<std::string>& paths) {
             files.push_back(path);
             continue;
         }
-        const auto first = static_cast<std::ptrdiff_t>(files.size());
-        for (fs::directory_iterator at(path, error), end; !error && at != end;
-             at.increment(error)) {
-            if (at->path().extension() == ".ftrace") {
-                files.push_back(at->path().string());
-            }
-        }
-        std::sort(files.begin() + first, files.end());
+        const std::vector<std::string> found = recordings_in(path, &error);
+        files.insert(files.end(), found.begin(), found.end());
     }
     return files;
+}
+
+// A snapshot has no index: it is read as a whole.
+Result<TraceOutline> outline_of(const std::string& file) {
+    if (!is_snapshot(file)) {
+        return read_outline(file);
+    }
+    const Result<Timeline> timeline = read_input(file);
+    if (!timeline) {
+        return timeline.error();
+    }
+    TraceOutline outline;
+    outline.path = file;
+    outline.start_unix_ns = timeline->start_unix_ns;
+    outline.events = timeline->events.size();
+    outline.ending = timeline->ending;
+    outline.snapshot = true;
+    return outline;
 }
 
 // Those that cannot be read are said on standard error. A trace without a job may be of any.
@@ -51,7 +64,7 @@ std::vector<TraceOutline> read_outlines(const std::vector<std::string>& files,
                                         const std::string& job) {
     std::vector<TraceOutline> outlines;
     for (const std::string& file : files) {
-        Result<TraceOutline> outline = read_outline(file);
+        Result<TraceOutline> outline = outline_of(file);
         if (!outline) {
             fmt::print(stderr, "fraganalyze: {}\n", outline.error().message);
         } else if (job.empty() || outline->job.empty() || outline->job == job) {
@@ -70,6 +83,9 @@ std::string heading(const std::vector<TraceOutline>& outlines) {
 }
 
 std::string line_of(const TraceOutline& outline) {
+    if (outline.snapshot) {
+        return "snapshot, " + format_counted(outline.events, "event", "events");
+    }
     std::string text = fmt::format("pid {}", outline.pid);
     if (outline.rank >= 0) {
         text += fmt::format(", rank {}", outline.rank);
@@ -90,7 +106,7 @@ std::string list_text(const std::vector<TraceOutline>& outlines, std::size_t lim
     std::size_t program_width = 0;
     for (std::size_t i = 0; i < shown; ++i) {
         names.push_back(shell_quoted(outlines[i].path));
-        programs.push_back(command_text(outlines[i].command_line));
+        programs.push_back(outlines[i].snapshot ? "-" : command_text(outlines[i].command_line));
         name_width = std::max(name_width, names.back().size());
         program_width = std::max(program_width, programs.back().size());
     }
@@ -123,6 +139,7 @@ std::string list_json(const std::vector<TraceOutline>& outlines) {
                           {"events", outline.events},
                           {"events_lost", outline.events_lost},
                           {"ended", ending_name(outline.ending)},
+                          {"snapshot", outline.snapshot},
                           {"damaged", outline.damaged}});
     }
     return Json{{"schema", 1}, {"traces", traces}}.dump(
@@ -135,14 +152,14 @@ std::string list_json(const std::vector<TraceOutline>& outlines) {
 Status run_list(int argc, char** argv) {
     CLI::App app(
         "Lists traces, a line each: program, process, rank, events, how it ended.\n"
-        "Events are not read, and nothing is changed.\n\n"
+        "Events are not read but those of snapshots, and nothing is changed.\n\n"
         "Examples\n"
         "  fraganalyze list traces/\n"
         "  fraganalyze list traces/ --job 67409f1c2b7a --json - | jq '.traces[].path'\n",
         "fraganalyze list");
     ListOptions options;
     CommonOptions common;
-    app.add_option("PATH", options.paths, "traces, and folders of traces")->required();
+    app.add_option("PATH", options.paths, "traces, snapshots, and folders of them")->required();
     app.add_option("--job", options.job, "leave out the traces of other runs than this");
     app.add_option("--limit", options.limit, "lines at most, then a count (default: all)");
     common.add_json(&app);

@@ -1,6 +1,7 @@
-// fraganalyze summarize TRACE: a run's figures, of traces of any length.
+// fraganalyze summarize TRACE: a run's figures, of traces of any length; of a folder, each run's.
 #include "analyzer/cli/output_file.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/job.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/metrics/trace_summary.h"
 #include "analyzer/report/text_source.h"
@@ -10,8 +11,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 #include <map>
+#include <vector>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -50,12 +53,14 @@ std::vector<HolderRow> holder_rows(const DeviceSummary& device, bool wanted, Sym
 std::string summary_text(const TraceSummary& summary, bool with_holders) {
     const Timeline& tables = summary.tables;
     Symbolizer symbols(tables);
-    std::string text = fmt::format("{}  {}  pid {}, {}, {}\n",
-                                   shell_quoted(tables.path),
-                                   command_text(tables.fact("command_line")),
-                                   tables.pid,
-                                   format_counted(summary.events, "event", "events"),
-                                   ending_text(tables.ending));
+    const std::string events = format_counted(summary.events, "event", "events");
+    std::string text = shell_quoted(tables.path);
+    text += tables.pid == 0 ? fmt::format("  snapshot, {}\n", events)
+                            : fmt::format("  {}  pid {}, {}, {}\n",
+                                          command_text(tables.fact("command_line")),
+                                          tables.pid,
+                                          events,
+                                          ending_text(tables.ending));
     for (const DeviceSummary& device : summary.devices) {
         const MemorySummary& run = device.metrics.summary;
         const WasteSplit& waste = run.waste_at_peak;
@@ -105,8 +110,9 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
     return text;
 }
 
-std::string summary_json(const TraceSummary& summary, bool with_holders) {
-    using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
+
+Json summary_json(const TraceSummary& summary, bool with_holders) {
     const Timeline& tables = summary.tables;
     Symbolizer symbols(tables);
     Json devices = Json::array();
@@ -144,9 +150,45 @@ std::string summary_json(const TraceSummary& summary, bool with_holders) {
                 {"events", summary.events},
                 {"events_left_out", summary.events_left_out},
                 {"events_lost", tables.damage.events_lost},
-                {"devices", devices}}
-               .dump(2, ' ', false, Json::error_handler_t::replace) +
-           "\n";
+                {"devices", devices}};
+}
+
+// Names of the traced programs need not be UTF-8.
+std::string json_text(const Json& document) {
+    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Each trace and snapshot of a folder by itself: one is in memory at a time.
+Status summarize_folder(const std::string& folder, const std::string& json, bool with_holders) {
+    const Result<std::vector<std::string>> paths = recordings_of_job(folder);
+    if (!paths) {
+        return paths.error();
+    }
+    std::string text;
+    Json runs = Json::array();
+    Json unreadable = Json::array();
+    for (const std::string& path : *paths) {
+        const Result<TraceSummary> summary = summarize_trace(path);
+        if (!summary) {
+            unreadable.push_back({{"file", std::filesystem::path(path).filename().string()},
+                                  {"reason", summary.error().message}});
+        } else if (json.empty()) {
+            text += summary_text(*summary, with_holders);
+        } else {
+            runs.push_back(summary_json(*summary, with_holders));
+        }
+    }
+    const Status written = json.empty() ? write_output("-", text)
+                                        : write_output(json,
+                                                       json_text({{"schema", 1},
+                                                                  {"folder", folder},
+                                                                  {"runs", runs},
+                                                                  {"unreadable", unreadable}}));
+    if (written && !unreadable.empty()) {
+        return unreadable_in_job(
+            unreadable.size(), paths->size(), unreadable.front()["reason"].get<std::string>());
+    }
+    return written;
 }
 
 }  // namespace
@@ -158,6 +200,7 @@ Status run_summarize(int argc, char** argv) {
         "long the trace. Nothing is replayed.\n\n"
         "Examples\n"
         "  fraganalyze summarize train.4711.ftrace\n"
+        "  fraganalyze summarize snapshots/                        each trace and snapshot in it\n"
         "  fraganalyze summarize train.4711.ftrace --json - | jq '.devices[0].peak'\n",
         "fraganalyze summarize");
     CommonOptions common;
@@ -172,12 +215,15 @@ Status run_summarize(int argc, char** argv) {
     if (!*parsed) {
         return Ok{};
     }
+    if (std::filesystem::is_directory(common.trace)) {
+        return summarize_folder(common.trace, common.json, !no_stacks);
+    }
     const Result<TraceSummary> summary = summarize_trace(common.trace);
     if (!summary) {
         return summary.error();
     }
     if (!common.json.empty()) {
-        return write_output(common.json, summary_json(*summary, !no_stacks));
+        return write_output(common.json, json_text(summary_json(*summary, !no_stacks)));
     }
     return write_output("-", summary_text(*summary, !no_stacks));
 }

@@ -1,5 +1,6 @@
 #include "analyzer/metrics/trace_summary.h"
 
+#include "analyzer/snapshot/input.h"
 #include "analyzer/trace/event_stream.h"
 
 #include <algorithm>
@@ -77,7 +78,32 @@ class LiveOrigins {
     std::map<Place, EventIndex> held_;  // and those that wait for streams
 };
 
-DeviceSummary summarize_device(EventStream* stream,
+// The events of a timeline, visited as an EventStream has them visited.
+class TimelineEvents {
+  public:
+    explicit TimelineEvents(const Timeline& timeline) : timeline_(timeline) {}
+
+    template <typename Visit>
+    void for_each(Visit visit) const {
+        std::size_t pool_cursor = 0;
+        for (EventIndex i = 0; i < timeline_.events.size(); ++i) {
+            const Event event = timeline_.events[i];
+            const Origin origin = timeline_.origins[event.origin];
+            EventRecord record = {};
+            record.pool = timeline_.event_pools.at(i, &pool_cursor);
+            record.thread = origin.thread;
+            record.native_stack = origin.native_stack;
+            record.python_stack = origin.python_stack;
+            visit(i, event, record);
+        }
+    }
+
+  private:
+    const Timeline& timeline_;
+};
+
+template <typename Events>
+DeviceSummary summarize_device(Events& events,
                                const RecordedDevices& devices,
                                DeviceId device,
                                Timeline* tables) {
@@ -91,7 +117,7 @@ DeviceSummary summarize_device(EventStream* stream,
     DeviceSummary summary;
     summary.device = device;
     std::uint64_t peak_reserved = 0;
-    stream->for_each([&](EventIndex index, const Event& event, const EventRecord& record) {
+    events.for_each([&](EventIndex index, const Event& event, const EventRecord& record) {
         origins.begin(index, event, record);
         measurement.visit(index, event, record.pool);
         origins.end(event);
@@ -112,26 +138,48 @@ DeviceSummary summarize_device(EventStream* stream,
     return summary;
 }
 
+template <typename Events>
+void summarize_devices(Events& events, TraceSummary* summary) {
+    RecordedDevices devices(summary->tables.facts);
+    events.for_each([&](EventIndex index, const Event& event, const EventRecord&) {
+        devices.add(event);
+        summary->events = std::uint64_t{index} + 1;
+    });
+    for (DeviceId device = 0; device < kMaxDevices; ++device) {
+        if (devices.used[device]) {
+            summary->devices.push_back(summarize_device(events, devices, device, &summary->tables));
+        }
+    }
+}
+
+Result<TraceSummary> summarize_snapshot(const std::string& path) {
+    Result<Timeline> timeline = read_input(path);
+    if (!timeline.ok()) {
+        return timeline.error();
+    }
+    TraceSummary summary;
+    summary.tables = std::move(timeline).value();
+    TimelineEvents events(summary.tables);
+    summarize_devices(events, &summary);
+    summary.tables.events = {};
+    summary.tables.partner = {};
+    return summary;
+}
+
 }  // namespace
 
 Result<TraceSummary> summarize_trace(const std::string& path) {
+    if (is_snapshot(path)) {
+        return summarize_snapshot(path);
+    }
     Result<EventStream> stream = EventStream::open(path);
     if (!stream.ok()) {
         return stream.error();
     }
     TraceSummary summary;
     summary.tables = stream->tables();
-    RecordedDevices devices(summary.tables.facts);
-    stream->for_each([&](EventIndex index, const Event& event, const EventRecord&) {
-        devices.add(event);
-        summary.events = std::uint64_t{index} + 1;
-    });
+    summarize_devices(*stream, &summary);
     summary.events_left_out = stream->events_left_out();
-    for (DeviceId device = 0; device < kMaxDevices; ++device) {
-        if (devices.used[device]) {
-            summary.devices.push_back(summarize_device(&*stream, devices, device, &summary.tables));
-        }
-    }
     return summary;
 }
 

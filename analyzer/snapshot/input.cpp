@@ -5,9 +5,21 @@
 #include "analyzer/trace/input_file.h"
 #include "analyzer/trace/reader.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 namespace fragtrace::analyzer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEndings[] = {
+    ".ftrace", ".pickle", ".pkl", ".pickle.gz", ".pkl.gz"};  // PyTorch prescribes none
+
+}  // namespace
 
 Result<Timeline> read_input(const std::string& path, const std::string& torch_version) {
     const Result<InputFile> file = InputFile::open(path);
@@ -22,6 +34,26 @@ Result<Timeline> read_input(const std::string& path, const std::string& torch_ve
         return snapshot.error();
     }
     return make_timeline(std::move(snapshot).value(), path, torch_version);
+}
+
+bool is_snapshot(const std::string& path) {
+    const Result<InputFile> file = InputFile::open(path);
+    return file.ok() && looks_like_snapshot(*file);
+}
+
+std::vector<std::string> recordings_in(const std::string& folder, std::error_code* error) {
+    std::vector<std::string> paths;
+    for (fs::directory_iterator at(folder, *error), end; !*error && at != end;
+         at.increment(*error)) {
+        const std::string name = at->path().filename().string();
+        if (std::any_of(std::begin(kEndings), std::end(kEndings), [&name](std::string_view ending) {
+                return name.ends_with(ending);
+            })) {
+            paths.push_back(at->path().string());
+        }
+    }
+    std::sort(paths.begin(), paths.end());
+    return paths;
 }
 
 }  // namespace fragtrace::analyzer

@@ -1,6 +1,8 @@
-"""fraganalyze FOLDER: one line per process of a job, as text and as JSON."""
+"""fraganalyze FOLDER, list and summarize: traces and snapshots of a job, as text and as JSON."""
 
+import gzip
 import json
+import pickle
 import sys
 
 import real_process
@@ -8,6 +10,29 @@ from real_process import ANALYZER, MIB, environment, traces
 
 CLIENT = real_process.SOURCE / "tests" / "integration" / "control" / "client.py"
 CARD = "1GiB,context=0"
+
+
+def snapshot(requested):
+    """What torch.cuda.memory._dump_snapshot() writes of a process with one block."""
+    address, segment = 0x7f0000000000, 2 * MIB
+    free = segment - 1 * MIB
+    return pickle.dumps({
+        "segments": [{
+            "device": 0, "address": address, "total_size": segment, "stream": 0,
+            "segment_type": "small", "allocated_size": MIB, "active_size": MIB,
+            "requested_size": requested, "segment_pool_id": (0, 0), "is_expandable": False,
+            "frames": [],
+            "blocks": [
+                {"address": address, "size": MIB, "requested_size": requested,
+                 "state": "active_allocated", "frames": []},
+                {"address": address + MIB, "size": free, "requested_size": 0,
+                 "state": "inactive", "frames": []}]}],
+        "device_traces": [[
+            {"action": "segment_alloc", "addr": address, "size": segment, "stream": 0,
+             "time_us": 1000, "frames": []},
+            {"action": "alloc", "addr": address, "size": requested, "stream": 0,
+             "time_us": 1001, "frames": []}]],
+        "allocator_settings": {}})
 
 
 class JobTest(real_process.RealProcessTest):
@@ -61,8 +86,59 @@ class JobTest(real_process.RealProcessTest):
         self.assertIn("ended normally", done.stdout)
         self.assertRegex(done.stderr, r"^fraganalyze: 1 of 2 traces cannot be read; .*\n$")
 
+    def snapshots_and_a_trace(self):
+        (self.folder / "rank0.pickle").write_bytes(snapshot(MIB))
+        (self.folder / "rank1.pkl.gz").write_bytes(gzip.compress(snapshot(MIB - 512)))
+        (self.folder / "notes.txt").write_text("no recording")
+        return self.record("alloc=4194304", RANK="5", WORLD_SIZE="6")
+
+    def test_ranks_that_left_snapshots_are_processes_of_the_job(self):
+        trace = self.snapshots_and_a_trace()
+        job = self.job()
+        self.assertEqual(
+            [(row["file"], row["rank"], row["peak_allocated_bytes"], row["peak_reserved_bytes"])
+             for row in job["processes"]],
+            [(trace, 5, 4 * MIB, 4 * MIB), ("rank0.pickle", None, MIB, 2 * MIB),
+             ("rank1.pkl.gz", None, MIB, 2 * MIB)])
+        self.assertEqual(job["unreadable"], [])
+        lines = self.run_well([ANALYZER, self.folder]).stdout.splitlines()
+        self.assertRegex(lines[2], r"^ +- +- +1 MiB +2 MiB .*rank0\.pickle")
+
+    def test_snapshots_are_listed_and_summarized(self):
+        trace = self.snapshots_and_a_trace()
+        listed = json.loads(self.run_well([ANALYZER, "list", self.folder, "--json", "-"]).stdout)
+        self.assertEqual(
+            [(row["path"].rpartition("/")[2], row["snapshot"]) for row in listed["traces"]],
+            sorted([(trace, False), ("rank0.pickle", True), ("rank1.pkl.gz", True)]))
+        self.assertIn("snapshot, 2 events",
+                      self.run_well([ANALYZER, "list", self.folder]).stdout)
+        told = self.run_well([ANALYZER, "summarize", self.folder, "--json", "-"]).stdout
+        runs = {run["path"].rpartition("/")[2]: run for run in json.loads(told)["runs"]}
+        self.assertEqual(sorted(runs), sorted([trace, "rank0.pickle", "rank1.pkl.gz"]))
+        alone = self.run_well(
+            [ANALYZER, "summarize", self.folder / "rank1.pkl.gz", "--json", "-"]).stdout
+        self.assertEqual(runs["rank1.pkl.gz"], json.loads(alone))
+        (device,) = json.loads(alone)["devices"]
+        self.assertEqual(device["peak"], {"requested": MIB - 512, "allocated": MIB, "active": MIB,
+                                          "reserved": 2 * MIB})
+        self.assertEqual(device["waste_at_peak"]["releasable"], 0)
+        self.assertEqual([(row["bytes"], row["blocks"]) for row in device["holders_at_peak"]],
+                         [(MIB, 1)])
+        text = self.run_well([ANALYZER, "summarize", self.folder]).stdout
+        self.assertEqual(text.count("peak reserved 2 MiB"), 2)
+
+    def test_what_cannot_be_summarized_is_named_after_the_rest(self):
+        self.snapshots_and_a_trace()
+        (self.folder / "data.pickle").write_bytes(pickle.dumps({"weights": [1, 2]}))
+        done = self.run_well([ANALYZER, "summarize", self.folder], 2)
+        self.assertEqual(done.stdout.count("peak reserved"), 3)
+        self.assertRegex(done.stderr, r"^fraganalyze: 1 of 4 traces cannot be read; .*\n$")
+        listed = self.run_well([ANALYZER, "list", self.folder])
+        self.assertEqual((listed.stdout.count("\n"), listed.stderr.count("\n")), (4, 1))
+
     def test_a_folder_without_traces_and_a_page_are_refused_in_one_line(self):
-        for arguments in ([self.folder], [self.folder, "--html", "x.html"]):
+        for arguments in ([self.folder], [self.folder, "--html", "x.html"],
+                          ["summarize", self.folder]):
             done = self.run_well([ANALYZER, *arguments], 2)
             self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
 
