@@ -1,4 +1,5 @@
 // Timeline to script to pool: what a replay is made of, and how agreement is measured.
+#include "analyzer/commands/replay_options.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/assumptions.h"
 #include "analyzer/replay/fidelity.h"
@@ -6,6 +7,8 @@
 #include <catch2/catch.hpp>
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -314,6 +317,40 @@ TEST_CASE("settings that change at run time are followed, whatever the replay be
         expandable = expandable || segment.expandable;
     }
     CHECK(expandable);
+}
+
+TEST_CASE("settings of the replay replace those before the first request, later changes stay") {
+    Recorder recorder;
+    recorder.timeline.facts["text.4"] = "max_split_size_mb:40";
+    recorder.timeline.facts["text.5"] = "garbage_collection_threshold:0.5";
+    recorder.add(EventKind::kSettings, 0, 4);
+    recorder.add(EventKind::kBlockAlloc, kBase, 3 * kMiB, 3 * kMiB);
+    recorder.add(EventKind::kSettings, 0, 5);
+    recorder.add(EventKind::kBlockAlloc, kBase + 64 * kMiB, 30 * kMiB, 30 * kMiB);
+    const ReplayScript script = make_script(recorder.timeline, 0);
+    DeviceAnalysis recorded;
+    recorded.pool = "pytorch";
+    recorded.config = *script.first_settings;
+    ReplayOptions options;
+    CHECK(options.candidate(recorded, std::nullopt).config == "max_split_size_mb:40");
+    options.config = "roundup_power2_divisions:4";
+    options.config_given = true;
+    const Candidate candidate = options.candidate(recorded, std::nullopt);
+    auto pool = make_pool(candidate.pool,
+                          candidate.config,
+                          std::make_unique<FixedDevice>(1000 * kMiB, 1000 * kMiB, 2 * kMiB),
+                          script.streams);
+    REQUIRE(pool.ok());
+    std::vector<std::string> in_force;
+    ReplayHooks hooks;
+    hooks.after_request = [&in_force](std::size_t, const AllocateResult&, Pool& driven) {
+        in_force.push_back(driven.config());
+    };
+    replay(script, **pool, nullptr, hooks);
+    REQUIRE(in_force.size() == 2);
+    CHECK(in_force[0] == "roundup_power2_divisions:4");
+    CHECK(in_force[1].find("garbage_collection_threshold:0.5") != std::string::npos);
+    CHECK(in_force[1].find("max_split_size") == std::string::npos);
 }
 
 TEST_CASE("the rules are those of the recorded release") {
