@@ -2,25 +2,22 @@
 
 #include "analyzer/model/contexts.h"
 #include "analyzer/model/pair_map.h"
+#include "analyzer/trace/gap_balance.h"
+#include "analyzer/trace/pairing_defects.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <map>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace fragtrace::analyzer {
-namespace {
-
-constexpr std::size_t kNotesPerDefect = 5;
-
-}  // namespace
 
 class EventPairing::State {
   public:
-    explicit State(Timeline* timeline) : timeline_(*timeline) { timeline_.partner = {}; }
+    explicit State(Timeline* timeline) : timeline_(*timeline), defects_(timeline), gaps_(timeline) {
+        timeline_.partner = {};
+    }
 
     void advance() {
         const std::size_t first = timeline_.partner.size();
@@ -49,19 +46,8 @@ class EventPairing::State {
     }
 
     void finish() {
-        settle_times();
-        TraceDamage& damage = timeline_.damage;
-        damage.frees_without_alloc += frees_without_alloc_;
-        damage.allocs_over_live += allocs_over_live_;
-        damage.after_gap += after_gap_count_;
-        damage.notes.insert(damage.notes.end(), notes_.begin(), notes_.end());
-        if (frees_without_alloc_ > kNotesPerDefect || allocs_over_live_ > kNotesPerDefect) {
-            damage.notes.push_back(
-                fmt::format("in all {} frees of what was not allocated in the trace and {} "
-                            "allocations at addresses still in use",
-                            frees_without_alloc_,
-                            allocs_over_live_));
-        }
+        gaps_.settle_times();
+        defects_.finish();
     }
 
   private:
@@ -149,7 +135,7 @@ class EventPairing::State {
                 contexts_.reset(events.device(index));
                 return reset(events.device(index));
             case EventKind::kRecordingStarted:
-                after_gap_ = true;
+                defects_.set_after_gap(true);
                 return;
             case EventKind::kCheckpointBegin:
                 return begin_checkpoint(index);
@@ -167,12 +153,12 @@ class EventPairing::State {
     }
 
     void begin(Table table, EventIndex index, DeviceAddress address, DeviceId device) {
-        if (gap_ != nullptr && (table == kDevices || table == kBlocks)) {
-            reconcile(table, index);
+        if (gaps_.telling() && (table == kDevices || table == kBlocks)) {
+            gaps_.told(table == kBlocks ? GapBalance::kPool : GapBalance::kDriver, index);
         }
         const std::uint32_t former = live_[table].set(address, device, index);
         if (former != PairMap::kAbsent && is_strict(table)) {
-            over_live(index, former);
+            defects_.over_live(index, former);
         }
     }
 
@@ -184,7 +170,7 @@ class EventPairing::State {
         }
         if (alloc == PairMap::kAbsent) {
             if (address != 0 && is_strict(table)) {
-                without_alloc(index);
+                defects_.without_alloc(index);
             }
             return;
         }
@@ -226,7 +212,7 @@ class EventPairing::State {
         const Event& event = timeline_.events[index];
         const auto [entry, is_new] = maps_.try_emplace(event.address, index);
         if (!is_new) {
-            over_live(index, entry->second);
+            defects_.over_live(index, entry->second);
             entry->second = index;
         }
     }
@@ -248,7 +234,7 @@ class EventPairing::State {
             entry = maps_.erase(entry);
         }
         if (!found) {
-            without_alloc(index);
+            defects_.without_alloc(index);
         }
     }
 
@@ -329,118 +315,31 @@ class EventPairing::State {
     // A checkpoint tells everything anew: what was held so far ends here, and goes on as what the
     // checkpoint says.
     void begin_checkpoint(EventIndex index) {
-        gap_ = nullptr;
-        for (RecordingGap& gap : timeline_.gaps) {
-            gap_ = gap.end + 1 == index ? &gap : gap_;
-        }
         const auto end_here = [this, index](EventIndex alloc) { timeline_.partner[alloc] = index; };
-        for (std::size_t table = 0; table < kTableCount; ++table) {
-            live_[table].for_each(end_here);
-            before_[table] = std::exchange(live_[table], PairMap());
+        for (const PairMap& table : live_) {
+            table.for_each(end_here);
         }
         for (const auto& [address, mapped] : maps_) {
             end_here(mapped);
+        }
+        gaps_.begin(index, std::move(live_[kDevices]), std::move(live_[kBlocks]));
+        for (PairMap& table : live_) {
+            table = PairMap();
         }
         maps_.clear();
         of_pool_.clear();
         retains_.clear();
         contexts_ = {};
-        after_gap_ = false;
+        defects_.set_after_gap(false);
     }
 
-    // An allocation that the checkpoint tells of: from before the gap, or made in it.
-    void reconcile(Table table, EventIndex index) {
-        const Event& event = timeline_.events[index];
-        const EventIndex former = before_[table].find(event.address, event.device);
-        if (former != PairMap::kAbsent && timeline_.events[former].time_ns == event.time_ns) {
-            before_[table].take(event.address, event.device);
-        } else {
-            ++made_[table].count;
-            made_[table].bytes += bytes_of(event);
-        }
-    }
-
-    void end_checkpoint(EventIndex index) {
-        if (gap_ == nullptr) {
-            return;
-        }
-        Sum freed[kBlocks + 1];
-        for (const Table table : {kDevices, kBlocks}) {
-            before_[table].for_each([this, table, &freed](EventIndex alloc) {
-                ++freed[table].count;
-                freed[table].bytes += bytes_of(timeline_.events[alloc]);
-            });
-        }
-        const bool pools = made_[kBlocks].count + freed[kBlocks].count + live_[kBlocks].size() != 0;
-        const Table table = pools ? kBlocks : kDevices;
-        gap_->freed = freed[table].count;
-        gap_->freed_bytes = freed[table].bytes;
-        gap_->made = made_[table].count;
-        gap_->made_bytes = made_[table].bytes;
-        checkpoint_ends_.emplace_back(gap_, index);
-        made_[kDevices] = made_[kBlocks] = {};
-        gap_ = nullptr;
-    }
-
-    // Times ascend: what a checkpoint tells anew has been told before the gap, or nobody saw it.
-    void settle_times() {
-        for (const auto& [gap, checkpoint_end] : checkpoint_ends_) {
-            for (EventIndex i = gap->end + 1; gap->begin != 0 && i < checkpoint_end; ++i) {
-                Event event = timeline_.events[i];
-                event.time_ns = timeline_.events[gap->end].time_ns;
-                timeline_.events.set(i, event);
-            }
-        }
-    }
-
-    static std::uint64_t bytes_of(const Event& event) {
-        return event.kind == EventKind::kBlockAlloc ? event.extra : event.size_bytes;
-    }
-
-    void over_live(EventIndex index, EventIndex former) {
-        if (after_gap_) {  // something was not seen: no more can be said
-            ++after_gap_count_;
-            return;
-        }
-        if (allocs_over_live_++ < kNotesPerDefect) {
-            notes_.push_back(
-                fmt::format("event {}: {:#x} is handed out while event {} still holds it",
-                            index,
-                            timeline_.events[index].address,
-                            former));
-        }
-    }
-
-    void without_alloc(EventIndex index) {
-        if (after_gap_) {  // something was not seen: no more can be said
-            ++after_gap_count_;
-            return;
-        }
-        if (frees_without_alloc_++ < kNotesPerDefect) {
-            notes_.push_back(
-                fmt::format("event {}: {:#x} is released but was not obtained in the trace",
-                            index,
-                            timeline_.events[index].address));
-        }
-    }
-
-    struct Sum {
-        std::uint64_t count = 0;
-        std::uint64_t bytes = 0;
-    };
+    void end_checkpoint(EventIndex index) { gaps_.end(index, live_[kBlocks].size() != 0); }
 
     Timeline& timeline_;
     std::vector<EventIndex> told_device_;  // their partners said it
-    std::uint64_t frees_without_alloc_ = 0;
-    std::uint64_t allocs_over_live_ = 0;
-    std::uint64_t after_gap_count_ = 0;
-    std::vector<std::string> notes_;
+    PairingDefects defects_;
+    GapBalance gaps_;
     PairMap live_[kTableCount];
-    PairMap before_[kTableCount];  // at a checkpoint, what was held so far
-    Sum made_[kBlocks + 1];
-    std::vector<std::pair<const RecordingGap*, EventIndex>> checkpoint_ends_;  // behind gaps
-    RecordingGap* gap_ = nullptr;  // the one in front of the checkpoint that is being told
-    bool after_gap_ = false;       // and no checkpoint since
     Contexts contexts_;
     std::unordered_map<DeviceAddress, std::uint64_t> retains_;
     std::map<DeviceAddress, EventIndex> maps_;
