@@ -1,13 +1,12 @@
 #include "analyzer/snapshot/snapshot_reader.h"
 
 #include "analyzer/snapshot/pickle.h"
+#include "analyzer/snapshot/snapshot_dict.h"
 #include "analyzer/snapshot/snapshot_settings.h"
 #include "analyzer/snapshot/snapshot_stacks.h"
 #include "analyzer/snapshot/snapshot_words.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <fmt/format.h>
 #include <optional>
 #include <utility>
@@ -16,21 +15,6 @@ namespace fragtrace::analyzer {
 namespace {
 
 using Kind = PickleValue::Kind;
-
-// What a dict has become: PickleValue::row_kind.
-enum RowKind : std::uint8_t {
-    kEntryRow,
-    kSegmentRow,
-    kBlockRow,
-    kFrameRow,
-    kFormerUseRow,  // of a block, until 2.0
-    kAnnotationRow,
-    kSettingsRow,
-    kDivisionsRow,
-    kStackRow,       // a list of frames
-    kBlockRangeRow,  // a list of blocks: index = the first, the count is looked up
-    kSnapshotRow,    // the whole
-};
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;
 constexpr std::size_t kMostEntries = std::size_t{1} << 28;
@@ -47,14 +31,7 @@ struct FormerUse {
 class SnapshotRows final : public PickleSink {
   public:
     PickleValue dict(PickleReader& reader, std::span<const PickleItem> items) override {
-        reader_ = &reader;
-        present_ = 0;
-        for (const PickleItem& item : items) {
-            if (item.key.kind == Kind::kText && item.key.index < kKeyCount) {
-                present_ |= std::uint64_t{1} << item.key.index;
-                values_[item.key.index] = item.value;
-            }
-        }
+        dict_.open(&reader, items);
         if (has(kAction)) {
             return entry();
         }
@@ -84,15 +61,12 @@ class SnapshotRows final : public PickleSink {
 
     // The whole is a dict, or, as memory_snapshot() gives it, the list of segments alone.
     bool finish(PickleReader& reader, const PickleValue& value) {
-        reader_ = &reader;
         if (value.kind == Kind::kRow && value.row_kind == kSnapshotRow) {
             finish_columns();
             return true;
         }
         if (value.kind == Kind::kList) {
-            present_ = 0;
-            values_[kSegments] = value;
-            present_ |= std::uint64_t{1} << kSegments;
+            dict_.open(&reader, kSegments, value);
             whole();
             finish_columns();
             return reader.failure().empty();
@@ -104,41 +78,25 @@ class SnapshotRows final : public PickleSink {
     Snapshot take() { return std::move(snapshot_); }
 
   private:
-    [[nodiscard]] bool has(Word word) const { return (present_ >> word & 1) != 0; }
+    [[nodiscard]] bool has(Word word) const { return dict_.has(word); }
+
+    PickleReader& reader() { return dict_.reader(); }
 
     PickleValue fail(std::string_view what) {
-        reader_->fail(what);
+        reader().fail(what);
         return {};
-    }
-
-    // A size or an address; 0 where the key is absent.
-    std::uint64_t count(Word word, std::uint64_t most = ~std::uint64_t{0}) {
-        if (!has(word)) {
-            return 0;
-        }
-        const PickleValue& value = values_[word];
-        if (!value.is_count() || value.number > most) {
-            fail(fmt::format("'{}' is no sensible number", kWords[word]));
-            return 0;
-        }
-        return value.number;
-    }
-
-    [[nodiscard]] bool is_word(Word key, Word word) const {
-        return has(key) && values_[key].kind == Kind::kText && values_[key].index == word;
     }
 
     std::uint64_t stream() {
         // A raw handle: whatever number it is.
-        return has(kStream) && values_[kStream].kind == Kind::kInteger ? values_[kStream].number
-                                                                       : 0;
+        return dict_.has(kStream, Kind::kInteger) ? dict_[kStream].number : 0;
     }
 
     std::uint32_t pool(Word word) {
-        if (!has(word) || values_[word].kind != Kind::kPair) {
+        if (!has(word) || dict_[word].kind != Kind::kPair) {
             return 0;
         }
-        const auto& id = reader_->pairs()[values_[word].index];
+        const auto& id = reader().pairs()[dict_[word].index];
         auto& pools = snapshot_.pools;
         if (id == pools[last_pool_]) {
             return last_pool_;
@@ -155,7 +113,7 @@ class SnapshotRows final : public PickleSink {
         if (!has(kFrames)) {
             return 0;
         }
-        const PickleValue& value = values_[kFrames];
+        const PickleValue& value = dict_[kFrames];
         if (value.kind == Kind::kRow && value.row_kind == kStackRow) {
             return value.index;
         }
@@ -163,7 +121,7 @@ class SnapshotRows final : public PickleSink {
             return 0;
         }
         frames_.clear();
-        for (const PickleValue& one : reader_->list(value)) {
+        for (const PickleValue& one : reader().list(value)) {
             if (one.kind == Kind::kRow && one.row_kind == kFrameRow) {
                 frames_.push_back(one.index);
             }
@@ -173,12 +131,15 @@ class SnapshotRows final : public PickleSink {
             fail("more different stacks than a snapshot has");
             return 0;
         }
-        reader_->close_list(value, PickleValue::row(kStackRow, node));
+        reader().close_list(value, PickleValue::row(kStackRow, node));
         return node;
     }
 
     template <typename Row>
-    PickleValue add(std::vector<Row>* rows, const Row& row, RowKind kind, std::size_t most) {
+    PickleValue add(std::vector<Row>* rows,
+                    const Row& row,
+                    SnapshotRowKind kind,
+                    std::size_t most) {
         if (rows->size() >= most) {
             return fail("more entries than a snapshot has");
         }
@@ -188,7 +149,7 @@ class SnapshotRows final : public PickleSink {
 
     PickleValue entry() {
         SnapshotEntry row;
-        const PickleValue& action = values_[kAction];
+        const PickleValue& action = dict_[kAction];
         if (action.kind != Kind::kText) {
             return fail("'action' is no text");
         }
@@ -196,31 +157,31 @@ class SnapshotRows final : public PickleSink {
         row.action = word <= kSnapshotWord - kAllocWord ? static_cast<SnapshotAction>(word)
                                                         : SnapshotAction::kOther;
         const bool oom = row.action == SnapshotAction::kOutOfMemory;
-        row.address = oom ? count(kDeviceFree, kMostBytes) : count(kAddr);
-        row.size_bytes = count(kSize, kMostBytes);
-        row.time_us = count(kTimeUs);
+        row.address = oom ? dict_.count(kDeviceFree, kMostBytes) : dict_.count(kAddr);
+        row.size_bytes = dict_.count(kSize, kMostBytes);
+        row.time_us = dict_.count(kTimeUs);
         row.stream = stream();
         row.stack = stack();
         row.pool = pool(kPoolId);
         times_known_ = times_known_ && has(kTimeUs);
-        seen_ |= present_;
+        dict_.note_keys();
         return add(&snapshot_.entries, row, kEntryRow, kMostEntries);
     }
 
     PickleValue frame() {
-        if (!has(kName) || values_[kName].kind != Kind::kText ||
-            values_[kFilename].kind != Kind::kText) {
+        if (!has(kName) || dict_[kName].kind != Kind::kText ||
+            dict_[kFilename].kind != Kind::kText) {
             return fail("a frame without a name");
         }
-        const std::uint32_t function = values_[kName].index;
-        const std::uint32_t file = values_[kFilename].index;
+        const std::uint32_t function = dict_[kName].index;
+        const std::uint32_t file = dict_[kFilename].index;
         // Of C++ frames without line information it may be anything.
         const std::uint32_t line =
-            has(kLine) && values_[kLine].is_count()
-                ? static_cast<std::uint32_t>(std::min<std::uint64_t>(values_[kLine].number, ~0u))
+            has(kLine) && dict_[kLine].is_count()
+                ? static_cast<std::uint32_t>(std::min<std::uint64_t>(dict_[kLine].number, ~0u))
                 : 0;
         const std::uint32_t number = stacks_.frame(
-            function, file, line, reader_->texts().view(function), reader_->texts().view(file));
+            function, file, line, reader().texts().view(function), reader().texts().view(file));
         if (number == SnapshotStacks::kFull) {
             return fail("more different lines than a snapshot has");
         }
@@ -229,18 +190,18 @@ class SnapshotRows final : public PickleSink {
 
     PickleValue block() {
         SnapshotBlock row;
-        row.address = count(kAddress);
-        row.size_bytes = count(kSize, kMostBytes);
-        if (values_[kState].kind != Kind::kText) {
+        row.address = dict_.count(kAddress);
+        row.size_bytes = dict_.count(kSize, kMostBytes);
+        if (dict_[kState].kind != Kind::kText) {
             return fail("'state' is no text");
         }
-        row.live = !is_word(kState, kInactiveWord);
-        row.pending = row.live && !is_word(kState, kActiveAllocatedWord);
+        row.live = !dict_.is_word(kState, kInactiveWord);
+        row.pending = row.live && !dict_.is_word(kState, kActiveAllocatedWord);
         // A free block keeps what it was used for last, which says nothing.
-        row.requested_bytes = row.live ? count(kRequestedSize, kMostBytes) : 0;
+        row.requested_bytes = row.live ? dict_.count(kRequestedSize, kMostBytes) : 0;
         row.stack = stack();
-        if (row.live && has(kHistory) && values_[kHistory].kind == Kind::kList) {
-            for (const PickleValue& one : reader_->list(values_[kHistory])) {
+        if (row.live && has(kHistory) && dict_[kHistory].kind == Kind::kList) {
+            for (const PickleValue& one : reader().list(dict_[kHistory])) {
                 if (one.kind == Kind::kRow && one.row_kind == kFormerUseRow) {
                     const FormerUse& use = former_uses_[one.index];
                     row.requested_bytes =
@@ -250,32 +211,31 @@ class SnapshotRows final : public PickleSink {
                 }
             }
         }
-        seen_ |= present_;
+        dict_.note_keys();
         return add(&snapshot_.blocks, row, kBlockRow, kMostRows);
     }
 
     PickleValue former_use() {
         return add(&former_uses_,
-                   {.requested_bytes = count(kRealSize, kMostBytes), .stack = stack()},
+                   {.requested_bytes = dict_.count(kRealSize, kMostBytes), .stack = stack()},
                    kFormerUseRow,
                    kMostRows);
     }
 
     PickleValue segment() {
         SnapshotSegment row;
-        row.address = count(kAddress);
-        row.size_bytes = count(kTotalSize, kMostBytes);
+        row.address = dict_.count(kAddress);
+        row.size_bytes = dict_.count(kTotalSize, kMostBytes);
         row.stream = stream();
         row.stack = stack();
         row.pool = pool(kSegmentPoolId);
-        row.device = static_cast<std::uint32_t>(count(kDevice, ~0u));
-        row.small = is_word(kSegmentType, kSmallWord);
-        row.expandable = has(kIsExpandable) && values_[kIsExpandable].kind == Kind::kBool &&
-                         values_[kIsExpandable].number != 0;
-        if (values_[kBlocks].kind != Kind::kList) {
+        row.device = static_cast<std::uint32_t>(dict_.count(kDevice, ~0u));
+        row.small = dict_.is_word(kSegmentType, kSmallWord);
+        row.expandable = dict_.is_true(kIsExpandable);
+        if (dict_[kBlocks].kind != Kind::kList) {
             return fail("'blocks' is no list");
         }
-        const auto blocks = reader_->list(values_[kBlocks]);
+        const auto blocks = reader().list(dict_[kBlocks]);
         row.block_count = static_cast<std::uint32_t>(blocks.size());
         row.first_block = blocks.empty() ? 0 : blocks.front().index;
         for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -284,60 +244,31 @@ class SnapshotRows final : public PickleSink {
                 return fail("'blocks' is no list of blocks of its own");
             }
         }
-        seen_ |= present_;
+        dict_.note_keys();
         return add(&segments_, row, kSegmentRow, kMostRows);
     }
 
     PickleValue annotation() {
         SnapshotAnnotation row;
-        row.begin = is_word(kStage, kStartWord);
-        row.time_us = count(kTimeUs);
-        row.device = static_cast<std::uint32_t>(count(kDevice, ~0u));
-        if (has(kName) && values_[kName].kind == Kind::kText) {
-            row.name = reader_->texts().view(values_[kName].index);
+        row.begin = dict_.is_word(kStage, kStartWord);
+        row.time_us = dict_.count(kTimeUs);
+        row.device = static_cast<std::uint32_t>(dict_.count(kDevice, ~0u));
+        if (has(kName) && dict_[kName].kind == Kind::kText) {
+            row.name = reader().texts().view(dict_[kName].index);
         }
         return add(&snapshot_.annotations, row, kAnnotationRow, kMostRows);
     }
 
     PickleValue settings() {
-        SnapshotSettings& kept = settings_.emplace();
-        const auto number = [this](Word word) {
-            return has(word) && values_[word].kind == Kind::kInteger ? values_[word].number
-                                                                     : kUnknown64;
-        };
-        kept.max_split_bytes = number(kMaxSplitSize);
-        if (has(kConf) && values_[kConf].kind == Kind::kText) {
-            kept.text = reader_->texts().view(values_[kConf].index);
-        }
-        if (has(kGcThreshold) && values_[kGcThreshold].kind == Kind::kFloat) {
-            kept.garbage_collection_threshold = std::bit_cast<double>(values_[kGcThreshold].number);
-        }
-        kept.expandable_segments = has(kExpandableSegments) &&
-                                   values_[kExpandableSegments].kind == Kind::kBool &&
-                                   values_[kExpandableSegments].number != 0;
-        if (has(kRoundup) && values_[kRoundup].kind == Kind::kRow &&
-            values_[kRoundup].row_kind == kDivisionsRow) {
-            kept.divisions = divisions_[values_[kRoundup].index];
-        }
-        seen_ |= present_;
+        settings_ = settings_of(dict_, divisions_);
+        dict_.note_keys();
         return PickleValue::row(kSettingsRow, 0);
     }
 
-    // {"1": 0, "2": 4, ...}: megabytes and divisions. Other dicts are of no interest.
+    // Dicts that are nothing else are of no interest.
     PickleValue divisions(std::span<const PickleItem> items) {
         constexpr std::size_t kMostDivisions = 64;
-        std::vector<std::pair<std::string, std::uint64_t>> row;
-        for (const PickleItem& item : items) {
-            if (items.size() > kMostDivisions || item.key.kind != Kind::kText ||
-                !item.value.is_count()) {
-                return {};
-            }
-            const std::string_view key = reader_->texts().view(item.key.index);
-            if (key.empty() || key.find_first_not_of("0123456789") != std::string_view::npos) {
-                return {};
-            }
-            row.emplace_back(key, item.value.number);
-        }
+        SnapshotDivisions row = divisions_of(reader(), items);
         if (row.empty() || divisions_.size() >= kMostDivisions) {
             return {};
         }
@@ -350,12 +281,12 @@ class SnapshotRows final : public PickleSink {
             return fail("a second snapshot");
         }
         found_ = true;
-        seen_ |= present_;
+        dict_.note_keys();
         if (has(kSegments)) {
-            if (values_[kSegments].kind != Kind::kList) {
+            if (dict_[kSegments].kind != Kind::kList) {
                 return fail("'segments' is no list");
             }
-            for (const PickleValue& one : reader_->list(values_[kSegments])) {
+            for (const PickleValue& one : reader().list(dict_[kSegments])) {
                 if (one.kind != Kind::kRow || one.row_kind != kSegmentRow) {
                     return fail("'segments' is no list of segments");
                 }
@@ -365,10 +296,10 @@ class SnapshotRows final : public PickleSink {
             }
         }
         if (has(kDeviceTraces)) {
-            if (values_[kDeviceTraces].kind != Kind::kList) {
+            if (dict_[kDeviceTraces].kind != Kind::kList) {
                 return fail("'device_traces' is no list");
             }
-            for (const PickleValue& one : reader_->list(values_[kDeviceTraces])) {
+            for (const PickleValue& one : reader().list(dict_[kDeviceTraces])) {
                 if (!history(one)) {
                     return {};
                 }
@@ -382,7 +313,7 @@ class SnapshotRows final : public PickleSink {
             fail("'device_traces' is no list of lists");
             return false;
         }
-        const auto entries = reader_->list(device);
+        const auto entries = reader().list(device);
         const std::uint32_t first = entries.empty() ? 0 : entries.front().index;
         for (std::size_t i = 0; i < entries.size(); ++i) {
             if (entries[i].kind != Kind::kRow || entries[i].row_kind != kEntryRow ||
@@ -412,38 +343,19 @@ class SnapshotRows final : public PickleSink {
             concluded.expandable_segments = true;
             snapshot_.settings = settings_text(concluded);
         }
-        snapshot_.oldest_release = oldest_release();
+        snapshot_.oldest_release = dict_.oldest_release();
         snapshot_.other_actions = static_cast<std::uint64_t>(std::count_if(
             snapshot_.entries.begin(), snapshot_.entries.end(), [](const SnapshotEntry& entry) {
                 return entry.action == SnapshotAction::kOther;
             }));
     }
 
-    // The keys tell, from the newest: a snapshot names no release.
-    [[nodiscard]] std::string oldest_release() const {
-        const auto seen = [this](Word word) { return (seen_ >> word & 1) != 0; };
-        return seen(kMaxCachedSize)         ? "2.14"
-               : seen(kHostSegments)        ? "2.13"
-               : seen(kPoolId)              ? "2.12"
-               : seen(kUserMetadata)        ? "2.10"
-               : seen(kCompileContext)      ? "2.9"
-               : seen(kRecordStreamReuse)   ? "2.9"
-               : seen(kExternalAnnotations) ? "2.6"
-               : seen(kAllocatorSettings)   ? "2.2"
-               : seen(kIsExpandable)        ? "2.1"
-               : seen(kDeviceTraces)        ? "2.0"
-                                            : "1.13";
-    }
-
-    PickleReader* reader_ = nullptr;
-    std::uint64_t present_ = 0;  // bit per key of the dict that is looked at
-    std::uint64_t seen_ = 0;     // of all
-    std::array<PickleValue, kKeyCount> values_ = {};
+    SnapshotDict dict_;
     Snapshot snapshot_;
     SnapshotStacks stacks_;
     std::vector<SnapshotSegment> segments_;  // the host's among them
     std::vector<FormerUse> former_uses_;
-    std::vector<std::vector<std::pair<std::string, std::uint64_t>>> divisions_;
+    std::vector<SnapshotDivisions> divisions_;
     std::optional<SnapshotSettings> settings_;
     std::vector<std::uint32_t> frames_;
     std::uint32_t last_pool_ = 0;

@@ -1,14 +1,56 @@
 #include "analyzer/snapshot/snapshot_settings.h"
 
 #include <algorithm>
+#include <bit>
 #include <fmt/format.h>
+#include <string_view>
 
 namespace fragtrace::analyzer {
 namespace {
 
+using Kind = PickleValue::Kind;
+
+constexpr std::size_t kMostRanges = 64;  // of sizes, each with its divisions
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 }  // namespace
+
+SnapshotSettings settings_of(const SnapshotDict& dict,
+                             const std::vector<SnapshotDivisions>& divisions) {
+    SnapshotSettings settings;
+    if (dict.has(kMaxSplitSize, Kind::kInteger)) {
+        settings.max_split_bytes = dict[kMaxSplitSize].number;
+    }
+    if (dict.has(kConf, Kind::kText)) {
+        settings.text = dict.reader().texts().view(dict[kConf].index);
+    }
+    if (dict.has(kGcThreshold, Kind::kFloat)) {
+        settings.garbage_collection_threshold = std::bit_cast<double>(dict[kGcThreshold].number);
+    }
+    settings.expandable_segments = dict.is_true(kExpandableSegments);
+    if (dict.has(kRoundup, Kind::kRow) && dict[kRoundup].row_kind == kDivisionsRow) {
+        settings.divisions = divisions[dict[kRoundup].index];
+    }
+    return settings;
+}
+
+SnapshotDivisions divisions_of(const PickleReader& reader, std::span<const PickleItem> items) {
+    SnapshotDivisions row;
+    if (items.size() > kMostRanges) {
+        return row;
+    }
+    for (const PickleItem& item : items) {
+        if (item.key.kind != Kind::kText || !item.value.is_count()) {
+            return {};
+        }
+        const std::string_view key = reader.texts().view(item.key.index);
+        if (key.empty() || key.find_first_not_of("0123456789") != std::string_view::npos) {
+            return {};
+        }
+        row.emplace_back(key, item.value.number);
+    }
+    return row;
+}
 
 std::string settings_text(const SnapshotSettings& settings) {
     if (!settings.text.empty()) {

@@ -1,0 +1,112 @@
+// The dict of a snapshot that is looked at: which of the known keys it has, and their values.
+//
+// Values are checked where they are asked for; what is wrong is told to the reader.
+#pragma once
+
+#include "analyzer/snapshot/pickle.h"
+#include "analyzer/snapshot/snapshot_words.h"
+
+#include <array>
+#include <cstdint>
+#include <fmt/format.h>
+#include <span>
+#include <string>
+
+namespace fragtrace::analyzer {
+
+// What a dict has become: PickleValue::row_kind.
+enum SnapshotRowKind : std::uint8_t {
+    kEntryRow,
+    kSegmentRow,
+    kBlockRow,
+    kFrameRow,
+    kFormerUseRow,  // of a block, until 2.0
+    kAnnotationRow,
+    kSettingsRow,
+    kDivisionsRow,
+    kStackRow,       // a list of frames
+    kBlockRangeRow,  // a list of blocks: index = the first, the count is looked up
+    kSnapshotRow,    // the whole
+};
+
+class SnapshotDict {
+  public:
+    void open(PickleReader* reader, std::span<const PickleItem> items) {
+        reader_ = reader;
+        present_ = 0;
+        for (const PickleItem& item : items) {
+            if (item.key.kind == PickleValue::Kind::kText && item.key.index < kKeyCount) {
+                present_ |= std::uint64_t{1} << item.key.index;
+                values_[item.key.index] = item.value;
+            }
+        }
+    }
+
+    // As if the dict had this key alone.
+    void open(PickleReader* reader, Word word, const PickleValue& value) {
+        reader_ = reader;
+        present_ = std::uint64_t{1} << word;
+        values_[word] = value;
+    }
+
+    [[nodiscard]] PickleReader& reader() const { return *reader_; }
+
+    [[nodiscard]] bool has(Word word) const { return (present_ >> word & 1) != 0; }
+
+    [[nodiscard]] bool has(Word word, PickleValue::Kind kind) const {
+        return has(word) && values_[word].kind == kind;
+    }
+
+    // Of a key that is there.
+    [[nodiscard]] const PickleValue& operator[](Word word) const { return values_[word]; }
+
+    // A size or an address; 0 where the key is absent.
+    [[nodiscard]] std::uint64_t count(Word word, std::uint64_t most = ~std::uint64_t{0}) const {
+        if (!has(word)) {
+            return 0;
+        }
+        const PickleValue& value = values_[word];
+        if (!value.is_count() || value.number > most) {
+            reader_->fail(fmt::format("'{}' is no sensible number", kWords[word]));
+            return 0;
+        }
+        return value.number;
+    }
+
+    [[nodiscard]] bool is_word(Word key, Word word) const {
+        return has(key, PickleValue::Kind::kText) && values_[key].index == word;
+    }
+
+    [[nodiscard]] bool is_true(Word key) const {
+        return has(key, PickleValue::Kind::kBool) && values_[key].number != 0;
+    }
+
+    // The keys of this dict count as seen.
+    void note_keys() { seen_ |= present_; }
+
+    // The keys that were seen tell, from the newest: a snapshot names no release.
+    [[nodiscard]] std::string oldest_release() const {
+        const auto seen = [this](Word word) { return (seen_ >> word & 1) != 0; };
+        return seen(kMaxCachedSize)         ? "2.14"
+               : seen(kHostSegments)        ? "2.13"
+               : seen(kPoolId)              ? "2.12"
+               : seen(kUserMetadata)        ? "2.10"
+               : seen(kCompileContext)      ? "2.9"
+               : seen(kRecordStreamReuse)   ? "2.9"
+               : seen(kExternalAnnotations) ? "2.6"
+               : seen(kAllocatorSettings)   ? "2.2"
+               : seen(kIsExpandable)        ? "2.1"
+               : seen(kDeviceTraces)        ? "2.0"
+                                            : "1.13";
+    }
+
+  private:
+    static_assert(kKeyCount <= 64);
+
+    PickleReader* reader_ = nullptr;
+    std::uint64_t present_ = 0;  // bit per key
+    std::uint64_t seen_ = 0;     // of all dicts
+    std::array<PickleValue, kKeyCount> values_ = {};
+};
+
+}  // namespace fragtrace::analyzer
