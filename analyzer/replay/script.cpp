@@ -1,11 +1,10 @@
 #include "analyzer/replay/script.h"
 
 #include "analyzer/model/recorded_state.h"
+#include "analyzer/replay/private_pools.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -16,7 +15,8 @@ namespace {
 // Builds the steps of one device; the two sources differ only in which events count.
 class Builder {
   public:
-    Builder(const Timeline& timeline, DeviceId device, ScriptSource source) : timeline_(timeline) {
+    Builder(const Timeline& timeline, DeviceId device, ScriptSource source)
+        : timeline_(timeline), pools_(timeline, &script_) {
         script_.device = device;
         script_.source = source;
         script_.streams = timeline.streams;
@@ -27,8 +27,7 @@ class Builder {
     ReplayScript build() {
         for (EventIndex i = 0; i < timeline_.events.size(); ++i) {
             const Event& event = timeline_.events[i];
-            pool_ = timeline_.event_pools.at(i, &pool_cursor_);
-            rewinding_ = rewinding_ && event.kind == EventKind::kBlockAlloc;
+            pools_.look_at(event.kind, i);
             if (next_checkpoint_ < timeline_.checkpoints.size() &&
                 i == timeline_.checkpoints[next_checkpoint_].begin) {
                 adopt(timeline_.checkpoints[next_checkpoint_++]);
@@ -40,7 +39,7 @@ class Builder {
                 add_completion(event, i);  // an event handle belongs to no device
             } else if (event.kind == EventKind::kEmptyCache) {
                 script_.steps.push_back(
-                    {.kind = Step::Kind::kEmptyCache, .event = i, .private_pool = pool_});
+                    {.kind = Step::Kind::kEmptyCache, .event = i, .private_pool = pools_.pool()});
             } else if (asks_for_free_memory(event)) {
                 if (event.device == script_.device) {
                     script_.steps.push_back(
@@ -63,12 +62,6 @@ class Builder {
     }
 
   private:
-    struct LastBlock {
-        BlockId block = kNoEvent;
-        std::uint64_t requested_bytes = 0;
-        StreamId stream = kNoStream;
-    };
-
     // What was held when the trace began, or was set up anew, in mid-life. Pending blocks are taken
     // over as live: their frees stand in the checkpoint, too.
     void adopt(const EventSpan& checkpoint) {
@@ -94,35 +87,21 @@ class Builder {
         for (HeapSegment& segment : heap.segments) {
             segment.stream = segment.stream == kNoStream ? default_stream() : segment.stream;
         }
-        held_.clear();
         script_.steps.push_back({.kind = Step::Kind::kAdopt,
                                  .event = checkpoint.begin,
                                  .value = script_.checkpoints.size()});
-        for (const HeapSegment& segment : heap.segments) {
-            pool_ = segment.private_pool;
-            know_pool(checkpoint.begin);
-        }
-        for (const HeapBlock& block : heap.blocks) {
-            if (block.state != BlockState::kFree) {
-                const std::uint32_t pool = timeline_.event_pools.at(block.allocated_by);
-                if (pool != 0) {
-                    held_[pool].insert(block.allocated_by);
-                    last_at_[{block.address, block.size_bytes}] = {
-                        block.allocated_by, block.requested_bytes, kNoStream};
-                }
-            }
-        }
+        pools_.adopt(heap, checkpoint.begin);
         script_.checkpoints.push_back(std::move(heap));
     }
 
     void add_block_event(const Event& event, EventIndex i) {
         switch (event.kind) {
             case EventKind::kBlockAlloc:
-                know_pool(i);
+                pools_.know(i);
                 add_allocation(event, i, event.extra, false);
                 break;
             case EventKind::kBlockOutOfMemory:
-                know_pool(i);
+                pools_.know(i);
                 add_allocation(event, i, 0, true);
                 break;
             case EventKind::kBlockFree:
@@ -160,14 +139,14 @@ class Builder {
         switch (event.kind) {
             case EventKind::kPoolUse:
                 if (event.size_bytes != 0) {
-                    set_pool(i, false);
+                    pools_.use(i);
                 }
                 break;
             case EventKind::kPoolRelease:
-                set_pool(i, true);
+                pools_.give_up(i);
                 break;
             case EventKind::kPoolRewind:
-                rewind(i);
+                pools_.rewind(i);
                 break;
             case EventKind::kSettings:
                 add_settings(timeline_.fact("text." + std::to_string(event.size_bytes)), i);
@@ -185,45 +164,6 @@ class Builder {
         script_.steps.push_back(
             {.kind = Step::Kind::kSettings, .event = i, .value = script_.settings.size()});
         script_.settings.push_back(std::move(text));
-    }
-
-    void set_pool(EventIndex i, bool freeable) {
-        if (pool_ == 0) {
-            return;
-        }
-        const auto identity = timeline_.pools.find(pool_);
-        const PoolIdentity pool =
-            identity != timeline_.pools.end() ? identity->second : PoolIdentity{};
-        known_pools_.insert(pool_);
-        script_.steps.push_back(
-            {.kind = Step::Kind::kPoolOptions,
-             .event = i,
-             .private_pool = pool_,
-             .value = (freeable ? kPoolFreeable : 0) | (pool.is_graph() ? kPoolOfGraph : 0) |
-                      (pool.no_split ? kPoolNoSplit : 0) | (pool.use_on_oom ? kPoolUseOnOom : 0)});
-    }
-
-    // A pool that is seen first in a request has a user.
-    void know_pool(EventIndex i) {
-        if (pool_ != 0 && !known_pools_.contains(pool_)) {
-            set_pool(i, false);
-        }
-    }
-
-    // What the pool held is gone; what it holds now is told by the block allocs that follow.
-    void rewind(EventIndex i) {
-        if (pool_ == 0) {
-            return;
-        }
-        ++script_.rewinds;
-        rewinding_ = true;
-        std::set<BlockId>& held = held_[pool_];
-        for (const BlockId block : held) {
-            Step step{.kind = Step::Kind::kRelease, .event = i, .block = block};
-            step.first_pending = static_cast<std::uint32_t>(script_.pending.size());
-            script_.steps.push_back(step);
-        }
-        held.clear();
     }
 
     void add_device_event(const Event& event, EventIndex i) {
@@ -255,9 +195,8 @@ class Builder {
         Step step{.kind = Step::Kind::kAllocate, .recorded_oom = oom, .event = i, .block = i};
         step.value = event.size_bytes;
         step.stream = event.stream;
-        if (pool_ != 0 && !oom) {
-            held_[pool_].insert(i);
-            place_again(event, i, &step);
+        if (!oom) {
+            pools_.allocate(event, i, &step);
         }
         if (step.value == kUnknown64) {
             step.value = block_bytes;
@@ -273,7 +212,7 @@ class Builder {
         while (obtained_known_ < script_.obtained.size()) {
             script_.obtained[obtained_known_++].request = i;
         }
-        step.private_pool = pool_;
+        step.private_pool = pools_.pool();
         if (step.value != 0) {
             any_request_ = true;
             script_.steps.push_back(step);
@@ -291,31 +230,12 @@ class Builder {
         waited_for_.clear();
     }
 
-    // A block that a rewound pool holds again: which one it was before, and what was asked then.
-    // Other blocks may have begun at its address since: the one of its size is meant.
-    void place_again(const Event& event, EventIndex i, Step* step) {
-        LastBlock& former = last_at_[{event.address, event.extra}];
-        if (rewinding_) {
-            step->kind = Step::Kind::kPlace;
-            step->placed_as = former.block;
-            if (step->value == kUnknown64 && former.block != kNoEvent) {
-                step->value = former.requested_bytes;
-            }
-            if (step->stream == kNoStream) {  // that of the segment, which goes on
-                step->stream = former.stream;
-            }
-        }
-        former = {i, step->value, step->stream};
-    }
-
     void add_release(EventIndex i) {
         const EventIndex alloc = timeline_.partner[i];
         if (alloc == kNoEvent) {
             return;  // counted as trace damage by the reader
         }
-        if (const auto held = held_.find(timeline_.event_pools.at(alloc)); held != held_.end()) {
-            held->second.erase(alloc);
-        }
+        pools_.release(alloc);
         Step step{.kind = Step::Kind::kRelease, .event = i, .block = alloc};
         step.first_pending = static_cast<std::uint32_t>(script_.pending.size());
         script_.steps.push_back(step);
@@ -364,6 +284,7 @@ class Builder {
 
     const Timeline& timeline_;
     ReplayScript script_;
+    PrivatePoolSteps pools_;
     std::uint32_t refusals_used_ = 0;
     std::size_t obtained_known_ = 0;  // of script_.obtained: whose request is known
     std::uint64_t next_pending_ = 0;
@@ -371,18 +292,10 @@ class Builder {
     // Completions since a refusal: pending id, event.
     std::vector<std::pair<std::uint64_t, EventIndex>> waited_for_;
 
-    // Private pools.
-    std::uint32_t pool_ = 0;  // of the event that is looked at
-    std::size_t pool_cursor_ = 0;
-    bool rewinding_ = false;
     bool any_request_ = false;
     std::size_t next_checkpoint_ = 0;
     EventIndex checkpoint_end_ = 0;
     std::optional<RecordedState> state_;  // where there are checkpoints
-    std::set<std::uint32_t> known_pools_;
-    std::unordered_map<std::uint32_t, std::set<BlockId>> held_;  // live blocks per pool
-    // By address and bytes, of private pools.
-    std::map<std::pair<DeviceAddress, std::uint64_t>, LastBlock> last_at_;
 };
 
 }  // namespace
