@@ -33,8 +33,8 @@ struct TraceSummary {
     std::vector<DeviceSummary> devices;
 };
 
-// Of a trace or a snapshot of PyTorch's allocator, which is read as a whole. One pass to learn which
-// devices there are, and one for each.
+// Of a trace or a snapshot of PyTorch's allocator, which is read as a whole. One pass to learn
+// which devices there are, and one for each.
 Result<TraceSummary> summarize_trace(const std::string& path);
 
 }  // namespace fragtrace::analyzer
