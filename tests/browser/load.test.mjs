@@ -85,3 +85,25 @@ test("while blocks are still coming the verdict, the chart and the map are there
     await page.close();
     server.close();
 });
+
+test("three hundred thousand live blocks: shares in the segments, all of them counted", async () => {
+    const context = await browser.newContext({ viewport: { width: 1440, height: 960 } });
+    const page = await context.newPage();
+    await page.goto(`file://${join(process.env.FRAGTRACE_PAGES, "crowd.html")}#cursor=300500000`);
+    await page.waitForSelector("html[data-ready]", { timeout: 60000 });
+    assert.match(await page.locator("#status").innerText(), /300,000 blocks in \d+ segments/);
+    const orange = () => page.evaluate(() => {
+        const canvas = document.getElementById("segments");
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        let near = 0;
+        for (let i = 0; i < data.length; i += 4) if (data[i] - data[i + 2] > 15) ++near;
+        return near / (data.length / 4);
+    });
+    assert.ok(await orange() < 0.1, "full segments show no holes");
+    // At the end a third of each segment is free.
+    for (let i = 0; i < 60; ++i) await page.keyboard.press("Shift+ArrowRight");
+    await page.waitForTimeout(500);
+    assert.match(await page.locator("#status").innerText(), /200,000 blocks in/);
+    assert.ok(await orange() > 0.2, "holes are mixed in");
+    await context.close();
+});

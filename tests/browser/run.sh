@@ -44,6 +44,7 @@ page)
     [ -z "$reason" ] || absent "$reason"
     make_pages
     "$build/bin/make_page" 280000 "$pages/many.html" >/dev/null
+    "$build/bin/make_page" crowd "$pages/crowd.html" >/dev/null
     FRAGTRACE_PAGES=$pages exec node --test --test-concurrency=1 "$here/page.test.mjs" "$here/load.test.mjs"
     ;;
 measure)

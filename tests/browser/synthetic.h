@@ -15,5 +15,7 @@ analyzer::PageData checkerboard_page();
 // Two devices: the checkerboard, and one with an expandable segment, a block over several of its
 // pages, a private pool, a pending block, and neither a failure nor a card.
 analyzer::PageData two_device_page();
+// So many blocks, all alive at once in segments of 20 MiB; later every third is freed.
+analyzer::PageData crowded_page(std::size_t blocks);
 
 }  // namespace fragtrace::page_test

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { fromBase64, readPack, unpack } from "../src/data/columns";
-import { CoverageGrid } from "../src/data/coverage";
+import { CoverageGrid, LineCoverage } from "../src/data/coverage";
 import { formatBytes, formatMoment, formatTime, ticks } from "../src/data/format";
 import { type Header, parseHeader } from "../src/data/header";
 import { LiveIndex } from "../src/data/liveindex";
@@ -183,4 +183,19 @@ test("live index holds long-lived blocks a few times each, not once per checkpoi
     const index = new LiveIndex(start, new Uint32Array(count).fill(0xffffffff)) as unknown as { ids: Uint32Array };
     assert.ok(index.ids.length < 12 * count, `${index.ids.length} entries`);
     assert.equal(new LiveIndex(start, new Uint32Array(count).fill(0xffffffff)).at(count - 1).length, count);
+});
+
+test("coverage along a line is that of the grid", () => {
+    const random = randomNumbers(9);
+    const line = new LineCoverage(12);
+    const grid = new CoverageGrid(12, 1);
+    for (let i = 0; i < 50; ++i) {
+        const [from, to] = [random(1600) / 100 - 2, random(1600) / 100 - 2].sort((a, b) => a - b);
+        line.add(from, to);
+        grid.add(from, to, 0, 1);
+    }
+    const shares = line.shares();
+    grid.shares().forEach((share, i) => assert.ok(Math.abs(share - shares[i]) < 1e-5, `${i}: ${share} ${shares[i]}`));
+    line.clear();
+    assert.deepEqual([...line.shares()], new Array(12).fill(0));
 });

@@ -65,3 +65,37 @@ export class CoverageGrid {
         return result;
     }
 }
+
+/** The same along a line. */
+export class LineCoverage {
+    private readonly differences: Float64Array;
+
+    constructor(readonly length: number) {
+        this.differences = new Float64Array(length + 2);
+    }
+
+    clear(): void {
+        this.differences.fill(0);
+    }
+
+    add(from: number, to: number): void {
+        from = Math.max(0, Math.min(from, this.length));
+        to = Math.max(0, Math.min(to, this.length));
+        if (!(from < to)) return;
+        const { differences } = this;
+        const first = Math.floor(from);
+        const last = Math.floor(to);
+        differences[first] += 1 - (from - first);
+        differences[first + 1] += from - first;
+        differences[last] -= 1 - (to - last);
+        differences[last + 1] -= to - last;
+    }
+
+    /** Of each pixel, a little beyond 0..1 for rounding. */
+    shares(): Float64Array {
+        const shares = new Float64Array(this.length);
+        let sum = 0;
+        for (let i = 0; i < this.length; ++i) shares[i] = sum += this.differences[i];
+        return shares;
+    }
+}

@@ -1,6 +1,6 @@
 // The heap at one time: what every release unit holds, the holes in it and the sums. A hole is held
 // open when its unit cannot be released, because a block is live in it or its pool forbids it.
-import { type DeviceModel, forUnits, unitMayRelease } from "./model";
+import { type DeviceModel, forUnits, noUnit, unitMayRelease } from "./model";
 
 export interface UnitState {
     unit: number;
@@ -30,18 +30,28 @@ export function emptyHeap(tick: number): HeapState {
 export function heapAt(model: DeviceModel, tick: number): HeapState {
     const { blocks, units } = model;
     const live = model.live.at(tick);
-    const states = new Map<number, UnitState>();
+    const states: (UnitState | undefined)[] = new Array(units.count);  // by unit
+    const spans = model.spanBlock.length > 0;
     const heap: HeapState = {
         tick, live, units: [], requested: 0, allocated: 0, pending: 0, reserved: 0, held: 0, releasable: 0,
     };
     for (let unit = 0; unit < units.count; ++unit) {
         if (units.start[unit] <= tick && tick < units.end[unit]) {
-            const state = { unit, blocks: [], used: 0, free: units.size[unit], kept: (units.flags[unit] & unitMayRelease) === 0 };
-            states.set(unit, state);
+            const state: UnitState = { unit, blocks: [], used: 0, free: units.size[unit], kept: (units.flags[unit] & unitMayRelease) === 0 };
+            states[unit] = state;
             heap.units.push(state);
             heap.reserved += units.size[unit];
         }
     }
+    const enter = (block: number, size: number, unit: number): void => {
+        const state = states[unit];
+        if (!state) return;
+        const from = Math.max(blocks.offset[block], units.offset[unit]);
+        const to = Math.min(blocks.offset[block] + size, units.offset[unit] + units.size[unit]);
+        state.blocks.push(block);
+        state.used += Math.max(0, to - from);
+        state.kept = true;
+    };
     for (const block of live) {
         const size = blocks.size[block];
         if (blocks.freed[block] <= tick) {
@@ -50,15 +60,8 @@ export function heapAt(model: DeviceModel, tick: number): HeapState {
             heap.allocated += size;
             heap.requested += size - Math.max(0, blocks.excess[block]);
         }
-        forUnits(model, block, (unit) => {
-            const state = states.get(unit);
-            if (!state) return;
-            const from = Math.max(blocks.offset[block], units.offset[unit]);
-            const to = Math.min(blocks.offset[block] + size, units.offset[unit] + units.size[unit]);
-            state.blocks.push(block);
-            state.used += Math.max(0, to - from);
-            state.kept = true;
-        });
+        if (spans) forUnits(model, block, (unit) => enter(block, size, unit));
+        else if (blocks.unit[block] !== noUnit) enter(block, size, blocks.unit[block]);
     }
     for (const state of heap.units) {
         state.blocks.sort((a, b) => blocks.offset[a] - blocks.offset[b]);
@@ -89,18 +92,20 @@ export function holesOf(model: DeviceModel, state: UnitState): [offset: number, 
  * keeps have no block and belong to stack 0).
  */
 export function bytesByStack(model: DeviceModel, heap: HeapState, what: "holes" | "live"): Map<number, number> {
-    const sums = new Map<number, number>();
-    const add = (stack: number, bytes: number): void => {
-        if (bytes > 0) sums.set(stack, (sums.get(stack) ?? 0) + bytes);
-    };
+    const { stack, size } = model.blocks;
+    let most = 0;
+    for (const block of heap.live) most = Math.max(most, stack[block]);
+    const bytes = new Float64Array(most + 1);
     if (what === "live") {
-        for (const block of heap.live) add(model.blocks.stack[block], model.blocks.size[block]);
-        return sums;
+        for (const block of heap.live) bytes[stack[block]] += size[block];
+    } else {
+        for (const state of heap.units) {
+            if (!state.kept || state.free === 0) continue;
+            if (state.blocks.length === 0) bytes[0] += state.free;
+            for (const block of state.blocks) bytes[stack[block]] += state.free / state.blocks.length;
+        }
     }
-    for (const state of heap.units) {
-        if (!state.kept || state.free === 0) continue;
-        if (state.blocks.length === 0) add(0, state.free);
-        for (const block of state.blocks) add(model.blocks.stack[block], state.free / state.blocks.length);
-    }
+    const sums = new Map<number, number>();
+    for (let node = 0; node <= most; ++node) if (bytes[node] > 0) sums.set(node, bytes[node]);
     return sums;
 }

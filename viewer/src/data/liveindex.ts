@@ -62,10 +62,12 @@ export class LiveIndex {
         const rows = new Uint32Array(most);
         let found = 0;
         if (base >= 0) {
+            let nodes = 0;
             for (let node = leaves + base; node > 0; node >>= 1) {
+                if (firsts[node + 1] > firsts[node]) ++nodes;
                 for (let i = firsts[node]; i < firsts[node + 1]; ++i) if (end[ids[i]] > from) rows[found++] = ids[i];
             }
-            rows.subarray(0, found).sort();
+            if (nodes > 1) rows.subarray(0, found).sort();
             for (let row = base * stride; row < begin; ++row) if (end[row] > from) rows[found++] = row;
         }
         for (let row = begin; row < last; ++row) rows[found++] = row;

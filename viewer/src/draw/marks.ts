@@ -1,11 +1,12 @@
 // What lies above the map: the blocks that pin, search hits, the selected block, and the column of
 // addresses at the cursor.
-import type { CoverageGrid } from "../data/coverage";
+import { LineCoverage } from "../data/coverage";
 import type { HeapState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
 import type { Colours } from "./colours";
 import { type MapFrame, stripWidth } from "./map";
-import { drawGrids, emptyGrids, type MapWindow } from "./shares";
+import { pictureOf } from "./pixels";
+import { isHatch, type MapWindow, mixer } from "./shares";
 import type { Layer } from "./surface";
 
 // The height that the shapes are spread over.
@@ -76,32 +77,45 @@ export function outlineBlock(context: CanvasRenderingContext2D, frame: MapFrame,
     context.lineWidth = 1;
 }
 
-/** Right of the map, what lies at each address at the cursor's time. */
+/** Right of the map, what lies at each address at the cursor's time. The same `of` draws the same. */
 export function drawAtCursor(
     layer: Layer, frame: MapFrame, window: MapWindow, model: DeviceModel, heap: HeapState, isPin: (block: number) => boolean, colours: Colours,
+    kept: { of: unknown[]; pins: number[] },
 ): void {
     const { context, ratio } = layer;
     const left = frame.right + 6;
     const columns = Math.max(1, Math.round(stripWidth * ratio));
     const rows = Math.max(1, Math.round((frame.bottom - frame.top) * ratio));
-    const grids = emptyGrids(layer, columns, rows);
-    const down = rows / (window.a1 - window.a0);
     const { blocks, units } = model;
-    const add = (to: CoverageGrid, offset: number, size: number): void =>
-        to.add(0, columns, (offset - window.a0) * down, (offset + size - window.a0) * down);
-    for (const { unit, kept } of heap.units) {
-        add(grids.reserved, units.offset[unit], units.size[unit]);
-        if (kept) add(grids.kept, units.offset[unit], units.size[unit]);
+    const picture = pictureOf(layer, columns, rows);
+    const of = [picture, heap, isPin, window.a0, window.a1, colours];
+    if (!of.every((value, i) => value === kept.of[i])) {
+        kept.of = of;
+        kept.pins = [];
+        const down = rows / (window.a1 - window.a0);
+        const lines = [new LineCoverage(rows), new LineCoverage(rows), new LineCoverage(rows)];
+        const [inUse, held, reserved] = lines;
+        const add = (to: LineCoverage, offset: number, size: number): void => to.add((offset - window.a0) * down, (offset + size - window.a0) * down);
+        for (const { unit, kept: isKept } of heap.units) {
+            add(reserved, units.offset[unit], units.size[unit]);
+            if (isKept) add(held, units.offset[unit], units.size[unit]);
+        }
+        for (const block of heap.live) {
+            add(inUse, blocks.offset[block], blocks.size[block]);
+            if (isPin(block)) kept.pins.push(block);
+        }
+        const [used, keptShare, all] = lines.map((line) => line.shares());
+        const mix = mixer(colours);
+        for (let row = 0; row < rows; ++row) {
+            const plain = mix(used[row], keptShare[row], all[row], false);
+            const lined = mix(used[row], keptShare[row], all[row], true);
+            for (let column = 0; column < columns; ++column) picture.pixels[row * columns + column] = isHatch(column, row) ? lined : plain;
+        }
     }
-    const pins: number[] = [];
-    for (const block of heap.live) {
-        add(grids.inUse, blocks.offset[block], blocks.size[block]);
-        if (isPin(block)) pins.push(block);
-    }
-    drawGrids(layer, Math.round(left * ratio), Math.round(frame.top * ratio), grids, colours);
+    context.putImageData(picture.image, Math.round(left * ratio), Math.round(frame.top * ratio));
     context.fillStyle = colours.pin;
-    const least = Math.min(2, Math.max(0.2, (0.12 * (frame.bottom - frame.top)) / Math.max(1, pins.length)));
-    for (const block of pins) {
+    const least = Math.min(2, Math.max(0.2, (0.12 * (frame.bottom - frame.top)) / Math.max(1, kept.pins.length)));
+    for (const block of kept.pins) {
         const top = Math.max(frame.top, frame.y(blocks.offset[block]));
         const bottom = Math.min(frame.bottom, frame.y(blocks.offset[block] + blocks.size[block]));
         if (bottom >= top) context.fillRect(left, top, stripWidth, Math.max(least, bottom - top));

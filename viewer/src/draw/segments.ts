@@ -4,6 +4,7 @@ import { formatBytes, formatCount } from "../data/format";
 import { type HeapState, holesOf, type UnitState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
 import { type Colours, hatched } from "./colours";
+import { drawCrowd } from "./crowd";
 import { type Layer, fitText, font } from "./surface";
 
 export interface Band {
@@ -100,7 +101,10 @@ export function drawSegments(
         context.fillText(fitText(context, text, width), 0, top + 11);
         const space = Math.floor((room * weights[i]) / sum);
         const placed = placeBand(model, band, width, top + titleHeight, space - 4);
-        for (const place of placed) drawOne(context, model, place, isPin, colours);
+        for (const place of placed) {
+            if (place.state.blocks.length > place.width * layer.ratio) drawCrowd(context, layer.ratio, model, place.state, place, heap.tick, isPin, colours);
+            else drawOne(context, model, place, isPin, colours);
+        }
         all.push(...placed);
         const used = placed.length > 0 ? placed[placed.length - 1].y + placed[0].height - top - titleHeight + 6 : 0;
         top += titleHeight + Math.min(space, Math.max(used, 0));

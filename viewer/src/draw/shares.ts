@@ -10,7 +10,7 @@ import type { Layer } from "./surface";
 export interface MapWindow { t0: number; t1: number; a0: number; a1: number }
 
 /** The mix of shares 0..1; little errors of rounding in them do no harm. */
-function mixer(colours: Colours): (inUse: number, kept: number, reserved: number, onHatch: boolean) => number {
+export function mixer(colours: Colours): (inUse: number, kept: number, reserved: number, onHatch: boolean) => number {
     const [ground, use, hole, hatch, cached] = [colours.ground, colours.use, colours.hole, colours.hatch, colours.cached].map(rgb);
     const nothingPixel = pixelOfColour(colours.ground);
     const usePixel = pixelOfColour(colours.use);
@@ -32,6 +32,10 @@ function mixer(colours: Colours): (inUse: number, kept: number, reserved: number
 
 const hatchPeriod = 7;
 const hatchWidth = 2;
+
+export function isHatch(column: number, row: number): boolean {
+    return (column + row) % hatchPeriod < hatchWidth;
+}
 
 interface Cells { colours: Colours; plain: Uint32Array; hatched: Uint32Array }
 const cellsOf = new WeakMap<MapPlanes, Cells>();
@@ -76,7 +80,7 @@ export function drawOverview(layer: Layer, left: number, top: number, columns: n
 interface Grids { inUse: CoverageGrid; kept: CoverageGrid; reserved: CoverageGrid }
 const gridsOf = new WeakMap<HTMLCanvasElement, Grids>();
 
-export function emptyGrids(layer: Layer, columns: number, rows: number): Grids {
+function emptyGrids(layer: Layer, columns: number, rows: number): Grids {
     const known = gridsOf.get(layer.canvas);
     if (known && known.inUse.columns === columns && known.inUse.rows === rows) {
         for (const grid of Object.values(known) as CoverageGrid[]) grid.clear();
@@ -87,7 +91,7 @@ export function emptyGrids(layer: Layer, columns: number, rows: number): Grids {
     return grids;
 }
 
-export function drawGrids(layer: Layer, left: number, top: number, grids: Grids, colours: Colours): void {
+function drawGrids(layer: Layer, left: number, top: number, grids: Grids, colours: Colours): void {
     const { columns, rows } = grids.inUse;
     const { image, pixels } = pictureOf(layer, columns, rows);
     const mix = mixer(colours);

@@ -15,6 +15,8 @@ export class MapMarks {
     private marked: number[] = [];
     private markedOf: unknown[] = [];
     private timer = 0;
+    private strip: { of: unknown[]; pins: number[] } = { of: [], pins: [] };
+    private pinsOf: Set<number> | null = null;
 
     draw(page: Page, pins: Set<number>, matches: Uint8Array | null): void {
         const { model, view, colours, map } = page;
@@ -39,7 +41,9 @@ export class MapMarks {
         if (pins.size > 0 || rows.length > 0 || selected >= 0) context.drawImage(this.still, 0, 0, layer.width, layer.height);
         const x = frame.x(page.heap.tick);
         if (x >= frame.left && x <= frame.right) drawCursor(context, x, frame.top, frame.bottom, colours);
-        drawAtCursor(layer, frame, view, model, page.heap, page.isPin, colours);
+        if (pins !== this.pinsOf) this.strip.of = [];
+        this.pinsOf = pins;
+        drawAtCursor(layer, frame, view, model, page.heap, page.isPin, colours, this.strip);
     }
 
     /** Blocks of the search and of the stack inside the window, at most `mostMarked` of them. */

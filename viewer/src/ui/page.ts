@@ -22,7 +22,7 @@ import { MapMarks } from "./mapmarks";
 import { showDetails, showTotals, showWhatIf } from "./side";
 import { connectTables } from "./tables";
 
-const immediateEvents = 20_000;  // swept in the frame itself
+const immediateEvents = 10_000;  // swept in the frame itself
 const exactEvents = 1_500_000;   // swept once the window rests, a little at a time
 const sliceMs = 8;
 
@@ -186,7 +186,8 @@ export class Page {
             return;
         }
         if (this.sweep && (this.sweep.from !== view.t0 || this.sweep.to !== view.t1)) this.sweep = null;
-        if (!this.sweep) this.sweep = sweepWindow(model, view.t0, view.t1, bins, now ? immediateEvents * 2 : immediateEvents);
+        const crowded = this.heap.live.length > immediateEvents * 3;  // what lives through the window is swept, too
+        if (!this.sweep && !crowded) this.sweep = sweepWindow(model, view.t0, view.t1, bins, now ? immediateEvents * 2 : immediateEvents);
         this.drawTime();
         this.drawAddresses(this.sweep);
         clearTimeout(this.settle);
