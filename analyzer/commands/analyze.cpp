@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <future>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -21,8 +22,8 @@ constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
 
 // ---- the recorded run ---------------------------------------------------------------------------
 
-void add_recorded(const Timeline& timeline, DeviceAnalysis* device) {
-    const DeviceMetrics metrics = measure_device(timeline, device->device);
+void add_recorded(const Timeline& timeline, DeviceAnalysis* device, PeakHistory* peaks) {
+    const DeviceMetrics metrics = measure_device(timeline, device->device, 0, peaks);
     device->recorded = metrics.summary;
     device->violations = metrics.violations;
     device->after_gap = metrics.after_gap;
@@ -63,6 +64,35 @@ void take_settings(const Timeline& timeline, Analysis* analysis, DeviceAnalysis*
     analysis->warnings.push_back(
         fmt::format("the recorded settings cannot be replayed, the defaults are taken instead: {}",
                     parsed.error().message));
+}
+
+// What is known of a device before anything is replayed.
+DeviceAnalysis recorded_device(const AnalyzeOptions& options,
+                               DeviceId id,
+                               Analysis* analysis,
+                               PeakHistory* peaks) {
+    const Timeline& timeline = analysis->timeline;
+    std::future<ReplayScript> script =
+        std::async(std::launch::async, [&timeline, id] { return make_script(timeline, id); });
+    DeviceAnalysis device;
+    device.device = id;
+    name_device(timeline, &device);
+    add_recorded(timeline, &device, options.holders ? peaks : nullptr);
+    device.script = script.get();
+    const bool blocks = device.script.source == ScriptSource::kBlocks;
+    device.pool = blocks ? "pytorch" : "none";
+    if (!options.torch_version.empty()) {
+        device.script.rules = PytorchRules::for_release(options.torch_version);
+    }
+    if (blocks) {
+        take_settings(timeline, analysis, &device);
+    }
+    if (options.capacity_bytes) {
+        device.capacity_bytes = *options.capacity_bytes;
+        device.total_bytes = *options.capacity_bytes + device.others_bytes;
+        device.capacity_known = true;
+    }
+    return device;
 }
 
 // ---- replays of the recorded settings -----------------------------------------------------------
@@ -177,15 +207,19 @@ Status add_diagnoses(const Timeline& timeline,
 
 // ---- who holds the memory -----------------------------------------------------------------------
 
-void add_holders(const Timeline& timeline, const ReplayResult& result, DeviceAnalysis* device) {
+// Beside the what-if rows. `timeline`, `peaks` and the device's maps must stay until it is done.
+std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
+                                            const ReplayResult& result,
+                                            const DeviceAnalysis& device,
+                                            const PeakHistory& peaks) {
     std::vector<HeapInstant> instants;
-    for (const Diagnosis& diagnosis : device->diagnoses) {
+    for (const Diagnosis& diagnosis : device.diagnoses) {
         if (diagnosis.trouble.outcome != Outcome::kRetryOk) {
             instants.push_back({diagnosis.trouble.event, &diagnosis.heap, true});
         }
     }
-    if (instants.empty() && device->peak) {
-        instants.push_back({device->peak->trouble.event, &device->peak->heap, false});
+    if (instants.empty() && device.peak) {
+        instants.push_back({device.peak->trouble.event, &device.peak->heap, false});
     }
     std::vector<EventIndex> failed;
     for (const Trouble& trouble : result.troubles) {
@@ -193,18 +227,17 @@ void add_holders(const Timeline& timeline, const ReplayResult& result, DeviceAna
             failed.push_back(trouble.event);
         }
     }
-    CardMemory card{.others_bytes = device->others_bytes,
-                    .context_bytes = device->context.bytes,
+    CardMemory card{.others_bytes = device.others_bytes,
+                    .context_bytes = device.context.bytes,
                     .processes_bytes = 0};
-    if (!device->other_processes.empty()) {
-        card.processes_bytes = device->other_processes.front().other_bytes;  // at the first OOM
+    if (!device.other_processes.empty()) {
+        card.processes_bytes = device.other_processes.front().other_bytes;  // at the first OOM
     }
-    device->held = find_holders(timeline,
-                                device->device,
-                                device->script.source == ScriptSource::kBlocks,
-                                instants,
-                                failed,
-                                card);
+    const bool blocks = device.script.source == ScriptSource::kBlocks;
+    return std::async(std::launch::async,
+                      [&timeline, &peaks, id = device.device, blocks, instants, failed, card] {
+                          return find_holders(timeline, id, blocks, instants, failed, card, peaks);
+                      });
 }
 
 // ---- what is assumed ---------------------------------------------------------------------------
@@ -328,26 +361,19 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
     analysis->timeline = std::move(timeline).value();
     analysis->symbols = std::make_unique<Symbolizer>(analysis->timeline);
     analysis->phases.emplace(analysis->timeline);
-    analysis->run = measure_run(analysis->timeline);
+    std::vector<PeakHistory> peaks;
     for (const DeviceId id : replayable_devices(analysis->timeline)) {
-        DeviceAnalysis device;
-        device.device = id;
-        device.script = make_script(analysis->timeline, id);
-        const bool blocks = device.script.source == ScriptSource::kBlocks;
-        device.pool = blocks ? "pytorch" : "none";
-        if (!options.torch_version.empty()) {
-            device.script.rules = PytorchRules::for_release(options.torch_version);
-        }
-        if (blocks) {
-            take_settings(analysis->timeline, analysis.get(), &device);
-        }
-        name_device(analysis->timeline, &device);
-        add_recorded(analysis->timeline, &device);
-        if (options.capacity_bytes) {
-            device.capacity_bytes = *options.capacity_bytes;
-            device.total_bytes = *options.capacity_bytes + device.others_bytes;
-            device.capacity_known = true;
-        }
+        analysis->devices.push_back(
+            recorded_device(options, id, analysis.get(), &peaks.emplace_back()));
+    }
+    if (options.when_recorded) {
+        options.when_recorded(*analysis);
+    }
+    // Beside what follows: nothing of it is needed before the remedies.
+    std::future<RunMetrics> run =
+        std::async(std::launch::async, [&read = analysis->timeline] { return measure_run(read); });
+    for (std::size_t i = 0; i < analysis->devices.size(); ++i) {
+        DeviceAnalysis& device = analysis->devices[i];
         ReplayResult result;
         if (const Status replayed = add_replay(analysis->timeline, &device, &result); !replayed) {
             return replayed.error();
@@ -356,8 +382,9 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
             !done) {
             return done.error();
         }
+        std::future<DeviceHolders> held;
         if (options.holders) {
-            add_holders(analysis->timeline, result, &device);
+            held = look_for_holders(analysis->timeline, result, device, peaks[i]);
         }
         if (const Status done = take_assumptions(options, &device); !done) {
             return done.error();
@@ -365,10 +392,18 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
         if (const Status done = add_whatif(options, &device); !done) {
             return done.error();
         }
+        if (held.valid()) {
+            device.held = held.get();
+        }
+        if (run.valid()) {
+            analysis->run = run.get();
+        }
         if (const Status done = add_remedies(options, analysis.get(), &device); !done) {
             return done.error();
         }
-        analysis->devices.push_back(std::move(device));
+    }
+    if (run.valid()) {
+        analysis->run = run.get();
     }
     add_remarks(analysis.get());
     return analysis;

@@ -5,6 +5,7 @@
 #include "analyzer/support/result.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,8 @@ struct AnalyzeOptions {
     std::uint64_t every_steps = 0;   // empty_cache() every so many steps; 0 = 10
     std::size_t max_diagnoses = 16;  // OOMs and retries looked into, per device
     bool holders = true;             // the map at the peak, and who held the memory
+    // Called once everything is known that needs no replay.
+    std::function<void(const Analysis&)> when_recorded = {};
 };
 
 Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options);

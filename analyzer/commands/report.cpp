@@ -2,6 +2,7 @@
 #include "analyzer/cli/output_file.h"
 #include "analyzer/commands/analyze.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/first_screen.h"
 #include "analyzer/commands/job.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/report/json.h"
@@ -32,6 +33,7 @@ Status run_report(int argc, char** argv) {
     std::string html;
     bool summary = false;
     bool without_whatif = false;
+    bool progress = false;
     common.add_trace(&app);
     app.add_option("--html", html, "write the page to FILE ('-' is standard output, instead)")
         ->type_name("FILE");
@@ -42,6 +44,11 @@ Status run_report(int argc, char** argv) {
     common.add_color(&app);
     app.add_flag("--summary", summary, "at most 25 lines, for a job's log");
     app.add_flag("--no-whatif", without_whatif, "leave the what-if replays out");
+    app.add_flag(
+        "--progress",
+        progress,
+        "say on standard error what is known so far and what is being done, also where that "
+        "is no terminal");
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();
@@ -66,15 +73,22 @@ Status run_report(int argc, char** argv) {
     if (!assumed) {
         return assumed.error();
     }
-    const auto analyzed = analyze(common.trace,
-                                  {.capacity_bytes = *capacity,
-                                   .torch_version = common.torch_version,
-                                   .assumptions = *assumed,
-                                   .settings = !without_whatif,
-                                   .pools = !without_whatif && !summary,
-                                   .capacities = !without_whatif && !summary,
-                                   .remedies = !without_whatif && !summary,
-                                   .remedies_up_to = kLongestWithRemedies});
+    if (progress) {
+        Progress::show_everywhere();
+    }
+    FirstScreen first_screen(progress);
+    const auto analyzed =
+        analyze(common.trace,
+                {.capacity_bytes = *capacity,
+                 .torch_version = common.torch_version,
+                 .assumptions = *assumed,
+                 .settings = !without_whatif,
+                 .pools = !without_whatif && !summary,
+                 .capacities = !without_whatif && !summary,
+                 .remedies = !without_whatif && !summary,
+                 .remedies_up_to = kLongestWithRemedies,
+                 .when_recorded = [&](const Analysis& recorded) { first_screen.show(recorded); }});
+    first_screen.clear();
     if (!analyzed) {
         return analyzed.error();
     }

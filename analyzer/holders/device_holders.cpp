@@ -55,7 +55,8 @@ DeviceHolders find_holders(const Timeline& timeline,
                            bool blocks,
                            const std::vector<HeapInstant>& instants,
                            const std::vector<EventIndex>& failed,
-                           const CardMemory& card) {
+                           const CardMemory& card,
+                           const PeakHistory& peaks) {
     Symbolizer symbols(timeline);
     StackMarks marks(timeline, &symbols);
     const RunHistory history = run_history(timeline, device, blocks, &marks);
@@ -77,7 +78,7 @@ DeviceHolders find_holders(const Timeline& timeline,
     }
     result.growth = growth_of(history, &symbols);
     result.survivors = survivors_of(timeline, failed, history, &symbols);
-    result.peaks = iteration_peaks(timeline, device, history.iterations);
+    result.peaks = iteration_peaks(peaks, history.iterations);
     return result;
 }
 

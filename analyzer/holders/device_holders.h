@@ -40,6 +40,7 @@ DeviceHolders find_holders(const Timeline& timeline,
                            bool blocks,
                            const std::vector<HeapInstant>& instants,
                            const std::vector<EventIndex>& failed,
-                           const CardMemory& card);
+                           const CardMemory& card,
+                           const PeakHistory& peaks);
 
 }  // namespace fragtrace::analyzer

@@ -1,7 +1,5 @@
 #include "analyzer/holders/growth.h"
 
-#include "analyzer/model/recorded_state.h"
-
 #include <algorithm>
 #include <map>
 #include <string>
@@ -126,24 +124,17 @@ std::vector<Survivors> survivors_of(const Timeline& timeline,
     return result;
 }
 
-IterationPeaks iteration_peaks(const Timeline& timeline,
-                               DeviceId device,
-                               const Iterations& iterations) {
+IterationPeaks iteration_peaks(const PeakHistory& history, const Iterations& iterations) {
     IterationPeaks peaks;
     if (iterations.begins.size() < 2) {
         return peaks;
     }
     peaks.known = true;
     const EventIndex steady = iterations.begins[1];
-    RecordedState state(timeline);
-    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-        state.advance();
-        const MemoryTotals& now = state.totals(device);
-        std::uint64_t& allocated = i < steady ? peaks.warmup_allocated : peaks.steady_allocated;
-        std::uint64_t& reserved = i < steady ? peaks.warmup_reserved : peaks.steady_reserved;
-        allocated = std::max(allocated, now.allocated);
-        reserved = std::max(reserved, now.reserved);
-    }
+    peaks.warmup_allocated = history.allocated_before.before(steady);
+    peaks.warmup_reserved = history.reserved_before.before(steady);
+    peaks.steady_allocated = history.allocated_since.since(steady);
+    peaks.steady_reserved = history.reserved_since.since(steady);
     return peaks;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/holders/holders.h"
+#include "analyzer/metrics/maximum_history.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -50,8 +51,6 @@ struct IterationPeaks {
     std::uint64_t steady_reserved = 0;
 };
 
-IterationPeaks iteration_peaks(const Timeline& timeline,
-                               DeviceId device,
-                               const Iterations& iterations);
+IterationPeaks iteration_peaks(const PeakHistory& history, const Iterations& iterations);
 
 }  // namespace fragtrace::analyzer

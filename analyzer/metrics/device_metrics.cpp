@@ -281,7 +281,10 @@ DeviceMetrics DeviceMeasurement::finish() {
     return state_->finish();
 }
 
-DeviceMetrics measure_device(const Timeline& timeline, DeviceId device, std::size_t series_points) {
+DeviceMetrics measure_device(const Timeline& timeline,
+                             DeviceId device,
+                             std::size_t series_points,
+                             PeakHistory* peaks) {
     const std::size_t count = timeline.events.size();
     const std::size_t step =
         series_points == 0 ? 0
@@ -290,6 +293,10 @@ DeviceMetrics measure_device(const Timeline& timeline, DeviceId device, std::siz
     std::size_t cursor = 0;
     for (EventIndex i = 0; i < count; ++i) {
         measurement.visit(i, timeline.events[i], timeline.event_pools.at(i, &cursor));
+        if (peaks != nullptr) {
+            const MemoryTotals& now = measurement.recorded().totals(device);
+            peaks->add(i, now.allocated, now.reserved);
+        }
     }
     for (const auto& [index, duration_ns] : timeline.durations) {
         measurement.add_call_time(timeline.events[index], duration_ns);

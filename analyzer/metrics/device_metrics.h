@@ -2,6 +2,7 @@
 // curves. One pass over the events; docs/metrics.md has the definitions.
 #pragma once
 
+#include "analyzer/metrics/maximum_history.h"
 #include "analyzer/metrics/memory_summary.h"
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/model/timeline.h"
@@ -87,10 +88,12 @@ class DeviceMeasurement {
     std::unique_ptr<State> state_;
 };
 
-// `series_points` bounds the length of the series; 0 = none.
+// `series_points` bounds the length of the series; 0 = none. `peaks`, if given, is told of what was
+// allocated and reserved after each event.
 DeviceMetrics measure_device(const Timeline& timeline,
                              DeviceId device,
-                             std::size_t series_points = 0);
+                             std::size_t series_points = 0,
+                             PeakHistory* peaks = nullptr);
 
 // The split of what is reserved right now; adds up exactly.
 WasteSplit waste_split(const RecordedState& state, DeviceId device);

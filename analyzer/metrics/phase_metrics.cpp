@@ -1,5 +1,6 @@
 #include "analyzer/metrics/phase_metrics.h"
 
+#include "analyzer/metrics/maximum_history.h"
 #include "analyzer/model/phase_index.h"
 #include "analyzer/model/recorded_state.h"
 
@@ -9,26 +10,6 @@
 
 namespace fragtrace::analyzer {
 namespace {
-
-// The greatest value since any earlier event: the entries that nothing later has reached.
-class MaximumSince {
-  public:
-    void add(EventIndex event, std::uint64_t value) {
-        while (!entries_.empty() && entries_.back().second <= value) {
-            entries_.pop_back();
-        }
-        entries_.emplace_back(event, value);
-    }
-
-    [[nodiscard]] std::uint64_t since(EventIndex event) const {
-        const auto found =
-            std::lower_bound(entries_.begin(), entries_.end(), std::pair{event, std::uint64_t{0}});
-        return found == entries_.end() ? 0 : found->second;
-    }
-
-  private:
-    std::vector<std::pair<EventIndex, std::uint64_t>> entries_;
-};
 
 // Everything that has been counted since the begin of the trace.
 struct Counters {

@@ -47,35 +47,6 @@ std::string waste_bar(const WasteSplit& waste, const Terminal& terminal) {
     return bar + "\n";
 }
 
-std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal) {
-    const MemorySummary& run = device.recorded;
-    const WasteSplit& waste = run.waste_at_peak;
-    std::string text = fmt::format(
-        "  peaks      requested {}, allocated {}, active {}, reserved {} of {}\n",
-        format_bytes(run.peak_requested),
-        format_bytes(run.peak_allocated),
-        format_bytes(run.peak_active),
-        format_bytes(run.peak_reserved),
-        device.capacity_known ? format_bytes(device.capacity_bytes) : "an unknown capacity");
-    text += fmt::format(
-        "  waste      at peak reserved: rounding {}, slack {}, pending {}, releasable {}, "
-        "inactive split {}\n",
-        format_bytes(waste.rounding),
-        format_bytes(waste.slack),
-        format_bytes(waste.pending),
-        format_bytes(waste.releasable),
-        format_bytes(waste.inactive_split));
-    text += waste_bar(waste, terminal);
-    text += fmt::format("  driver     {}, {}, {}",
-                        driver_calls(run.segments_allocated, "cudaMalloc", "map"),
-                        driver_calls(run.segments_freed, "cudaFree", "unmap"),
-                        format_counted(run.retries, "retry", "retries"));
-    if (device.driver_time_ns != 0) {
-        text += fmt::format(", {} in driver calls", format_duration(device.driver_time_ns));
-    }
-    return text + "\n";
-}
-
 std::string sets_text(double sets) {
     if (sets < 1e6) {
         return format_count(static_cast<std::uint64_t>(sets));
@@ -271,6 +242,35 @@ std::string assemble(const Analysis& analysis, const Limits& limits, const Termi
 }
 
 }  // namespace
+
+std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal) {
+    const MemorySummary& run = device.recorded;
+    const WasteSplit& waste = run.waste_at_peak;
+    std::string text = fmt::format(
+        "  peaks      requested {}, allocated {}, active {}, reserved {} of {}\n",
+        format_bytes(run.peak_requested),
+        format_bytes(run.peak_allocated),
+        format_bytes(run.peak_active),
+        format_bytes(run.peak_reserved),
+        device.capacity_known ? format_bytes(device.capacity_bytes) : "an unknown capacity");
+    text += fmt::format(
+        "  waste      at peak reserved: rounding {}, slack {}, pending {}, releasable {}, "
+        "inactive split {}\n",
+        format_bytes(waste.rounding),
+        format_bytes(waste.slack),
+        format_bytes(waste.pending),
+        format_bytes(waste.releasable),
+        format_bytes(waste.inactive_split));
+    text += waste_bar(waste, terminal);
+    text += fmt::format("  driver     {}, {}, {}",
+                        driver_calls(run.segments_allocated, "cudaMalloc", "map"),
+                        driver_calls(run.segments_freed, "cudaFree", "unmap"),
+                        format_counted(run.retries, "retry", "retries"));
+    if (device.driver_time_ns != 0) {
+        text += fmt::format(", {} in driver calls", format_duration(device.driver_time_ns));
+    }
+    return text + "\n";
+}
 
 std::string report_text(const Analysis& analysis, const Terminal& terminal) {
     return assemble(analysis, Limits{}, terminal);

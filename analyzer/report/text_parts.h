@@ -58,6 +58,9 @@ std::string near_miss_lines(const Analysis& analysis,
 // "fits", "OOM", "2 OOMs", "fits, 3 retries".
 std::string outcome_text(const WhatIfRow& row);
 
+// Peaks, waste at the peak of reserved memory, driver calls: of the record.
+std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal);
+
 // How well the replay agrees with the record.
 std::string fidelity_line(const DeviceAnalysis& device);
 

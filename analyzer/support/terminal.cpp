@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t kDefaultWidth = 100;
 constexpr std::size_t kLargestWidth = 110;
 
+bool everywhere = false;  // Progress::show_everywhere
+
 bool wants_colors(int file_descriptor, ColorChoice choice) {
     if (choice != ColorChoice::kAuto) {
         return choice == ColorChoice::kAlways;
@@ -83,7 +85,12 @@ std::string Terminal::styled(Style style, std::string_view text) const {
     return fmt::format("{}{}\033[0m", escape_of(style), text);
 }
 
-Progress::Progress(std::string_view label) : label_(label), visible_(isatty(STDERR_FILENO) != 0) {}
+void Progress::show_everywhere() {
+    everywhere = true;
+}
+
+Progress::Progress(std::string_view label)
+    : label_(label), in_place_(isatty(STDERR_FILENO) != 0), lines_(everywhere && !in_place_) {}
 
 Progress::~Progress() {
     if (shown_) {
@@ -92,8 +99,20 @@ Progress::~Progress() {
     }
 }
 
+void Progress::show_line(std::size_t done, std::size_t all) {
+    const std::size_t quarters = 4 * done / all;
+    if (quarters != quarters_) {
+        quarters_ = quarters;
+        fmt::print(stderr, "{} {}/{}\n", label_, done, all);
+        std::fflush(stderr);
+    }
+}
+
 void Progress::show(std::size_t done, std::size_t all) {
-    if (!visible_ || all == 0) {
+    if (lines_ && all != 0) {
+        show_line(done, all);
+    }
+    if (!in_place_ || all == 0) {
         return;
     }
     constexpr std::size_t kBarWidth = 30;

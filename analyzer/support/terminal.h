@@ -38,10 +38,13 @@ class Terminal {
     std::size_t width_;
 };
 
-// One line on standard error that is overwritten in place; silent unless that is a terminal.
-// Thread-safe only if the caller serialises calls.
+// One line on standard error that is overwritten in place; silent unless that is a terminal, or
+// shown everywhere: then a line for each quarter. Thread-safe only if the caller serialises calls.
 class Progress {
   public:
+    // From now on, in this process; before any other thread begins.
+    static void show_everywhere();
+
     explicit Progress(std::string_view label);
     ~Progress();
     Progress(const Progress&) = delete;
@@ -50,8 +53,12 @@ class Progress {
     void show(std::size_t done, std::size_t all);
 
   private:
+    void show_line(std::size_t done, std::size_t all);
+
     std::string label_;
-    bool visible_;
+    bool in_place_;
+    bool lines_;
+    std::size_t quarters_ = 0;
     bool shown_ = false;
 };
 

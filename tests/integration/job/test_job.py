@@ -76,6 +76,15 @@ class JobTest(real_process.RealProcessTest):
         self.assertRegex(second, r"^ +1 +\d+ +4 MiB +4 MiB +0 +1  ended normally +python")
         self.assertTrue(footer.startswith("Peaks are each process's own."))
 
+    def test_progress_is_told_on_standard_error_and_the_report_stays_the_same(self):
+        trace = self.folder / self.record("alloc=4194304", "refused")
+        quiet = self.run_well([ANALYZER, trace])
+        told = self.run_well([ANALYZER, trace, "--progress"])
+        self.assertEqual((told.stdout, quiet.stderr), (quiet.stdout, ""))
+        lines = told.stderr.splitlines()
+        self.assertIn("client.py", lines[0])
+        self.assertRegex(lines[1], r"^Device 0: 1 out-of-memory, 0 retries. Peak reserved 4 MiB ")
+
     def test_what_cannot_be_read_is_named_after_the_rest(self):
         good = self.record("alloc=8192")
         (self.folder / "bad.ftrace").write_text("no trace")

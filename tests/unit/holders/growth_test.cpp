@@ -1,6 +1,7 @@
 // What grows, what survives an out-of-memory, and peaks, in runs made by hand.
 #include "analyzer/holders/growth.h"
 
+#include "analyzer/metrics/device_metrics.h"
 #include "tests/unit/iterations/made_up_run.h"
 
 #include <catch2/catch.hpp>
@@ -188,7 +189,9 @@ TEST_CASE("the first iteration's peak is told apart from those of the others") {
         event.address = 512 + (born % 4) * 100 * kMiB;
         with_segment.timeline.events.set(i, event);
     }
-    const IterationPeaks peaks = iteration_peaks(with_segment.timeline, 0, iterations);
+    PeakHistory history;
+    measure_device(with_segment.timeline, 0, 0, &history);
+    const IterationPeaks peaks = iteration_peaks(history, iterations);
     CHECK(peaks.known);
     CHECK(peaks.warmup_allocated == 65 * kMiB);
     CHECK(peaks.steady_allocated == 4 * kMiB);

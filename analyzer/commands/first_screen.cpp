@@ -1,0 +1,46 @@
+#include "analyzer/commands/first_screen.h"
+
+#include "analyzer/report/first_screen.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <string_view>
+#include <unistd.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// Events. The report of fewer is there before these lines are read.
+constexpr std::size_t kLong = 1'000'000;
+
+bool moves_cursor() {
+    const char* term = std::getenv("TERM");
+    return isatty(STDOUT_FILENO) != 0 && isatty(STDERR_FILENO) != 0 && term != nullptr &&
+           std::string_view(term) != "dumb";
+}
+
+}  // namespace
+
+void FirstScreen::show(const Analysis& analysis) {
+    const bool waits = isatty(STDERR_FILENO) != 0 && analysis.timeline.events.size() >= kLong;
+    if (!waits && !always_) {
+        return;
+    }
+    const std::string text =
+        first_screen_text(analysis, Terminal(STDERR_FILENO, ColorChoice::kNever));
+    fmt::print(stderr, "{}", text);
+    std::fflush(stderr);
+    lines_ = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+void FirstScreen::clear() {
+    if (lines_ != 0 && moves_cursor()) {
+        fmt::print(stderr, "\033[{}A\r\033[J", lines_);
+        std::fflush(stderr);
+    }
+    lines_ = 0;
+}
+
+}  // namespace fragtrace::analyzer
