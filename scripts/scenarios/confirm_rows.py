@@ -36,20 +36,23 @@ class Confirmer:
         for process in self.processes.values():
             process.close()
 
-    def confirm(self):
+    def confirm(self, pattern=""):
         recorded, self.trace = self.runner.run(self.scenario, 0, self.run)
         self.ended = "ok" if recorded["ended"] else "oom"
         self.others = recorded["device"]["others_bytes"]
         told = json.loads(self.runner.analyzer("whatif", self.trace, "--json", "-"))
         self.capacity = next(row["capacity_bytes"] for row in told["whatif"] if row["recorded"])
         for row in told["whatif"]:
+            if not re.search(pattern, row["name"]):
+                continue
             result = self.confirm_row(row)
             if result is None:
                 self.not_run[row["class"]] += 1
             else:
                 yield result
         for scan in told["capacity_scans"]:
-            yield from self.confirm_scan(scan)
+            if re.search(pattern, scan["name"]):
+                yield from self.confirm_scan(scan)
 
     def confirm_row(self, row):
         """None: an estimate, or no real run can have it."""
