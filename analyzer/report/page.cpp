@@ -38,6 +38,13 @@ std::string check(const PageData& data) {
                 return fmt::format("block {} starts before the one ahead of it", i);
             }
         }
+        for (const PageWhatIf& row : device.whatif) {
+            const std::size_t points = row.reserved_curve.size();
+            if (points != 0 && points != device.curve_times_ns.size()) {
+                return fmt::format(
+                    "a curve of {} points at {} times", points, device.curve_times_ns.size());
+            }
+        }
         for (const PageCard& card : device.cards) {
             for (const PageCulprit& culprit : card.culprits) {
                 for (const std::uint32_t block : culprit.blocks) {

@@ -1,9 +1,13 @@
 #include "analyzer/report/page_content.h"
 
+#include "analyzer/metrics/driver_bursts.h"
+#include "analyzer/report/page_cards.h"
 #include "analyzer/report/page_memory.h"
+#include "analyzer/report/page_phases.h"
 #include "analyzer/report/page_stacks.h"
 #include "analyzer/report/text.h"
 #include "analyzer/support/units.h"
+#include "analyzer/whatif/reserved_curve.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -32,21 +36,10 @@ class DevicePage {
         page_.capacity_bytes = device_.capacity_known ? device_.capacity_bytes : kPageUnknown;
         page_.end_ns =
             analysis_.timeline.events.empty() ? 0 : analysis_.timeline.events.back().time_ns;
-        blocks_ = add_memory(analysis_.timeline, device_.script, stacks_, &page_);
-        for (const Diagnosis& diagnosis : device_.diagnoses) {
-            add_trouble(diagnosis);
-        }
-        const bool ran_out =
-            std::any_of(page_.cards.begin(), page_.cards.end(), [](const PageCard& card) {
-                return card.kind == PageCardKind::kOom;
-            });
-        if (!ran_out && device_.peak) {
-            add_peak(*device_.peak);
-        }
-        std::stable_sort(
-            page_.cards.begin(), page_.cards.end(), [](const PageCard& a, const PageCard& b) {
-                return a.time_ns < b.time_ns;
-            });
+        const BlockIndex blocks = add_memory(analysis_.timeline, device_.script, stacks_, &page_);
+        add_phases(analysis_.timeline, device_.held.iterations, &page_);
+        add_bursts();
+        add_cards(analysis_, device_, blocks, stacks_, &page_);
         std::stable_sort(
             page_.markers.begin(),
             page_.markers.end(),
@@ -57,97 +50,33 @@ class DevicePage {
     }
 
   private:
-    [[nodiscard]] Event event_of(const Diagnosis& diagnosis) const {
-        return analysis_.timeline.events[diagnosis.trouble.event];
+    void add_bursts() {
+        const Timeline& timeline = analysis_.timeline;
+        for (const DriverBurst& burst : find_driver_bursts(timeline, device_.device)) {
+            const std::uint64_t from_ns = timeline.events[burst.first].time_ns;
+            const std::uint64_t to_ns = timeline.events[burst.last].time_ns;
+            page_.markers.push_back({from_ns,
+                                     PageMarkerKind::kDriverBurst,
+                                     fmt::format("{} cudaMallocs or maps within {}, {} in all",
+                                                 format_count(burst.requests),
+                                                 format_duration(to_ns - from_ns),
+                                                 format_bytes(burst.bytes))});
+        }
     }
 
-    PageCard card_of(const Diagnosis& diagnosis) {
-        const Event& event = event_of(diagnosis);
-        PageCard card;
-        card.time_ns = event.time_ns;
-        card.stack = stacks_->node_of(event.origin);
-        card.assumptions = analysis_.assumptions;
-        for (const CulpritGroup& group : group_culprits(analysis_, diagnosis, false)) {
-            card.culprits.push_back(culprit_of(group, event.time_ns));
+    // The times of the curves' points.
+    void add_curve_times() {
+        const EventTable& events = analysis_.timeline.events;
+        const EventIndex last = last_replayed_event(device_.script);
+        for (std::size_t point = 0; point < kCurvePoints && !events.empty(); ++point) {
+            const std::uint64_t event = ReservedCurve::begin_of(point, last);
+            page_.curve_times_ns.push_back(
+                events[std::min<std::uint64_t>(event, events.size() - 1)].time_ns);
         }
-        return card;
-    }
-
-    PageCulprit culprit_of(const CulpritGroup& group, std::uint64_t now_ns) {
-        PageCulprit row{.stack = stacks_->node_of(group.origin),
-                        .label = group.label,
-                        .held_open_bytes = group.held_open_bytes,
-                        .live_bytes = group.live_bytes,
-                        .block_count = group.blocks,
-                        .age = "oldest " + format_duration(now_ns - group.oldest_ns),
-                        .blocks = {}};
-        for (const EventIndex born : group.pinning) {
-            if (const auto block = blocks_.find(born)) {
-                row.blocks.push_back(*block);
-            }
-        }
-        return row;
-    }
-
-    void add_trouble(const Diagnosis& diagnosis) {
-        const Verdict& verdict = diagnosis.verdict;
-        const bool retry = diagnosis.trouble.outcome == Outcome::kRetryOk;
-        PageCard card = card_of(diagnosis);
-        card.kind = retry ? PageCardKind::kRetry : PageCardKind::kOom;
-        card.heading = retry ? "Retry: the pool had to give its cache back"
-                       : verdict.requester == "library"
-                           ? "A library found no memory beside the pool"
-                       : verdict.despite_free_memory() ? "The memory was there, but in pieces"
-                                                       : "More was needed than there was";
-        card.sentence = verdict_sentence(verdict, diagnosis.trouble.outcome);
-        if (const WhatIfRow* remedy = best_remedy(device_);
-            remedy != nullptr && !retry && verdict.requester != "library") {
-            card.sentence += fmt::format(" {} would have served it.", remedy->candidate.name);
-        }
-        card.verdict = verdict.id;
-        card.requested_bytes = verdict.requested_bytes;
-        card.free_bytes = verdict.free_bytes;
-        card.largest_free_bytes = verdict.largest_hole_bytes;
-        card.device_free_bytes = verdict.device_free_bytes;
-        card.details.push_back(verdict_explanation(verdict));
-        if (diagnosis.cheapest.kind != CheapestSet::Kind::kNone) {
-            card.details.push_back(
-                fmt::format("Without {} of live blocks ({} blocks) the request fits; equally cheap "
-                            "sets: {:.0f}.",
-                            format_bytes(diagnosis.cheapest.bytes_to_free),
-                            diagnosis.cheapest.blocks.size(),
-                            diagnosis.cheapest.equally_cheap_sets));
-        }
-        page_.markers.push_back(
-            {card.time_ns, retry ? PageMarkerKind::kRetry : PageMarkerKind::kOom, card.sentence});
-        page_.cards.push_back(std::move(card));
-    }
-
-    void add_peak(const Diagnosis& peak) {
-        const MemorySummary& run = device_.recorded;
-        PageCard card = card_of(peak);
-        card.kind = PageCardKind::kWaste;
-        card.heading = "No out-of-memory: what the cache holds at its peak";
-        card.sentence = fmt::format(
-            "{} reserved at the peak, {} ever allocated at once. Of what is free then, {} is held "
-            "in holes by live blocks, {} could go back to the driver.",
-            format_bytes(run.peak_reserved),
-            format_bytes(run.peak_allocated),
-            format_bytes(run.waste_at_peak.inactive_split),
-            format_bytes(run.waste_at_peak.releasable));
-        card.verdict = "waste";
-        card.free_bytes = run.waste_at_peak.inactive_split;
-        card.device_free_bytes = peak.verdict.device_free_bytes;
-        if (const WhatIfRow* remedy = best_remedy(device_)) {
-            card.details.push_back(
-                fmt::format("{} would have reserved {} (replayed).",
-                            remedy->candidate.name,
-                            format_bytes(remedy->result.statistics.reserved.peak)));
-        }
-        page_.cards.push_back(std::move(card));
     }
 
     void add_whatif() {
+        add_curve_times();
         for (const auto* rows : {&device_.settings,
                                  &device_.remedies,
                                  &device_.pools,
@@ -164,7 +93,8 @@ class DevicePage {
                                  .retries = row.retries(),
                                  .usable = row.usable,
                                  .note = whatif_note(row),
-                                 .as_run = row.is_recorded};
+                                 .as_run = row.is_recorded,
+                                 .reserved_curve = row.reserved_curve};
                 const auto place = row.is_recorded ? page_.whatif.begin() : page_.whatif.end();
                 page_.whatif.insert(place, std::move(shown));
             }
@@ -193,7 +123,6 @@ class DevicePage {
     const DeviceAnalysis& device_;
     PageStacks* stacks_;
     PageDevice page_;
-    BlockIndex blocks_;
 };
 
 }  // namespace

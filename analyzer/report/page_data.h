@@ -78,6 +78,7 @@ struct PagePhase {
     std::string name;
     std::uint64_t start_ns = 0;
     std::uint64_t end_ns = kPageNever;
+    std::uint8_t lane = 0;  // index into PageDevice::phase_lanes
 };
 
 // One row of "who pins the holes".
@@ -88,7 +89,17 @@ struct PageCulprit {
     std::uint64_t live_bytes = 0;
     std::uint64_t block_count = 0;
     std::string age;                    // "since 12 s, 40 steps"
+    std::string phase = {};             // in which the oldest was born; empty = in none
     std::vector<std::uint32_t> blocks;  // indices into PageDevice::blocks
+};
+
+// Who holds the memory of a card that no hole explains.
+struct PageHolder {
+    std::uint32_t stack = 0;
+    std::string label;     // as of a culprit
+    std::string category;  // "activations": an estimate
+    std::uint64_t live_bytes = 0;
+    std::uint64_t block_count = 0;
 };
 
 enum class PageCardKind : std::uint8_t { kOom, kRetry, kWaste };
@@ -99,7 +110,9 @@ struct PageCard {
     std::uint64_t time_ns = 0;  // of the state shown: after the retry's releases
     std::string heading;        // "Fragmentation: the memory was there, but in pieces"
     std::string sentence;
-    std::string verdict;  // id of the verdict table
+    std::string who = {};     // "train.py:33 add keeps 5.9 GiB of holes open with 1.5 GiB ..."
+    std::string change = {};  // what would have helped, or that nothing that was tried would
+    std::string verdict;      // id of the verdict table
     std::uint64_t requested_bytes = kPageUnknown;
     std::uint64_t free_bytes = kPageUnknown;  // in holes of the pool
     std::uint64_t largest_free_bytes = kPageUnknown;
@@ -108,6 +121,7 @@ struct PageCard {
     std::vector<std::string> assumptions;
     std::uint32_t stack = 0;  // who asked
     std::vector<PageCulprit> culprits;
+    std::vector<PageHolder> holders = {};  // most bytes first
 };
 
 struct PageWhatIf {
@@ -121,6 +135,8 @@ struct PageWhatIf {
     bool usable = true;
     std::string note;
     bool as_run = false;  // the recorded run itself, shown first and set apart
+    // Reserved bytes at PageDevice::curve_times_ns, each up to the next; empty = not known.
+    std::vector<std::uint64_t> reserved_curve = {};
 };
 
 // A number of the report, repeated on the page to the byte.
@@ -141,8 +157,11 @@ struct PageDevice {
     std::vector<PageSegment> segments;
     PageSeries series;
     std::vector<PageMarker> markers;
-    std::vector<PagePhase> phases;
-    std::vector<PageCard> cards;  // ascending time
+    std::vector<PagePhase> phases;         // ascending start
+    std::vector<std::string> phase_lanes;  // "steps", "NVTX", ...
+    std::uint64_t phases_left_out = 0;
+    std::vector<std::uint64_t> curve_times_ns;  // ascending
+    std::vector<PageCard> cards;                // ascending time
     std::vector<PageWhatIf> whatif;
     std::vector<PageTotal> totals;
 };

@@ -9,7 +9,9 @@
 #include <fmt/format.h>
 #include <functional>
 #include <numeric>
+#include <string>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -88,13 +90,17 @@ class DeviceWriter {
         const PageBlocks& given = device_.blocks;
         header["first_start_ns"] = given.size() > 0 ? json(given.start_ns.front()) : json(nullptr);
         header["last_start_ns"] = given.size() > 0 ? json(given.start_ns.back()) : json(nullptr);
-        // Each makes one element; the first three draw the overview.
+        header["phase_names"] = name_phases();
+        // Each makes one element; the first ones draw the overview.
         std::vector<std::pair<std::string, std::function<ColumnPack()>>> makers = {
             {"bins", [this] { return bins(); }},
             {"map", [this] { return map(); }},
             {"units", [this] { return units(); }},
+            {"phases", [this] { return phases(); }},
+            {"curve_times", [this] { return curve_times(); }},
+            {"curves", [this] { return curves(); }},
             {"spans", [this] { return spans(); }}};
-        constexpr std::size_t kOverviewPacks = 3;
+        constexpr std::size_t kOverviewPacks = 6;
         for (std::size_t begin = 0; begin < kept_.size(); begin += kBlocksPerChunk) {
             const std::size_t end = std::min(begin + kBlocksPerChunk, kept_.size());
             makers.emplace_back(fmt::format("blocks-{}", begin / kBlocksPerChunk),
@@ -233,6 +239,47 @@ class DeviceWriter {
         return pack;
     }
 
+    // Each name once; phase_name_ says which one a phase has.
+    json name_phases() {
+        std::unordered_map<std::string, std::uint32_t> ids;
+        json names = json::array();
+        for (const PagePhase& phase : device_.phases) {
+            const auto [found, fresh] =
+                ids.try_emplace(phase.name, static_cast<std::uint32_t>(names.size()));
+            if (fresh) names.push_back(phase.name);
+            phase_name_.push_back(found->second);
+        }
+        return names;
+    }
+
+    [[nodiscard]] ColumnPack phases() const {
+        const std::vector<PagePhase>& phases = device_.phases;
+        ColumnPack pack(phases.size());
+        pack.add("start", 4, true, [&](std::size_t i) { return tick(phases[i].start_ns); });
+        pack.add("end", 4, false, [&](std::size_t i) { return tick(phases[i].end_ns); });
+        pack.add("name", 4, false, [&](std::size_t i) { return phase_name_[i]; });
+        pack.add("lane", 1, false, [&](std::size_t i) { return phases[i].lane; });
+        return pack;
+    }
+
+    [[nodiscard]] ColumnPack curve_times() const {
+        const std::vector<std::uint64_t>& times = device_.curve_times_ns;
+        ColumnPack pack(times.size());
+        pack.add("time", 4, true, [&](std::size_t i) { return tick(times[i]); });
+        return pack;
+    }
+
+    // One after the other, of the rows that have one.
+    [[nodiscard]] ColumnPack curves() const {
+        std::vector<std::uint64_t> reserved;
+        for (const PageWhatIf& row : device_.whatif) {
+            reserved.insert(reserved.end(), row.reserved_curve.begin(), row.reserved_curve.end());
+        }
+        ColumnPack pack(reserved.size());
+        pack.add("reserved", 6, true, [&](std::size_t i) { return reserved[i]; });
+        return pack;
+    }
+
     [[nodiscard]] ColumnPack blocks(std::size_t begin, std::size_t end) const {
         const PageBlocks& blocks = device_.blocks;
         const auto at = [&](std::size_t row) { return kept_[begin + row]; };
@@ -277,8 +324,9 @@ class DeviceWriter {
     std::uint64_t tick_ns_ = 1;
     std::uint64_t longest_left_out_ns_ = 0;
     PageOverview overview_;
-    std::vector<std::uint32_t> kept_;       // rows of the file, as indices of the blocks given
-    std::vector<std::uint32_t> new_index_;  // and back; kNoUnit = left out
+    std::vector<std::uint32_t> kept_;        // rows of the file, as indices of the blocks given
+    std::vector<std::uint32_t> new_index_;   // and back; kNoUnit = left out
+    std::vector<std::uint32_t> phase_name_;  // per phase, into the header's names
 };
 
 }  // namespace

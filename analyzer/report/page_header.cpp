@@ -48,6 +48,7 @@ json culprit_json(const PageCulprit& culprit) {
             {"live", culprit.live_bytes},
             {"count", culprit.block_count},
             {"age", culprit.age},
+            {"phase", culprit.phase},
             {"blocks", culprit.blocks}};
 }
 
@@ -55,10 +56,19 @@ json card_json(const PageCard& card) {
     json culprits = json::array();
     for (const PageCulprit& culprit : card.culprits)
         culprits.push_back(culprit_json(culprit));
+    json holders = json::array();
+    for (const PageHolder& holder : card.holders)
+        holders.push_back({{"stack", holder.stack},
+                           {"label", holder.label},
+                           {"category", holder.category},
+                           {"live", holder.live_bytes},
+                           {"count", holder.block_count}});
     return {{"kind", card_name(card.kind)},
             {"time_ns", card.time_ns},
             {"heading", card.heading},
             {"sentence", card.sentence},
+            {"who", card.who},
+            {"change", card.change},
             {"verdict", card.verdict},
             {"requested", known(card.requested_bytes)},
             {"free", known(card.free_bytes)},
@@ -67,7 +77,8 @@ json card_json(const PageCard& card) {
             {"details", card.details},
             {"assumptions", card.assumptions},
             {"stack", card.stack},
-            {"culprits", std::move(culprits)}};
+            {"culprits", std::move(culprits)},
+            {"holders", std::move(holders)}};
 }
 
 json whatif_json(const PageWhatIf& row) {
@@ -80,7 +91,8 @@ json whatif_json(const PageWhatIf& row) {
             {"retries", row.retries},
             {"usable", row.usable},
             {"note", row.note},
-            {"as_run", row.as_run}};
+            {"as_run", row.as_run},
+            {"curve", !row.reserved_curve.empty()}};
 }
 
 class StringTable {
@@ -144,11 +156,6 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
                            {"kind", marker_name(marker.kind)},
                            {"text", marker.text}});
     }
-    json phases = json::array();
-    for (const PagePhase& phase : device.phases) {
-        phases.push_back(
-            {{"name", phase.name}, {"start_ns", phase.start_ns}, {"end_ns", known(phase.end_ns)}});
-    }
     json cards = json::array();
     for (const PageCard& card : device.cards)
         cards.push_back(card_json(card));
@@ -167,7 +174,8 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
             {"axis", ranges},
             {"axis_bytes", axis.size_bytes()},
             {"markers", markers},
-            {"phases", phases},
+            {"phase_lanes", device.phase_lanes},
+            {"phases_left_out", device.phases_left_out},
             {"cards", cards},
             {"whatif", whatif},
             {"totals", totals}};

@@ -12,7 +12,7 @@
 
 namespace fragtrace::analyzer {
 
-inline constexpr int kPageFormatVersion = 2;
+inline constexpr int kPageFormatVersion = 3;
 
 // Title, notes, strings, frames and stacks; devices are appended by the caller.
 nlohmann::json page_header(const PageData& data);

@@ -3,6 +3,7 @@
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/script_plan.h"
 #include "analyzer/whatif/alike.h"
+#include "analyzer/whatif/reserved_curve.h"
 
 #include <algorithm>
 #include <atomic>
@@ -97,9 +98,16 @@ std::uint64_t WhatIfRow::retries() const {
 
 namespace {
 
+// Blocks that are asked for before all others have no place in the order of the record.
+bool has_curve(const Candidate& candidate, const ReplayScript& script) {
+    return candidate.remedy != Remedy::kMoveFirst && !candidate.until_failure &&
+           !script.steps.empty();
+}
+
 ReplayResult replay_candidate(const ReplayScript& recorded,
                               const Candidate& candidate,
-                              Pool* pool) {
+                              Pool* pool,
+                              std::vector<std::uint64_t>* reserved_curve) {
     std::optional<ReplayScript> changed;
     if (candidate.change != nullptr) {
         changed = changed_script(recorded, *candidate.change);
@@ -111,7 +119,16 @@ ReplayResult replay_candidate(const ReplayScript& recorded,
             return served_by.statistics().ooms == 0;
         };
     }
-    return replay(script, *pool, nullptr, hooks);
+    if (!has_curve(candidate, recorded)) {
+        return replay(script, *pool, nullptr, hooks);
+    }
+    ReservedCurve curve(last_replayed_event(recorded));
+    hooks.after_request = [&](std::size_t step, const AllocateResult&, Pool& served_by) {
+        curve.note(script.steps[step].event, served_by.statistics().reserved.current);
+    };
+    ReplayResult result = replay(script, *pool, nullptr, hooks);
+    *reserved_curve = curve.take();
+    return result;
 }
 
 Result<std::unique_ptr<Pool>> make_row_pool(const ReplayScript& script,
@@ -132,7 +149,7 @@ Status replay_row(const ReplayScript& script, const SweepContext& context, WhatI
     if (!pool) {
         return pool.error();
     }
-    row->result = replay_candidate(script, candidate, pool->get());
+    row->result = replay_candidate(script, candidate, pool->get(), &row->reserved_curve);
     if (const auto lower = lower_end(candidate)) {
         pool = make_row_pool(script, context, candidate, *lower);
         if (!pool) {
@@ -164,6 +181,10 @@ std::vector<std::size_t> longest_first(const std::vector<Candidate>& candidates,
 }
 
 }  // namespace
+
+EventIndex last_replayed_event(const ReplayScript& script) {
+    return script.steps.empty() ? 0 : script.steps[script.steps.size() - 1].event;
+}
 
 Result<std::vector<WhatIfRow>> sweep(
     const ReplayScript& script,

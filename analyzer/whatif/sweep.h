@@ -64,6 +64,9 @@ struct WhatIfRow {
     std::string usable_reason;
     std::optional<RowCost> cost;  // against the recorded settings, where those were replayed
     bool is_recorded = false;     // the settings and the capacity of the recorded run
+    // Reserved memory over the replay (reserved_curve.h), up to last_replayed_event(); empty where
+    // the requests were served in another order than the record's.
+    std::vector<std::uint64_t> reserved_curve;
 
     // Peak of reserved memory at the lower end of a model; else that of the result.
     [[nodiscard]] std::uint64_t least_reserved_bytes() const;
@@ -71,6 +74,9 @@ struct WhatIfRow {
     [[nodiscard]] std::uint64_t ooms() const;
     [[nodiscard]] std::uint64_t retries() const;
 };
+
+// The right end of every row's curve.
+EventIndex last_replayed_event(const ReplayScript& script);
 
 // What limits the class of every row.
 struct SweepContext {

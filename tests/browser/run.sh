@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh types|data|page|measure BUILD: one kind of test of the page. Where its tools are missing it
+# run.sh types|data|page|firefox|measure BUILD: one kind of test of the page. Where its tools are missing it
 # says how to get them, and fails if CI is set: a check that did not run must not look like one that
 # did.
 set -eu
@@ -33,11 +33,12 @@ data)
     esbuild=${FRAGTRACE_ESBUILD:-esbuild}
     command -v "$esbuild" >/dev/null || absent "esbuild is missing: apt-get install esbuild"
     make_pages
-    for name in data roundtrip; do
+    for name in data roundtrip views colours; do
         "$esbuild" "$here/../../viewer/test/$name.test.ts" --bundle --platform=node --format=esm \
             --log-level=warning --outfile="$pages/$name.test.mjs"
     done
-    FRAGTRACE_PAGES=$pages exec node --test "$pages/data.test.mjs" "$pages/roundtrip.test.mjs"
+    FRAGTRACE_PAGES=$pages FRAGTRACE_STYLE=$here/../../viewer/src/page.css exec node --test "$pages/data.test.mjs" \
+        "$pages/roundtrip.test.mjs" "$pages/views.test.mjs" "$pages/colours.test.mjs"
     ;;
 page)
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")
@@ -45,7 +46,14 @@ page)
     make_pages
     "$build/bin/make_page" 280000 "$pages/many.html" >/dev/null
     "$build/bin/make_page" crowd "$pages/crowd.html" >/dev/null
-    FRAGTRACE_PAGES=$pages exec node --test --test-concurrency=1 "$here/page.test.mjs" "$here/load.test.mjs"
+    FRAGTRACE_PAGES=$pages exec node --test --test-concurrency=1 "$here/page.test.mjs" "$here/views.test.mjs" "$here/access.test.mjs" \
+        "$here/load.test.mjs"
+    ;;
+firefox)
+    reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/firefox.mjs")
+    [ -z "$reason" ] || absent "$reason"
+    make_pages
+    FRAGTRACE_PAGES=$pages exec node --test "$here/firefox.test.mjs"
     ;;
 measure)
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")
@@ -56,7 +64,7 @@ measure)
     done
     ;;
 *)
-    echo "usage: run.sh types|data|page|measure BUILD"
+    echo "usage: run.sh types|data|page|firefox|measure BUILD"
     exit 2
     ;;
 esac

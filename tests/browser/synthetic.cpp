@@ -93,6 +93,16 @@ void add_verdict(PageDevice& device,
         "Moving live blocks together would have made room; no release of whole segments would.",
         "The cache had been released before: what is left has a live block in every segment."};
     card.assumptions = {"made-up data"};
+    card.change = "expandable_segments:True: the same requests replayed, all of them served.";
+    for (const PageCulprit& row : card.culprits) {
+        card.holders.push_back(
+            {row.stack, row.label, "activations", row.live_bytes, row.block_count});
+    }
+    if (!card.culprits.empty()) {
+        card.who = fmt::format("{} keeps {} of holes open.",
+                               card.culprits.front().label,
+                               format_bytes(card.culprits.front().held_open_bytes));
+    }
     device.markers.push_back({pool.now_ns, PageMarkerKind::kOom, card.sentence});
     device.cards.push_back(std::move(card));
     device.whatif = {
@@ -187,14 +197,15 @@ PageData synthetic_page(std::size_t blocks) {
                 failed = failed || pool.allocate(uniform(1200, 6000) * kKiB, samples) < 0;
             }
         }
-        device.phases.push_back({"forward", began, pool.now_ns});
+        device.phases.push_back({fmt::format("step {}", s + 1), began, pool.now_ns + 1, 0});
+        device.phases.push_back({"forward", began, pool.now_ns, 1});
         const std::uint64_t middle = pool.now_ns;
         while (!live.empty()) {
             pool.free(live.back());
             live.pop_back();
         }
         if (s % 3 == 0) pool.allocate(uniform(500, 900), metric);
-        device.phases.push_back({"backward", middle, pool.now_ns});
+        device.phases.push_back({"backward <b>pass</b>", middle, pool.now_ns, 1});
         if (failed) break;
     }
     pool.now_ns += 5'000'000;
@@ -215,6 +226,15 @@ PageData synthetic_page(std::size_t blocks) {
     pool.finish();
     device.series.time_ns = {0};
     device.series.other_bytes = {kOthers};
+    device.phase_lanes = {"steps", "NVTX"};
+    device.markers.push_back(
+        {pool.now_ns / 2, PageMarkerKind::kDriverBurst, "12 cudaMallocs <script>"});
+    device.markers.push_back({pool.now_ns / 3, PageMarkerKind::kEmptyCache, "empty_cache"});
+    // The replay of the second row reserves half as much, and grows once.
+    for (std::uint64_t point = 0; point < 1024; ++point) {
+        device.curve_times_ns.push_back(point * pool.now_ns / 1024);
+        device.whatif[1].reserved_curve.push_back(point < 512 ? 10 * kGiB : 20 * kGiB);
+    }
     data.devices.push_back(std::move(device));
     return data;
 }
@@ -290,6 +310,12 @@ PageData two_device_page() {
     };
     add(5'000, kPageNever, kPageNever, 10 * kMiB, 30 * kMiB, 0);               // pages 0 and 1
     add(1'000'000'000, 2'000'000'000, 6'000'000'000, 45 * kMiB, 5 * kMiB, 1);  // page 2, pending
+    PageCard card;
+    card.kind = PageCardKind::kRetry;
+    card.time_ns = 7'000'000'000;
+    card.heading = "Retry";
+    card.holders = {{1, "holder <i>one</i>", "parameters", 30 * kMiB, 1}};
+    device.cards = {std::move(card)};
     data.devices.push_back(std::move(device));
     return data;
 }

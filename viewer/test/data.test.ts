@@ -6,6 +6,7 @@ import { fromBase64, readPack, unpack } from "../src/data/columns";
 import { CoverageGrid, LineCoverage } from "../src/data/coverage";
 import { formatBytes, formatMoment, formatTime, ticks } from "../src/data/format";
 import { type Header, parseHeader } from "../src/data/header";
+import { makeMatcher } from "../src/data/search";
 import { LiveIndex } from "../src/data/liveindex";
 import { Stacks } from "../src/data/stacks";
 import { orderByTime } from "../src/data/sweep";
@@ -110,7 +111,7 @@ test("sizes and times read like the program's", () => {
 
 function header(): Header {
     return parseHeader(JSON.stringify({
-        format: "fragtrace-page", version: 2, title: "", process: "", command: "", notes: [], devices: [],
+        format: "fragtrace-page", version: 3, title: "", process: "", command: "", notes: [], devices: [],
         strings: ["main", "a/train.py", "keep", "samples.py", "malloc", "lib.so", "other"],
         frames: { function: [0, 2, 4, 6], file: [1, 3, 5, 1], line: [10, 20, 0, 30], python: [1, 1, 0, 1] },
         // root > main > keep > malloc, main > other
@@ -125,8 +126,8 @@ test("stacks: labels, search, and boxes that add up", () => {
     assert.equal(stacks.label(0), "no stack recorded");
     assert.equal(stacks.telling(3), 2);
     assert.deepEqual(stacks.frames(3), [3, 2, 1]);
-    assert.deepEqual([...stacks.search("KEEP")!], [0, 0, 1, 1, 0]);
-    assert.equal(stacks.search("  "), null);
+    assert.deepEqual([...stacks.search(makeMatcher("KEEP"))!], [0, 0, 1, 1, 0]);
+    assert.equal(stacks.search(makeMatcher("  ")), null);
     const { boxes, total } = stacks.layout(new Map([[3, 70], [4, 30]]), 0);
     assert.equal(total, 100);
     const chain = boxes.find((box) => box.node === 3)!;
@@ -149,14 +150,14 @@ test("a deep stack neither recurses nor stalls", () => {
 });
 
 const view: View = {
-    device: 0, t0: 0, t1: 1000, a0: 0, a1: 1 << 20, cursor: 77, card: 1, culprit: -1, selected: 5, stack: -1,
-    query: "a b&c=d", theme: "dark", stacks: "live", order: "worst",
+    device: 0, t0: 0, t1: 1000, a0: 0, a1: 1 << 20, cursor: 77, mark: 60, card: 1, culprit: -1, selected: 5, stack: -1,
+    query: "a b&c=d", theme: "dark", stacks: "growth", shape: "flame", fold: true, colour: "phase", whatif: 3, order: "address",
 };
 
 test("the address part keeps a view and ignores nonsense", () => {
     const back = readHash(writeHash(view));
-    for (const key of ["t0", "t1", "cursor", "card", "selected", "query", "theme", "stacks"] as const) assert.equal(back[key], view[key]);
-    assert.deepEqual(readHash("#t0=NaN&t1=&cursor=1e999&theme=pink&q=%E0%A4%A&=&x"), {});
+    for (const key of Object.keys(view) as (keyof View)[]) if (view[key] !== -1) assert.equal(back[key], view[key], key);
+    assert.deepEqual(readHash("#t0=NaN&t1=&cursor=1e999&theme=pink&colour=constructor&stacks=__proto__&shape=&q=%E0%A4%A&=&x"), {});
 });
 
 test("windows stay inside the data", () => {

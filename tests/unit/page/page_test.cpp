@@ -77,8 +77,12 @@ TEST_CASE("invalid UTF-8 and control characters do not break the page") {
 }
 
 TEST_CASE("the page names no address but itself") {
-    const Result<std::string> html = render_page(small_page());
+    Result<std::string> html = render_page(small_page());
     REQUIRE(html);
+    // The name of SVG, which saved pictures carry; nothing is at that address or asked of it.
+    const std::string svg = "http://www.w3.org/2000/svg";
+    REQUIRE(count(*html, svg) == 1);
+    html->erase(html->find(svg), svg.size());
     CHECK(html->find("http://") == std::string::npos);
     CHECK(html->find("https://") == std::string::npos);
     CHECK(html->find("default-src 'none'; script-src 'sha256-") != std::string::npos);

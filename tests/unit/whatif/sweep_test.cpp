@@ -220,3 +220,13 @@ TEST_CASE("one wrong setting fails the sweep with PyTorch's reason") {
     REQUIRE_FALSE(rows.ok());
     CHECK(rows.error().message.find("too small") != std::string::npos);
 }
+
+TEST_CASE("a row's curve ends where its replay ends and never passes its peak") {
+    for (const WhatIfRow& row : rows_of(exact_context(), 2)) {
+        INFO(row.candidate.name);
+        REQUIRE_FALSE(row.reserved_curve.empty());
+        CHECK(*std::max_element(row.reserved_curve.begin(), row.reserved_curve.end()) <=
+              row.result.statistics.reserved.peak);
+        CHECK(*std::max_element(row.reserved_curve.begin(), row.reserved_curve.end()) > 0);
+    }
+}

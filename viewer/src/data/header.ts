@@ -18,12 +18,6 @@ export interface Marker {
     text: string;
 }
 
-export interface Phase {
-    name: string;
-    start_ns: number;
-    end_ns: number | null;
-}
-
 export interface Culprit {
     stack: number;
     label: string;
@@ -31,7 +25,17 @@ export interface Culprit {
     live: number;
     count: number;
     age: string;
+    phase: string;
     blocks: number[];
+}
+
+/** Who holds the memory of a card, whether it keeps holes open or not. */
+export interface Holder {
+    stack: number;
+    label: string;
+    category: string;
+    live: number;
+    count: number;
 }
 
 export interface Card {
@@ -39,6 +43,8 @@ export interface Card {
     time_ns: number;
     heading: string;
     sentence: string;
+    who: string;
+    change: string;
     verdict: string;
     requested: number | null;
     free: number | null;
@@ -48,6 +54,7 @@ export interface Card {
     assumptions: string[];
     stack: number;
     culprits: Culprit[];
+    holders: Holder[];
 }
 
 export interface WhatIf {
@@ -61,6 +68,7 @@ export interface WhatIf {
     usable: boolean;
     note: string;
     as_run: boolean;
+    curve: boolean;
 }
 
 export interface Total {
@@ -86,27 +94,33 @@ export interface DeviceHeader {
     axis: [address: string, size: number, offset: number][];
     axis_bytes: number;
     markers: Marker[];
-    phases: Phase[];
+    phase_lanes: string[];
+    phase_names: string[];
+    phases_left_out: number;
     cards: Card[];
     whatif: WhatIf[];
     totals: Total[];
     packs: PackDescription[];
 }
 
-export interface Header {
+/** Names, frames and the call tree; the parts of the header that stacks are made of. */
+export interface StackTables {
+    strings: string[];
+    frames: { function: number[]; file: number[]; line: number[]; python: number[] };
+    stacks: { parent: number[]; frame: number[] };
+}
+
+export interface Header extends StackTables {
     format: string;
     version: number;
     title: string;
     process: string;
     command: string;
     notes: string[];
-    strings: string[];
-    frames: { function: number[]; file: number[]; line: number[]; python: number[] };
-    stacks: { parent: number[]; frame: number[] };
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 2;
+export const formatVersion = 3;
 
 /** Throws with a plain sentence when the text is not a whole header of this version. */
 export function parseHeader(text: string): Header {

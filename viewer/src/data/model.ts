@@ -3,7 +3,9 @@
 import { type Blocks, blockLayout, blocksOf, emptyBlocks, noUnit, placeBlocks } from "./blocks";
 import type { Columns } from "./columns";
 import type { DeviceHeader } from "./header";
+import { type Curves, readCurves } from "./curves";
 import { LiveIndex } from "./liveindex";
+import { type Phases, readPhases } from "./phases";
 
 export { never, noUnit } from "./blocks";
 
@@ -55,10 +57,12 @@ export interface DeviceModel {
     spanBlock: Uint32Array;  // blocks over several units: ascending, with the further unit each
     spanUnit: Uint32Array;
     live: LiveIndex;
+    phases: Phases;
+    curves: Curves;
 }
 
 /** The packs whose names end with these draw a device before its blocks are read. */
-export const overviewPacks = ["bins", "map", "units"];
+export const overviewPacks = ["bins", "map", "units", "phases", "curve_times", "curves"];
 
 export function makeOverview(head: DeviceHeader, packs: Map<string, Columns>): DeviceModel {
     const pack = packNamed(packs);
@@ -76,6 +80,8 @@ export function makeOverview(head: DeviceHeader, packs: Map<string, Columns>): D
         spanBlock: new Uint32Array(0),
         spanUnit: new Uint32Array(0),
         live: new LiveIndex(blocks.start, blocks.end),
+        phases: readPhases(pack("phases")),
+        curves: readCurves(head, pack("curve_times"), pack("curves")),
     };
 }
 

@@ -1,6 +1,10 @@
 // The call tree of all stacks: labels, search, and sums for the icicle. A parent always has a
 // smaller number than its children, so one backward pass sums up and nothing recurses.
-import type { Header } from "./header";
+import type { StackTables } from "./header";
+import { isLibraryFrame } from "./own";
+import type { Matcher } from "./search";
+
+const backward = /(\w+Backward\d+)::apply\(/;  // a node of autograd
 
 export interface StackBox {
     node: number;   // innermost node of the box
@@ -14,14 +18,16 @@ export class Stacks {
     readonly count: number;
     private readonly firstChild: Uint32Array;
     private readonly children: Uint32Array;
+    private readonly library: Uint8Array;  // per frame
 
-    constructor(private readonly header: Header) {
+    constructor(private readonly header: StackTables) {
         const { parent } = header.stacks;
         this.count = Math.max(1, parent.length);
         this.firstChild = new Uint32Array(this.count + 1);
         for (let node = 1; node < this.count; ++node) ++this.firstChild[parent[node] + 1];
         for (let node = 0; node < this.count; ++node) this.firstChild[node + 1] += this.firstChild[node];
         this.children = new Uint32Array(Math.max(0, this.count - 1));
+        this.library = Uint8Array.from(header.frames.function, (_, frame) => (isLibraryFrame(header, frame) ? 1 : 0));
         const fill = this.firstChild.slice();
         for (let node = 1; node < this.count; ++node) this.children[fill[parent[node]]++] = node;
     }
@@ -36,6 +42,8 @@ export class Stacks {
         const { frames, strings, stacks } = this.header;
         const frame = stacks.frame[node];
         const full = strings[frames.function[frame]];
+        const step = frames.python[frame] === 1 ? null : backward.exec(full);
+        if (step) return `${step[1]} (backward pass)`;
         // Of native functions the parameters say little and take much room.
         const open = frames.python[frame] === 1 ? -1 : full.indexOf("(", 1);
         const name = open > 0 ? full.slice(0, open) : full;
@@ -65,31 +73,55 @@ export class Stacks {
         return list;
     }
 
-    /** The frame a person looks for: the innermost Python one, else a step of autograd, else the innermost. */
+    /** Python code of the user's own, not of a library. */
+    isOwn(node: number): boolean {
+        return this.isPython(node) && this.library[this.header.stacks.frame[node]] === 0;
+    }
+
+    /**
+     * The frame a person looks for: the innermost Python one of their own, else the innermost
+     * Python one, else a step of autograd, else the innermost native one outside of libraries.
+     */
     telling(node: number): number {
         const { parent, frame } = this.header.stacks;
         const { strings, frames } = this.header;
+        let python = 0;
         let step = 0;
+        let native = 0;
         for (let at = node; at > 0; at = parent[at]) {
-            if (this.isPython(at)) return at;
-            if (step === 0 && /\w+Backward\d+::apply/.test(strings[frames.function[frame[at]]])) step = at;
+            if (this.isOwn(at)) return at;
+            if (python === 0 && this.isPython(at)) python = at;
+            if (step === 0 && backward.test(strings[frames.function[frame[at]]])) step = at;
+            if (native === 0 && this.library[frame[at]] === 0) native = at;
         }
-        return step || node;
+        return python || step || native || node;
     }
 
-    /** Per node whether it or a caller matches; empty queries match nothing. */
-    search(query: string): Uint8Array | null {
-        const wanted = query.trim().toLowerCase();
-        if (!wanted) return null;
+    /** Per node whether it or a caller matches; null for no query. */
+    search(matcher: Matcher | null): Uint8Array | null {
+        if (!matcher) return null;
         const { frames, strings, stacks } = this.header;
-        const hit = strings.map((text) => text.toLowerCase().includes(wanted));
+        const hit = strings.map((text) => matcher.test(text));
+        const labels = new Map<number, boolean>();  // per frame: many nodes share one
         const matches = new Uint8Array(this.count);
         for (let node = 1; node < this.count; ++node) {
             const frame = stacks.frame[node];
-            const self = hit[frames.function[frame]] || hit[frames.file[frame]] || this.label(node).toLowerCase().includes(wanted);
+            let self = labels.get(frame);
+            if (self === undefined) {
+                self = hit[frames.function[frame]] || hit[frames.file[frame]] || matcher.test(this.label(node));
+                labels.set(frame, self);
+            }
             matches[node] = self || matches[stacks.parent[node]] ? 1 : 0;
         }
         return matches;
+    }
+
+    /** Per node whether it is `top` or called by it. */
+    andBelow(top: number): Uint8Array {
+        const below = new Uint8Array(this.count);
+        below[top] = 1;
+        for (let node = top + 1; node < this.count; ++node) below[node] = below[this.header.stacks.parent[node]];
+        return below;
     }
 
     /** Boxes of the icicle, outermost on top; chains without branches become one box. */

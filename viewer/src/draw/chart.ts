@@ -1,15 +1,16 @@
 // Memory over time: the exact split of what is reserved, stacked, with the capacity and what others
 // use from above, markers and phases. Areas are means of a bin, the line is the highest of it.
 import { formatBytes, formatMoment, ticks } from "../data/format";
-import type { Marker, Phase } from "../data/header";
+import type { Marker } from "../data/header";
 import type { Bins, DeviceModel } from "../data/model";
+import { drawAreaPaths } from "./areapaths";
 import { drawAreas } from "./areas";
 import type { Colours } from "./colours";
+import { drawLanes, laneHeight, lanesHeight } from "./lanes";
 import { type Layer, fitText, font } from "./surface";
 
 export const chartLeft = 64;
 const top = 18;
-const phaseHeight = 13;
 const axisHeight = 16;
 
 export interface ChartData {
@@ -19,6 +20,19 @@ export interface ChartData {
 }
 
 export interface Window { t0: number; t1: number }
+
+/** Reserved memory of a replay, laid over the recorded areas. */
+export interface Overlay { name: string; times: Uint32Array; bytes: Float64Array; endTick: number }
+
+/** Where the lanes begin, and which is at a height of the chart; -1 = none. */
+export function laneAt(layer: Layer, model: DeviceModel, y: number): number {
+    const lane = Math.floor((y - lanesTop(layer, model)) / laneHeight);
+    return lane >= 0 && lane < model.head.phase_lanes.length ? lane : -1;
+}
+
+function lanesTop(layer: Layer, model: DeviceModel): number {
+    return layer.height - axisHeight - lanesHeight(model);
+}
 
 export const layers: [name: keyof Bins & string, label: string][] = [
     ["requested", "requested"], ["internal", "rounding and slack"], ["pending", "waiting for streams"],
@@ -44,15 +58,25 @@ export function timeX(layer: Layer, window: Window, tick: number): number {
     return chartLeft + ((tick - window.t0) / (window.t1 - window.t0)) * (layer.width - chartLeft);
 }
 
-export function drawChart(layer: Layer, model: DeviceModel, data: ChartData, window: Window, colours: Colours): void {
+export function drawChart(layer: Layer, model: DeviceModel, data: ChartData, window: Window, overlay: Overlay | null, colours: Colours): void {
     const { context, width, height } = layer;
-    const bottom = height - axisHeight - phaseHeight - 3;
+    const bottom = lanesTop(layer, model) - 3;
     const most = chartScale(model);
     const y = (bytes: number): number => bottom - (bytes / most) * (bottom - top);
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
-    drawAreas(layer, data, window.t0, window.t1, { left: chartLeft, top, bottom, most, capacity: model.head.capacity },
-        layers.map(([name]) => [data.bins[name] as Float64Array, name === "held" ? "" : layerColour(colours, name)]), colours);
+    const areas = layers.map(([name]): [Float64Array, string] => [data.bins[name] as Float64Array, name === "held" ? "" : layerColour(colours, name)]);
+    const frame = { left: chartLeft, top, bottom, most, capacity: model.head.capacity };
+    const draw = "putImageData" in context ? drawAreas : drawAreaPaths;  // SVG has no pixels
+    draw(layer, data, window.t0, window.t1, frame, areas, colours);
+    if (overlay) {
+        context.save();
+        context.beginPath();
+        context.rect(chartLeft, 0, width - chartLeft, bottom);
+        context.clip();
+        drawOverlay(layer, overlay, window, y, colours);
+        context.restore();
+    }
     drawSizes(layer, most, y, colours);
     if (model.head.capacity) {
         context.strokeStyle = colours.ink;
@@ -68,7 +92,7 @@ export function drawChart(layer: Layer, model: DeviceModel, data: ChartData, win
         context.fillText(`capacity ${formatBytes(model.head.capacity)}`, chartLeft + 6, y(model.head.capacity) + 12);
     }
     drawMarkers(layer, model, window, bottom, colours);
-    drawPhases(layer, model.head.phases, model.head.tick_ns, window, bottom + 3, colours);
+    drawLanes(layer, model, window, bottom + 3, colours);
     drawTimes(layer, model, window, height - 4, colours);
 }
 
@@ -101,7 +125,8 @@ function drawMarkers(layer: Layer, model: DeviceModel, window: Window, bottom: n
     let lastKind = "";
     let lastX = -Infinity;
     // OOM first: where labels would overlap, they win.
-    const markers = [...model.head.markers].sort((a, b) => Number(b.kind === "oom") - Number(a.kind === "oom"));
+    const weight = (marker: Marker): number => (marker.kind === "oom" ? 2 : marker.kind === "retry" ? 1 : 0);
+    const markers = [...model.head.markers].sort((a, b) => weight(b) - weight(a));
     for (const marker of markers) {
         const x = timeX(layer, window, marker.time_ns / model.head.tick_ns);
         if (x < chartLeft - 1 || x > width + 1) continue;
@@ -110,20 +135,27 @@ function drawMarkers(layer: Layer, model: DeviceModel, window: Window, bottom: n
         lastX = x;
         context.strokeStyle = context.fillStyle = markerColour(colours, marker);
         const main = marker.kind === "oom" || marker.kind === "retry";
-        context.globalAlpha = main ? 1 : 0.5;
-        context.beginPath();
-        context.moveTo(x, top - 2);
-        context.lineTo(x, bottom);
-        context.stroke();
+        context.globalAlpha = main ? 1 : 0.8;
+        if (main) {
+            context.beginPath();
+            context.moveTo(x, top - 2);
+            context.lineTo(x, bottom);
+            context.stroke();
+        }
         context.beginPath();
         if (marker.kind === "oom") {
             context.moveTo(x - 6, top - 12);
             context.lineTo(x + 6, top - 12);
             context.lineTo(x, top - 1);
+        } else if (marker.kind === "burst") {  // a small tower: cudaMallocs in a row
+            context.rect(x - 1, top - 9, 3, 8);
+        } else if (marker.kind === "empty_cache") {  // an open square: what was emptied
+            context.rect(x - 3, top - 8, 6, 6);
         } else {
             context.arc(x, top - 6, main ? 4 : 2.5, 0, 7);
         }
-        context.fill();
+        if (marker.kind === "empty_cache") context.stroke();
+        else context.fill();
         context.globalAlpha = 1;
         if (!main) continue;
         const text = marker.kind === "oom" ? "OOM" : "retry";
@@ -137,25 +169,33 @@ function drawMarkers(layer: Layer, model: DeviceModel, window: Window, bottom: n
     }
 }
 
-function drawPhases(layer: Layer, phases: Phase[], tickNs: number, window: Window, y: number, colours: Colours): void {
+function drawOverlay(layer: Layer, overlay: Overlay, window: Window, y: (bytes: number) => number, colours: Colours): void {
     const { context, width } = layer;
-    context.font = font(10);
-    context.textAlign = "right";
-    context.fillStyle = colours.faint;
-    if (phases.length > 0) context.fillText("phases", chartLeft - 6, y + 10);
-    const names = [...new Set(phases.map((phase) => phase.name))];
-    context.textAlign = "left";
-    for (const phase of phases) {
-        const left = Math.max(chartLeft, timeX(layer, window, phase.start_ns / tickNs));
-        const right = Math.min(width, phase.end_ns === null ? width : timeX(layer, window, phase.end_ns / tickNs));
-        if (right <= left) continue;
-        context.fillStyle = colours.phases[names.indexOf(phase.name) % colours.phases.length];
-        context.fillRect(left, y, Math.max(0.5, right - left - (right - left > 3 ? 1 : 0)), phaseHeight - 2);
-        if (right - left > 24) {
-            context.fillStyle = colours.ink;
-            context.fillText(fitText(context, phase.name, right - left - 6), left + 3, y + 9);
+    const { times, bytes } = overlay;
+    for (const [colour, size] of [[colours.paper, 4], [colours.good, 2]] as const) {
+        context.strokeStyle = colour;
+        context.lineWidth = size;
+        context.beginPath();
+        for (let i = 0; i < times.length; ++i) {
+            const until = i + 1 < times.length ? times[i + 1] : overlay.endTick;
+            if (until < window.t0 || times[i] > window.t1) continue;
+            context.lineTo(timeX(layer, window, times[i]), y(bytes[i]));
+            context.lineTo(timeX(layer, window, until), y(bytes[i]));
         }
+        context.stroke();
     }
+    context.lineWidth = 1;
+    // At the left, where memory is low in most runs.
+    context.font = font(11, "bold");
+    context.textAlign = "left";
+    const text = fitText(context, `reserved, replayed with ${overlay.name}`, (width - chartLeft) / 2);
+    const at = chartLeft + 6;
+    context.fillStyle = colours.paper;
+    context.globalAlpha = 0.85;
+    context.fillRect(at - 3, top + 16, context.measureText(text).width + 6, 15);
+    context.globalAlpha = 1;
+    context.fillStyle = colours.good;
+    context.fillText(text, at, top + 27);
 }
 
 function drawTimes(layer: Layer, model: DeviceModel, window: Window, y: number, colours: Colours): void {
@@ -172,6 +212,22 @@ function drawTimes(layer: Layer, model: DeviceModel, window: Window, y: number, 
     }
 }
 
+/** The marker whose sign is at a place of the chart. */
+export function markerAt(layer: Layer, model: DeviceModel, window: Window, x: number, y: number): Marker | null {
+    if (y > top) return null;
+    const { markers, tick_ns } = model.head;
+    let best: Marker | null = null;
+    let nearest = 6;
+    for (const marker of markers) {
+        const distance = Math.abs(timeX(layer, window, marker.time_ns / tick_ns) - x);
+        if (distance < nearest || (distance === nearest && marker.kind === "oom")) {
+            nearest = distance;
+            best = marker;
+        }
+    }
+    return best;
+}
+
 export function drawCursor(context: CanvasRenderingContext2D, x: number, topY: number, bottomY: number, colours: Colours): void {
     context.strokeStyle = colours.halo;
     context.globalAlpha = 0.8;
@@ -185,4 +241,20 @@ export function drawCursor(context: CanvasRenderingContext2D, x: number, topY: n
     context.lineWidth = 1.5;
     context.stroke();
     context.lineWidth = 1;
+}
+
+/** The second cursor, that growth is measured from. */
+export function drawMark(context: CanvasRenderingContext2D, x: number, topY: number, bottomY: number, colours: Colours): void {
+    context.strokeStyle = context.fillStyle = colours.mark;
+    context.lineWidth = 1.5;
+    context.setLineDash([4, 3]);
+    context.beginPath();
+    context.moveTo(x, topY);
+    context.lineTo(x, bottomY);
+    context.stroke();
+    context.setLineDash([]);
+    context.lineWidth = 1;
+    context.font = font(11, "bold");
+    context.textAlign = "left";
+    context.fillText("mark", x + 4, bottomY - 4);
 }

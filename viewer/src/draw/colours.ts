@@ -1,6 +1,8 @@
 // Colours of both themes. Hue is never alone: holes are hatched, pins have a halo, and the three
 // main colours differ in lightness as well.
 
+import { hatchName } from "./svg";
+
 export interface Colours {
     paper: string;
     ground: string;  // nothing reserved
@@ -18,25 +20,37 @@ export interface Colours {
     pin: string;
     halo: string;
     mark: string;  // search and selection
+    onMark: string;  // text on it
+    onHole: string;
     oom: string;
     retry: string;
     phases: string[];
+    good: string;       // a replayed curve
+    kinds: string[];    // blocks by age, phase, stream, pool, stack
+    otherKind: string;
+    freeKind: string;   // reserved but not in use, where blocks are drawn by kind
 }
 
 export const light: Colours = {
-    paper: "#ffffff", ground: "#eef0f3", ink: "#1b1f27", faint: "#5b6372", line: "#d0d5dd",
+    paper: "#ffffff", ground: "#dde1e8", ink: "#1b1f27", faint: "#5b6372", line: "#d0d5dd",
     use: "#8faac8", useLong: "#6585ac", internal: "#b9a3cf", pending: "#6aaea4",
     hole: "#f28c1c", hatch: "#c65d00", cached: "#f3ead0", other: "#c3c7cf",
-    pin: "#4a0633", halo: "#ffffff", mark: "#00857a", oom: "#b3001b", retry: "#6b3fc0",
-    phases: ["#4f7fb5", "#8bb4d9", "#d1a24a", "#7aa874", "#a988c2", "#c27f88"],
+    pin: "#4a0633", halo: "#ffffff", mark: "#00857a", onMark: "#ffffff", onHole: "#1b1f27", oom: "#b3001b", retry: "#6b3fc0",
+    phases: ["#9db8d6", "#c9dcec", "#e6cf9a", "#b5d2b0", "#d2c0e0", "#e3bcc1"],
+    good: "#1a7f37",
+    kinds: ["#332288", "#88ccee", "#117733", "#ddcc77", "#cc6677", "#44aa99", "#882255", "#999933"],
+    otherKind: "#c3c7ce", freeKind: "#f7f4ec",
 };
 
 export const dark: Colours = {
     paper: "#14171c", ground: "#20242b", ink: "#e8eaee", faint: "#a2a9b6", line: "#3a404b",
-    use: "#54718f", useLong: "#6f92b8", internal: "#806a9c", pending: "#3f8a80",
-    hole: "#f09a35", hatch: "#a85200", cached: "#57503a", other: "#4b515c",
-    pin: "#ffffff", halo: "#5c0f42", mark: "#2fd3c2", oom: "#ff5c6f", retry: "#b394ff",
-    phases: ["#4f7fb5", "#31587f", "#a17a2e", "#4f7d49", "#7a5c95", "#8f545d"],
+    use: "#4b6784", useLong: "#6f92b8", internal: "#806a9c", pending: "#3f8a80",
+    hole: "#d4780f", hatch: "#8a4300", cached: "#57503a", other: "#4b515c",
+    pin: "#ffffff", halo: "#5c0f42", mark: "#2fd3c2", onMark: "#14171c", onHole: "#1b1f27", oom: "#ff5c6f", retry: "#b394ff",
+    phases: ["#34567f", "#2a4560", "#6b5220", "#37573a", "#54406a", "#673d45"],
+    good: "#5ccf7b",
+    kinds: ["#7d72d8", "#88ccee", "#2f9a4f", "#ddcc77", "#cc6677", "#44aa99", "#b04a82", "#a5a53a"],
+    otherKind: "#50545c", freeKind: "#2a2b2e",
 };
 
 export function rgb(colour: string): [number, number, number] {
@@ -47,7 +61,8 @@ export function rgb(colour: string): [number, number, number] {
 const patterns = new Map<string, CanvasPattern>();
 
 /** The hatching of holes, in device pixels. */
-export function hatched(context: CanvasRenderingContext2D, colours: Colours): CanvasPattern {
+export function hatched(context: CanvasRenderingContext2D, colours: Colours): CanvasPattern | string {
+    if (!("createPattern" in context)) return hatchName;  // SVG
     const key = colours.hole + colours.hatch;
     const known = patterns.get(key);
     if (known) return known;

@@ -1,4 +1,5 @@
-// Stacks as an icicle: callers on top, width = bytes. Draws boxes that the data folder laid out.
+// Stacks as an icicle (callers on top) or a flame (callers at the bottom), width = bytes. Draws boxes
+// that the data folder laid out.
 import { formatBytes } from "../data/format";
 import type { StackBox, Stacks } from "../data/stacks";
 import { type Colours, hatched } from "./colours";
@@ -19,11 +20,23 @@ export function boxLabel(stacks: Stacks, box: StackBox, total: number, what: str
     return `${names && native ? `${names} [${native}]` : names || native}  ${bytes}`;
 }
 
-export function drawIcicle(
-    layer: Layer, stacks: Stacks, boxes: StackBox[], total: number, what: string, marked: number,
-    matches: Uint8Array | null, holes: boolean, colours: Colours,
-): void {
+export interface StackPicture {
+    boxes: StackBox[];
+    total: number;
+    what: string;      // the label of the outermost box
+    marked: number;    // node; <= 0 = none
+    matches: Uint8Array | null;
+    hatch: boolean;    // the bytes are holes
+    flame: boolean;
+}
+
+export function boxTop(box: StackBox, height: number, flame: boolean): number {
+    return flame ? height - (box.depth + 1) * rowHeight : box.depth * rowHeight;
+}
+
+export function drawIcicle(layer: Layer, stacks: Stacks, picture: StackPicture, colours: Colours): void {
     const { context, width, height } = layer;
+    const { boxes, total, matches, hatch, flame } = picture;
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
     context.font = mono(11);
@@ -33,29 +46,30 @@ export function drawIcicle(
         const x = box.from * scale;
         const size = (box.to - box.from) * scale;
         if (size < 0.5) continue;
-        const y = box.depth * rowHeight;
-        const isMarked = marked > 0 && box.chain.includes(marked);
+        const y = boxTop(box, height, flame);
+        const isMarked = picture.marked > 0 && box.chain.includes(picture.marked);
         const isMatch = matches !== null && box.node > 0 && matches[box.node] === 1;
-        const python = box.chain.some((node) => stacks.isPython(node));
-        context.fillStyle = box.node === 0 ? colours.other : isMarked || isMatch ? colours.mark : python ? (holes ? colours.hole : colours.use) : holes ? colours.cached : colours.ground;
-        if (box.node !== 0 && python && holes && !isMarked && !isMatch) {
+        const own = box.chain.some((node) => stacks.isOwn(node));
+        const plain = hatch ? colours.cached : colours.ground;
+        context.fillStyle = box.node === 0 ? colours.other : isMarked || isMatch ? colours.mark : own ? (hatch ? colours.hole : colours.use) : plain;
+        context.fillRect(x, y, Math.max(0.5, size - 1), rowHeight - 1);
+        if (box.node !== 0 && own && hatch && !isMarked && !isMatch) {
             // A hatched edge ties the box to the holes of the other pictures and leaves text legible.
-            context.fillRect(x, y, Math.max(0.5, size - 1), rowHeight - 1);
             context.fillStyle = hatched(context, colours);
             context.fillRect(x, y, Math.min(5, size), rowHeight - 1);
-        } else {
-            context.fillRect(x, y, Math.max(0.5, size - 1), rowHeight - 1);
         }
         if (size > 24) {
-            const dark = box.node !== 0 && (holes || isMarked || isMatch) && python;
-            context.fillStyle = dark ? "#1b1f27" : colours.ink;
-            context.fillText(fitText(context, boxLabel(stacks, box, total, what), size - 14), x + 8, y + 13);
+            const onColour = box.node !== 0 && (isMarked || isMatch ? "mark" : own ? (hatch ? "hole" : "use") : "");
+            context.fillStyle = onColour === "mark" ? colours.onMark : onColour === "hole" ? colours.onHole : colours.ink;
+            context.fillText(fitText(context, boxLabel(stacks, box, total, picture.what), size - 14), x + 8, y + 13);
         }
     }
 }
 
-export function hitIcicle(boxes: StackBox[], total: number, width: number, x: number, y: number): StackBox | null {
+export function hitIcicle(boxes: StackBox[], total: number, width: number, height: number, flame: boolean, x: number, y: number): StackBox | null {
     const at = (x / width) * total;
-    const depth = Math.floor(y / rowHeight);
-    return boxes.find((box) => box.depth === depth && box.from <= at && at < box.to) ?? null;
+    return boxes.find((box) => {
+        const top = boxTop(box, height, flame);
+        return y >= top && y < top + rowHeight && box.from <= at && at < box.to;
+    }) ?? null;
 }

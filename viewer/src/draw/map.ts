@@ -104,7 +104,7 @@ function drawRectangles(layer: Layer, frame: MapFrame, model: DeviceModel, windo
     context.restore();
 }
 
-function drawOffsets(layer: Layer, frame: MapFrame, model: DeviceModel, window: MapWindow, colours: Colours): void {
+export function drawOffsets(layer: Layer, frame: MapFrame, model: DeviceModel, window: MapWindow, colours: Colours): void {
     const { context } = layer;
     context.font = font(11);
     context.textAlign = "right";

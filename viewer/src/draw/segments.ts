@@ -14,6 +14,12 @@ export interface Band {
     free: number;
 }
 
+/** How blocks are told apart: pins stand out, the others by state or by a colour of their kind. */
+export interface BlockLook {
+    isPin: (block: number) => boolean;
+    colourOf: ((block: number) => string) | null;
+}
+
 export interface Placed { state: UnitState; x: number; y: number; width: number; height: number }
 
 export function bandsOf(model: DeviceModel, heap: HeapState, order: "worst" | "address"): Band[] {
@@ -56,8 +62,9 @@ export function placeBand(model: DeviceModel, band: Band, width: number, top: nu
                 break;
             }
         }
-        const typical = best.length > 0 ? best[best.length >> 1].width : 0;
-        if (best.length > 0 && typical >= Math.min(30, rowHeight * 3)) break;
+        // One large among many small ones must not make all rows thin: the mean decides.
+        const mean = best.reduce((sum, place) => sum + place.width, 0) / Math.max(1, best.length);
+        if (best.length > 0 && mean >= Math.min(30, rowHeight * 3)) break;
     }
     return best;
 }
@@ -81,7 +88,7 @@ function wrap(
 }
 
 export function drawSegments(
-    layer: Layer, model: DeviceModel, heap: HeapState, order: "worst" | "address", isPin: (block: number) => boolean, colours: Colours,
+    layer: Layer, model: DeviceModel, heap: HeapState, order: "worst" | "address", look: BlockLook, colours: Colours,
 ): Placed[] {
     const { context, width, height } = layer;
     context.fillStyle = colours.paper;
@@ -102,8 +109,10 @@ export function drawSegments(
         const space = Math.floor((room * weights[i]) / sum);
         const placed = placeBand(model, band, width, top + titleHeight, space - 4);
         for (const place of placed) {
-            if (place.state.blocks.length > place.width * layer.ratio) drawCrowd(context, layer.ratio, model, place.state, place, heap.tick, isPin, colours);
-            else drawOne(context, model, place, isPin, colours);
+            // As many blocks as pixels are mixed by area; SVG has no pixels.
+            const crowded = place.state.blocks.length > place.width * layer.ratio && "putImageData" in context;
+            if (crowded) drawCrowd(context, layer.ratio, model, place.state, place, heap.tick, look.isPin, colours);
+            else drawOne(context, model, place, heap.tick, look, colours);
         }
         all.push(...placed);
         const used = placed.length > 0 ? placed[placed.length - 1].y + placed[0].height - top - titleHeight + 6 : 0;
@@ -117,7 +126,9 @@ export function drawSegments(
     return all;
 }
 
-function drawOne(context: CanvasRenderingContext2D, model: DeviceModel, place: Placed, isPin: (block: number) => boolean, colours: Colours): void {
+function drawOne(
+    context: CanvasRenderingContext2D, model: DeviceModel, place: Placed, tick: number, look: BlockLook, colours: Colours,
+): void {
     const { blocks, units } = model;
     const { state, x, y, width, height } = place;
     const offset = units.offset[state.unit];
@@ -132,11 +143,12 @@ function drawOne(context: CanvasRenderingContext2D, model: DeviceModel, place: P
         context.fillRect(x + (from - offset) * scale, y, Math.max(least, size - (size > 4 ? 0.7 : 0)), height);
     };
     for (const block of state.blocks) {
-        if (isPin(block)) {
+        if (look.isPin(block)) {
             pins.push(block);
             continue;
         }
-        context.fillStyle = blocks.freed[block] < blocks.end[block] && height > 2 ? colours.pending : colours.use;
+        const isPending = blocks.freed[block] <= tick && height > 2;
+        context.fillStyle = look.colourOf ? look.colourOf(block) : isPending ? colours.pending : colours.use;
         bar(block, 0.3);
     }
     context.fillStyle = colours.pin;

@@ -2,13 +2,24 @@
 // or broken values are ignored.
 import type { View } from "./store";
 
-const numbers = ["device", "t0", "t1", "a0", "a1", "cursor", "card", "culprit", "selected", "stack"] as const;
+const numbers = ["device", "t0", "t1", "a0", "a1", "cursor", "mark", "card", "culprit", "selected", "stack", "whatif"] as const;
+
+// Choices and their values; the first is not written.
+const choices = {
+    theme: ["auto", "light", "dark"],
+    stacks: ["holes", "live", "churn", "growth"],
+    shape: ["icicle", "flame"],
+    colour: ["state", "age", "phase", "stream", "pool", "stack"],
+    order: ["worst", "address"],
+} as const satisfies { [Key in keyof View]?: readonly View[Key][] };
 
 export function writeHash(view: View): string {
-    const parts: string[] = numbers.map((key) => `${key}=${Math.round(view[key])}`);
+    const parts: string[] = numbers.filter((key) => view[key] !== -1).map((key) => `${key}=${Math.round(view[key])}`);
     if (view.query) parts.push(`q=${encodeURIComponent(view.query)}`);
-    if (view.theme !== "auto") parts.push(`theme=${view.theme}`);
-    parts.push(`stacks=${view.stacks}`);
+    for (const key of Object.keys(choices) as (keyof typeof choices)[]) {
+        if (view[key] !== choices[key][0] || key === "stacks") parts.push(`${key}=${view[key]}`);
+    }
+    if (view.fold) parts.push("fold=1");
     return "#" + parts.join("&");
 }
 
@@ -29,8 +40,10 @@ export function readHash(hash: string): Partial<View> {
                 // A link cut in the middle of an escape: shown without its search.
             }
         }
-        if (key === "theme" && (value === "light" || value === "dark")) view.theme = value;
-        if (key === "stacks" && (value === "holes" || value === "live")) view.stacks = value;
+        for (const name of Object.keys(choices) as (keyof typeof choices)[]) {
+            if (name === key && (choices[name] as readonly string[]).includes(value)) Object.assign(view, { [name]: value });
+        }
+        if (key === "fold") view.fold = value === "1";
     }
     return view;
 }

@@ -1,9 +1,8 @@
 // The verdict and the table of who pins the holes: what the analysis says, word by word.
 import { formatBytes, formatCount, formatTime } from "../data/format";
-import type { Card } from "../data/header";
-import type { Stacks } from "../data/stacks";
-import type { Store } from "../state/store";
+import type { Card, Culprit, Holder } from "../data/header";
 import { byId, el } from "./dom";
+import type { Page } from "./page";
 
 const kinds = { oom: "OOM", retry: "RETRY", waste: "WASTE" } as const;
 
@@ -22,9 +21,18 @@ export function showCard(cards: Card[], index: number, step: (by: number) => voi
         el("div", { class: "headline" }, el("span", { class: "kind" }, kinds[card.kind]), el("h2", {}, card.heading),
             el("span", { class: "grow" }), el("span", { class: "faint" }, `at ${formatTime(card.time_ns)}`), stepping),
         el("p", { class: "sentence" }, card.sentence),
+        ...answers(card),
         bars(card),
         more(card),
     );
+}
+
+// Why, who did it and what would help, where the analysis knows.
+function answers(card: Card): HTMLElement[] {
+    const rows: [string, string][] = [["why", card.details[0] ?? ""], ["who", card.who], ["what helps", card.change]];
+    const known = rows.filter(([, text]) => text !== "");
+    if (known.length === 0) return [];
+    return [el("dl", { class: "answers" }, ...known.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]))];
 }
 
 function button(name: string, text: string, click: () => void): HTMLElement {
@@ -54,8 +62,8 @@ function bars(card: Card): HTMLElement {
 }
 
 function more(card: Card): HTMLElement {
-    const [first, ...rest] = card.details;
-    const box = el("div", { class: "more" }, first ? el("p", {}, first) : null);
+    const rest = card.details.slice(1);
+    const box = el("div", { class: "more" });
     if (rest.length + card.assumptions.length > 0) {
         box.append(el("details", {}, el("summary", {}, `verdict "${card.verdict}": details and assumptions`),
             ...rest.map((line) => el("p", {}, line)), ...card.assumptions.map((line) => el("p", {}, "assumed: " + line))));
@@ -63,30 +71,67 @@ function more(card: Card): HTMLElement {
     return box;
 }
 
-export function showCulprits(card: Card | undefined, stacks: Stacks, store: Store, select: (row: number) => void): void {
-    const panel = byId("culprits");
-    const rows = card?.culprits ?? [];
-    const head = el("h2", {}, "Who pins the holes");
-    if (rows.length === 0) {
-        panel.replaceChildren(head, el("p", { class: "faint" }, "No block stands in the way here. The stacks below show who holds what at the cursor."));
-        return;
-    }
-    const body = el("tbody");
-    rows.forEach((culprit, row) => {
-        const line = el("tr", { tabindex: "0", "aria-selected": String(store.view.culprit === row) },
-            el("td", { class: "size" }, formatBytes(culprit.held_open)), el("td", {}, formatBytes(culprit.live)),
-            el("td", {}, formatCount(culprit.count)),
-            el("td", { class: "wrap" }, el("span", { class: "swatch" }), el("code", {}, culprit.label || stacks.label(stacks.telling(culprit.stack)))),
-            el("td", {}, culprit.age));
-        line.addEventListener("click", () => select(row));
-        line.addEventListener("keydown", (event) => {
-            if (event.key !== "Enter") return;
-            event.stopPropagation();
-            select(row);
-        });
-        body.append(line);
+/** A row that is clicked, or chosen by Enter or space. */
+export function choosable(row: HTMLElement, choose: () => void): HTMLElement {
+    row.addEventListener("click", choose);
+    row.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        event.stopPropagation();
+        choose();
     });
-    panel.replaceChildren(head, " ", el("span", { class: "faint" }, "a row marks its blocks everywhere"),
-        el("div", { class: "list" }, el("table", {},
-            el("thead", {}, el("tr", {}, ...["holds open", "with only", "blocks", "allocated at", "age"].map((name) => el("th", { scope: "col" }, name)))), body)));
+    return row;
+}
+
+function heads(names: string[]): HTMLElement {
+    return el("thead", {}, el("tr", {}, ...names.map((name) => el("th", { scope: "col" }, name))));
+}
+
+// Draws the panel anew; the row that had the keyboard keeps it.
+function fill(title: string, hint: string, ...content: HTMLElement[]): void {
+    const panel = byId("culprits-list");
+    const focused = [...panel.querySelectorAll("tbody tr")].indexOf(document.activeElement as HTMLTableRowElement);
+    byId("culprits-title").textContent = title;
+    byId("culprits-hint").textContent = hint;
+    panel.replaceChildren(...content);
+    if (focused >= 0) (panel.querySelectorAll("tbody tr")[focused] as HTMLElement | undefined)?.focus();
+}
+
+function culpritTable(page: Page, culprits: Culprit[]): HTMLElement {
+    const { view, stacks } = page;
+    const rows = culprits.map((culprit, row) => choosable(
+        el("tr", { tabindex: "0", "aria-selected": String(view.culprit === row) },
+            el("td", { class: "size" }, formatBytes(culprit.held_open)), el("td", {}, formatBytes(culprit.live)), el("td", {}, formatCount(culprit.count)),
+            el("td", { class: "wrap" }, el("span", { class: "swatch" }), el("code", {}, culprit.label || stacks.label(stacks.telling(culprit.stack))),
+                culprit.phase ? el("span", { class: "faint" }, ` in ${culprit.phase}`) : null),
+            el("td", {}, culprit.age.replace(/^oldest /, ""))),
+        () => page.change({ culprit: page.view.culprit === row ? -1 : row, stack: page.view.culprit === row ? -1 : page.panel.shown(culprit.stack) })));
+    return el("table", {}, heads(["holds open", "with only", "blocks", "allocated at", "oldest"]), el("tbody", {}, ...rows));
+}
+
+function holderTable(page: Page, holders: Holder[]): HTMLElement {
+    const rows = holders.map((holder) => {
+        const stack = page.panel.shown(holder.stack);
+        const chosen = (): boolean => page.view.culprit < 0 && stack > 0 && page.view.stack === stack;
+        return choosable(el("tr", { tabindex: "0", "aria-selected": String(chosen()) },
+            el("td", { class: "size" }, formatBytes(holder.live)), el("td", {}, formatCount(holder.count)),
+            el("td", { class: "wrap" }, el("code", {}, holder.label)), el("td", {}, holder.category)),
+        () => page.change({ culprit: -1, stack: chosen() ? -1 : stack, stacks: "live" }));
+    });
+    return el("table", {}, heads(["live", "blocks", "allocated at", "kind (estimate)"]), el("tbody", {}, ...rows));
+}
+
+/** Who pins the holes, and who holds the memory; where nobody pins, the second alone. */
+export function showCulprits(page: Page, card: Card | undefined): void {
+    const culprits = card?.culprits ?? [];
+    const holders = card?.holders ?? [];
+    byId("culprits-table").hidden = culprits.length + holders.length === 0;
+    if (culprits.length > 0) {
+        const more = holders.length > 0 ? [el("h2", { class: "second" }, "Who holds the memory"), holderTable(page, holders)] : [];
+        fill("Who pins the holes", "a row marks its blocks everywhere", culpritTable(page, culprits), ...more);
+    } else if (holders.length > 0) {
+        fill("Who holds the memory", "no block pins a hole here; a row marks its stack", holderTable(page, holders));
+    } else {
+        fill("Who pins the holes", "", el("p", { class: "faint" }, "No block stands in the way here. The stacks below show who holds what at the cursor."));
+    }
 }

@@ -1,7 +1,7 @@
 // Mouse, wheel, keyboard and the controls of the header.
 import { addressText, mapFrame } from "../draw/map";
-import { chartLeft } from "../draw/chart";
-import { boxLabel, hitIcicle } from "../draw/icicle";
+import { chartLeft, laneAt, markerAt } from "../draw/chart";
+import { hitLane } from "../draw/lanes";
 import { hitSegment } from "../draw/segments";
 import { formatBytes, formatTime } from "../data/format";
 import { byId, el, showTip } from "./dom";
@@ -24,6 +24,28 @@ function blockAt(page: Page, tick: number, offset: number, slackBytes: number): 
         if (best < 0 || blocks.size[row] < blocks.size[best]) best = row;
     }
     return best;
+}
+
+// A marker's text, a phase's name, or the memory at a time.
+function chartText(page: Page, x: number, y: number): string {
+    const { model, view } = page;
+    const { head, phases, bins } = model;
+    const layer = page.chart.base;
+    const marker = markerAt(layer, model, view, x, y);
+    if (marker) return `${formatTime(marker.time_ns)}: ${marker.text}`;
+    if (x < chartLeft) return "";
+    const tick = chartMapping(page).tick(x);
+    const lane = laneAt(layer, model, y);
+    if (lane >= 0) {
+        const phase = hitLane(model, lane, tick);
+        if (phase < 0) return "";
+        const end = Math.min(phases.end[phase], model.lastTick);
+        return `${head.phase_names[phases.name[phase]]}\n${formatTime(phases.start[phase] * head.tick_ns)}, ${formatTime((end - phases.start[phase]) * head.tick_ns)} long`;
+    }
+    const bin = Math.max(0, Math.min(bins.count - 1, Math.floor((tick / model.lastTick) * bins.count)));
+    const about = (bytes: number): string => formatBytes(Math.round(bytes));
+    return `about ${formatTime(tick * head.tick_ns)}\n${about(bins.requested[bin])} requested, ${about(bins.held[bin])} in holes held open, ` +
+        `${about(bins.releasable[bin])} releasable; at most ${about(bins.reserved_max[bin])} reserved`;
 }
 
 interface Mapping { tick: (x: number) => number; offset: ((y: number) => number) | null }
@@ -76,6 +98,7 @@ function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping)
         const [x, y] = point(event);
         if (!drag) {
             const map = mapping();
+            if (!map.offset) showTip(chartText(page, x, y), event.clientX, event.clientY);
             if (!map.offset || x < 64) return;
             const offset = map.offset(y);
             const block = blockAt(page, map.tick(x), offset, pinSlack(page));
@@ -125,17 +148,6 @@ export function connectInput(page: Page): void {
         const hit = hitSegment(page.model, page.placed, ...local(event, segments));
         if (hit) page.change({ selected: hit.block });
     });
-    const icicle = byId("icicle");
-    const boxAt = (event: MouseEvent) => hitIcicle(page.boxes, page.boxTotal, page.icicle.base.width, ...local(event, icicle));
-    icicle.addEventListener("pointermove", (event) => {
-        const box = boxAt(event);
-        showTip(box ? boxLabel(page.stacks, box, page.boxTotal, "all").split(" ‹ ").slice(0, 12).join("\n‹ ") : "", event.clientX, event.clientY);
-    });
-    icicle.addEventListener("pointerleave", () => showTip("", 0, 0));
-    icicle.addEventListener("click", (event) => {
-        const box = boxAt(event);
-        page.change({ stack: !box || box.node === 0 || box.node === page.view.stack ? -1 : box.node, culprit: -1 });
-    });
     connectControls(page);
     connectKeys(page);
 }
@@ -149,9 +161,30 @@ function connectControls(page: Page): void {
     const search = byId<HTMLInputElement>("search");
     search.value = page.view.query;
     search.addEventListener("input", () => page.change({ query: search.value }));
-    const order = byId<HTMLSelectElement>("order");
-    order.addEventListener("change", () => page.change({ order: order.value as "worst" | "address" }));
-    const stacks = byId<HTMLSelectElement>("stacks");
-    stacks.value = page.view.stacks;
-    stacks.addEventListener("change", () => page.change({ stacks: stacks.value as "holes" | "live" }));
+    const choice = <Key extends "order" | "stacks" | "colour">(key: Key): void => {
+        const select = byId<HTMLSelectElement>(key);
+        select.addEventListener("change", () => page.change({ [key]: select.value }));
+    };
+    choice("order");
+    choice("stacks");
+    choice("colour");
+    byId("shape").addEventListener("click", () => toggleShape(page));
+    byId("fold").addEventListener("click", () => toggleFold(page));
+    const show = (): void => {
+        const { view } = page;
+        for (const key of ["order", "stacks", "colour"] as const) byId<HTMLSelectElement>(key).value = view[key];
+        byId("shape").textContent = view.shape;
+        byId("fold").setAttribute("aria-pressed", String(view.fold));
+    };
+    page.store.subscribe(show);
+    show();
+}
+
+export function toggleShape(page: Page): void {
+    page.change({ shape: page.view.shape === "icicle" ? "flame" : "icicle" });
+}
+
+// A node of one tree is another one in the other.
+export function toggleFold(page: Page): void {
+    page.change({ fold: !page.view.fold, stack: -1, culprit: -1 });
 }

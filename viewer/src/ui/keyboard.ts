@@ -2,8 +2,11 @@
 import { eventAfter } from "../data/sweep";
 import { upperBound } from "../data/model";
 import { byId, el, showDialog } from "./dom";
-import { saveImage } from "./image";
-import { zoomAddress, zoomTime } from "./input";
+import { colourings } from "../data/kinds";
+import { measures } from "../data/measures";
+import { zoomToLife } from "./details";
+import { savePng, saveSvg } from "./image";
+import { toggleFold, toggleShape, zoomAddress, zoomTime } from "./input";
 import type { Page } from "./page";
 
 interface Key { keys: string[]; shown: string; text: string; run: (page: Page, event: KeyboardEvent) => void }
@@ -53,23 +56,64 @@ const table: Key[] = [
     { keys: ["W"], shown: "W", text: "closer in addresses", run: (page) => zoomAddress(page, middleAddress(page), 0.6) },
     { keys: ["S"], shown: "S", text: "wider in addresses", run: (page) => zoomAddress(page, middleAddress(page), 1 / 0.6) },
     { keys: ["0"], shown: "0", text: "everything", run: whole },
+    { keys: [" "], shown: "space", text: "play: the cursor runs through the window", run: (page) => page.player.toggle() },
     { keys: ["n"], shown: "n", text: "next event: OOM, retry or waste", run: (page) => page.stepCard(1) },
     { keys: ["p"], shown: "p", text: "previous event", run: (page) => page.stepCard(-1) },
+    { keys: ["["], shown: "[", text: "select the block before, in order of address at the cursor", run: (page) => stepBlock(page, -1) },
+    { keys: ["]"], shown: "]", text: "select the block after", run: (page) => stepBlock(page, 1) },
+    { keys: ["z"], shown: "z", text: "zoom to the selected block's life", run: zoomToLife },
+    { keys: ["m"], shown: "m", text: "set the mark at the cursor (growth is measured from it); again: remove it", run: toggleMark },
+    { keys: ["c"], shown: "c", text: "colour by the next: state, age, phase, stream, pool, stack", run: (page) => page.change({ colour: next(colourings, page.view.colour) }) },
+    { keys: ["1", "2", "3", "4"], shown: "1 2 3 4", text: "stacks by holes held open, live bytes, allocations in the window, growth", run: (page, event) => page.change({ stacks: measures[Number(event.key) - 1] }) },
+    { keys: ["f"], shown: "f", text: "stacks as icicle or flame", run: toggleShape },
+    { keys: ["g"], shown: "g", text: "frames of libraries folded or in full", run: toggleFold },
+    { keys: ["v"], shown: "v", text: "lay the next replayed curve over the chart", run: (page) => stepCurve(page, 1) },
+    { keys: ["V"], shown: "V", text: "the one before", run: (page) => stepCurve(page, -1) },
+    { keys: ["i"], shown: "i", text: "the pictures as a PNG", run: savePng },
+    { keys: ["I"], shown: "I", text: "as an SVG", run: saveSvg },
     { keys: ["t"], shown: "t", text: "light or dark", run: toggleTheme },
     { keys: ["/"], shown: "/", text: "search frames and files", run: () => byId("search").focus() },
-    { keys: ["Escape"], shown: "Esc", text: "nothing selected, no search", run: clear },
+    { keys: ["Escape"], shown: "Esc", text: "nothing selected, marked or searched", run: clear },
     { keys: ["?"], shown: "?", text: "this help", run: showHelp },
 ];
 
+function next<T>(all: readonly T[], current: T): T {
+    return all[(all.indexOf(current) + 1) % all.length];
+}
+
+function toggleMark(page: Page): void {
+    const { mark, cursor } = page.view;
+    page.change({ mark: mark === cursor ? -1 : cursor });
+}
+
+// Blocks at the cursor by address, so that all can be reached without a pointer.
+function stepBlock(page: Page, by: number): void {
+    const { blocks } = page.model;
+    const live = Array.from(page.heap.live).sort((a, b) => blocks.offset[a] - blocks.offset[b]);
+    if (live.length === 0) return;
+    const at = live.indexOf(page.view.selected);
+    page.change({ selected: live[at < 0 ? (by > 0 ? 0 : live.length - 1) : (at + by + live.length) % live.length] });
+}
+
+function stepCurve(page: Page, by: number): void {
+    const rows = page.model.curves.byRow.flatMap((curve, row) => (curve ? [row] : []));
+    const at = rows.indexOf(page.view.whatif);
+    const to = at < 0 ? (by > 0 ? 0 : rows.length - 1) : at + by;
+    page.change({ whatif: rows[to] ?? -1 });
+}
+
 function clear(page: Page): void {
     byId<HTMLInputElement>("search").value = "";
-    page.change({ selected: -1, stack: -1, culprit: -1, query: "" });
+    page.player.stop();
+    page.change({ selected: -1, stack: -1, culprit: -1, whatif: -1, query: "" });
 }
 
 function showHelp(): void {
     const rows = table.map((key) => el("tr", {}, el("td", {}, el("kbd", {}, key.shown)), el("td", {}, key.text)));
     showDialog(el("h2", {}, "Keys"), el("table", {}, ...rows),
-        el("p", {}, "Wheel: time at the pointer. Shift and wheel: addresses. Drag: pan. Click: cursor and block."),
+        el("p", {}, "Wheel: time at the pointer. Shift and wheel: addresses. Drag: pan. Click: cursor and block. " +
+            "Tab reaches every control and picture; in the stacks arrows walk the boxes and Enter marks one. " +
+            "Search takes text, or /a regular expression/."),
         el("h2", {}, "Reading the colours"),
         el("p", {}, "Orange and hatched is memory that is free and yet cannot be given back, because a block is live in the same segment (or page of an expandable segment). " +
             "Sand is cached memory that could be given back. Where several things share a pixel its colour is their mix by area. " +
@@ -87,7 +131,8 @@ export function connectKeys(page: Page): void {
             }
             return;
         }
-        if (target.matches("select") && event.key.startsWith("Arrow")) return;
+        if (target.matches("select") && (event.key.startsWith("Arrow") || event.key === " ")) return;
+        if (target.matches("button, summary") && event.key === " ") return;
         const found = table.find((key) => key.keys.includes(event.key));
         if (!found) return;
         event.preventDefault();
@@ -95,6 +140,7 @@ export function connectKeys(page: Page): void {
     });
     byId("theme").addEventListener("click", () => toggleTheme(page));
     byId("help").addEventListener("click", showHelp);
-    byId("png").addEventListener("click", () => saveImage(page));
+    byId("png").addEventListener("click", () => savePng(page));
+    byId("svg").addEventListener("click", () => saveSvg(page));
     byId("dialog-close").addEventListener("click", () => byId<HTMLDialogElement>("dialog").close());
 }

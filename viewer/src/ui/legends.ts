@@ -1,4 +1,5 @@
 // What the colours mean, beside each picture.
+import { kindColour } from "../draw/kinds";
 import { layerColour, layers } from "../draw/chart";
 import { byId, el } from "./dom";
 import type { Page } from "./page";
@@ -17,6 +18,13 @@ export function fillLegends(page: Page): void {
         .map(([name, label]) => entry(name === "held" ? null : layerColour(colours, name), label));
     if (some(bins.other)) chart.push(entry(colours.other, "used by others"));
     byId("chart-legend").replaceChildren(...chart);
+    const { kinds } = page;
+    byId("kinds-legend").hidden = !kinds;
+    if (kinds) {  // names can be long: a row of their own
+        byId("kinds-legend").replaceChildren(...kinds.names.map((name, kind) => entry(kindColour(colours, kind), name)), entry(colours.freeKind, "free"));
+        byId("map-legend").replaceChildren();
+        return;
+    }
     const pins = model.head.cards.some((card) => card.culprits.length > 0);
     byId("map-legend").replaceChildren(entry(colours.use, "in use"), entry(null, "hole held open"), entry(colours.cached, "cached"),
         ...(pins ? [entry(colours.pin, "block that pins")] : []));

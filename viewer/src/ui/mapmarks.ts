@@ -25,7 +25,7 @@ export class MapMarks {
         if (!model.complete) return;
         const frame = mapFrame(layer, view);
         const stack = view.culprit >= 0 ? -1 : view.stack;
-        const rows = this.find(page, model, matches, stack);
+        const rows = this.find(page, model, matches, view.fold ? -2 - stack : stack);
         const { t0, t1, a0, a1, selected } = view;
         const of = [model, t0, t1, a0, a1, layer.canvas.width, layer.canvas.height, pins, rows, selected, colours];
         if (!same(of, this.stillOf)) {
@@ -46,14 +46,18 @@ export class MapMarks {
         drawAtCursor(layer, frame, view, model, page.heap, page.isPin, colours, this.strip);
     }
 
-    /** Blocks of the search and of the stack inside the window, at most `mostMarked` of them. */
+    /**
+     * Blocks of the search and of the stack inside the window, at most `mostMarked` of them. `stack`
+     * names the marked one; a node of the folded tree is told from one of the whole.
+     */
     private find(page: Page, model: DeviceModel, matches: Uint8Array | null, stack: number): number[] {
         const { t0, t1 } = page.view;
         const of = [model, t0, t1, matches, stack];
         if (same(of, this.markedOf)) return this.marked;
         const sameSearch = same([model, matches, stack], [this.markedOf[0], this.markedOf[3], this.markedOf[4]]);
         clearTimeout(this.timer);
-        if (!matches && stack < 0) {
+        const below = page.view.culprit >= 0 ? null : page.panel.marked();
+        if (!matches && !below) {
             this.markedOf = of;
             return (this.marked = []);
         }
@@ -64,7 +68,6 @@ export class MapMarks {
             }, 200);
             return this.marked;
         }
-        const below = stack > 0 ? stackAndBelow(page, stack) : null;
         const rows: number[] = [];
         for (const row of model.live.between(t0, t1)) {
             const node = model.blocks.stack[row];
@@ -78,12 +81,4 @@ export class MapMarks {
 
 function same(one: unknown[], other: unknown[]): boolean {
     return one.length === other.length && one.every((value, i) => value === other[i]);
-}
-
-function stackAndBelow(page: Page, stack: number): Uint8Array {
-    const { parent } = page.header.stacks;
-    const below = new Uint8Array(page.stacks.count);
-    below[stack] = 1;
-    for (let node = stack + 1; node < below.length; ++node) below[node] = below[parent[node]];
-    return below;
 }

@@ -1,25 +1,31 @@
 // The page as a whole: holds the store, knows which picture depends on what, and draws once per
 // frame. While a large window moves, the overview stands in; the exact picture follows at rest.
 import { activeWindow, peakTick, sweepInSteps, sweepWindow, type WindowSweep } from "../data/sweep";
-import type { DeviceHeader, Header } from "../data/header";
-import { formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
-import { bytesByStack, emptyHeap, heapAt, type HeapState } from "../data/heap";
+import type { Header } from "../data/header";
+import { emptyHeap, heapAt, type HeapState } from "../data/heap";
+import { type Kinds, kindsOf } from "../data/kinds";
 import type { DeviceModel } from "../data/model";
-import { type StackBox, Stacks } from "../data/stacks";
+import { makeMatcher, type Matcher } from "../data/search";
+import { Stacks } from "../data/stacks";
 import { clampView, type Part, Store, type View } from "../state/store";
 import { readHash, writeHash } from "../state/hash";
 import { type Colours, dark, light } from "../draw/colours";
-import { drawChart, drawCursor, timeX } from "../draw/chart";
-import { drawIcicle, rowHeight } from "../draw/icicle";
+import { drawChart, drawCursor, drawMark, type Overlay, timeX } from "../draw/chart";
+import { drawKinds, kindColour } from "../draw/kinds";
+import { lanesHeight } from "../draw/lanes";
 import { drawMap } from "../draw/map";
 import { drawSegments, type Placed } from "../draw/segments";
-import { drawNotice, Surface } from "../draw/surface";
-import { byId, el } from "./dom";
+import { drawNotice, type Layer, Surface } from "../draw/surface";
+import { byId } from "./dom";
 import { showCard, showCulprits } from "./cards";
 import { connectInput } from "./input";
+import { showDetails } from "./details";
 import { fillLegends } from "./legends";
 import { MapMarks } from "./mapmarks";
-import { showDetails, showTotals, showWhatIf } from "./side";
+import { Player } from "./play";
+import { showTotals, showWhatIf } from "./side";
+import { StacksPanel } from "./stackspanel";
+import { describe, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
 
 const immediateEvents = 10_000;  // swept in the frame itself
@@ -39,25 +45,28 @@ export class Page {
     heap: HeapState = emptyHeap(0);
     complete: Promise<void> = Promise.resolve();  // all blocks of the device shown are drawn
     placed: Placed[] = [];
-    boxes: StackBox[] = [];
-    boxTotal = 0;
+    kinds: Kinds | null = null;  // what blocks are coloured by; null = their state
+    matcher: Matcher | null = null;
+    matches: Uint8Array | null = null;  // per stack
     readonly chart = new Surface(byId("chart").parentElement!);
     readonly map = new Surface(byId("map").parentElement!);
     readonly segments = new Surface(byId("segments").parentElement!);
-    readonly icicle = new Surface(byId("icicle").parentElement!);
     private readonly marks = new MapMarks();
     private sweep: WindowSweep | null = null;
     private settle = 0;
     private hashTimer = 0;
     private pins = new Set<number>();
-    private matches: Uint8Array | null = null;
+    readonly panel: StacksPanel;
+    readonly player: Player;
 
     constructor(readonly header: Header, private readonly source: DeviceSource, private readonly fail: (error: unknown) => void) {
         this.stacks = new Stacks(header);
         this.store = new Store({
-            device: 0, t0: 0, t1: 1, a0: 0, a1: 1, cursor: 0, card: -1, culprit: -1, selected: -1, stack: -1,
-            query: "", theme: "auto", stacks: "holes", order: "worst",
+            device: 0, t0: 0, t1: 1, a0: 0, a1: 1, cursor: 0, mark: -1, card: -1, culprit: -1, selected: -1, stack: -1,
+            query: "", theme: "auto", stacks: "holes", shape: "icicle", fold: false, colour: "state", whatif: -1, order: "worst",
         });
+        this.panel = new StacksPanel(this);
+        this.player = new Player(this);
     }
 
     get view(): View {
@@ -96,12 +105,16 @@ export class Page {
         const [t0, t1] = activeWindow(this.model);
         const whole: View = {
             ...this.view, t0, t1, a0: 0, a1: Math.max(1, head.axis_bytes), card, cursor,
-            culprit: -1, selected: -1, stack: -1, ...wanted, device: index,
+            mark: -1, culprit: -1, selected: -1, stack: -1, whatif: -1,
+            // Where nothing keeps holes open, who holds the memory is the question.
+            stacks: card >= 0 && head.cards[card].culprits.length > 0 ? "holes" : "live",
+            ...wanted, device: index,
         };
         whole.card = card;
+        if (!this.model.curves.byRow[whole.whatif]) whole.whatif = -1;
         if (whole.selected >= head.blocks) whole.selected = -1;
         this.store.set(clampView(whole, lastTick, head.axis_bytes));
-        this.describe(head);
+        describe(this);
         this.complete = this.model.complete ? Promise.resolve() : this.readBlocks(index);
         this.complete.catch(this.fail);
     }
@@ -113,7 +126,7 @@ export class Page {
         });
         if (!isShown()) return;
         this.model = model;
-        this.describe(model.head);
+        describe(this);
         this.store.flush(["blocks"]);
     }
 
@@ -135,37 +148,52 @@ export class Page {
 
     isPin = (block: number): boolean => this.pins.has(block);
 
+    /** Told once: until the view changes again it stands in the status line. */
+    say(text: string): void {
+        byId("status").textContent = text;
+    }
+
     private update(changed: ReadonlySet<Part>): void {
         const has = (...keys: Part[]): boolean => keys.some((key) => changed.has(key));
-        const { view, model, stacks } = this;
+        const { view, model } = this;
         if (has("theme")) {
             const darkWanted = view.theme === "dark" || (view.theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
             document.documentElement.dataset.theme = darkWanted ? "dark" : "light";
         }
-        if (has("device", "theme")) fillLegends(this);
+        if (has("device", "blocks", "colour")) this.kinds = model.complete ? kindsOf(model, this.stacks, view.colour) : null;
+        if (has("device", "blocks", "theme", "colour")) fillLegends(this);
         if (has("device")) {
-            showWhatIf(model);
+            byId("main").style.setProperty("--lanes", `${lanesHeight(model)}px`);
             showTotals(model);
         }
-        if (has("device", "card", "culprit")) {
-            const { cards } = model.head;
-            const rows = cards[view.card]?.culprits ?? [];
-            const shown = view.culprit >= 0 && view.culprit < rows.length ? [rows[view.culprit]] : rows;
-            this.pins = new Set(shown.flatMap((row) => row.blocks));
-            showCard(cards, view.card, (by) => this.stepCard(by));
-            showCulprits(cards[view.card], stacks, this.store, (row) =>
-                this.change({ culprit: view.culprit === row ? -1 : row, stack: view.culprit === row ? -1 : rows[row].stack }));
+        if (has("device", "whatif")) showWhatIf(this);
+        if (has("device", "card", "culprit", "stack", "fold")) this.showCards();
+        if (has("device", "query")) {
+            this.matcher = makeMatcher(view.query);
+            this.matches = this.stacks.search(this.matcher);
         }
-        if (has("device", "query")) this.matches = stacks.search(view.query);
         if (has("device", "blocks", "cursor")) this.heap = model.complete ? heapAt(model, view.cursor) : emptyHeap(view.cursor);
-        if (has("device", "blocks", "size", "t0", "t1", "a0", "a1", "theme")) this.drawWindow(has("device", "blocks"));
-        else if (has("cursor", "card", "culprit", "selected", "query", "stack")) this.drawOver();
-        if (has("device", "blocks", "size", "cursor", "order", "theme", "card", "culprit", "selected")) this.drawHeap();
-        if (has("device", "blocks", "size", "cursor", "stacks", "theme", "query", "stack")) this.drawStacks();
-        if (has("device", "blocks", "selected")) showDetails(model, stacks, view.selected, () => this.change({ selected: -1 }));
-        this.showStatus();
+        if (has("device", "blocks", "size", "t0", "t1", "a0", "a1", "theme", "colour")) this.drawWindow(has("device", "blocks"));
+        else if (has("whatif")) this.drawTime();
+        else if (has("cursor", "mark", "card", "culprit", "selected", "query", "stack", "fold")) this.drawOver();
+        if (has("device", "blocks", "size", "cursor", "order", "theme", "card", "culprit", "selected", "colour")) this.drawHeap();
+        const moved = (view.stacks === "churn" || (view.stacks === "growth" && view.mark < 0)) && has("t0", "t1");
+        if (moved || has("device", "blocks", "size", "cursor", "mark", "stacks", "shape", "fold", "theme", "query", "stack")) this.panel.draw();
+        if (has("device", "blocks", "selected")) showDetails(this);
+        byId("window").textContent = windowText(this);
+        this.say(statusText(this));
         clearTimeout(this.hashTimer);
         this.hashTimer = window.setTimeout(() => this.saveHash(), 250);
+    }
+
+    private showCards(): void {
+        const { view } = this;
+        const { cards } = this.model.head;
+        const rows = cards[view.card]?.culprits ?? [];
+        const shown = view.culprit >= 0 && view.culprit < rows.length ? [rows[view.culprit]] : rows;
+        this.pins = new Set(shown.flatMap((row) => row.blocks));
+        showCard(cards, view.card, (by) => this.stepCard(by));
+        showCulprits(this, cards[view.card]);
     }
 
     private saveHash(): void {
@@ -212,19 +240,40 @@ export class Page {
     }
 
     private drawTime(): void {
-        const { model, view, sweep } = this;
         if (!this.chart.fit()) return;
-        const data = sweep ? { bins: sweep.bins, from: sweep.from, to: sweep.to } : { bins: model.bins, from: 0, to: model.lastTick };
-        drawChart(this.chart.base, model, data, view, this.colours);
+        this.paintTime(this.chart.base);
         this.drawChartCursor();
+    }
+
+    /** The chart; with `over` also what moves with the cursor. */
+    paintTime(layer: Layer, over?: CanvasRenderingContext2D): void {
+        const { model, view, sweep } = this;
+        const data = sweep ? { bins: sweep.bins, from: sweep.from, to: sweep.to } : { bins: model.bins, from: 0, to: model.lastTick };
+        drawChart(layer, model, data, view, this.overlay(), this.colours);
+        if (over) this.paintChartCursor(layer, over);
+    }
+
+    private overlay(): Overlay | null {
+        const { curves, head, lastTick } = this.model;
+        const bytes = curves.byRow[this.view.whatif];
+        return bytes ? { name: head.whatif[this.view.whatif].name, times: curves.times, bytes, endTick: lastTick } : null;
     }
 
     private drawAddresses(sweep: WindowSweep | null): void {
         if (!this.map.fit()) return;
         const began = performance.now();
-        const mode = drawMap(this.map.base, this.model, this.view, sweep, this.colours);
+        const { view, model, kinds, colours } = this;
+        let text = "";
+        if (kinds && sweep) {
+            drawKinds(this.map.base, model, view, sweep, kinds, colours);
+            text = `coloured by ${view.colour}, mixed by area`;
+        } else {
+            const mode = drawMap(this.map.base, model, view, sweep, colours);
+            text = mode === "overview" ? "shares of area (overview)" : mode === "exact shares" ? "shares of area per pixel" : "every block";
+            if (kinds) text += `; by ${view.colour} at rest, in windows of fewer blocks`;
+        }
         document.documentElement.dataset.mapMs = (performance.now() - began).toFixed(1);
-        byId("map-mode").textContent = mode === "overview" ? "shares of area (overview)" : mode === "exact shares" ? "shares of area per pixel" : "every block";
+        byId("map-mode").textContent = text;
         this.drawMarks();
     }
 
@@ -234,10 +283,17 @@ export class Page {
     }
 
     private drawChartCursor(): void {
-        const layer = this.chart.over;
-        const context = this.chart.clearOver();
-        const x = timeX(layer, this.view, this.view.cursor);
-        if (x >= 60 && x <= layer.width) drawCursor(context, x, 4, layer.height - 16, this.colours);
+        this.paintChartCursor(this.chart.over, this.chart.clearOver());
+    }
+
+    private paintChartCursor(layer: Layer, context: CanvasRenderingContext2D): void {
+        const { view, colours } = this;
+        const bottom = layer.height - 16;
+        const inside = (x: number): boolean => x >= 60 && x <= layer.width;
+        const mark = timeX(layer, view, view.mark);
+        if (view.mark >= 0 && inside(mark)) drawMark(context, mark, 4, bottom, colours);
+        const x = timeX(layer, view, view.cursor);
+        if (inside(x)) drawCursor(context, x, 4, bottom, colours);
     }
 
     drawMarks(): void {
@@ -251,79 +307,12 @@ export class Page {
             drawNotice(this.segments.base, "The blocks are being read.", this.colours);
             return;
         }
-        this.placed = drawSegments(this.segments.base, this.model, this.heap, this.view.order, this.isPin, this.colours);
+        this.placed = this.paintHeap(this.segments.base);
     }
 
-    private drawStacks(): void {
-        const { model, view, stacks } = this;
-        const sums = bytesByStack(model, this.heap, view.stacks);
-        const { boxes, total, depth } = stacks.layout(sums, 0.001);
-        this.boxes = boxes;
-        this.boxTotal = total;
-        const scroll = this.icicle.box.parentElement!;
-        this.icicle.box.style.height = `${Math.max(scroll.clientHeight, depth * rowHeight)}px`;
-        if (!this.icicle.fit()) return;
-        if (!model.complete) {
-            drawNotice(this.icicle.base, "The blocks are being read.", this.colours);
-            return;
-        }
-        const what = total === 0 ? (view.stacks === "holes" ? "no hole is held open at the cursor" : "nothing is live at the cursor") :
-            view.stacks === "holes" ? "holes held open, shared by the blocks of a segment" : "live bytes";
-        drawIcicle(this.icicle.base, stacks, boxes, total, what, view.stack, this.matches, view.stacks === "holes", this.colours);
-    }
-
-    private showStatus(): void {
-        const { heap, view, model } = this;
-        const { head } = model;
-        const { tick_ns } = head;
-        this.showWindow();
-        if (!model.complete) {
-            byId("status").textContent = "The blocks are being read.";
-            return;
-        }
-        let text = `cursor ${formatMoment(view.cursor * tick_ns, (view.t1 - view.t0) * tick_ns / 1000)}: ` +
-            `${formatBytes(heap.requested)} requested, ${formatBytes(heap.allocated)} allocated, ` +
-            (heap.pending > 0 ? `${formatBytes(heap.pending)} waiting, ` : "") +
-            `${formatBytes(heap.reserved)} reserved; holes held open ${formatBytes(heap.held)}, releasable ${formatBytes(heap.releasable)}; ` +
-            `${formatCount(heap.live.length)} blocks in ${formatCount(heap.units.length)} segments`;
-        if (this.matches) {
-            let bytes = 0;
-            let count = 0;
-            for (const block of heap.live) {
-                if (!this.matches[model.blocks.stack[block]]) continue;
-                ++count;
-                bytes += model.blocks.size[block];
-            }
-            text = `search "${view.query}": ${formatCount(count)} blocks, ${formatBytes(bytes)} live at the cursor. ` + text;
-        }
-        byId("status").textContent = text;
-    }
-
-    private showWindow(): void {
-        const { view, model } = this;
-        const { head } = model;
-        const { tick_ns } = head;
-        const step = ((view.t1 - view.t0) * tick_ns) / 1000;
-        byId("window").textContent = view.t0 <= 0 && view.t1 >= model.lastTick ? "" :
-            `${formatMoment(view.t0 * tick_ns, step)} to ${formatMoment(view.t1 * tick_ns, step)} of ${formatTime(head.end_ns)}; key 0 shows all`;
-    }
-
-    private describe(head: DeviceHeader): void {
-        const { header } = this;
-        const run = byId("run");
-        run.replaceChildren(header.title, header.process ? ` · ${header.process}` : "", ` · ${head.name || "device"} (GPU ${head.index})`,
-            ...(head.virtual ? [" ", el("span", { class: "badge" }, "virtual GPU")] : []));
-        run.title = header.command;
-        const left = head.blocks_left_out;
-        byId("count").textContent = `${formatCount(head.blocks)} blocks` + (left > 0 ? ` (${formatCount(left)} more left out)` : "");
-        const notes = [...header.notes];
-        if (left > 0) {
-            notes.unshift(`${formatCount(left)} blocks that lived no longer than ${formatTime(head.longest_left_out_ns)} are not in this file one by one. ` +
-                "They are part of the overview and of every total, but not of the cursor's state, search and close-up pictures.");
-        }
-        const panel = byId("notes");
-        panel.hidden = notes.length === 0;
-        panel.replaceChildren(el("details", left > 0 ? { open: "" } : {}, el("summary", {}, notes.length === 1 ? "1 note on this trace" : `${notes.length} notes on this trace`),
-            el("ul", {}, ...notes.map((note) => el("li", {}, note)))));
+    paintHeap(layer: Layer): Placed[] {
+        const { model, heap, view, kinds, colours } = this;
+        const colourOf = kinds ? (block: number): string => kindColour(colours, kinds.of[block]) : null;
+        return drawSegments(layer, model, heap, view.order, { isPin: this.isPin, colourOf }, colours);
     }
 }

@@ -1,57 +1,119 @@
-// Every picture also as a table: what a reader without the picture needs of it.
+// Every picture also as a table: all that a reader without the picture needs of it.
 import { formatBytes, formatCount, formatTime } from "../data/format";
-import { bytesByStack, holesOf } from "../data/heap";
+import { holesOf } from "../data/heap";
+import { never } from "../data/model";
+import type { Cell, TableColumn, TableData } from "../data/rows";
 import { addressText } from "../draw/map";
-import { byId, el, showDialog, table } from "./dom";
+import { showTables } from "./datatable";
+import { byId, showDialog } from "./dom";
 import type { Page } from "./page";
+import { measureNames } from "./stackspanel";
 
-const most = 50;
+const bytes = (name: string): TableColumn => ({ name, show: (value) => formatBytes(Math.round(value)) });
+const count = (name: string): TableColumn => ({ name, show: formatCount });
+const text = (name: string): TableColumn => ({ name });
+const time = (name: string): TableColumn => ({ name, show: formatTime });
 
-function title(text: string): HTMLElement {
-    return el("h2", {}, text);
+function line(page: Page, stack: number): string {
+    return page.stacks.label(page.stacks.telling(stack));
 }
 
-function memory(page: Page): void {
+export function memoryTables(page: Page): TableData[] {
     const { heap, model } = page;
-    const { capacity, markers, tick_ns } = model.head;
-    const rows: [string, number][] = [
+    const { capacity, markers, tick_ns, phase_lanes, phase_names, phases_left_out } = model.head;
+    const parts: Cell[][] = [
         ["requested", heap.requested], ["rounding and slack", heap.allocated - heap.requested], ["waiting for streams", heap.pending],
         ["holes held open", heap.held], ["cached, releasable", heap.releasable], ["reserved (sum)", heap.reserved],
     ];
-    if (capacity !== null) rows.push(["capacity", capacity]);
-    showDialog(title(`Memory at ${formatTime(page.view.cursor * tick_ns)}`), table(["", "", "exactly"], rows.map(([name, bytes]) => [name, formatBytes(bytes), `${formatCount(bytes)} B`])),
-        title(`Events (first ${most} of ${formatCount(markers.length)})`), table(["time", "kind", ""], markers.slice(0, most).map((marker) => [formatTime(marker.time_ns), marker.kind, marker.text])));
+    if (capacity !== null) parts.push(["capacity", capacity]);
+    const exactly = parts.map(([name, value]) => [name, value, `${formatCount(value as number)} B`]);
+    const tables: TableData[] = [
+        { title: `Memory at ${formatTime(page.view.cursor * tick_ns)}`, columns: [text("part"), bytes("bytes"), text("exactly")], rows: exactly },
+        { title: "Events", columns: [time("time"), text("kind"), text("what")], rows: markers.map((marker) => [marker.time_ns, marker.kind, marker.text]) },
+    ];
+    const { phases, lastTick } = model;
+    if (phases.count > 0) {
+        const rows = Array.from(phases.start, (start, i): Cell[] =>
+            [start * tick_ns, (Math.min(phases.end[i], lastTick) - start) * tick_ns, phase_lanes[phases.lane[i]], phase_names[phases.name[i]]]);
+        const left = phases_left_out > 0 ? ` (${formatCount(phases_left_out)} more are not in the file)` : "";
+        tables.push({ title: `Steps and phases${left}`, columns: [time("begin"), time("length"), text("lane"), text("name")], rows });
+    }
+    return tables;
 }
 
-function holes(page: Page): void {
-    const { heap, model, stacks } = page;
-    const all = heap.units.flatMap((state) => holesOf(model, state).map(([offset, size]) => ({ offset, size, state })));
-    all.sort((a, b) => b.size - a.size);
-    showDialog(title(`Holes at the cursor (largest ${most} of ${formatCount(all.length)})`), table(
-        ["size", "at", "segment", "blocks in it", "one of them"],
-        all.slice(0, most).map(({ offset, size, state }) => [
-            formatBytes(size), addressText(model, offset), formatBytes(model.units.size[state.unit]), formatCount(state.blocks.length),
-            state.blocks.length > 0 ? stacks.label(stacks.telling(model.blocks.stack[state.blocks[0]])) : "none"])));
+/** The blocks at the cursor: what the map shows there. */
+export function blockTables(page: Page): TableData[] {
+    const { heap, model } = page;
+    const { blocks, head } = model;
+    const moment = (tick: number): number => tick * head.tick_ns;
+    return [{
+        title: `Blocks at ${formatTime(moment(page.view.cursor))}`,
+        columns: [bytes("size"), text("address"), time("born"), time("freed"), text("state"), text("stream"), text("line")],
+        rows: Array.from(heap.live, (row): Cell[] => [
+            blocks.size[row], addressText(model, blocks.offset[row]), moment(blocks.start[row]), blocks.freed[row] === never ? null : moment(blocks.freed[row]),
+            blocks.freed[row] <= heap.tick ? "waits for streams" : page.isPin(row) ? "pins" : "in use", head.streams[blocks.stream[row]] ?? String(blocks.stream[row]),
+            line(page, blocks.stack[row])]),
+    }];
 }
 
-function stackTable(page: Page): void {
-    const { heap, model, stacks, view } = page;
-    const sums = [...bytesByStack(model, heap, view.stacks)].sort((a, b) => b[1] - a[1]);
-    const what = view.stacks === "holes" ? "holes held open" : "live bytes";
-    showDialog(title(`Stacks by ${what} (first ${most} of ${formatCount(sums.length)})`), table(
-        [what, "innermost Python frame", "innermost frame"],
-        sums.slice(0, most).map(([stack, bytes]) => [formatBytes(Math.round(bytes)), stacks.label(stacks.telling(stack)), stacks.label(stack)])));
+export function holeTables(page: Page): TableData[] {
+    const { heap, model } = page;
+    const holes: Cell[][] = [];
+    const segments: Cell[][] = [];
+    for (const state of heap.units) {
+        const first = state.blocks.length > 0 ? line(page, model.blocks.stack[state.blocks[0]]) : "none";
+        const size = model.units.size[state.unit];
+        segments.push([size, state.free, addressText(model, model.units.offset[state.unit]), state.blocks.length, state.kept ? "kept" : "could be released"]);
+        for (const [offset, free] of holesOf(model, state)) holes.push([free, addressText(model, offset), size, state.blocks.length, state.kept ? "held open" : "releasable", first]);
+    }
+    holes.sort((a, b) => (b[0] as number) - (a[0] as number));
+    segments.sort((a, b) => (b[1] as number) - (a[1] as number));
+    return [
+        { title: "Holes at the cursor", columns: [bytes("size"), text("address"), bytes("segment"), count("blocks in it"), text("state"), text("one of them from")], rows: holes },
+        { title: "Segments at the cursor", columns: [bytes("size"), bytes("free"), text("address"), count("blocks"), text("state")], rows: segments },
+    ];
+}
+
+export function stackTables(page: Page): TableData[] {
+    const { stacks, view, panel } = page;
+    const { sums, blocks, shrunk } = panel.sums;
+    const what = measureNames[view.stacks];
+    const columns = [bytes(what), count("blocks"), text("line"), text("innermost frame"), text("callers")];
+    const rows = (of: Map<number, number>): Cell[][] => [...of].sort((a, b) => b[1] - a[1]).map(([stack, value]) => [
+        Math.round(value), blocks.get(stack) ?? null, line(page, stack), stacks.label(stack), stacks.frames(stack).slice(1).map((node) => stacks.label(node)).join(" ‹ ")]);
+    const tables = [{ title: `Stacks by ${what}`, columns, rows: rows(sums) }];
+    if (shrunk.size > 0) tables.push({ title: "What there is less of", columns, rows: rows(shrunk) });
+    return tables;
+}
+
+function whatIfTables(page: Page): TableData[] {
+    return [{
+        title: "What if", columns: [text("replayed with"), count("OOMs"), bytes("peak reserved"), bytes("waste"), count("cudaMallocs"), count("retries"), text("class"), text("note")],
+        rows: page.model.head.whatif.map((row) => [row.name, row.ooms, row.peak_reserved, row.waste, row.segments, row.retries, row.usable ? row.class : `${row.class}, not usable`, row.note]),
+    }];
+}
+
+function culpritTables(page: Page): TableData[] {
+    const card = page.model.head.cards[page.view.card];
+    return [
+        { title: "Who pins the holes", columns: [bytes("holds open"), bytes("with only"), count("blocks"), text("allocated at"), text("age"), text("phase")],
+            rows: (card?.culprits ?? []).map((row) => [row.held_open, row.live, row.count, row.label, row.age, row.phase]) },
+        { title: "Who holds the memory", columns: [bytes("live"), count("blocks"), text("allocated at"), text("kind (estimate)")],
+            rows: (card?.holders ?? []).map((row) => [row.live, row.count, row.label, row.category]) },
+    ];
 }
 
 export function connectTables(page: Page): void {
-    const connect = (id: string, show: (page: Page) => void): void => byId(id).addEventListener("click", () => {
-        if (page.model.complete) show(page);
-        else showDialog("The blocks are being read: try again in a moment.");
-    });
-    connect("chart-table", memory);
-    connect("segments-table", holes);
-    connect("stacks-table", stackTable);
-    for (const [id, name] of [["chart-table", "memory and events as a table"], ["segments-table", "holes as a table"], ["stacks-table", "stacks as a table"]]) {
+    const makers: [id: string, name: string, make: (page: Page) => TableData[]][] = [
+        ["chart-table", "memory, events and phases as tables", memoryTables], ["map-table", "blocks at the cursor as a table", blockTables],
+        ["segments-table", "holes and segments as tables", holeTables], ["stacks-table", "stacks as a table", stackTables],
+        ["whatif-table", "what if as a table", whatIfTables], ["culprits-table", "who pins and who holds as tables", culpritTables],
+    ];
+    for (const [id, name, make] of makers) {
         byId(id).setAttribute("aria-label", name);
+        byId(id).addEventListener("click", () => {
+            if (page.model.complete) showTables(...make(page));
+            else showDialog("The blocks are being read: try again in a moment.");
+        });
     }
 }

@@ -1,0 +1,53 @@
+// Reserved memory over a whole replay, in few numbers: what a chart lays over the recorded curve.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+// The highest value in each of kCurvePoints equal stretches of the recorded events. A stretch
+// without a request keeps the value before it.
+inline constexpr std::size_t kCurvePoints = 1024;
+
+class ReservedCurve {
+  public:
+    // Of a record whose last replayed event is `last_event`.
+    explicit ReservedCurve(std::uint64_t last_event)
+        : events_(last_event + 1), highest_(kCurvePoints) {}
+
+    // Events ascend.
+    void note(std::uint64_t event, std::uint64_t reserved_bytes) {
+        const std::size_t point = std::min<std::uint64_t>(
+            kCurvePoints - 1, event / ((events_ + kCurvePoints - 1) / kCurvePoints));
+        reach(point);
+        highest_[point_] = std::max(highest_[point_], reserved_bytes);
+        last_ = reserved_bytes;
+    }
+
+    std::vector<std::uint64_t> take() {
+        reach(kCurvePoints - 1);
+        return std::move(highest_);
+    }
+
+    // The first event of a stretch.
+    static std::uint64_t begin_of(std::size_t point, std::uint64_t last_event) {
+        return point * ((last_event + kCurvePoints) / kCurvePoints);
+    }
+
+  private:
+    void reach(std::size_t point) {
+        while (point_ < point) {
+            highest_[++point_] = last_;
+        }
+    }
+
+    std::uint64_t events_;
+    std::vector<std::uint64_t> highest_;
+    std::size_t point_ = 0;
+    std::uint64_t last_ = 0;
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,53 @@
+// What the tests of the page share: opening it, what it must never do, and looking at it.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { open } from "./browser.mjs";
+
+/** Opens, checks that nothing went wrong and nothing was fetched, closes whatever happened. */
+export async function visit(browser, path, options, look) {
+    const { page, context, problems, requests } = await open(browser, path, options);
+    try {
+        await page.waitForTimeout(400);
+        await look(page, context);
+        assert.deepEqual(problems, []);
+        assert.deepEqual(requests.filter((url) => !/^(file|blob|data):/.test(url)), []);
+    } finally {
+        await context.close();
+    }
+}
+
+export const text = (page, selector) => page.locator(selector).innerText();
+
+/** After the next frames, in which changes are drawn, and the quarter of a second until the address is written. */
+export const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 320)))));
+
+/** The view, as the address has it. */
+export async function hash(page) {
+    await settle(page);
+    return Object.fromEntries(new URLSearchParams((await page.evaluate(() => location.hash)).slice(1)));
+}
+
+/** A number that changes when a canvas does. */
+export const print = (page, selector) => page.evaluate((selector) => {
+    const canvas = document.querySelector(selector);
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let sum = 0;
+    for (let i = 0; i < data.length; i += 4) sum = (sum * 31 + data[i] * 65536 + data[i + 1] * 256 + data[i + 2]) % 4294967291;
+    return sum;
+}, selector);
+
+/** The share of a canvas's pixels near a colour. */
+export const share = (page, selector, [red, green, blue], reach = 24) => page.evaluate(([selector, red, green, blue, reach]) => {
+    const canvas = document.querySelector(selector);
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let near = 0;
+    for (let i = 0; i < data.length; i += 4) {
+        if (data[i + 3] > 100 && Math.abs(data[i] - red) + Math.abs(data[i + 1] - green) + Math.abs(data[i + 2] - blue) < reach) ++near;
+    }
+    return near / (canvas.width * canvas.height);
+}, [selector, red, green, blue, reach]);
+
+export async function download(page, act) {
+    const [saved] = await Promise.all([page.waitForEvent("download"), act()]);
+    return { name: saved.suggestedFilename(), text: readFileSync(await saved.path(), "utf8") };
+}

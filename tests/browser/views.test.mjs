@@ -1,0 +1,206 @@
+// The views and what can be done with them, in a real browser: each interaction by its effect on the
+// address part, the pixels or the text. FRAGTRACE_PAGES holds pages of made-up data.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launch } from "./browser.mjs";
+import { hash, print, settle, share, text, visit } from "./look.mjs";
+
+const pages = process.env.FRAGTRACE_PAGES;
+const board = join(pages, "checkerboard.html");
+const run = join(pages, "run.html");
+let browser;
+before(async () => (browser = await launch()));
+after(async () => browser.close());
+const on = (path, options, look) => visit(browser, path, options, look);
+
+test("the verdict says who did it and what helps", () => on(board, {}, async (page) => {
+    const verdict = await text(page, "#verdict");
+    assert.match(verdict, /who\s+fragment\.py:11 keep keeps 940 MiB of holes open/);
+    assert.match(verdict, /what helps\s+expandable_segments:True/);
+}));
+
+test("stacks: four measures by select and by key, icicle and flame, libraries folded", () => on(run, {}, async (page) => {
+    const seen = new Set([await print(page, "#icicle")]);
+    for (const [key, measure] of [["2", "live"], ["3", "churn"], ["4", "growth"], ["1", "holes"]]) {
+        await page.keyboard.press(key);
+        assert.equal((await hash(page)).stacks, measure);
+        assert.equal(await page.inputValue("#stacks"), measure);
+        seen.add(await print(page, "#icicle"));
+    }
+    assert.equal(seen.size, 4, "each measure is another picture");
+    await page.selectOption("#stacks", "churn");
+    await settle(page);
+    const icicle = await print(page, "#icicle");
+    await page.click("#shape");
+    assert.equal((await hash(page)).shape, "flame");
+    assert.notEqual(await print(page, "#icicle"), icicle);
+    await page.keyboard.press("f");
+    await settle(page);
+    assert.equal(await print(page, "#icicle"), icicle);
+    await page.keyboard.press("1");
+    await settle(page);
+    const whole = await print(page, "#icicle");
+    await page.keyboard.press("g");
+    assert.equal((await hash(page)).fold, "1");
+    assert.equal(await page.getAttribute("#fold", "aria-pressed"), "true");
+    assert.notEqual(await print(page, "#icicle"), whole);
+}));
+
+test("growth is measured from the mark", () => on(run, {}, async (page) => {
+    await page.keyboard.press("4");
+    for (let i = 0; i < 4; ++i) await page.keyboard.press("Shift+ArrowLeft");
+    await page.keyboard.press("m");
+    const { mark, cursor } = await hash(page);
+    assert.equal(mark, cursor);
+    assert.ok(await share(page, "#chart + canvas", [0, 133, 122]) > 0.0001, "the mark is drawn");
+    await page.click("#stacks-table");
+    assert.match(await text(page, "dialog"), /Stacks by growth since the mark\s+0 rows/);
+    await page.click("#dialog-close");
+    for (let i = 0; i < 4; ++i) await page.keyboard.press("Shift+ArrowRight");
+    await settle(page);
+    await page.click("#stacks-table");
+    assert.match(await text(page, "dialog"), /[1-9][0-9]* rows/);
+    await page.click("#dialog-close");
+    await page.goto((await page.url()).replace(/mark=\d+/, "mark=1e99"));
+    await page.reload();
+    await page.waitForSelector("html[data-ready]");
+}));
+
+test("search takes expressions, says what is wrong with them, and marks what they find", () => on(run, { hash: "#stacks=live" }, async (page) => {
+    await page.fill("#search", "/^samples\\.py:[0-9]+/");
+    await settle(page);
+    assert.match(await text(page, "#status"), /search "\/\^samples.*": [1-9][0-9,]* blocks/);
+    assert.ok(await share(page, "#icicle", [0, 133, 122]) > 0.001);
+    await page.fill("#search", "/([/");
+    await settle(page);
+    assert.match(await text(page, "#status"), /not a regular expression/);
+    await page.fill("#search", "/(a+)+$/");
+    await settle(page);
+    assert.match(await text(page, "#status"), /refused/);
+    assert.match((await hash(page)).q, /\(a\+\)\+/);
+}));
+
+test("a what-if row lays its replayed curve over the chart", () => on(run, {}, async (page) => {
+    const green = [26, 127, 55];
+    assert.equal(await share(page, "#chart", green), 0);
+    const row = page.locator("#whatif-list tbody tr").nth(1);
+    await row.click();
+    await settle(page);
+    assert.equal((await hash(page)).whatif, "1");
+    assert.equal(await row.getAttribute("aria-selected"), "true");
+    assert.ok(await share(page, "#chart", green) > 0.002);
+    // 10 of 32 GiB in the first half of the run, 20 in the second.
+    await page.keyboard.press("0");
+    await page.waitForTimeout(500);
+    const heights = await page.evaluate(([r, g, b]) => {
+        const canvas = document.querySelector("#chart");
+        const context = canvas.getContext("2d");
+        return [0.3, 0.7].map((x) => {
+            const column = context.getImageData(Math.round(64 + x * (canvas.width - 64)), 0, 1, canvas.height).data;
+            for (let y = 20; y < canvas.height; ++y) if (Math.abs(column[4 * y] - r) + Math.abs(column[4 * y + 1] - g) + Math.abs(column[4 * y + 2] - b) < 24) return y;
+            return -1;
+        });
+    }, green);
+    assert.ok(heights[0] > heights[1] && heights[1] > 0, `${heights}`);
+    await row.press("Enter");
+    await settle(page);
+    assert.equal(await share(page, "#chart", green), 0);
+    await page.keyboard.press("v");
+    assert.equal((await hash(page)).whatif, "1");
+    await page.keyboard.press("v");
+    assert.equal((await hash(page)).whatif, undefined);
+}));
+
+test("lanes and markers say what they are", () => on(run, {}, async (page) => {
+    await page.keyboard.press("0");
+    await page.waitForTimeout(400);
+    assert.match(await text(page, "#status"), /cursor .* in |cursor /);
+    const box = await page.locator("#chart").boundingBox();
+    const tip = async (x, y) => {
+        await page.mouse.move(x, y);
+        await page.mouse.move(x + 1, y);
+        return page.locator("#tip").innerText();
+    };
+    const middle = box.x + 64 + (box.width - 64) / 2;
+    const above = new Set();
+    for (let x = middle - 12; x < middle + 6; x += 2) above.add(await tip(x, box.y + 10));
+    assert.ok([...above].some((text) => /: 12 cudaMallocs <script>$/.test(text)), [...above].join());
+    above.clear();
+    for (let x = box.x + 64 + (box.width - 64) / 3 - 12, end = x + 20; x < end; x += 2) above.add(await tip(x, box.y + 10));
+    assert.ok([...above].some((text) => /: empty_cache$/.test(text)), [...above].join());
+    assert.match(await tip(middle, box.y + box.height - 16 - 13 - 6), /^step \d+\n/);
+    const names = new Set();
+    for (let x = middle; x < middle + 60; x += 1) names.add((await tip(x, box.y + box.height - 16 - 6)).split("\n")[0]);
+    assert.ok([...names].every((name) => ["forward", "backward <b>pass</b>", ""].includes(name)), `${[...names]}`);
+    assert.match(await tip(middle, box.y + 60), /at most .* reserved/);
+}));
+
+test("blocks are coloured by six things, and the legend says by what", () => on(run, {}, async (page) => {
+    const maps = new Set([await print(page, "#map")]);
+    for (const by of ["age", "phase", "stream", "pool", "stack"]) {
+        await page.keyboard.press("c");
+        await settle(page);
+        assert.equal((await hash(page)).colour, by);
+        assert.match(await text(page, "#map-mode"), new RegExp(`coloured by ${by}`));
+        maps.add(await print(page, "#map"));
+        const legend = await text(page, "#kinds-legend");
+        if (by === "phase") assert.match(legend, /forward/);
+        if (by === "stack") assert.match(legend, /samples\.py:33 SampleCache\.add|model\.py:\d+ Layer/);
+        if (by === "age") assert.match(legend, /never freed/);
+    }
+    assert.ok(maps.size >= 5);
+    await page.keyboard.press("c");
+    assert.equal((await hash(page)).colour, undefined);
+    assert.equal(await page.locator("#kinds-legend").isVisible(), false);
+}));
+
+test("a block's details tell its whole life, and lead to who had its bytes", () => on(board, {}, async (page) => {
+    // The first segment's left half: a block of "scratch" that was freed.
+    await page.keyboard.press("0");
+    await page.goto((await page.url()).replace(/cursor=\d+/, "cursor=20000000") + "&selected=0");
+    await page.reload();
+    await page.waitForSelector("html[data-ready]");
+    await page.waitForSelector("#details:not([hidden])");
+    assert.match(await text(page, "#details"), /born[^]*freed[^]*after[^]*reused by\s+nobody: its bytes stayed free/);
+    await page.keyboard.press("z");
+    const zoomed = await hash(page);
+    assert.ok(Number(zoomed.a1) - Number(zoomed.a0) < 30 * 2 ** 20);
+    await page.keyboard.press("]");
+    assert.notEqual((await hash(page)).selected, "0");
+    await page.keyboard.press("Escape");
+    assert.equal(await page.locator("#details").isVisible(), false);
+}));
+
+test("reused bytes can be followed from block to block", () => on(run, { hash: "#selected=200" }, async (page) => {
+    await page.waitForSelector("#details:not([hidden])");
+    const next = page.locator("#details dd button").last();
+    const name = await next.getAttribute("aria-label");
+    assert.match(name, /select block [\d,]+/);
+    await next.click();
+    assert.equal((await hash(page)).selected, name.match(/[\d,]+/)[0].replaceAll(",", ""));
+}));
+
+test("play moves the cursor, stops at a key, and with reduced motion takes one step", async () => {
+    await on(run, {}, async (page) => {
+        await page.keyboard.press("0");
+        await page.evaluate(() => document.activeElement.blur());
+        await page.keyboard.press(" ");
+        assert.equal(await page.getAttribute("#play", "aria-pressed"), "true");
+        await page.waitForTimeout(700);
+        await page.keyboard.press("Escape");
+        const stopped = Number((await hash(page)).cursor);
+        assert.equal(await page.getAttribute("#play", "aria-pressed"), "false");
+        assert.equal(Number((await hash(page)).cursor), stopped);
+    });
+    await on(run, {}, async (page) => {
+        await page.emulateMedia({ reducedMotion: "reduce" });
+        await page.keyboard.press("0");
+        const start = await hash(page);
+        await page.click("#play");
+        const moved = await hash(page);
+        assert.equal(await page.getAttribute("#play", "aria-pressed"), "false");
+        assert.notEqual(moved.cursor, start.cursor);
+        assert.equal((await hash(page)).cursor, moved.cursor, "and rests there");
+    });
+});

@@ -1,0 +1,51 @@
+// A table as plain values: sorted by any column, as text to copy, as CSV.
+
+export type Cell = string | number | null;
+
+export interface TableColumn {
+    name: string;
+    show?: (value: number) => string;  // how a number is shown; copied and saved as it is
+}
+
+export interface TableData {
+    title: string;
+    columns: TableColumn[];
+    rows: Cell[][];
+}
+
+/** Rows in order of a column; numbers before text, nothing last, equal ones as they were. */
+export function sortedRows(rows: Cell[][], column: number, descending: boolean): Cell[][] {
+    const rank = (value: Cell): number => (value === null || value === "" ? 2 : typeof value === "number" ? 0 : 1);
+    const order = rows.map((_, at) => at);
+    order.sort((a, b) => {
+        const [x, y] = [rows[a][column], rows[b][column]];
+        if (rank(x) !== rank(y)) return rank(x) - rank(y);
+        const difference = typeof x === "number" && typeof y === "number" ? x - y : String(x ?? "").localeCompare(String(y ?? ""), "en", { numeric: true });
+        return (descending ? -difference : difference) || a - b;
+    });
+    return order.map((at) => rows[at]);
+}
+
+export function shownCell(data: TableData, column: number, value: Cell): string {
+    if (value === null) return "";
+    return typeof value === "number" ? (data.columns[column].show?.(value) ?? String(value)) : value;
+}
+
+// A name from a trace must stay text in a spreadsheet as well.
+function csvCell(value: Cell): string {
+    if (value === null) return "";
+    if (typeof value === "number") return String(value);
+    const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+    return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+}
+
+/** RFC 4180, with exact numbers. */
+export function csvText(data: TableData, rows: Cell[][]): string {
+    return [data.columns.map((column) => column.name), ...rows].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
+}
+
+/** Separated by tabs, as spreadsheets take it from the clipboard. */
+export function copyText(data: TableData, rows: Cell[][]): string {
+    const plain = (value: Cell): string => csvCell(value === null ? null : typeof value === "number" ? value : value.replace(/[\t\r\n]+/g, " ").replace(/"/g, "'"));
+    return [data.columns.map((column) => column.name), ...rows].map((row) => row.map(plain).join("\t")).join("\n");
+}

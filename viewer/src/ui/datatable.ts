@@ -1,0 +1,66 @@
+// Tables in the dialog: sortable, to be copied, saved as CSV. Of long ones the first rows are shown,
+// and it is said of how many; copying and saving take all.
+import { type Cell, copyText, csvText, shownCell, sortedRows, type TableData } from "../data/rows";
+import { formatCount } from "../data/format";
+import { el, showDialog } from "./dom";
+import { saveText } from "./save";
+
+const mostShown = 500;
+
+export function dataTable(data: TableData): HTMLElement {
+    let rows = data.rows;
+    let sorted = -1;
+    let descending = false;
+    const body = el("tbody");
+    const said = el("span", { class: "faint", role: "status" });
+    const count = `${formatCount(rows.length)} ${rows.length === 1 ? "row" : "rows"}` + (rows.length > mostShown ? `, the first ${mostShown} shown` : "");
+    const heads = data.columns.map((column, at) => {
+        const button = el("button", { type: "button", class: "sort" }, column.name);
+        const head = el("th", { scope: "col" }, button);
+        button.addEventListener("click", () => {
+            // Numbers are asked for largest first, names from A.
+            descending = sorted === at ? !descending : typeof data.rows.find((row) => row[at] !== null)?.[at] === "number";
+            sorted = at;
+            rows = sortedRows(data.rows, at, descending);
+            heads.forEach((other) => other.removeAttribute("aria-sort"));
+            head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+            fill();
+        });
+        return head;
+    });
+    const fill = (): void => {
+        const cell = (value: Cell, at: number): HTMLElement =>
+            el("td", typeof value === "number" ? { class: "amount", title: String(value) } : { class: "wrap" }, shownCell(data, at, value));
+        body.replaceChildren(...rows.slice(0, mostShown).map((row) => el("tr", {}, ...row.map(cell))));
+        said.textContent = count;
+    };
+    fill();
+    const copy = el("button", { type: "button" }, "copy");
+    copy.addEventListener("click", () => void copyRows(copyText(data, rows)).then((done) => {
+        said.textContent = done ? `${count}, copied` : `${count}; the browser does not allow copying here, take the CSV`;
+    }));
+    const save = el("button", { type: "button" }, "CSV");
+    save.addEventListener("click", () => saveText(csvText(data, rows), "text/csv", `fragtrace-${data.title.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 40)}.csv`));
+    return el("section", { class: "datatable" }, el("div", { class: "headline" }, el("h2", {}, data.title), said, el("span", { class: "grow" }), copy, save),
+        el("table", {}, el("thead", {}, el("tr", {}, ...heads)), body));
+}
+
+async function copyRows(text: string): Promise<boolean> {
+    try {
+        await navigator.clipboard.writeText(text);
+        return true;
+    } catch {
+        // Without the permission: from a field, as browsers have always allowed after a click.
+        const field = document.createElement("textarea");
+        field.value = text;
+        document.getElementById("dialog-body")!.append(field);
+        field.select();
+        const done = document.execCommand("copy");
+        field.remove();
+        return done;
+    }
+}
+
+export function showTables(...tables: TableData[]): void {
+    showDialog(...tables.map(dataTable));
+}

@@ -1,0 +1,63 @@
+// The selected block: its whole life, who had its bytes before and after, and its stack.
+import { formatBytes, formatCount, formatTime } from "../data/format";
+import { type Life, lifeOf, lifeWindow } from "../data/life";
+import { addressAt, never } from "../data/model";
+import { phaseAt } from "../data/phases";
+import { byId, el } from "./dom";
+import type { Page } from "./page";
+
+function button(text: string, name: string, click: () => void): HTMLElement {
+    const element = el("button", { type: "button", "aria-label": name, title: name }, text);
+    element.addEventListener("click", click);
+    return element;
+}
+
+export function zoomToLife(page: Page): void {
+    const { selected } = page.view;
+    if (selected >= 0 && selected < page.model.blocks.count) page.change(lifeWindow(page.model, selected));
+}
+
+function lifeList(page: Page, life: Life): HTMLElement {
+    const { head, phases } = page.model;
+    const time = (tick: number): string => formatTime(tick * head.tick_ns);
+    const list = el("dl", { class: "life" });
+    const add = (name: string, ...text: (string | Node)[]): void => void list.append(el("dt", {}, name), el("dd", {}, ...text));
+    const phase = phaseAt(phases, life.born);
+    add("born", time(life.born) + (phase >= 0 ? ` in ${head.phase_names[phases.name[phase]]}` : ""));
+    if (life.freed === never) {
+        add("freed", "never: held to the end of the trace");
+    } else {
+        add("freed", `${time(life.freed)}, after ${time(life.freed - life.born)}`);
+        if (life.reusable > life.freed) {
+            add("pending", life.reusable === never ? "to the end of the trace: another stream may still use it" :
+                `until ${time(life.reusable)}, ${time(life.reusable - life.freed)} long: another stream might still have used it`);
+        }
+    }
+    const links = (rows: number[]): Node[] => rows.map((row) => {
+        const { blocks } = page.model;
+        return button(`${formatBytes(blocks.size[row])} at ${time(blocks.start[row])}`, `select block ${formatCount(row)}`, () => page.change({ selected: row, cursor: blocks.start[row] }));
+    });
+    if (life.before.length > 0) add("before it", ...links(life.before));
+    add("reused by", ...(life.after.length > 0 ? links(life.after) : [life.reusable === never ? "nobody: its bytes never came back" : life.searched ? "nobody: its bytes stayed free" : "not found nearby"]));
+    return list;
+}
+
+export function showDetails(page: Page): void {
+    const { model, stacks, view } = page;
+    const block = view.selected;
+    const panel = byId("details");
+    panel.hidden = block < 0 || block >= model.blocks.count;
+    if (panel.hidden) return;
+    const { blocks, head } = model;
+    const size = blocks.size[block];
+    const excess = blocks.excess[block];
+    const asked = excess < 0 ? "request not known" : `requested ${formatCount(size - excess)} B (${formatBytes(excess)} more given)`;
+    const frames = stacks.frames(blocks.stack[block]);
+    panel.replaceChildren(
+        el("div", { class: "headline" }, el("h2", {}, `Block ${formatCount(block)} · ${formatBytes(size)}`), el("span", { class: "grow" }),
+            button("zoom (z)", "zoom to this block's life", () => zoomToLife(page)), button("×", "close block details", () => page.change({ selected: -1 }))),
+        lifeList(page, lifeOf(model, block)),
+        el("div", {}, `${formatCount(size)} B at 0x${addressAt(head, blocks.offset[block]).toString(16)}, ${asked}, stream ${head.streams[blocks.stream[block]] ?? blocks.stream[block]}`),
+        frames.length === 0 ? el("div", { class: "faint" }, "no stack recorded") :
+            el("ol", {}, ...frames.map((node) => el("li", { title: stacks.place(node), class: stacks.isOwn(node) ? "own" : "" }, el("code", {}, stacks.label(node))))));
+}

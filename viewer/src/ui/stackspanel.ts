@@ -1,0 +1,178 @@
+// The panel of stacks: which bytes are measured, as icicle or flame, whole or with library frames
+// folded; the box under the pointer or the keyboard.
+import { foldStacks, type FoldedStacks } from "../data/fold";
+import { formatBytes, formatTime } from "../data/format";
+import { type Measure, type StackSums, stackSums } from "../data/measures";
+import { makeMatcher } from "../data/search";
+import { type StackBox, Stacks } from "../data/stacks";
+import { boxLabel, boxTop, drawIcicle, hitIcicle, rowHeight } from "../draw/icicle";
+import { drawNotice, type Layer, Surface } from "../draw/surface";
+import { byId, showTip } from "./dom";
+import type { Page } from "./page";
+
+export const measureNames: Record<Measure, string> = {
+    holes: "holes held open", live: "live bytes", churn: "allocated in the window", growth: "growth since the mark",
+};
+
+const smallestShare = 0.001;
+
+export class StacksPanel {
+    readonly surface = new Surface(byId("icicle").parentElement!);
+    sums: StackSums = { sums: new Map(), total: 0, shrunk: new Map(), blocks: new Map() };
+    private readonly folded: () => { stacks: Stacks; fold: FoldedStacks };
+    private boxes: StackBox[] = [];
+    private total = 0;
+    private focused = -1;  // box that the keyboard is on
+
+    constructor(private readonly page: Page) {
+        let made: { stacks: Stacks; fold: FoldedStacks } | null = null;
+        this.folded = () => {
+            if (!made) {
+                const fold = foldStacks(page.header);
+                made = { stacks: new Stacks(fold.tables), fold };
+            }
+            return made;
+        };
+        this.connect();
+    }
+
+    /** The tree that is drawn; view.stack is a node of it. */
+    get tree(): Stacks {
+        return this.page.view.fold ? this.folded().stacks : this.page.stacks;
+    }
+
+    /** A node of the whole tree in the tree that is drawn. */
+    shown(node: number): number {
+        return this.page.view.fold && node > 0 ? this.folded().fold.to[node] : node;
+    }
+
+    /** Per stack of the blocks, whether it is the marked node or below it; null without one. */
+    marked(): Uint8Array | null {
+        const { stack, fold } = this.page.view;
+        if (stack <= 0 || stack >= this.tree.count) return null;
+        const below = this.tree.andBelow(stack);
+        if (!fold) return below;
+        return Uint8Array.from(this.folded().fold.to, (node) => below[node]);
+    }
+
+    draw(): void {
+        const { page, surface } = this;
+        const { view, model, colours } = page;
+        if (!model.complete) {
+            if (surface.fit()) drawNotice(surface.base, "The blocks are being read.", colours);
+            return;
+        }
+        this.sums = stackSums(model, page.heap, view.stacks, view);
+        const { boxes, total, depth } = this.tree.layout(this.folding(this.sums.sums), smallestShare);
+        this.boxes = boxes;
+        this.total = total;
+        this.focused = Math.min(this.focused, boxes.length - 1);
+        const scroll = surface.box.parentElement!;
+        surface.box.style.height = `${Math.max(scroll.clientHeight, depth * rowHeight)}px`;
+        if (!surface.fit()) return;
+        this.paint(surface.base);
+        this.drawFocus();
+    }
+
+    paint(layer: Layer): void {
+        const { view, colours } = this.page;
+        drawIcicle(layer, this.tree, {
+            boxes: this.boxes, total: this.total, what: this.caption(), marked: view.stack, matches: this.matches(),
+            hatch: view.stacks === "holes", flame: view.shape === "flame",
+        }, colours);
+    }
+
+    private folding(sums: Map<number, number>): Map<number, number> {
+        if (!this.page.view.fold) return sums;
+        const { to } = this.folded().fold;
+        const folded = new Map<number, number>();
+        for (const [stack, bytes] of sums) folded.set(to[stack], (folded.get(to[stack]) ?? 0) + bytes);
+        return folded;
+    }
+
+    private matches(): Uint8Array | null {
+        const { page } = this;
+        if (!page.view.fold || !page.matches) return page.matches;
+        const { stacks, fold } = this.folded();
+        const matches = stacks.search(makeMatcher(page.view.query)) ?? new Uint8Array(stacks.count);
+        page.matches.forEach((hit, node) => (matches[fold.to[node]] |= hit));
+        return matches;
+    }
+
+    private caption(): string {
+        const { view, model } = this.page;
+        const nothing = this.total === 0;
+        switch (view.stacks) {
+            case "holes": return nothing ? "no hole is held open at the cursor" : "holes held open, shared by the blocks of a segment";
+            case "live": return nothing ? "nothing is live at the cursor" : "live bytes";
+            case "churn": return nothing ? "nothing was allocated in the window" : "allocated in the window, whether freed or not";
+            case "growth": {
+                const from = view.mark < 0 ? "the window's left edge (key m sets a mark at the cursor)" : `the mark at ${formatTime(view.mark * model.head.tick_ns)}`;
+                let shrunk = 0;
+                for (const bytes of this.sums.shrunk.values()) shrunk += bytes;
+                const less = shrunk > 0 ? `, ${formatBytes(shrunk)} less elsewhere` : "";
+                return nothing ? `nothing grew between the cursor and ${from}${less}` : `more live than at ${from}${less}:`;
+            }
+        }
+    }
+
+    private drawFocus(): void {
+        const context = this.surface.clearOver();
+        const box = this.boxes[this.focused];
+        if (!box || document.activeElement !== this.surface.base.canvas) return;
+        const { width, height } = this.surface.over;
+        const scale = width / Math.max(1, this.total);
+        context.strokeStyle = this.page.colours.ink;
+        context.lineWidth = 2;
+        context.strokeRect(box.from * scale + 1, boxTop(box, height, this.page.view.shape === "flame") + 1, Math.max(3, (box.to - box.from) * scale - 2), rowHeight - 3);
+    }
+
+    private label(box: StackBox): string {
+        return boxLabel(this.tree, box, this.total, this.caption());
+    }
+
+    private mark(box: StackBox | null): void {
+        const { view } = this.page;
+        this.page.change({ stack: !box || box.node === 0 || box.node === view.stack ? -1 : box.node, culprit: -1 });
+    }
+
+    private connect(): void {
+        const canvas = this.surface.base.canvas;
+        const hit = (event: MouseEvent): StackBox | null => {
+            const place = canvas.getBoundingClientRect();
+            const { width, height } = this.surface.base;
+            return hitIcicle(this.boxes, this.total, width, height, this.page.view.shape === "flame", event.clientX - place.left, event.clientY - place.top);
+        };
+        canvas.addEventListener("pointermove", (event) => {
+            const box = hit(event);
+            const share = box && this.total > 0 ? ` (${((100 * (box.to - box.from)) / this.total).toFixed(1)} %)` : "";
+            showTip(box ? this.label(box).split(" ‹ ").slice(0, 14).join("\n‹ ") + share : "", event.clientX, event.clientY);
+        });
+        canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
+        canvas.addEventListener("click", (event) => this.mark(hit(event)));
+        canvas.addEventListener("blur", () => this.drawFocus());
+        canvas.addEventListener("keydown", (event) => this.onKey(event));
+    }
+
+    // Arrows walk the boxes: to a caller, a callee, a neighbour; Enter marks its blocks.
+    private onKey(event: KeyboardEvent): void {
+        const flame = this.page.view.shape === "flame";
+        const current = this.boxes[this.focused] ?? this.boxes[0];
+        if (!current || event.altKey || event.ctrlKey || event.metaKey) return;
+        let next: StackBox | undefined;
+        const inner = flame ? "ArrowUp" : "ArrowDown";
+        const outer = flame ? "ArrowDown" : "ArrowUp";
+        const row = this.boxes.filter((box) => box.depth === current.depth).sort((a, b) => a.from - b.from);
+        if (event.key === inner) next = this.boxes.find((box) => box.depth === current.depth + 1 && box.from >= current.from && box.from < current.to);
+        else if (event.key === outer) next = this.boxes.find((box) => box.depth === current.depth - 1 && box.from <= current.from && current.from < box.to);
+        else if (event.key === "ArrowRight") next = row[row.indexOf(current) + 1];
+        else if (event.key === "ArrowLeft") next = row[row.indexOf(current) - 1];
+        else if (event.key === "Enter") this.mark(current);
+        else return;
+        event.preventDefault();
+        event.stopPropagation();
+        this.focused = this.boxes.indexOf(next ?? current);
+        this.drawFocus();
+        this.page.say(this.label(this.boxes[this.focused]));
+    }
+}

@@ -1,0 +1,58 @@
+// What is said in words: the state at the cursor, the window, the run, and the notes on it.
+import { formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
+import { phaseAt } from "../data/phases";
+import { byId, el } from "./dom";
+import type { Page } from "./page";
+
+export function statusText(page: Page): string {
+    const { heap, view, model, matches, matcher } = page;
+    if (!model.complete) return "The blocks are being read.";
+    const { tick_ns, phase_names } = model.head;
+    const phase = phaseAt(model.phases, view.cursor);
+    const text = `cursor ${formatMoment(view.cursor * tick_ns, (view.t1 - view.t0) * tick_ns / 1000)}` +
+        (phase >= 0 ? ` in ${phase_names[model.phases.name[phase]]}` : "") +
+        `: ${formatBytes(heap.requested)} requested, ${formatBytes(heap.allocated)} allocated, ` +
+        (heap.pending > 0 ? `${formatBytes(heap.pending)} waiting, ` : "") +
+        `${formatBytes(heap.reserved)} reserved; holes held open ${formatBytes(heap.held)}, releasable ${formatBytes(heap.releasable)}; ` +
+        `${formatCount(heap.live.length)} blocks in ${formatCount(heap.units.length)} segments`;
+    if (!matches || !matcher) return text;
+    if (matcher.problem) return `search: ${matcher.problem}. ${text}`;
+    let bytes = 0;
+    let count = 0;
+    for (const block of heap.live) {
+        if (!matches[model.blocks.stack[block]]) continue;
+        ++count;
+        bytes += model.blocks.size[block];
+    }
+    return `search "${view.query}": ${formatCount(count)} blocks, ${formatBytes(bytes)} live at the cursor. ${text}`;
+}
+
+export function windowText(page: Page): string {
+    const { view, model } = page;
+    const { tick_ns, end_ns } = model.head;
+    const step = ((view.t1 - view.t0) * tick_ns) / 1000;
+    return view.t0 <= 0 && view.t1 >= model.lastTick ? "" :
+        `${formatMoment(view.t0 * tick_ns, step)} to ${formatMoment(view.t1 * tick_ns, step)} of ${formatTime(end_ns)}; key 0 shows all`;
+}
+
+/** The run in the header, how many blocks there are, and the notes. */
+export function describe(page: Page): void {
+    const { header } = page;
+    const { head } = page.model;
+    const run = byId("run");
+    run.replaceChildren(header.title, header.process ? ` · ${header.process}` : "", ` · ${head.name || "device"} (GPU ${head.index})`,
+        ...(head.virtual ? [" ", el("span", { class: "badge" }, "virtual GPU")] : []));
+    run.title = header.command;
+    const left = head.blocks_left_out;
+    byId("count").textContent = `${formatCount(head.blocks)} blocks` + (left > 0 ? ` (${formatCount(left)} more left out)` : "");
+    const notes = [...header.notes];
+    if (head.phases_left_out > 0) notes.unshift(`${formatCount(head.phases_left_out)} phases, the shortest or the deepest, are not in this file.`);
+    if (left > 0) {
+        notes.unshift(`${formatCount(left)} blocks that lived no longer than ${formatTime(head.longest_left_out_ns)} are not in this file one by one. ` +
+            "They are part of the overview and of every total, but not of the cursor's state, search and close-up pictures.");
+    }
+    const panel = byId("notes");
+    panel.hidden = notes.length === 0;
+    panel.replaceChildren(el("details", left > 0 ? { open: "" } : {}, el("summary", {}, notes.length === 1 ? "1 note on this trace" : `${notes.length} notes on this trace`),
+        el("ul", {}, ...notes.map((note) => el("li", {}, note)))));
+}

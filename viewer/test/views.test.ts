@@ -1,0 +1,184 @@
+// What the panels compute, each against the simplest thing that can be said to be right.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { foldStacks } from "../src/data/fold";
+import type { StackTables } from "../src/data/header";
+import { heapAt } from "../src/data/heap";
+import { kindsOf, mostKinds } from "../src/data/kinds";
+import { lifeOf, lifeWindow } from "../src/data/life";
+import { LiveIndex } from "../src/data/liveindex";
+import { stackSums } from "../src/data/measures";
+import { type DeviceModel, never } from "../src/data/model";
+import { phaseAt, phaseNames, type Phases } from "../src/data/phases";
+import { copyText, csvText, sortedRows, type TableData } from "../src/data/rows";
+import { makeMatcher } from "../src/data/search";
+import { Stacks } from "../src/data/stacks";
+
+function randomNumbers(seed: number): (below: number) => number {
+    let state = seed;
+    return (below) => {
+        state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+        return Math.floor((state / 2 ** 32) * below);
+    };
+}
+
+// main (user) > run (site-packages/torch) > forward (site-packages/torch) > keep (user) > malloc
+const tables: StackTables = {
+    strings: ["", "main", "/home/me/train.py", "run", "/usr/lib/python3/dist-packages/torch/nn/module.py", "forward", "keep", "/home/me/samples.py",
+        "c10::malloc(unsigned long)", "libc10_cuda.so", "MyExtension::cache()", "libmine.so", "pd", "/x/site-packages/pandas/core.py"],
+    frames: { function: [0, 1, 3, 5, 6, 8, 10, 12], file: [0, 2, 4, 4, 7, 9, 11, 13], line: [0, 1, 2, 3, 33, 0, 0, 9], python: [0, 1, 1, 1, 1, 0, 0, 1] },
+    //                 root main run fwd keep malloc | main>malloc | main>ext>malloc | main>run>malloc, main>pandas
+    stacks: { parent: [0, 0, 1, 2, 3, 4, 1, 1, 7, 2, 1], frame: [0, 1, 2, 3, 4, 5, 5, 6, 5, 5, 7] },
+};
+
+const count = 400;
+const lastTick = 10_000;
+
+// One unit of 2^20 bytes; blocks at random times and places, some never freed.
+function model(): DeviceModel {
+    const random = randomNumbers(5);
+    const start = Uint32Array.from({ length: count }, () => random(lastTick)).sort();
+    const freed = start.map((from) => (random(10) === 0 ? never : from + 1 + random(3000)));
+    const end = freed.map((at) => (at === never ? never : at + (random(4) === 0 ? random(500) : 0)));
+    const size = Float64Array.from(start, () => 512 * (1 + random(40)));
+    const units = { count: 1, start: [0], end: [never], offset: Float64Array.of(0), size: [1 << 20], segment: [0], pool: [0], stream: [0], flags: [3] };
+    return {
+        head: { phase_lanes: ["steps", "NVTX"], phase_names: ["step 1", "load", "train"], streams: ["default", "0x7"], tick_ns: 1 } as DeviceModel["head"],
+        lastTick, complete: true, units,
+        blocks: {
+            count, start, freed, end, size, unit: new Uint32Array(count), offset: Float64Array.from(start, () => 512 * random(2000)),
+            excess: new Int32Array(count), stack: Uint32Array.from(start, () => random(11)), stream: Uint8Array.from(start, () => random(2)),
+        },
+        spanBlock: new Uint32Array(0), spanUnit: new Uint32Array(0), live: new LiveIndex(start, end),
+        phases: { count: 3, start: Uint32Array.of(0, 100, 5000), end: Uint32Array.of(9000, 4000, never), name: Uint32Array.of(0, 1, 2), lane: Uint8Array.of(0, 1, 1) },
+    } as unknown as DeviceModel;
+}
+
+const device = model();
+const { blocks } = device;
+const rows = [...Array(count).keys()];
+const liveAt = (row: number, tick: number): boolean => blocks.start[row] <= tick && tick < blocks.end[row];
+const times = { t0: 2000, t1: 6000, cursor: 7000, mark: 3000 };
+
+function bruteSums(which: (row: number) => boolean): Map<number, number> {
+    const sums = new Map<number, number>();
+    for (const row of rows) if (which(row)) sums.set(blocks.stack[row], (sums.get(blocks.stack[row]) ?? 0) + blocks.size[row]);
+    return sums;
+}
+
+const sorted = (sums: Map<number, number>): [number, number][] => [...sums].sort((a, b) => a[0] - b[0]);
+
+test("live, churn and growth by stack are what counting every block gives", () => {
+    const heap = heapAt(device, times.cursor);
+    assert.deepEqual(sorted(stackSums(device, heap, "live", times).sums), sorted(bruteSums((row) => liveAt(row, times.cursor))));
+    const churn = stackSums(device, heap, "churn", times);
+    assert.deepEqual(sorted(churn.sums), sorted(bruteSums((row) => blocks.start[row] > times.t0 && blocks.start[row] <= times.t1)));
+    assert.equal([...churn.blocks.values()].reduce((a, b) => a + b), rows.filter((row) => blocks.start[row] > times.t0 && blocks.start[row] <= times.t1).length);
+    const before = bruteSums((row) => liveAt(row, times.mark));
+    const after = bruteSums((row) => liveAt(row, times.cursor));
+    const growth = stackSums(device, heap, "growth", times);
+    for (let stack = 0; stack < 11; ++stack) {
+        const more = (after.get(stack) ?? 0) - (before.get(stack) ?? 0);
+        assert.equal((growth.sums.get(stack) ?? 0) - (growth.shrunk.get(stack) ?? 0), more);
+    }
+    // Whichever of the two comes first; without a mark the window's left edge counts.
+    assert.deepEqual(stackSums(device, heap, "growth", { ...times, mark: 7000, cursor: 3000 }).sums, growth.sums);
+    assert.deepEqual(stackSums(device, heap, "growth", { ...times, mark: -1, t0: 3000 }).sums, growth.sums);
+});
+
+test("holes by stack add up to what is held", () => {
+    const heap = heapAt(device, times.cursor);
+    const { total } = stackSums(device, heap, "holes", times);
+    assert.ok(Math.abs(total - heap.held) < 1e-6 * heap.held);
+});
+
+test("folding joins runs of library frames and keeps the user's own", () => {
+    const { tables: folded, to } = foldStacks(tables);
+    const stacks = new Stacks(folded);
+    const path = (node: number): string[] => stacks.frames(to[node]).map((at) => stacks.label(at));
+    assert.deepEqual(path(5), ["torch …", "samples.py:33 keep", "torch …", "train.py:1 main"]);
+    assert.deepEqual(path(6), ["torch …", "train.py:1 main"]);
+    assert.deepEqual(path(8), ["torch …", "MyExtension::cache", "train.py:1 main"].map((name, at) => (at === 1 ? "MyExtension::cache (libmine.so)" : name)));
+    assert.equal(to[2], to[3], "two frames of one library are one box");
+    assert.equal(to[9], to[2], "and so is what it calls natively");
+    assert.deepEqual(path(10), ["pandas …", "train.py:1 main"]);
+    for (let node = 1; node < stacks.count; ++node) assert.ok(folded.stacks.parent[node] < node);
+});
+
+test("the telling frame is the innermost of the user's own", () => {
+    const stacks = new Stacks(tables);
+    assert.equal(stacks.label(stacks.telling(5)), "samples.py:33 keep");
+    assert.equal(stacks.label(stacks.telling(9)), "train.py:1 main");
+    assert.equal(stacks.label(stacks.telling(3)), "train.py:1 main");
+});
+
+test("search takes text and expressions, and refuses what could hang", () => {
+    const find = (query: string): number[] => [...new Stacks(tables).search(makeMatcher(query)) ?? []].flatMap((hit, node) => (hit ? [node] : []));
+    assert.deepEqual(find("SAMPLES.py"), [4, 5]);
+    assert.deepEqual(find("/samples\\.py:3[0-9]/"), [4, 5]);
+    assert.deepEqual(find("/^my.*cache/"), [7, 8]);
+    assert.equal(makeMatcher("  "), null);
+    assert.match(makeMatcher("/([a/")!.problem!, /not a regular expression/);
+    for (const slow of ["/(a+)+$/", "/(a*)*/", "/(a|aa)+$/", "/(x{1,9}){9}/"]) assert.match(makeMatcher(slow)!.problem!, /refused/, slow);
+    assert.equal(makeMatcher("/(ab)+c/")!.test("xABABc"), true);
+});
+
+test("kinds: every block has one, the large ones a name", () => {
+    const stacks = new Stacks(tables);
+    assert.equal(kindsOf(device, stacks, "state"), null);
+    for (const by of ["age", "phase", "stream", "pool", "stack"] as const) {
+        const kinds = kindsOf(device, stacks, by)!;
+        assert.equal(kinds.of.length, count);
+        assert.ok(kinds.names.length <= mostKinds + 1);
+        for (const row of rows) assert.ok(kinds.of[row] < kinds.names.length, by);
+    }
+    const ages = kindsOf(device, stacks, "age")!;
+    for (const row of rows) assert.equal(ages.names[ages.of[row]] === "never freed", blocks.freed[row] === never);
+    const phase = kindsOf(device, stacks, "phase")!;
+    for (const row of rows) {
+        const at = blocks.start[row];
+        assert.equal(phase.names[phase.of[row]], at >= 5000 ? "train" : at >= 100 && at < 4000 ? "load" : "in no phase");
+    }
+    const stream = kindsOf(device, stacks, "stream")!;
+    for (const row of rows) assert.equal(stream.names[stream.of[row]], `stream ${["default", "0x7"][blocks.stream[row]]}`);
+});
+
+test("the phase at a time is the innermost, against all of them", () => {
+    const random = randomNumbers(9);
+    const start = Uint32Array.from({ length: 60 }, () => random(1000)).sort();
+    const phases: Phases = {
+        count: 60, start, end: start.map((from) => from + 1 + random(300)), name: start.map((_, i) => i), lane: Uint8Array.from(start, () => random(4)),
+    };
+    const ticks = Uint32Array.from({ length: 200 }, () => random(1400)).sort();
+    const names = phaseNames(phases, ticks, 0);
+    ticks.forEach((tick, at) => {
+        const open = [...start.keys()].filter((i) => phases.start[i] <= tick && tick < phases.end[i]);
+        const best = open.reduce((found, i) => (found < 0 || phases.lane[i] >= phases.lane[found] ? i : found), -1);
+        assert.equal(phaseAt(phases, tick), best);
+        const marked = open.filter((i) => phases.lane[i] !== 0).reduce((found, i) => (found < 0 || phases.lane[i] >= phases.lane[found] ? i : found), -1);
+        assert.equal(names[at], marked);
+    });
+});
+
+test("a block's life: who had its bytes before and who after", () => {
+    for (const block of rows) {
+        const life = lifeOf(device, block);
+        const shares = (row: number): boolean => row !== block && blocks.offset[row] < blocks.offset[block] + blocks.size[block] && blocks.offset[row] + blocks.size[row] > blocks.offset[block];
+        const after = life.reusable === never ? [] : rows.filter((row) => shares(row) && blocks.start[row] >= life.reusable).slice(0, 5);
+        assert.deepEqual(life.after, after);
+        for (const row of life.before) assert.ok(shares(row) && blocks.end[row] <= blocks.start[block]);
+        assert.equal(life.before.length, Math.min(5, rows.filter((row) => row < block && shares(row) && blocks.end[row] <= blocks.start[block]).length));
+        const window = lifeWindow(device, block);
+        assert.ok(window.t0 < blocks.start[block] && window.t1 > Math.min(blocks.end[block], lastTick) && window.a1 > window.a0);
+    }
+});
+
+test("tables sort, and text stays text in CSV and on the clipboard", () => {
+    const data: TableData = { title: "x", columns: [{ name: "bytes" }, { name: "name" }], rows: [[10, "b10"], [null, "=1+1"], [9, 'a"b,c'], [200, "b9\n<img>"]] };
+    assert.deepEqual(sortedRows(data.rows, 0, true).map((row) => row[0]), [null, 200, 10, 9].slice(1).concat([null] as never[]));
+    assert.deepEqual(sortedRows(data.rows, 0, false).map((row) => row[0]), [9, 10, 200, null]);
+    assert.deepEqual(sortedRows(data.rows, 1, false).slice(-2).map((row) => row[1]), ["b9\n<img>", "b10"]);
+    assert.equal(csvText(data, data.rows), `bytes,name\r\n10,b10\r\n,'=1+1\r\n9,"a""b,c"\r\n200,"b9\n<img>"\r\n`);
+    assert.equal(copyText(data, data.rows).split("\n").length, 5);
+    assert.ok(copyText(data, data.rows).includes("'=1+1"));
+});
