@@ -105,6 +105,22 @@ class Undo {
             entry.pool = entry.pool == 0 ? segment->second.pool : entry.pool;
         }
         start_.blocks.erase(block);
+        if (segment != start_.segments.end()) {
+            widen_block_below(entry.address, *segment);
+        }
+    }
+
+    // What is handed out is the front of a free block, and the block below it ends there.
+    void widen_block_below(std::uint64_t address, const HeldSegments::value_type& segment) {
+        const auto above = start_.blocks.lower_bound(address);
+        if (above == start_.blocks.begin() || segment.second.small || segment.second.expandable) {
+            return;
+        }
+        auto& [begin, below] = *std::prev(above);
+        const std::uint64_t gap = address - begin - below.size_bytes;
+        if (begin >= segment.first && gap <= pytorch::kSmallSizeBytes) {
+            below.size_bytes += gap;
+        }
     }
 
     void undo_free_requested(const SnapshotEntry& entry) {

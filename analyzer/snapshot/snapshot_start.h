@@ -3,7 +3,8 @@
 //
 // A history tells requests and addresses, not how large the blocks were: what a block took is what
 // its request rounds to, and in the large pool the unsplit remainder behind it as well. A gap of at
-// most 1 MiB behind a large block is such a remainder: free large blocks are always larger.
+// most 1 MiB behind a large block is such a remainder: free large blocks are always larger. Where a
+// free block followed, its front is known only from an alloc that came to lie there.
 #pragma once
 
 #include "analyzer/pools/pytorch_config.h"

@@ -79,6 +79,29 @@ TEST_CASE("a history in mid-life begins with what was held then", "[snapshot]") 
     CHECK(analysis->devices[0].fidelity->placements == 1);
 }
 
+TEST_CASE("where a free block began in mid-life is seen from what came to lie there",
+          "[snapshot]") {
+    constexpr std::uint64_t kOther = kBase + 100 * kMiB;
+    constexpr std::uint64_t kRequested = 7 * kMiB + kMiB / 4;  // of a block of 8 MiB
+    SnapshotWriter writer;
+    writer.segments = {
+        {.address = kBase, .blocks = {{20 * kMiB}}},
+        {.address = kOther, .blocks = {{8 * kMiB, "active_allocated", 8 * kMiB}, {12 * kMiB}}}};
+    // Both segments had 12 MiB free: the lower address is taken.
+    writer.entries = {{"alloc", kBase + 8 * kMiB, 3 * kMiB},
+                      {"free_requested", kBase + 8 * kMiB, 3 * kMiB},
+                      {"free_completed", kBase + 8 * kMiB, 3 * kMiB},
+                      {"free_requested", kBase, kRequested},
+                      {"free_completed", kBase, kRequested}};
+    const auto analysis = analysis_of(writer);
+    const HeapSnapshot& heap = analysis->devices.at(0).script.checkpoints.at(0);
+    REQUIRE(heap.blocks.size() == 4);
+    CHECK(heap.blocks[0].size_bytes == 8 * kMiB);
+    CHECK(heap.blocks[0].requested_bytes == kRequested);
+    CHECK(heap.blocks[1].size_bytes == 12 * kMiB);
+    CHECK(analysis->devices[0].fidelity->exact());
+}
+
 TEST_CASE("a free that did not complete at once waits until it is seen complete", "[snapshot]") {
     SnapshotWriter writer;
     writer.segments = {
