@@ -76,6 +76,8 @@ Status run_report(int argc, char** argv) {
     if (progress) {
         Progress::show_everywhere();
     }
+    // The text has no room for other pools: whatif's table, the JSON and the page have them.
+    const bool shows_pools = !html.empty() || !common.json.empty();
     FirstScreen first_screen(progress);
     const auto analyzed =
         analyze(common.trace,
@@ -83,7 +85,7 @@ Status run_report(int argc, char** argv) {
                  .torch_version = common.torch_version,
                  .assumptions = *assumed,
                  .settings = !without_whatif,
-                 .pools = !without_whatif && !summary,
+                 .pools = !without_whatif && !summary && shows_pools,
                  .capacities = !without_whatif && !summary,
                  .remedies = !without_whatif && !summary,
                  .remedies_up_to = kLongestWithRemedies,
