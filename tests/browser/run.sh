@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh types|data|page|firefox|measure BUILD: one kind of test of the page. Where its tools are missing it
-# says how to get them, and fails if CI is set: a check that did not run must not look like one that
+# run.sh types|data|page|looks|firefox|measure|golden BUILD: one kind of test of the page. Where its tools are
+# missing it says how to get them, and fails if CI is set: a check that did not run must not look like one that
 # did.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -55,6 +55,14 @@ firefox)
     make_pages
     FRAGTRACE_PAGES=$pages exec node --test "$here/firefox.test.mjs"
     ;;
+looks | golden)
+    # golden draws the kept pictures anew: look at them before they are kept.
+    reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")
+    [ -z "$reason" ] || absent "$reason"
+    make_pages
+    if [ "$kind" = golden ]; then set -- --write; else set --; fi
+    FRAGTRACE_PAGES=$pages exec node "$here/golden.test.mjs" "$@"
+    ;;
 measure)
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")
     [ -z "$reason" ] || absent "$reason"
@@ -64,7 +72,7 @@ measure)
     done
     ;;
 *)
-    echo "usage: run.sh types|data|page|firefox|measure BUILD"
+    echo "usage: run.sh types|data|page|looks|firefox|measure|golden BUILD"
     exit 2
     ;;
 esac

@@ -13,17 +13,32 @@ export interface StackSums {
     blocks: Map<number, number>;
 }
 
-/** Of all blocks that were allocated in (from, to]. */
+let lastChurn: { model: DeviceModel; from: number; to: number; result: StackSums } | null = null;
+
+/** Of all blocks that were allocated in (from, to]; kept while only the cursor moves. */
 function churn(model: DeviceModel, from: number, to: number): StackSums {
+    if (lastChurn && lastChurn.model === model && lastChurn.from === from && lastChurn.to === to) return lastChurn.result;
     const { start, size, stack } = model.blocks;
+    const [first, last] = [upperBound(start, from), upperBound(start, to)];
+    let most = 0;
+    for (let row = first; row < last; ++row) if (stack[row] > most) most = stack[row];
+    // There may be millions of blocks: a map would take a second.
+    const bytes = new Float64Array(most + 1);
+    const counts = new Uint32Array(most + 1);
+    for (let row = first; row < last; ++row) {
+        bytes[stack[row]] += size[row];
+        ++counts[stack[row]];
+    }
     const sums = new Map<number, number>();
     const blocks = new Map<number, number>();
-    const last = upperBound(start, to);
-    for (let row = upperBound(start, from); row < last; ++row) {
-        sums.set(stack[row], (sums.get(stack[row]) ?? 0) + size[row]);
-        blocks.set(stack[row], (blocks.get(stack[row]) ?? 0) + 1);
+    for (let node = 0; node <= most; ++node) {
+        if (counts[node] === 0) continue;
+        sums.set(node, bytes[node]);
+        blocks.set(node, counts[node]);
     }
-    return { sums, total: sum(sums), shrunk: new Map(), blocks };
+    const result = { sums, total: sum(sums), shrunk: new Map(), blocks };
+    lastChurn = { model, from, to, result };
+    return result;
 }
 
 function liveBytes(model: DeviceModel, live: Uint32Array): [bytes: Map<number, number>, blocks: Map<number, number>] {

@@ -32,6 +32,7 @@ export function mixer(colours: Colours): (inUse: number, kept: number, reserved:
 
 const hatchPeriod = 7;
 const hatchWidth = 2;
+const alike = 0.001;  // a share that no one sees
 
 export function isHatch(column: number, row: number): boolean {
     return (column + row) % hatchPeriod < hatchWidth;
@@ -104,8 +105,17 @@ function drawGrids(layer: Layer, left: number, top: number, grids: Grids, colour
         grids.reserved.sumRow(row, reserved);
         let at = row * columns;
         let phase = row % hatchPeriod;
+        // Neighbours are mostly alike: mixed once.
+        let [used, held, all, plain, lined] = [-1, -1, -1, 0, 0];
         for (let column = 0; column < columns; ++column) {
-            pixels[at++] = mix(inUse[column], kept[column], reserved[column], phase < hatchWidth);
+            if (Math.abs(inUse[column] - used) + Math.abs(kept[column] - held) + Math.abs(reserved[column] - all) > alike) {
+                used = inUse[column];
+                held = kept[column];
+                all = reserved[column];
+                plain = mix(used, held, all, false);
+                lined = held - used > 0.5 ? mix(used, held, all, true) : plain;
+            }
+            pixels[at++] = phase < hatchWidth ? lined : plain;
             if (++phase === hatchPeriod) phase = 0;
         }
     }
