@@ -109,6 +109,11 @@ test("wall displays and narrow windows: nothing outside, no empty pictures", asy
         await on(run, { width, height, hash: "#selected=200&colour=stack" }, async (page) => {
             const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
             assert.ok(over <= 0, `${over} pixels too wide at ${width}`);
+            const hidden = await page.evaluate(() => {
+                const bottom = document.getElementById("main").getBoundingClientRect().bottom;
+                return [...document.querySelectorAll("main > section")].filter((section) => section.getBoundingClientRect().bottom > bottom + 1).map((section) => section.id);
+            });
+            assert.deepEqual(hidden, [], `below the status line at ${width}`);
             for (const id of ["chart", "map", "segments", "icicle"]) {
                 const box = await page.locator("#" + id).boundingBox();
                 assert.ok(box.height > 60 && box.width > 300, `${id} at ${width}: ${box.width} x ${box.height}`);

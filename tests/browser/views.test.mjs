@@ -71,7 +71,7 @@ test("search takes expressions, says what is wrong with them, and marks what the
     await page.fill("#search", "/^samples\\.py:[0-9]+/");
     await settle(page);
     assert.match(await text(page, "#status"), /search "\/\^samples.*": [1-9][0-9,]* blocks/);
-    assert.ok(await share(page, "#icicle", [0, 133, 122]) > 0.001);
+    assert.ok(await share(page, "#icicle", [0, 133, 122]) > 0.0003);
     await page.fill("#search", "/([/");
     await settle(page);
     assert.match(await text(page, "#status"), /not a regular expression/);

@@ -96,6 +96,7 @@ test("the style sheet has the same colours, and its text can be read", () => {
         for (const name of ["ink", "faint", "oom", "good"]) for (const ground of ["paper", "panel"]) {
             assert.ok(contrast(value(name), value(ground)) >= 4.5, `${theme}: ${name} on ${ground} ${contrast(value(name), value(ground)).toFixed(2)}`);
         }
-        assert.ok(contrast(theme === "light" ? "#ffffff" : "#14171c", value("oom")) >= 4.5, "the badge");
+        for (const badge of ["oom", "retry", "waste"]) assert.ok(contrast(theme === "light" ? "#ffffff" : "#14171c", value(badge)) >= 4.5, `${theme}: badge ${badge}`);
+        assert.ok(contrast(value("paper"), value("mark")) >= 4.5, `${theme}: a button that is pressed`);
     }
 });

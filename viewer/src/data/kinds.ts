@@ -60,7 +60,9 @@ function byPool(model: DeviceModel): Kinds {
 }
 
 function byPhase(model: DeviceModel): Kinds {
-    const stepLane = model.head.phase_lanes.indexOf("steps");
+    // Steps stand in where the program marked nothing.
+    const { phase_lanes } = model.head;
+    const stepLane = phase_lanes.length > 1 ? phase_lanes.indexOf("steps") : -1;
     const names = phaseNames(model.phases, model.blocks.start, stepLane);
     return largest(model, names, (key) => (key < 0 ? "in no phase" : model.head.phase_names[key]));
 }

@@ -38,5 +38,5 @@ export function packageOf(tables: StackTables, frame: number): string {
     if (tables.frames.python[frame] === 1) return file.includes("/torch/") ? "torch" : "Python's library";
     const module = base(file);
     if (module.startsWith("libtorch") || module.startsWith("libc10")) return "torch";
-    return module || "native code";
+    return module.includes(".so") ? module : "native code";
 }
