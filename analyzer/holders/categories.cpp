@@ -20,12 +20,8 @@ struct FrameRule {
     StackMark mark;
 };
 
-constexpr std::array<FrameRule, 41> kFrameRules = {{
-    {"/torch/optim/", "", "", kMarkOptimizer},
-    {"/bitsandbytes/optim/", "", "", kMarkOptimizer},
-    {"/apex/optimizers/", "", "", kMarkOptimizer},
-    {"/deepspeed/ops/", "", "", kMarkOptimizer},
-    {"/transformers/optimization.py", "", "", kMarkOptimizer},
+// An optimizer's files are listed where iterations need them as well (is_optimizer_file).
+constexpr std::array<FrameRule, 36> kFrameRules = {{
     {"", "torch::autograd::Engine::", "", kMarkBackward},
     {"", "torch::autograd::AccumulateGrad", "", kMarkBackward},
     {"", "torch::autograd::python::PythonEngine", "", kMarkBackward},
@@ -106,6 +102,7 @@ std::uint16_t marks_of(const Frame& frame) {
     const std::string_view module = base_name(frame.module);
     std::string file = frame.file;
     std::replace(file.begin(), file.end(), '\\', '/');
+    marks = static_cast<std::uint16_t>(marks | (is_optimizer_file(file) ? kMarkOptimizer : 0));
     for (const FrameRule& rule : kFrameRules) {
         if (contains(file, rule.file) && contains(frame.function, rule.function) &&
             (rule.module.empty() || module.starts_with(rule.module))) {

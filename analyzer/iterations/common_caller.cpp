@@ -71,7 +71,30 @@ std::uint32_t common_node(const Timeline& timeline,
     return a;
 }
 
+constexpr std::array<std::string_view, 5> kOptimizerFiles = {"/torch/optim/",
+                                                             "/bitsandbytes/optim/",
+                                                             "/apex/optimizers/",
+                                                             "/deepspeed/ops/",
+                                                             "/transformers/optimization.py"};
+
 }  // namespace
+
+bool is_optimizer_file(std::string_view file) {
+    return std::any_of(
+        kOptimizerFiles.begin(), kOptimizerFiles.end(), [file](std::string_view part) {
+            return file.find(part) != std::string_view::npos;
+        });
+}
+
+bool is_optimizer_frame(const Timeline& timeline, const StackNode& node) {
+    const PythonCode* code = code_of(timeline, node);
+    if (code == nullptr) {
+        return false;
+    }
+    std::string file = code->file;
+    std::replace(file.begin(), file.end(), '\\', '/');
+    return is_optimizer_file(file);
+}
 
 bool is_forward(std::string_view function) {
     return function == "forward" || function.ends_with(".forward");

@@ -13,6 +13,10 @@ namespace fragtrace::analyzer {
 // A module's forward, by its Python name: PyTorch's snapshots leave out the frames that call it.
 bool is_forward(std::string_view function);
 
+// Code of an optimizer: PyTorch's, and those of libraries. The only list of them.
+bool is_optimizer_file(std::string_view file);
+bool is_optimizer_frame(const Timeline& timeline, const StackNode& node);
+
 // The layers of a model recur as well as the steps of a training do. What all requests of one
 // stretch have as their common caller tells them apart: a module's call, an optimizer's step, the
 // backward pass. Asked of the stretch of median length among [starts[i], starts[i + 1]), positions

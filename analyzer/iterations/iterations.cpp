@@ -1,6 +1,9 @@
 #include "analyzer/iterations/iterations.h"
 
+#include "analyzer/iterations/accumulation.h"
+#include "analyzer/iterations/phase_names.h"
 #include "analyzer/iterations/recurrence.h"
+#include "analyzer/model/library_ranges.h"
 #include "analyzer/model/pair_map.h"
 #include "analyzer/model/phase_index.h"
 
@@ -16,20 +19,6 @@ namespace {
 
 constexpr std::size_t kMostRequests = std::size_t{1} << 20;  // of which rates are measured
 constexpr double kLeastRateOfPhases = 0.5;
-
-// "ProfilerStep#12" and "ProfilerStep#13" are one name.
-std::string without_numbers(std::string_view name) {
-    std::string result;
-    for (const char character : name) {
-        const bool digit = std::isdigit(static_cast<unsigned char>(character)) != 0;
-        if (!digit) {
-            result += character;
-        } else if (result.empty() || result.back() != '#') {
-            result += '#';
-        }
-    }
-    return result;
-}
 
 bool speaks_of_steps(std::string_view name) {
     constexpr std::array<std::string_view, 3> kWords = {"step", "iter", "batch"};
@@ -54,15 +43,51 @@ struct NamedPhase {
 
 using NamedPhases = std::map<std::string, NamedPhase>;
 
-NamedPhases named_phases(const Timeline& timeline) {
+// The phases that one thread marked.
+struct ThreadPhases {
+    std::uint64_t requests = 0;  // of that thread
     NamedPhases names;
-    for (const Phase& phase : timeline.phases) {
-        NamedPhase& named = names[without_numbers(text_of(timeline, phase.name))];
+};
+
+// Two threads that mark phases of one name take turns as they like: their phases are no sequence.
+// The thread that asks for memory most often comes first.
+std::vector<ThreadPhases> phases_by_thread(const Timeline& timeline, const Requests& requests) {
+    std::map<std::uint32_t, ThreadPhases> threads;
+    std::map<std::uint32_t, std::string> names;  // by the text's number
+    const std::vector<bool> library = library_phases(timeline);
+    for (std::size_t i = 0; i < timeline.phases.size(); ++i) {
+        const Phase& phase = timeline.phases[i];
+        if (library[i]) {
+            continue;
+        }
+        const auto [name, is_new] = names.try_emplace(phase.name);
+        if (is_new) {
+            name->second = without_numbers(text_of(timeline, phase.name));
+        }
+        NamedPhase& named = threads[phase.thread].names[name->second];
         named.depth = std::min(named.depth, phase.depth);
         named.own = named.own || phase.kind == RangeKind::kApi;
         named.begins.push_back(phase.begin);
     }
-    return names;
+    if (threads.size() > 1) {
+        for (const EventIndex request : requests.events) {
+            const OriginId origin = timeline.events[request].origin;
+            const auto thread = threads.find(
+                origin < timeline.origins.size() ? timeline.origins[origin].thread : 0);
+            if (thread != threads.end()) {
+                ++thread->second.requests;
+            }
+        }
+    }
+    std::vector<ThreadPhases> result;
+    for (auto& [thread, phases] : threads) {
+        result.push_back(std::move(phases));
+    }
+    std::stable_sort(
+        result.begin(), result.end(), [](const ThreadPhases& a, const ThreadPhases& b) {
+            return a.requests > b.requests;
+        });
+    return result;
 }
 
 // The outermost of the phases that `serve`, the more frequent one of two.
@@ -100,6 +125,7 @@ Iterations from_record(const Timeline& timeline, const Requests& requests) {
             result.begins.push_back(requests.events[i]);
         }
     }
+    result.begins = join_parts_of_steps(timeline, requests, std::move(result.begins));
     return result;
 }
 
@@ -139,17 +165,21 @@ std::size_t Iterations::of(EventIndex event) const {
 }
 
 Iterations find_iterations(const Timeline& timeline, const Requests& requests) {
-    const NamedPhases names = named_phases(timeline);
+    const std::vector<ThreadPhases> threads = phases_by_thread(timeline, requests);
     // What the program calls a step; what it marked itself; the record; whatever else is marked:
-    // cells are often different code, and libraries mark their own work.
+    // cells are often different code. What libraries mark of their own work is none.
     for (int rank = 0; rank < 4; ++rank) {
-        Iterations result =
-            rank == 2
-                ? from_record(timeline, requests)
-                : from_phases(names, [rank](const std::string& name, const NamedPhase& phase) {
-                      return rank == 3 || (rank == 0 && speaks_of_steps(name)) ||
-                             (rank == 1 && phase.own && phase.begins.size() >= 3);
-                  });
+        Iterations result;
+        if (rank == 2) {
+            result = from_record(timeline, requests);
+        }
+        for (std::size_t i = 0; rank != 2 && i < threads.size() && !result.found(); ++i) {
+            result = from_phases(threads[i].names,
+                                 [rank](const std::string& name, const NamedPhase& phase) {
+                                     return rank == 3 || (rank == 0 && speaks_of_steps(name)) ||
+                                            (rank == 1 && phase.own && phase.begins.size() >= 3);
+                                 });
+        }
         if (result.found()) {
             measure(timeline, requests, &result);
             if (rank == 2 || result.match_rate >= kLeastRateOfPhases) {

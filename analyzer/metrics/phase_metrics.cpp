@@ -1,6 +1,7 @@
 #include "analyzer/metrics/phase_metrics.h"
 
 #include "analyzer/metrics/maximum_history.h"
+#include "analyzer/model/library_ranges.h"
 #include "analyzer/model/phase_index.h"
 #include "analyzer/model/recorded_state.h"
 
@@ -134,6 +135,9 @@ class PhasePass {
             metrics_.phases.emplace_back();
             metrics_.phases.back().name = text_of(timeline_, phase.name);
             metrics_.phases.back().kind = phase.kind;
+            if (phase.kind == RangeKind::kNvtx) {
+                metrics_.phases.back().library = library_of_range(metrics_.phases.back().name);
+            }
         }
         return metrics_.phases[row->second];
     }

@@ -29,6 +29,7 @@ struct RetryCost {
 struct PhaseTotals {
     std::string name;
     RangeKind kind = RangeKind::kApi;
+    std::string library;  // that marked it; empty for the program
     std::uint64_t count = 0;
     std::uint64_t time_ns = 0;
     std::uint64_t peak_allocated = 0;  // bytes, of all devices together

@@ -1,5 +1,7 @@
 #include "analyzer/model/phase_index.h"
 
+#include "analyzer/model/library_ranges.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -30,8 +32,12 @@ std::uint32_t PhaseIndex::Lane::find(const Timeline& timeline, EventIndex event)
     return at == kNone ? kNone : phases[at];
 }
 
-PhaseIndex::PhaseIndex(const Timeline& timeline) : timeline_(&timeline) {
+PhaseIndex::PhaseIndex(const Timeline& timeline)
+    : timeline_(&timeline), library_(library_phases(timeline)) {
     for (std::uint32_t i = 0; i < timeline.phases.size(); ++i) {
+        if (library_[i]) {
+            continue;
+        }
         threads_[timeline.phases[i].thread].add(timeline, i);
         all_.add(timeline, i);
     }

@@ -1,4 +1,5 @@
-// Finds the phase that an event happened in. Read-only after construction; safe to share.
+// Finds the phase that an event happened in, of those that the program marked (library_ranges.h
+// tells the others). Read-only after construction; safe to share.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -23,6 +24,9 @@ class PhaseIndex {
     // Its name; empty when there is none.
     [[nodiscard]] std::string name_of(EventIndex event) const;
 
+    // Whether a library marked it: such phases are never found.
+    [[nodiscard]] bool is_library(std::uint32_t phase) const { return library_[phase]; }
+
   private:
     // Phases in the order in which they began, each with the one that was open around it.
     struct Lane {
@@ -35,6 +39,7 @@ class PhaseIndex {
     };
 
     const Timeline* timeline_;
+    std::vector<bool> library_;  // per phase
     std::map<std::uint32_t, Lane> threads_;
     Lane all_;
 };

@@ -74,6 +74,7 @@ Json phases_json(const Analysis& analysis) {
     for (const PhaseTotals& phase : analysis.run.phases) {
         rows.push_back({{"name", phase.name},
                         {"kind", range_kind_name(phase.kind)},
+                        {"library", phase.library},
                         {"count", phase.count},
                         {"time_ns", phase.time_ns},
                         {"peak_allocated_bytes", phase.peak_allocated},

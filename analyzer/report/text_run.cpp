@@ -36,11 +36,43 @@ std::string side_line(const Analysis& analysis, const char* what, const SideMemo
     return text + "\n";
 }
 
+// What libraries marked, of all names together: a line, not rows among the program's phases.
+struct LibraryRanges {
+    std::vector<std::string_view> libraries;
+    std::uint64_t names = 0;
+    std::uint64_t count = 0;
+
+    void add(const PhaseTotals& phase) {
+        if (std::find(libraries.begin(), libraries.end(), phase.library) == libraries.end()) {
+            libraries.push_back(phase.library);
+        }
+        ++names;
+        count += phase.count;
+    }
+
+    [[nodiscard]] std::string line() const {
+        return names == 0 ? ""
+                          : fmt::format("  and {} that {} marked, {} (--json has them)\n",
+                                        format_counted(names, "name", "names"),
+                                        fmt::join(libraries, ", "),
+                                        format_counted(count, "range", "ranges"));
+    }
+};
+
 }  // namespace
 
 std::string phase_lines(const Analysis& analysis, const Terminal& terminal) {
     const std::vector<PhaseTotals>& phases = analysis.run.phases;
-    if (phases.empty()) {
+    std::vector<const PhaseTotals*> own;
+    LibraryRanges marked;
+    for (const PhaseTotals& phase : phases) {
+        if (phase.library.empty()) {
+            own.push_back(&phase);
+        } else {
+            marked.add(phase);
+        }
+    }
+    if (own.empty()) {
         return "";
     }
     std::string text = terminal.styled(Style::kBold, "Phases") + "\n";
@@ -53,8 +85,8 @@ std::string phase_lines(const Analysis& analysis, const Terminal& terminal) {
                         "leaves",
                         "mallocs",
                         "retries");
-    for (std::size_t i = 0; i < std::min(kPhaseRows, phases.size()); ++i) {
-        const PhaseTotals& phase = phases[i];
+    for (std::size_t i = 0; i < std::min(kPhaseRows, own.size()); ++i) {
+        const PhaseTotals& phase = *own[i];
         text += fmt::format("  {:<28} {:>6} {:>9} {:>10} {:>10} {:>10} {:>8} {:>7}\n",
                             printable(shorten(phase.name, 28)),
                             format_count(phase.count),
@@ -65,10 +97,10 @@ std::string phase_lines(const Analysis& analysis, const Terminal& terminal) {
                             format_count(phase.driver_allocs),
                             format_count(phase.retries));
     }
-    if (phases.size() > kPhaseRows) {
-        text += fmt::format("  and {} more (--json has all)\n", phases.size() - kPhaseRows);
+    if (own.size() > kPhaseRows) {
+        text += fmt::format("  and {} more (--json has all)\n", own.size() - kPhaseRows);
     }
-    return text;
+    return text + marked.line();
 }
 
 std::string call_lines(const Analysis& analysis) {

@@ -16,8 +16,10 @@ Outlived outlived_phase(const Timeline& timeline,
     if (!outlived.over) {
         return outlived;
     }
-    for (const Phase& phase : timeline.phases) {
-        if (phase.thread != own.thread || phase.begin <= own.end || phase.begin > until) {
+    for (std::uint32_t i = 0; i < timeline.phases.size(); ++i) {
+        const Phase& phase = timeline.phases[i];
+        if (phase.thread != own.thread || phase.begin <= own.end || phase.begin > until ||
+            phases.is_library(i)) {
             continue;
         }
         outlived.again += phase.name == own.name && phase.kind == own.kind ? 1 : 0;

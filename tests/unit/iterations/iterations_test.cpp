@@ -166,6 +166,65 @@ TEST_CASE("ranges that a library marks do not stand for iterations where the rec
     CHECK(found.begins == training.begins);
 }
 
+TEST_CASE("micro-batches are parts of a step that ends with the optimizer's") {
+    Training training;
+    const std::uint32_t optimizer =
+        training.run.frame(training.main, "/site-packages/torch/optim/adamw.py", "AdamW.step");
+    const OriginId update = training.run.origin(optimizer);
+    std::vector<EventIndex> steps;
+    const int parts = GENERATE(1, 4);
+    for (int step = 0; step < 6; ++step) {
+        for (int part = 0; part < parts; ++part) {
+            training.step(3, 1024);
+            if (part == 0) {
+                steps.push_back(training.begins.back());
+            }
+        }
+        training.run.free(training.run.alloc(update, 2048));
+    }
+    const Iterations found = iterations_of(training.run);
+    CHECK(found.source == Iterations::Source::kRecurrence);
+    CHECK(found.begins == steps);
+    CHECK(found.match_rate == 1.0);
+}
+
+TEST_CASE("without an optimizer that asks for memory nobody knows how many parts a step has") {
+    Training training;
+    for (int step = 0; step < 8; ++step) {
+        training.step(3, 1024);
+    }
+    CHECK(iterations_of(training.run).begins == training.begins);
+}
+
+TEST_CASE("of two threads that mark steps the one counts that asks for memory") {
+    Training training;
+    std::vector<EventIndex> begins;
+    for (int step = 0; step < 6; ++step) {
+        training.run.begin_phase("step");
+        begins.push_back(training.run.timeline.phases.back().begin);
+        training.step(3, 1024);
+        // A loader's thread, which is ahead and steps twice as often.
+        for (int i = 0; i < 2; ++i) {
+            training.run.begin_phase("step");
+            training.run.timeline.phases.back().thread = 2;
+        }
+    }
+    const Iterations found = iterations_of(training.run);
+    CHECK(found.source == Iterations::Source::kPhases);
+    CHECK(found.begins == begins);
+}
+
+TEST_CASE("ranges of a library are no steps, whatever they are called") {
+    Training training;
+    for (int step = 0; step < 6; ++step) {
+        training.step(3, 1024);
+        training.run.begin_phase("CCCL: cub::DeviceMemcpy::Batched", RangeKind::kNvtx);
+    }
+    const Iterations found = iterations_of(training.run);
+    CHECK(found.source == Iterations::Source::kRecurrence);
+    CHECK(found.begins == training.begins);
+}
+
 TEST_CASE("the match rate counts what occurs in a neighbouring stretch as well") {
     const MatchRate match = match_rate({0, 1, 2, 3, 0, 1, 4, 5, 0, 1, 4, 5}, 6, {0, 4, 8});
     CHECK(match.requests == 12);

@@ -65,6 +65,9 @@ class MadeUpRun {
             {.name = number, .kind = kind, .thread = 1, .depth = 0, .begin = at, .end = at});
     }
 
+    // The last one that was begun.
+    void end_phase() { timeline.phases.back().end = add(EventKind::kRangeEnd, 0, 0); }
+
   private:
     analyzer::EventIndex add(EventKind kind, analyzer::OriginId origin, std::uint64_t bytes) {
         analyzer::Event event = {};
