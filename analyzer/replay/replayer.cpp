@@ -99,22 +99,27 @@ void part(ReplayResult* result, Parting::Kind kind, EventIndex event, const Pool
 
 // Whether the driver would have had what a library asked of it.
 void try_library(const LibraryRequest& request, bool goes_on, Pool& pool, ReplayResult* result) {
-    const std::int64_t left =
-        static_cast<std::int64_t>(pool.device().free_bytes()) - request.beside_bytes;
-    if (left < static_cast<std::int64_t>(request.asked_bytes)) {
+    // Sizes of a damaged trace: larger than any card is as good as this.
+    constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 61;
+    const auto free = static_cast<std::int64_t>(std::min(pool.device().free_bytes(), kMostBytes));
+    const auto asked = static_cast<std::int64_t>(std::min(request.asked_bytes, kMostBytes));
+    const std::int64_t spare = free - request.beside_bytes - asked;
+    result->libraries_spare = std::min(result->libraries_spare, spare);
+    if (spare < 0) {
         ++result->libraries_failed;
         return;
     }
     part(result, goes_on ? Parting::Kind::kGoesOn : Parting::Kind::kIsServed, request.event, pool);
 }
 
-bool asks_again(const ReplayScript& script, std::size_t after) {
-    for (std::size_t i = after + 1; i < script.steps.size(); ++i) {
+// Behind the last request of the pool; 0 without any.
+std::size_t end_of_requests(const ReplayScript& script) {
+    for (std::size_t i = script.steps.size(); i-- > 0;) {
         if (script.steps[i].kind == Step::Kind::kAllocate) {
-            return true;
+            return i + 1;
         }
     }
-    return false;
+    return 0;
 }
 
 }  // namespace
@@ -131,11 +136,12 @@ ReplayResult replay(const ReplayScript& script,
     std::vector<Pool::PendingOn> pending;
     Places places;
     std::size_t next_library = 0;
+    const std::size_t requests_end = end_of_requests(script);
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
         const Step step = script.steps[i];
         while (next_library < script.libraries.size() &&
                script.libraries[next_library].event < step.event) {
-            try_library(script.libraries[next_library++], asks_again(script, i), pool, &result);
+            try_library(script.libraries[next_library++], i < requests_end, pool, &result);
         }
         if (watched && !hooks.before_step(i, pool)) {
             break;
@@ -178,8 +184,8 @@ ReplayResult replay(const ReplayScript& script,
                 if (step.recorded_oom && !failed) {
                     if (!result.parting) {
                         part(&result,
-                             asks_again(script, i) ? Parting::Kind::kGoesOn
-                                                   : Parting::Kind::kIsServed,
+                             i + 1 < requests_end ? Parting::Kind::kGoesOn
+                                                  : Parting::Kind::kIsServed,
                              step.event,
                              pool);
                     }

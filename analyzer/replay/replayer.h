@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -108,6 +109,8 @@ struct ReplayResult {
     EventIndex peak_event = kNoEvent;
     std::vector<Trouble> troubles;       // OOMs and retries, in order
     std::uint64_t libraries_failed = 0;  // requests beside the pool for which too little was left
+    // The least that such a request would have left free; negative: it failed by so much.
+    std::int64_t libraries_spare = std::numeric_limits<std::int64_t>::max();
     std::uint64_t requests_served = 0;
     std::uint64_t placed_elsewhere = 0;  // blocks of a rewound pool whose place was not to be had
 };

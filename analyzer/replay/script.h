@@ -41,7 +41,8 @@ struct LibraryRequest {
     std::uint64_t asked_bytes = 0;
     std::uint64_t device_free_bytes = 0;  // then; less than asked
     std::uint64_t reserved_bytes = 0;     // by the pool, then
-    // Of the pool's capacity: neither free nor reserved then. Negative: more was free.
+    // Of the pool's capacity: neither free nor reserved then. Negative: more was free. At most 2^62
+    // either way.
     std::int64_t beside_bytes = 0;
 };
 

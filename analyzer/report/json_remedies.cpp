@@ -69,10 +69,13 @@ Json advice_json(const Analysis& analysis) {
         for (const Advice& advice : device.advice) {
             rows.push_back({{"device", device.device},
                             {"name", advice.name},
+                            {"key", advice.key},
                             {"effect", effect_name(advice.effect)},
                             {"row", advice.row},
                             {"saved_bytes", advice.saved_bytes},
                             {"ooms", advice.ooms},
+                            {"retries", advice.retries},
+                            {"ooms_left", advice.ooms_left},
                             {"helped", advice.helped},
                             {"nothing", advice.nothing},
                             {"worse", advice.worse},

@@ -57,8 +57,11 @@ std::string advice_text(const Advice& advice) {
         text += ":";
     }
     text +=
-        fmt::format(" {}{} ({}, {})",
-                    advice.ooms == 0 ? "" : counted_difference(advice.ooms, "OOMs, "),
+        fmt::format(" {}{}{} ({}, {})",
+                    advice.ooms != 0        ? counted_difference(advice.ooms, "OOMs, ")
+                    : advice.ooms_left != 0 ? "still out of memory, "
+                                            : "",
+                    advice.retries == 0 ? "" : counted_difference(advice.retries, "retries, "),
                     advice.saved_bytes == 0
                         ? "reserved as much"
                         : fmt::format("reserved {}", format_bytes_difference(-advice.saved_bytes)),
@@ -140,7 +143,7 @@ std::string scan_lines(const DeviceAnalysis& device, const Terminal& terminal) {
             "  {:<52} least that fits {} for the pool, largest that fails {}; {} tried, {} apart; "
             "{}",
             shorten(printable(scan.candidate.name), kNameWidth),
-            format_bytes(scan.least_fits),
+            scan.least_fits == 0 ? "none" : format_bytes(scan.least_fits),
             scan.largest_fails == 0 ? "none" : format_bytes(scan.largest_fails),
             format_count(scan.tried),
             format_bytes(scan.step_bytes),

@@ -12,16 +12,20 @@
 namespace fragtrace::analyzer {
 namespace {
 
+constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
+constexpr std::uint64_t kGreatPart = 50;  // 2 % of peak reserved
+
 bool sets(const WhatIfRow& row, std::string_view key) {
     return row.candidate.remedy == Remedy::kSettings && row.candidate.change == nullptr &&
            setting_key(row.candidate.config) == key;
 }
 
 Advice judge(std::string name,
+             std::string key_of_advice,
              const std::vector<WhatIfRow>& rows,
              const WhatIfRow& recorded,
              const std::function<bool(const WhatIfRow&)>& belongs) {
-    Advice advice{.name = std::move(name)};
+    Advice advice{.name = std::move(name), .key = std::move(key_of_advice)};
     const WhatIfRow* best = nullptr;
     bool usable = false;
     bool in_force = false;
@@ -33,9 +37,11 @@ Advice judge(std::string name,
         usable = usable || row.usable;
         switch (effect_of(row, recorded)) {
             case Advice::Effect::kHelped:
+            case Advice::Effect::kHelpedALittle:
                 ++advice.helped;
                 break;
             case Advice::Effect::kWorse:
+            case Advice::Effect::kWorseALittle:
                 ++advice.worse;
                 break;
             default:
@@ -61,6 +67,9 @@ Advice judge(std::string name,
                          static_cast<std::int64_t>(best->result.statistics.reserved.peak);
     advice.ooms =
         static_cast<std::int64_t>(best->ooms()) - static_cast<std::int64_t>(recorded.ooms());
+    advice.retries =
+        static_cast<std::int64_t>(best->retries()) - static_cast<std::int64_t>(recorded.retries());
+    advice.ooms_left = best->ooms();
     advice.effect = effect_of(*best, recorded);
     if (in_force) {
         advice.effect = Advice::Effect::kInForce;
@@ -83,10 +92,14 @@ std::string_view effect_name(Advice::Effect effect) {
     switch (effect) {
         case Advice::Effect::kHelped:
             return "helped";
+        case Advice::Effect::kHelpedALittle:
+            return "helped a little";
         case Advice::Effect::kNothing:
             return "did nothing";
         case Advice::Effect::kWorse:
             return "made it worse";
+        case Advice::Effect::kWorseALittle:
+            return "made it a little worse";
         case Advice::Effect::kInForce:
             return "in force";
         case Advice::Effect::kNotUsable:
@@ -103,12 +116,20 @@ Advice::Effect effect_of(const WhatIfRow& row, const WhatIfRow& recorded) {
     if (row.ooms() != recorded.ooms()) {
         return row.ooms() < recorded.ooms() ? Advice::Effect::kHelped : Advice::Effect::kWorse;
     }
-    if (row.retries() > recorded.retries() || now >= before + before / 50 + 1) {
-        return Advice::Effect::kWorse;
+    if (row.retries() != recorded.retries()) {
+        return row.retries() < recorded.retries() ? Advice::Effect::kHelped
+                                                  : Advice::Effect::kWorse;
     }
-    return row.retries() < recorded.retries() || now + before / 50 < before
-               ? Advice::Effect::kHelped
-               : Advice::Effect::kNothing;
+    const bool saves = now < before;
+    const std::uint64_t difference = saves ? before - now : now - before;
+    if (difference < kPageBytes) {
+        return Advice::Effect::kNothing;
+    }
+    const bool little = difference < before / kGreatPart;
+    if (saves) {
+        return little ? Advice::Effect::kHelpedALittle : Advice::Effect::kHelped;
+    }
+    return little ? Advice::Effect::kWorseALittle : Advice::Effect::kWorse;
 }
 
 std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
@@ -120,20 +141,24 @@ std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
         return advice;
     }
     for (const std::string_view key : kSettingKeys) {
-        advice.push_back(judge(std::string(key), rows, *recorded, [key](const WhatIfRow& row) {
-            return sets(row, key);
-        }));
+        advice.push_back(
+            judge(std::string(key), std::string(key), rows, *recorded, [key](const WhatIfRow& row) {
+                return sets(row, key);
+            }));
     }
     // Combinations have the settings of more than one change.
-    advice.push_back(judge("torch.cuda.empty_cache()", rows, *recorded, [&](const WhatIfRow& row) {
-        return row.candidate.remedy == Remedy::kEmptyCache &&
-               row.candidate.config == recorded->candidate.config;
-    }));
-    advice.push_back(
-        judge("PYTORCH_NO_CUDA_MEMORY_CACHING=1", rows, *recorded, [](const WhatIfRow& row) {
-            return row.candidate.remedy == Remedy::kCachingOff;
+    advice.push_back(judge(
+        "torch.cuda.empty_cache()", "empty_cache", rows, *recorded, [&](const WhatIfRow& row) {
+            return row.candidate.remedy == Remedy::kEmptyCache &&
+                   row.candidate.config == recorded->candidate.config;
         }));
-    Advice collect{.name = "del and gc.collect()"};
+    advice.push_back(
+        judge("PYTORCH_NO_CUDA_MEMORY_CACHING=1",
+              "caching_off",
+              rows,
+              *recorded,
+              [](const WhatIfRow& row) { return row.candidate.remedy == Remedy::kCachingOff; }));
+    Advice collect{.name = "del and gc.collect()", .key = "collect"};
     collect.row_class = RowClass::kBound;
     collect.reason = "when a block was used last is not recorded";
     if (held) {

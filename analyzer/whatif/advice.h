@@ -13,19 +13,25 @@ namespace fragtrace::analyzer {
 
 struct Advice {
     enum class Effect : std::uint8_t {
-        kHelped,       // fewer OOMs; or as many, no more retries and at least 2 % less reserved
-        kNothing,      // neither
-        kWorse,        // more OOMs or retries; or at least 2 % more reserved
+        // docs/metrics.md has the thresholds. OOMs decide, then retries, then peak reserved.
+        kHelped,         // fewer; or 2 % less reserved
+        kHelpedALittle,  // less reserved, by a page of the driver's at least
+        kNothing,        // within a page
+        kWorseALittle,
+        kWorse,        // more; or 2 % more reserved
         kInForce,      // the recorded run had it
         kNotUsable,    // in this program; what it would have done is in `row`
         kNotReplayed,  // nothing in the trace to replay it by
     };
-    std::string name;  // as people say it
+    std::string name;      // as people say it
+    std::string key = {};  // a word for programs
     Effect effect = Effect::kNotReplayed;
     std::string row = {};          // the best of its rows: name; empty without any
     std::int64_t saved_bytes = 0;  // of peak reserved, by that row; negative: it took more
     std::int64_t ooms = 0;         // difference
-    std::uint64_t helped = 0;      // of its rows
+    std::int64_t retries = 0;      // difference
+    std::uint64_t ooms_left = 0;   // of that row
+    std::uint64_t helped = 0;      // of its rows, a little included; `worse` likewise
     std::uint64_t nothing = 0;
     std::uint64_t worse = 0;
     RowClass row_class = RowClass::kExact;

@@ -43,11 +43,12 @@ struct Scan {
     void conclude() {
         std::sort(tried.begin(), tried.end());
         result.tried = tried.size();
-        result.least_fits = result.enough_bytes;
+        result.least_fits = 0;
         result.largest_fails = 0;
         for (const auto& [capacity, fits] : tried) {
             if (fits) {
-                result.least_fits = std::min(result.least_fits, capacity);
+                result.least_fits =
+                    result.least_fits == 0 ? capacity : std::min(result.least_fits, capacity);
             } else {
                 result.largest_fails = std::max(result.largest_fails, capacity);
             }
@@ -55,11 +56,22 @@ struct Scan {
     }
 };
 
+// Of a replay on a card of kUnlimitedBytes.
+std::uint64_t enough_bytes(const ReplayResult& unlimited) {
+    constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
+    const auto all = static_cast<std::int64_t>(kUnlimitedBytes);
+    const std::int64_t for_libraries = all - std::min(all, unlimited.libraries_spare);
+    return std::min(
+        kMostBytes,
+        std::max(unlimited.statistics.reserved.peak, static_cast<std::uint64_t>(for_libraries)));
+}
+
 }  // namespace
 
 Adaptation find_adaptation(const ReplayScript& script) {
     Adaptation found;
     EventIndex failed = kNoEvent;
+    EventIndex last = kNoEvent;  // request of the pool
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
         const Step step = script.steps[i];
         if (step.kind == Step::Kind::kMemoryInfo) {
@@ -72,6 +84,14 @@ Adaptation find_adaptation(const ReplayScript& script) {
                 failed = failed == kNoEvent ? step.event : failed;
             }
             found.ends_with_oom = step.recorded_oom;
+            last = step.event;
+        }
+    }
+    for (const LibraryRequest& request : script.libraries) {
+        if (last == kNoEvent || last < request.event) {
+            found.ends_with_oom = true;
+        } else {
+            found.goes_on = std::min(found.goes_on, request.event);
         }
     }
     return found;
@@ -105,7 +125,7 @@ Result<std::vector<CapacityScan>> scan_capacities(
     for (std::size_t i = 0; i < settings.size(); ++i) {
         Scan scan;
         scan.result.candidate = settings[i];
-        scan.result.enough_bytes = up((*peaks)[i].result.statistics.reserved.peak, page);
+        scan.result.enough_bytes = up(enough_bytes((*peaks)[i].result), page);
         scans.push_back(std::move(scan));
     }
     const auto try_all = [&](const std::vector<std::vector<std::uint64_t>>& capacities) -> Status {
@@ -185,7 +205,8 @@ Result<std::vector<CapacityScan>> scan_capacities(
             const std::uint64_t capacity = card - others_bytes;
             const auto tried =
                 std::find(scan.tried.begin(), scan.tried.end(), std::pair(capacity, true));
-            const bool fits = capacity >= result.enough_bytes || tried != scan.tried.end();
+            const bool fits = (result.least_fits != 0 && capacity >= result.enough_bytes) ||
+                              tried != scan.tried.end();
             if (fits && result.least_card_bytes == 0) {
                 result.least_card_bytes = card;
             } else if (!fits && result.least_card_bytes != 0) {

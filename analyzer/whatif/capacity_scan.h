@@ -12,9 +12,11 @@
 namespace fragtrace::analyzer {
 
 struct CapacityScan {
-    Candidate candidate;              // capacity_bytes has no meaning
-    std::uint64_t enough_bytes = 0;   // peak reserved when nothing ever runs out; fits, and above
-    std::uint64_t least_fits = 0;     // of the capacities tried, bytes for the pool
+    Candidate candidate;  // capacity_bytes has no meaning
+    // Fits, and above: peak reserved when nothing ever runs out, and room for what libraries ask
+    // beside it.
+    std::uint64_t enough_bytes = 0;
+    std::uint64_t least_fits = 0;     // of the capacities tried, bytes for the pool; 0 = none fits
     std::uint64_t largest_fails = 0;  // below `enough_bytes`; 0 = all tried fit
     std::uint64_t step_bytes = 0;     // distance of the capacities tried around these
     std::uint64_t tried = 0;

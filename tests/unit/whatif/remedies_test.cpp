@@ -169,6 +169,52 @@ TEST_CASE("advice helped, did nothing or made it worse, by what was replayed") {
     CHECK(again.front().reason == "event 7");
 }
 
+TEST_CASE("an advice helped a little where it saved less than a fiftieth, and a page at least") {
+    WhatIfRow recorded;
+    recorded.result.statistics.reserved.peak = 1000 * kMiB;
+    const auto effect = [&](std::int64_t more_bytes) {
+        WhatIfRow row = recorded;
+        row.result.statistics.reserved.peak += static_cast<std::uint64_t>(more_bytes);
+        return effect_of(row, recorded);
+    };
+    const auto mib = static_cast<std::int64_t>(kMiB);
+    CHECK(effect(-20 * mib) == Advice::Effect::kHelped);
+    CHECK(effect(-20 * mib + 1) == Advice::Effect::kHelpedALittle);
+    CHECK(effect(-2 * mib) == Advice::Effect::kHelpedALittle);
+    CHECK(effect(-2 * mib + 1) == Advice::Effect::kNothing);
+    CHECK(effect(2 * mib - 1) == Advice::Effect::kNothing);
+    CHECK(effect(2 * mib) == Advice::Effect::kWorseALittle);
+    CHECK(effect(20 * mib) == Advice::Effect::kWorse);
+    CHECK(effect_name(effect(-2 * mib)) == "helped a little");
+}
+
+TEST_CASE("a card is enough where the libraries beside the pool have room as well") {
+    ReplayScript script = growing();
+    // Beside 40 MiB of others, when the pool holds 180.
+    script.libraries.push_back({.event = 100,
+                                .asked_bytes = 100 * kMiB,
+                                .device_free_bytes = 0,
+                                .reserved_bytes = 180 * kMiB,
+                                .beside_bytes = 40 * static_cast<std::int64_t>(kMiB)});
+    const auto scan = [&] {
+        const auto scans = scan_capacities(script,
+                                           {{.name = "default settings", .config = {}}},
+                                           context_of(4096 * kMiB),
+                                           80 * kMiB,
+                                           0);
+        REQUIRE(scans.ok());
+        return scans->front();
+    };
+    const CapacityScan found = scan();
+    CHECK(found.enough_bytes == 320 * kMiB);
+    CHECK(found.least_fits <= 320 * kMiB);
+    CHECK(found.least_fits > 180 * kMiB);        // cached segments may have gone back before
+    CHECK(found.row_class == RowClass::kBound);  // the record ends with it
+    script.libraries.front().asked_bytes = ~std::uint64_t{0};  // of a damaged trace
+    CHECK(scan().least_fits == 0);
+    CHECK(scan().least_card_bytes == 0);
+}
+
 TEST_CASE("combinations add one more kind of change to the best row that can be used") {
     const SweepContext context = context_of(4096 * kMiB);
     std::vector<WhatIfRow> rows(4);
