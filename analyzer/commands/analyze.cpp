@@ -20,6 +20,9 @@ namespace {
 // Where nothing in the trace says how large the card is, nothing may run out.
 constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
 
+// Beyond these a library's refused requests are not looked at: every replay tries each again.
+constexpr std::size_t kMostLibraryRequests = 4096;
+
 // ---- the recorded run ---------------------------------------------------------------------------
 
 void add_recorded(const Timeline& timeline, DeviceAnalysis* device, PeakHistory* peaks) {
@@ -145,12 +148,17 @@ Result<Diagnosis> map_at_peak(const DeviceAnalysis& device, EventIndex peak_even
     return peak;
 }
 
+// Of a damaged trace: no card has as much.
+std::int64_t within_card(std::uint64_t bytes) {
+    return static_cast<std::int64_t>(std::min(bytes, std::uint64_t{1} << 60));
+}
+
 // A library that asks the driver itself, beside a pool.
 Status add_libraries(const Timeline& timeline, DeviceAnalysis* device, std::size_t limit) {
-    if (device->script.source != ScriptSource::kBlocks) {
+    if (device->script.source != ScriptSource::kBlocks || limit == 0) {
         return Ok{};
     }
-    const auto requests = refused_libraries(timeline, device->device, limit);
+    auto requests = refused_libraries(timeline, device->device, kMostLibraryRequests);
     if (requests.empty()) {
         return Ok{};
     }
@@ -161,16 +169,17 @@ Status add_libraries(const Timeline& timeline, DeviceAnalysis* device, std::size
     if (device->capacity_known) {
         device->script.libraries = requests;
         for (LibraryRequest& request : device->script.libraries) {
-            request.beside_bytes = static_cast<std::int64_t>(device->capacity_bytes) -
-                                   static_cast<std::int64_t>(request.reserved_bytes) -
-                                   static_cast<std::int64_t>(request.device_free_bytes);
+            request.beside_bytes = within_card(device->capacity_bytes) -
+                                   within_card(request.reserved_bytes) -
+                                   within_card(request.device_free_bytes);
         }
     }
+    device->troubles += requests.size();
+    requests.resize(std::min(requests.size(), limit));  // all are tried, so many diagnosed
     for (Diagnosis& diagnosis : diagnose_libraries(
              device->script, requests, std::move(setup).value(), device->others_bytes)) {
         device->diagnoses.push_back(std::move(diagnosis));
     }
-    device->troubles += requests.size();
     std::stable_sort(
         device->diagnoses.begin(),
         device->diagnoses.end(),
@@ -214,12 +223,15 @@ std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
                                             const PeakHistory& peaks) {
     std::vector<HeapInstant> instants;
     for (const Diagnosis& diagnosis : device.diagnoses) {
-        if (diagnosis.trouble.outcome != Outcome::kRetryOk) {
-            instants.push_back({diagnosis.trouble.event, &diagnosis.heap, true});
-        }
+        instants.push_back({diagnosis.trouble.event,
+                            &diagnosis.heap,
+                            diagnosis.trouble.outcome == Outcome::kRetryOk
+                                ? HeapInstant::Kind::kRetry
+                                : HeapInstant::Kind::kOutOfMemory});
     }
-    if (instants.empty() && device.peak) {
-        instants.push_back({device.peak->trouble.event, &device.peak->heap, false});
+    if (device.peak) {
+        instants.push_back(
+            {device.peak->trouble.event, &device.peak->heap, HeapInstant::Kind::kPeak});
     }
     std::vector<EventIndex> failed;
     for (const Trouble& trouble : result.troubles) {

@@ -65,18 +65,31 @@ DeviceHolders find_holders(const Timeline& timeline,
     result.stacks_left_out = history.stacks_left_out;
     const std::vector<Beside> beside =
         blocks ? beside_the_pool(timeline, device, &marks) : std::vector<Beside>();
+    const bool ran_out =
+        std::any_of(instants.begin(), instants.end(), [](const HeapInstant& instant) {
+            return instant.kind == HeapInstant::Kind::kOutOfMemory;
+        });
     for (const HeapInstant& instant : instants) {
+        const bool at_peak = instant.kind == HeapInstant::Kind::kPeak;
+        if (at_peak) {
+            result.at_peak = held_lines(timeline, *instant.heap, &symbols);
+        }
+        if (at_peak && ran_out) {
+            continue;
+        }
         result.holders.push_back(
             holders_of(timeline, *instant.heap, instant.event, history, &marks, &symbols));
+        result.holders.back().at_peak = at_peak;
         if (blocks) {
             result.holders.back().outside = outside_at(timeline, beside, instant.event, card);
         }
         result.differences.push_back(
-            instant.failed
+            instant.kind == HeapInstant::Kind::kOutOfMemory
                 ? difference_to_last_good(timeline, instant.event, failed, history, &symbols)
                 : IterationDifference{});
     }
     result.growth = growth_of(history, &symbols);
+    result.parts = part_growth(timeline, history, result.growth.first);
     result.survivors = survivors_of(timeline, failed, history, &symbols);
     result.peaks = iteration_peaks(peaks, history.iterations);
     return result;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "analyzer/holders/growth.h"
+#include "analyzer/holders/part_growth.h"
+#include "analyzer/holders/survivors.h"
 #include "analyzer/metrics/other_processes.h"
 
 #include <cstdint>
@@ -13,14 +15,17 @@ namespace fragtrace::analyzer {
 struct HeapInstant {
     EventIndex event = kNoEvent;
     const HeapSnapshot* heap = nullptr;
-    bool failed = false;  // an out-of-memory
+    enum class Kind : std::uint8_t { kOutOfMemory, kRetry, kPeak };
+    Kind kind = Kind::kPeak;
 };
 
 struct DeviceHolders {
     Iterations iterations;
-    std::vector<Holders> holders;                  // per instant
-    std::vector<IterationDifference> differences;  // per instant
+    std::vector<Holders> holders;                  // per instant that is looked into by kind
+    std::vector<IterationDifference> differences;  // per entry of `holders`
+    std::vector<HeldLine> at_peak;                 // what was held at peak reserved
     Growth growth;
+    std::vector<PartGrowth> parts;  // of iterations
     std::vector<Survivors> survivors;
     IterationPeaks peaks;
     std::uint64_t stacks_left_out = 0;  // whose frames were not looked at: "other"
@@ -33,8 +38,10 @@ struct CardMemory {
     std::uint64_t processes_bytes = 0;
 };
 
-// `blocks`: the device has a caching pool; `failed`: all its out-of-memories, ascending. Names of
-// places are looked up apart from the report's own, so that its notes tell of what it shows.
+// Instants by kind: those of out-of-memories and retries, and the peak where no out-of-memory is
+// among them. `blocks`: the device has a caching pool; `failed`: all its out-of-memories,
+// ascending. Names of places are looked up apart from the report's own, so that its notes tell of
+// what it shows.
 DeviceHolders find_holders(const Timeline& timeline,
                            DeviceId device,
                            bool blocks,

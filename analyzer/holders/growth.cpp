@@ -9,7 +9,6 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::size_t kLeastSteps = 3;  // begins compared, less one
-constexpr std::size_t kMostFailures = 16;
 
 // The first begin that is compared: what is made once is made by then.
 std::size_t first_compared(std::size_t iterations) {
@@ -83,44 +82,6 @@ Growth growth_of(const RunHistory& history, Symbolizer* symbols) {
         result.places.end(),
         [](const GrowingPlace& a, const GrowingPlace& b) { return a.place.bytes > b.place.bytes; });
     result.places.resize(std::min(result.places.size(), kMostPlaces));
-    return result;
-}
-
-std::vector<Survivors> survivors_of(const Timeline& timeline,
-                                    const std::vector<EventIndex>& failed,
-                                    const RunHistory& history,
-                                    Symbolizer* symbols) {
-    std::vector<Survivors> result;
-    const std::vector<EventIndex>& begins = history.iterations.begins;
-    const Requests& requests = history.requests;
-    for (std::size_t f = 0; f < std::min(failed.size(), kMostFailures); ++f) {
-        const std::size_t iteration = history.iterations.of(failed[f]);
-        if (iteration == 0 || iteration + 2 > begins.size()) {
-            continue;
-        }
-        const EventIndex later = begins[iteration + 1];
-        auto at =
-            std::lower_bound(requests.events.begin(), requests.events.end(), begins[iteration - 1]);
-        std::vector<std::int64_t> bytes(history.stacks.size(), 0);
-        std::vector<std::int64_t> blocks(history.stacks.size(), 0);
-        Survivors survivors{.event = failed[f], .iteration = iteration, .bytes = 0, .places = {}};
-        for (; at != requests.events.end() && *at < failed[f]; ++at) {
-            const std::uint32_t stack =
-                requests.stacks[static_cast<std::size_t>(at - requests.events.begin())];
-            const StackHistory& seen = history.stacks[stack];
-            if (timeline.partner[*at] > later &&
-                seen.ended_in_iteration > seen.outlived_iteration) {
-                const std::uint64_t size = allocated_bytes(timeline.events[*at]);
-                bytes[stack] += static_cast<std::int64_t>(size);
-                ++blocks[stack];
-                survivors.bytes += size;
-            }
-        }
-        if (survivors.bytes != 0) {
-            survivors.places = places_of(bytes, blocks, history, symbols);
-            result.push_back(std::move(survivors));
-        }
-    }
     return result;
 }
 

@@ -1,5 +1,5 @@
-// What a run holds more and more of, what an out-of-memory that the program caught left behind, and
-// the peaks before and after its first iteration. Plain data; docs/metrics.md, Growth.
+// What a run holds more and more of, and the peaks before and after its first iteration. Plain
+// data; docs/metrics.md, Growth.
 #pragma once
 
 #include "analyzer/holders/holders.h"
@@ -26,21 +26,6 @@ struct Growth {
 };
 
 Growth growth_of(const RunHistory& history, Symbolizer* symbols);
-
-// Blocks of the iteration that failed, from before the failure, that the next but one iteration
-// still finds; of stacks whose blocks mostly end in the iteration that they begin in.
-struct Survivors {
-    EventIndex event = kNoEvent;  // the out-of-memory
-    std::size_t iteration = 0;
-    std::uint64_t bytes = 0;
-    std::vector<HoldingPlace> places;
-};
-
-// Of those out-of-memories that anything outlived; `failed` ascending, the first 16 are looked at.
-std::vector<Survivors> survivors_of(const Timeline& timeline,
-                                    const std::vector<EventIndex>& failed,
-                                    const RunHistory& history,
-                                    Symbolizer* symbols);
 
 // Peaks of the record up to the end of the first iteration, and from the second on.
 struct IterationPeaks {

@@ -162,6 +162,39 @@ Holders holders_of(const Timeline& timeline,
     return result;
 }
 
+std::vector<HeldLine> held_lines(const Timeline& timeline,
+                                 const HeapSnapshot& heap,
+                                 Symbolizer* symbols) {
+    constexpr std::size_t kMostLines = 10;
+    std::map<OriginId, HeldLine> by_origin;
+    for (const HeapBlock& block : heap.blocks) {
+        if (block.state != BlockState::kFree) {
+            const bool known = block.allocated_by < timeline.events.size();
+            HeldLine& line =
+                by_origin[known ? timeline.events[block.allocated_by].origin : OriginId{0}];
+            line.bytes += block.size_bytes;
+            ++line.blocks;
+        }
+    }
+    std::map<std::string, HeldLine> by_label;
+    for (const auto& [origin, held] : by_origin) {
+        std::string label = symbols->describe(origin);
+        HeldLine& line = by_label[label];
+        line.label = std::move(label);
+        line.bytes += held.bytes;
+        line.blocks += held.blocks;
+    }
+    std::vector<HeldLine> lines;
+    for (auto& [label, line] : by_label) {
+        lines.push_back(std::move(line));
+    }
+    std::stable_sort(lines.begin(), lines.end(), [](const HeldLine& a, const HeldLine& b) {
+        return a.bytes > b.bytes;
+    });
+    lines.resize(std::min(lines.size(), kMostLines));
+    return lines;
+}
+
 IterationDifference difference_to_last_good(const Timeline& timeline,
                                             EventIndex event,
                                             const std::vector<EventIndex>& failed,

@@ -42,6 +42,7 @@ struct OutsideMemory {
 
 struct Holders {
     EventIndex event = kNoEvent;
+    bool at_peak = false;               // after the request that made reserved greatest
     std::uint64_t allocated_bytes = 0;  // of all live blocks: the sum of `categories`, exactly
     std::vector<Holding> categories;    // those that hold anything, most bytes first
     std::vector<HoldingPlace> places;   // most bytes first, at most kMostPlaces
@@ -50,6 +51,18 @@ struct Holders {
 };
 
 inline constexpr std::size_t kMostPlaces = 40;
+
+// What is held from one line, pending blocks included.
+struct HeldLine {
+    std::string label;
+    std::uint64_t bytes = 0;
+    std::uint64_t blocks = 0;
+};
+
+// Of an address map: all blocks that are not free, most bytes first, at most ten lines.
+std::vector<HeldLine> held_lines(const Timeline& timeline,
+                                 const HeapSnapshot& heap,
+                                 Symbolizer* symbols);
 
 // Of an address map at `event`. `symbols` names the places.
 Holders holders_of(const Timeline& timeline,

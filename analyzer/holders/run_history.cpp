@@ -7,20 +7,18 @@ namespace {
 
 constexpr std::size_t kMostStacks = 20'000;
 
-// Stretches of requests of one kind: a backward pass, an optimizer's step, what lies between.
-std::vector<EventIndex> pass_begins(const Requests& requests,
-                                    const std::vector<StackHistory>& stacks) {
-    std::vector<EventIndex> begins;
+std::vector<Pass> find_passes(const Requests& requests, const std::vector<StackHistory>& stacks) {
+    std::vector<Pass> passes;
     unsigned before = 0xffff;
     for (std::size_t i = 0; i < requests.size(); ++i) {
         const unsigned kind =
             stacks[requests.stacks[i]].marks & (unsigned{kMarkOptimizer} | unsigned{kMarkBackward});
         if (kind != before) {
-            begins.push_back(requests.events[i]);
+            passes.push_back({requests.events[i], static_cast<std::uint16_t>(kind)});
             before = kind;
         }
     }
-    return begins;
+    return passes;
 }
 
 void look_at_stacks(const Requests& requests, StackMarks* marks, RunHistory* history) {
@@ -49,20 +47,21 @@ RunHistory run_history(const Timeline& timeline, DeviceId device, bool blocks, S
     const Requests& requests = history.requests;
     history.iterations = find_iterations(timeline, requests);
     look_at_stacks(requests, marks, &history);
-    const std::vector<EventIndex> passes = pass_begins(requests, history.stacks);
+    history.passes = find_passes(requests, history.stacks);
+    const std::vector<Pass>& passes = history.passes;
     const std::vector<EventIndex>& iterations = history.iterations.begins;
     std::size_t pass = 0;       // begins at or before the request
     std::size_t iteration = 0;  // likewise
     for (std::size_t i = 0; i < requests.size(); ++i) {
         const EventIndex born = requests.events[i];
-        while (pass < passes.size() && passes[pass] <= born) {
+        while (pass < passes.size() && passes[pass].begin <= born) {
             ++pass;
         }
         while (iteration < iterations.size() && iterations[iteration] <= born) {
             ++iteration;
         }
         const EventIndex ended = timeline.partner[born];
-        const EventIndex next_pass = pass < passes.size() ? passes[pass] : kNoEvent;
+        const EventIndex next_pass = pass < passes.size() ? passes[pass].begin : kNoEvent;
         const EventIndex next_iteration =
             iteration < iterations.size() ? iterations[iteration] : kNoEvent;
         // The fate of what is live at the end of the record, in its last pass, is not known.

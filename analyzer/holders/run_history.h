@@ -18,11 +18,18 @@ struct BoundaryChange {
     std::int64_t bytes = 0;
 };
 
+// A stretch of requests of one kind: a backward pass, an optimizer's step, what lies between.
+struct Pass {
+    EventIndex begin = 0;
+    std::uint16_t marks = 0;  // kMarkOptimizer, kMarkBackward; 0 = neither
+};
+
 struct RunHistory {
     Requests requests;
     Iterations iterations;
     std::vector<StackHistory> stacks;     // by Requests::stacks
     std::vector<BoundaryChange> changes;  // ascending by iteration
+    std::vector<Pass> passes;             // ascending
     std::uint64_t stacks_left_out = 0;    // beyond the number that are looked at: no marks
 };
 

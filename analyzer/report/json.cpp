@@ -94,13 +94,16 @@ Json device_json(const DeviceAnalysis& device, const MemorySummary& summary) {
             {"other_processes", others}};
 }
 
-Json culprits_json(const Analysis& analysis, const Diagnosis& diagnosis) {
+Json culprits_json(const Analysis& analysis,
+                   const Diagnosis& diagnosis,
+                   const Iterations& iterations) {
     Json culprits = Json::array();
     for (const CulpritGroup& group : group_culprits(analysis, diagnosis, false)) {
         if (culprits.size() == kMaxCulprits) {
             break;
         }
         const Outlived outlived = outlived_of(analysis, group, diagnosis);
+        const std::size_t born = group.oldest == kNoEvent ? 0 : iterations.of(group.oldest);
         culprits.push_back({{"label", group.label},
                             {"stack", stack_json(analysis, group.origin)},
                             {"held_open_bytes", group.held_open_bytes},
@@ -109,7 +112,9 @@ Json culprits_json(const Analysis& analysis, const Diagnosis& diagnosis) {
                             {"phase", phase_name(analysis, group.oldest)},
                             {"phase_over", outlived.over},
                             {"phase_again", outlived.again},
-                            {"phases_since", outlived.phases_since}});
+                            {"phases_since", outlived.phases_since},
+                            {"iteration", born},
+                            {"iterations_since", iterations.of(diagnosis.trouble.event) - born}});
     }
     return culprits;
 }
@@ -182,7 +187,7 @@ Json diagnosis_json(const Analysis& analysis,
               {"blocks", diagnosis.cheapest.blocks.size()},
               {"equally_cheap_sets", diagnosis.cheapest.equally_cheap_sets},
               {"approximate", diagnosis.cheapest.approximate}}},
-            {"culprits", culprits_json(analysis, diagnosis)},
+            {"culprits", culprits_json(analysis, diagnosis, device.held.iterations)},
             {"culprits_by_phase", culprit_sums_json(analysis, diagnosis, CulpritKey::kPhase)},
             {"culprits_by_age", culprit_sums_json(analysis, diagnosis, CulpritKey::kAge)}};
 }
@@ -299,15 +304,17 @@ std::string report_json(const Analysis& analysis) {
         devices.back()["conclusion"] = {{"culprit", conclusion.culprit},
                                         {"remedy", conclusion.remedy}};
         devices.back()["iterations"] = iterations_json(analysis, device.held);
-        devices.back()["holders_at_peak"] =
-            device.peak ? holders_json(device.held, device.peak->trouble.event) : Json();
-        Json failed = troubles_json(analysis, device, device.diagnoses, false);
-        for (Json& oom : failed) {
-            oom["holders"] = holders_json(device.held, oom["event"].get<EventIndex>());
+        devices.back()["holders_at_peak"] = held_lines_json(device.held);
+        devices.back()["holders"] =
+            device.peak ? holders_json(device.held, device.peak->trouble.event, true) : Json();
+        for (const bool repeated : {false, true}) {
+            Json troubles = troubles_json(analysis, device, device.diagnoses, repeated);
+            for (Json& one : troubles) {
+                one["holders"] = holders_json(device.held, one["event"].get<EventIndex>(), false);
+            }
+            Json& all = repeated ? retries : ooms;
+            all = append(std::move(all), troubles);
         }
-        ooms = append(std::move(ooms), failed);
-        retries =
-            append(std::move(retries), troubles_json(analysis, device, device.diagnoses, true));
     }
     if (!analysis.devices.empty()) {
         const DeviceAnalysis& first = analysis.devices.front();

@@ -56,12 +56,32 @@ const char* source_name(Iterations::Source source) {
     return "none";
 }
 
+const char* survived_name(Survivors::Of of) {
+    switch (of) {
+        case Survivors::Of::kOutOfMemory:
+            return "out_of_memory";
+        case Survivors::Of::kModel:
+            return "model";
+        case Survivors::Of::kPhase:
+            return "phase";
+    }
+    return "";
+}
+
 }  // namespace
 
-Json holders_json(const DeviceHolders& held, EventIndex event) {
+Json held_lines_json(const DeviceHolders& held) {
+    Json rows = Json::array();
+    for (const HeldLine& line : held.at_peak) {
+        rows.push_back({{"label", line.label}, {"bytes", line.bytes}, {"blocks", line.blocks}});
+    }
+    return rows;
+}
+
+Json holders_json(const DeviceHolders& held, EventIndex event, bool at_peak) {
     for (std::size_t i = 0; i < held.holders.size(); ++i) {
         const Holders& holders = held.holders[i];
-        if (holders.event != event) {
+        if (holders.event != event || holders.at_peak != at_peak) {
             continue;
         }
         Json categories = Json::array();
@@ -99,9 +119,22 @@ Json iterations_json(const Analysis& analysis, const DeviceHolders& held) {
         growing.back()["bytes_at_last"] = place.bytes_at_last;
         growing.back()["times_grown"] = place.times_grown;
     }
+    Json parts = Json::array();
+    for (const PartGrowth& part : held.parts) {
+        parts.push_back({{"part", part.part},
+                         {"first", part.first},
+                         {"last", part.last},
+                         {"bytes_at_first", part.bytes_at_first},
+                         {"bytes_at_last", part.bytes_at_last},
+                         {"times_grown", part.times_grown},
+                         {"grows", part.grows()}});
+    }
     Json survivors = Json::array();
     for (const Survivors& one : held.survivors) {
-        survivors.push_back({{"event", one.event},
+        survivors.push_back({{"of", survived_name(one.of)},
+                             {"event", one.event},
+                             {"phase", one.phase},
+                             {"until_event", one.until},
                              {"iteration", one.iteration},
                              {"bytes", one.bytes},
                              {"places", places_json(one.places)}});
@@ -124,7 +157,8 @@ Json iterations_json(const Analysis& analysis, const DeviceHolders& held) {
              {{"first", held.growth.first},
               {"last", held.growth.last},
               {"bytes", held.growth.bytes},
-              {"places", growing}}},
+              {"places", growing},
+              {"parts", parts}}},
             {"survivors", survivors},
             {"stacks_left_out", held.stacks_left_out}};
 }

@@ -8,8 +8,12 @@
 namespace fragtrace::analyzer {
 
 // Categories, places and what lies outside of the pool at one instant, and the difference to the
-// last good iteration (null without one); null where `event` was not looked into.
-nlohmann::ordered_json holders_json(const DeviceHolders& held, EventIndex event);
+// last good iteration (null without one); null where `event` was not looked into. `at_peak`: of
+// the state after the request that made reserved greatest, else of a failed or repeated one.
+nlohmann::ordered_json holders_json(const DeviceHolders& held, EventIndex event, bool at_peak);
+
+// The lines that held most at peak reserved.
+nlohmann::ordered_json held_lines_json(const DeviceHolders& held);
 
 // Iterations, growth, survivors and peaks of a device.
 nlohmann::ordered_json iterations_json(const Analysis& analysis, const DeviceHolders& held);

@@ -78,7 +78,19 @@ std::string cheapest_line(const Diagnosis& diagnosis) {
 }
 
 // Born in a phase that is over.
-std::string outlived_text(const Outlived& outlived) {
+std::string outlived_text(const Outlived& outlived,
+                          const Iterations& iterations,
+                          EventIndex born,
+                          EventIndex until) {
+    if (outlived.phase == PhaseIndex::kNone && born != kNoEvent) {
+        const std::size_t birth = iterations.of(born);
+        const std::size_t now = iterations.of(until);
+        return now <= birth ? ""
+               : birth == 0 ? std::string(", born before the first iteration")
+                            : fmt::format(", born in iteration {}, outlived it by {}",
+                                          format_count(birth),
+                                          format_count(now - birth));
+    }
     if (!outlived.over) {
         return "";
     }
@@ -115,7 +127,10 @@ std::string culprit_lines(const Analysis& analysis,
                             format_counted(groups[i].blocks, "block", "blocks"),
                             printable(shorten(groups[i].label, terminal.width() - 49)),
                             phase_suffix(analysis, groups[i].oldest) +
-                                outlived_text(outlived_of(analysis, groups[i], *shown)));
+                                outlived_text(outlived_of(analysis, groups[i], *shown),
+                                              device.held.iterations,
+                                              groups[i].oldest,
+                                              shown->trouble.event));
     }
     if (groups.size() > limits.culprits) {
         text += fmt::format("  and {} more places\n", groups.size() - limits.culprits);

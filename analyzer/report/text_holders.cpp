@@ -10,6 +10,7 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::size_t kPlacesInLine = 3;
+constexpr std::size_t kLeastLabel = 40;  // a notebook's file, line and function
 // A difference to the last good iteration below this share of what is allocated is none.
 constexpr std::int64_t kSmallPart = 100;
 
@@ -25,12 +26,13 @@ std::string place_list(const std::vector<HoldingPlace>& places,
     std::string text;
     for (std::size_t i = 0; i < std::min(kPlacesInLine, places.size()); ++i) {
         const HoldingPlace& place = places[i];
-        text += fmt::format("{}{} {} ({})",
-                            i == 0 ? "" : ", ",
-                            differences ? format_bytes_difference(place.bytes)
-                                        : format_bytes(static_cast<std::uint64_t>(place.bytes)),
-                            printable(shorten(place.label, terminal.width() / 3)),
-                            category_name(place.category));
+        text += fmt::format(
+            "{}{} {} ({})",
+            i == 0 ? "" : ", ",
+            differences ? format_bytes_difference(place.bytes)
+                        : format_bytes(static_cast<std::uint64_t>(place.bytes)),
+            printable(shorten(place.label, std::max(kLeastLabel, terminal.width() / 3))),
+            category_name(place.category));
     }
     return text;
 }
@@ -135,15 +137,72 @@ std::string peak_line(const DeviceHolders& held) {
         format_bytes(held.peaks.steady_reserved));
 }
 
+// The part that grows most, where it grows by more than what stays from step to step.
+std::string part_lines(const DeviceHolders& held) {
+    const PartGrowth* most = nullptr;
+    const auto more = [](const PartGrowth& part) {
+        return static_cast<std::int64_t>(part.bytes_at_last) -
+               static_cast<std::int64_t>(part.bytes_at_first);
+    };
+    for (const PartGrowth& part : held.parts) {
+        if (part.grows() && (most == nullptr || more(part) > more(*most))) {
+            most = &part;
+        }
+    }
+    if (most == nullptr || more(*most) - held.growth.bytes <=
+                               static_cast<std::int64_t>(most->bytes_at_first) / kSmallPart) {
+        return "";
+    }
+    return fmt::format(
+        "  grows      inside of the iterations: at the end of {} {} live in iteration {}, {} in "
+        "{}, never less than before\n",
+        printable(shorten(most->part, 40)),
+        format_bytes(most->bytes_at_first),
+        most->first,
+        format_bytes(most->bytes_at_last),
+        most->last);
+}
+
+std::string survived_what(const Survivors& survivors) {
+    const std::string phase = printable(shorten(survivors.phase, 40));
+    switch (survivors.of) {
+        case Survivors::Of::kOutOfMemory:
+            return phase.empty()
+                       ? fmt::format("the out-of-memory of iteration {}", survivors.iteration)
+                       : fmt::format("the out-of-memory of phase \"{}\"", phase);
+        case Survivors::Of::kModel:
+            return survivors.iteration == 0
+                       ? std::string("the making of another model")
+                       : fmt::format("the making of another model after iteration {}",
+                                     survivors.iteration);
+        case Survivors::Of::kPhase:
+            return fmt::format("one run of phase \"{}\", and the next", phase);
+    }
+    return "";
+}
+
+// Of the first out-of-memory, else of the peak.
+const Holders* shown_holders(const DeviceAnalysis& device) {
+    const Diagnosis* oom = first_oom(device);
+    for (const Holders& holders : device.held.holders) {
+        if (oom == nullptr ? holders.at_peak
+                           : !holders.at_peak && holders.event == oom->trouble.event) {
+            return &holders;
+        }
+    }
+    return nullptr;
+}
+
 }  // namespace
 
 std::string holder_lines(const DeviceAnalysis& device, bool brief, const Terminal& terminal) {
     const DeviceHolders& held = device.held;
     const bool failed = first_oom(device) != nullptr;
-    if (held.holders.empty() || !anything_known(held.holders.front()) || (brief && !failed)) {
+    const Holders* shown = shown_holders(device);
+    if (shown == nullptr || !anything_known(*shown) || (brief && !failed)) {
         return "";
     }
-    const Holders& holders = held.holders.front();
+    const Holders& holders = *shown;
     std::string text = category_line(holders, failed);
     if (brief) {
         return text;
@@ -173,12 +232,16 @@ std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal)
             growth.last,
             place_list(places, true, terminal));
     }
+    text += part_lines(device.held);
+    const Survivors* shown = nullptr;
     for (const Survivors& survivors : device.held.survivors) {
-        text += fmt::format("  survived   the out-of-memory of iteration {}: {}, {}\n",
-                            survivors.iteration,
-                            format_bytes(survivors.bytes),
-                            place_list(survivors.places, false, terminal));
-        break;  // --json has all
+        if (shown == nullptr || shown->of != survivors.of) {  // of each kind one; --json has all
+            text += fmt::format("  survived   {}: {}, {}\n",
+                                survived_what(survivors),
+                                format_bytes(survivors.bytes),
+                                place_list(survivors.places, false, terminal));
+            shown = &survivors;
+        }
     }
     return text;
 }

@@ -1,5 +1,6 @@
 """Who holds the memory, what holds more than an iteration before, what grows: of real programs."""
 
+import json
 import pathlib
 
 import real_process
@@ -56,7 +57,9 @@ class Holders(TorchTest):
                              device["peak"][name])
         self.assertLess(peaks["warmup_allocated"], peaks["steady_allocated"])
         self.assertEqual(iterations["growth"]["places"], [])
-        holders = device["holders_at_peak"]
+        told = json.loads(self.run_well([ANALYZER, "summarize", trace, "--json", "-"]).stdout)
+        self.assertEqual(device["holders_at_peak"], told["devices"][0]["holders_at_peak"])
+        holders = device["holders"]
         self.assert_adds_up(holders, holders["allocated_bytes"])
 
     def test_losses_kept_with_their_graphs_grow_with_every_step(self):

@@ -1,6 +1,7 @@
-// What grows, what survives an out-of-memory, and peaks, in runs made by hand.
+// What grows, and peaks, in runs made by hand.
 #include "analyzer/holders/growth.h"
 
+#include "analyzer/holders/part_growth.h"
 #include "analyzer/metrics/device_metrics.h"
 #include "tests/unit/iterations/made_up_run.h"
 
@@ -118,32 +119,49 @@ TEST_CASE("bytes at the begins of iterations are those of the blocks live then")
     CHECK(change == history.changes.size());
 }
 
-TEST_CASE("what a caught out-of-memory leaves behind is what usually ends in its iteration") {
+TEST_CASE("what a step makes and gives back grows where its part ends") {
     MadeUpRun run;
-    const OriginId data = run.line("load");
-    const OriginId forward = run.line("forward");
-    const OriginId last = run.line("loss");
-    std::vector<EventIndex> failed;
-    for (int step = 0; step < 8; ++step) {
-        const EventIndex batch = run.alloc(data, kMiB);
-        const EventIndex activation = run.alloc(forward, 4 * kMiB);
-        if (step == 4) {
-            failed.push_back(run.fail(last));
-            continue;  // the exception keeps both
+    const std::uint32_t main = run.frame(0, "/home/me/train.py", "main");
+    const OriginId data = run.origin(run.frame(main, "/home/me/train.py", "load"));
+    const OriginId gradient = run.origin(run.frame(main, "/torch/_tensor.py", "Tensor.backward"));
+    const OriginId update =
+        run.origin(run.frame(main, "/site-packages/torch/optim/adamw.py", "AdamW.step"));
+    const bool marked = GENERATE(false, true);
+    for (std::uint64_t step = 0; step < 8; ++step) {
+        run.begin_phase("forward part " + std::to_string(step));
+        if (!marked) {
+            run.timeline.phases.pop_back();
         }
-        run.free(run.alloc(last, 512));
-        run.free(activation);
+        const EventIndex batch = run.alloc(data, (10 + step) * kMiB);
+        if (marked) {
+            run.end_phase();
+        }
+        const EventIndex back = run.alloc(gradient, 2 * kMiB);
         run.free(batch);
+        run.free(run.alloc(update, kMiB));
+        run.free(back);
     }
-    const RunHistory history = history_of(run);
-    REQUIRE(history.iterations.begins.size() == 8);
     Symbolizer symbols(run.timeline);
-    const std::vector<Survivors> survivors = survivors_of(run.timeline, failed, history, &symbols);
-    REQUIRE(survivors.size() == 1);
-    CHECK(survivors[0].iteration == 5);
-    CHECK(survivors[0].bytes == 5 * kMiB);
-    REQUIRE(survivors[0].places.size() == 2);
-    CHECK(survivors[0].places[0].label == "me/train.py:1 forward");
+    StackMarks marks(run.timeline, &symbols);
+    RunHistory history = run_history(run.timeline, 0, true, &marks);
+    if (marked) {  // the phases are the iterations otherwise
+        history.iterations.phase.clear();
+        REQUIRE_FALSE(history.iterations.begins.empty());
+    }
+    const std::vector<PartGrowth> parts = part_growth(run.timeline, history, 3);
+    REQUIRE(parts.size() == (marked ? 1 : 3));
+    CHECK(parts[0].part == (marked ? "forward part #" : "forward"));
+    CHECK(parts[0].first == 3);
+    CHECK(parts[0].last == 8);
+    CHECK(parts[0].bytes_at_first == 12 * kMiB);
+    CHECK(parts[0].bytes_at_last == 17 * kMiB);
+    CHECK(parts[0].grows());
+    if (!marked) {
+        CHECK(parts[1].part == "backward");
+        CHECK(parts[1].bytes_at_first == 2 * kMiB);
+        CHECK_FALSE(parts[1].grows());
+        CHECK_FALSE(parts[2].grows());
+    }
 }
 
 TEST_CASE("the first iteration's peak is told apart from those of the others") {
