@@ -65,6 +65,9 @@ class TraceWriter {
 
     void set_device(std::uint16_t device) { next_.device = device; }
 
+    // An event with these, for those made by hand.
+    [[nodiscard]] const EventRecord& next() const { return next_; }
+
     // ---- tables ---------------------------------------------------------------------------------
     // Gives the node's number.
     std::uint32_t native_node(std::uint32_t parent, std::uint64_t return_address);

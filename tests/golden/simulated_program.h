@@ -1,0 +1,65 @@
+// A program made by hand that runs on the simulated PyTorch pool and is recorded as the recorder
+// would record it: its requests, and the driver calls that the pool makes for them.
+#pragma once
+
+#include "analyzer/pools/pool.h"
+#include "tests/support/trace_writer.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fragtrace::testing {
+
+class SimulatedProgram {
+  public:
+    // A card of `card_bytes`, of which the context and others have `others_bytes`.
+    SimulatedProgram(std::uint64_t card_bytes,
+                     std::uint64_t others_bytes = 0,
+                     const std::string& settings = "");
+
+    // The line that the calls after this come from.
+    void at(const char* function, std::uint32_t line);
+
+    // The block's number; requests that fail are recorded as such and have one too.
+    std::uint32_t alloc(std::uint64_t bytes,
+                        std::uint64_t stream = 0,
+                        std::uint32_t private_pool = 0);
+    // `used_by`: another stream that has work with it: it is pending.
+    void free(std::uint32_t block, std::uint64_t used_by = 0);
+    // Somebody beside the pool asks the driver in vain.
+    void refuse_library(std::uint64_t bytes);
+    // A torch.cuda.MemPool, in use.
+    void make_pool(std::uint32_t number);
+    void begin_phase(const std::string& name);
+    void end_phase();
+
+    void save(const std::string& path);
+
+  private:
+    struct Block {
+        std::uint64_t address = 0;
+        std::uint64_t bytes = 0;
+    };
+
+    std::map<std::uint32_t, std::uint64_t> segments();  // bytes by number
+    void record_driver_calls(std::uint64_t asked_bytes, analyzer::Outcome outcome);
+    void complete_events();
+
+    TraceWriter trace_;
+    std::unique_ptr<analyzer::Pool> pool_;
+    std::uint64_t card_bytes_;
+    std::map<std::uint32_t, std::uint64_t> known_;  // segments
+    std::map<std::uint32_t, Block> blocks_;
+    std::map<std::uint64_t, analyzer::StreamId> streams_;
+    std::vector<std::uint64_t> waiting_;  // events that have not completed
+    std::map<std::string, std::uint32_t> texts_;
+    std::uint32_t next_block_ = 0;
+    std::uint64_t next_event_ = 1;
+    bool sampled_ = false;
+    std::uint64_t reserved_ = 0;
+};
+
+}  // namespace fragtrace::testing

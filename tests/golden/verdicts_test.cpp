@@ -1,0 +1,232 @@
+// The report of a small made-up program for each rung of the verdict ladder, and for what is beside
+// it: what a user gets to read. FRAGTRACE_APPROVE=1 writes the files anew, to be read by eye.
+#include "analyzer/commands/analyze.h"
+#include "analyzer/report/text.h"
+#include "analyzer/support/terminal.h"
+#include "tests/golden/simulated_program.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+#include <functional>
+#include <unistd.h>
+
+using namespace fragtrace::analyzer;
+using fragtrace::testing::read_file;
+using fragtrace::testing::SimulatedProgram;
+using fragtrace::testing::TemporaryFolder;
+using fragtrace::testing::write_file;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kSide = 0x70;  // a stream
+
+struct Rung {
+    const char* name;
+    std::string verdict;  // as the report says it
+    std::function<SimulatedProgram()> run;
+};
+
+// 94 segments of 20 MiB, each half used.
+SimulatedProgram stitchable() {
+    SimulatedProgram program(1894 * kMiB);
+    std::vector<std::uint32_t> blocks;
+    for (int i = 0; i < 188; ++i) {
+        program.at(i % 2 == 0 ? "cache" : "load", i % 2 == 0 ? 12 : 13);
+        blocks.push_back(program.alloc(9 * kMiB));
+    }
+    for (std::size_t i = 1; i < blocks.size(); i += 2) {
+        program.free(blocks[i]);
+    }
+    program.at("step", 40);
+    program.alloc(256 * kMiB);
+    return program;
+}
+
+SimulatedProgram granularity() {
+    SimulatedProgram program(30 * kMiB);
+    program.at("load", 10);
+    program.alloc(15 * kMiB);
+    program.at("step", 40);
+    program.alloc(8 * kMiB);
+    return program;
+}
+
+SimulatedProgram limit() {
+    SimulatedProgram program(1000 * kMiB, 0, "per_process_memory_fraction:0.1");
+    program.at("load", 10);
+    program.alloc(60 * kMiB);
+    program.at("step", 40);
+    program.alloc(80 * kMiB);
+    return program;
+}
+
+SimulatedProgram stream_bound() {
+    SimulatedProgram program(100 * kMiB);
+    program.at("prefetch", 20);
+    const auto batch = program.alloc(90 * kMiB, kSide);
+    program.free(batch);
+    program.at("labels", 22);
+    program.alloc(10 * kMiB, kSide);
+    program.at("step", 40);
+    program.alloc(70 * kMiB);
+    return program;
+}
+
+SimulatedProgram pending() {
+    SimulatedProgram program(100 * kMiB);
+    program.at("load", 10);
+    const auto first = program.alloc(80 * kMiB);
+    program.free(first);
+    program.at("prefetch", 20);
+    const auto batch = program.alloc(40 * kMiB);
+    program.at("step", 40);
+    program.alloc(40 * kMiB);
+    program.free(batch, kSide);
+    program.alloc(40 * kMiB);
+    return program;
+}
+
+SimulatedProgram releasable() {
+    SimulatedProgram program(100 * kMiB, 0, "throw_on_cudamalloc_oom:True");
+    program.at("evaluate", 30);
+    const auto logits = program.alloc(60 * kMiB);
+    program.free(logits);
+    program.at("step", 40);
+    program.alloc(70 * kMiB);
+    return program;
+}
+
+SimulatedProgram other_pool() {
+    SimulatedProgram program(100 * kMiB);
+    program.make_pool(1);
+    program.at("warm_up", 15);
+    const auto graph = program.alloc(60 * kMiB, 0, 1);
+    program.free(graph);
+    program.at("step", 40);
+    program.alloc(70 * kMiB);
+    return program;
+}
+
+SimulatedProgram compaction_only() {
+    SimulatedProgram program(20 * kMiB);
+    std::vector<std::uint32_t> blocks;
+    for (int i = 0; i < 13; ++i) {
+        program.at(i % 2 == 0 ? "embed" : "load", i % 2 == 0 ? 12 : 13);
+        blocks.push_back(program.alloc(1536 * 1024));
+    }
+    for (std::size_t i = 1; i < blocks.size(); i += 2) {
+        program.free(blocks[i]);
+    }
+    program.at("step", 40);
+    program.alloc(9 * kMiB);
+    return program;
+}
+
+SimulatedProgram rounding() {
+    SimulatedProgram program(200 * kMiB);
+    program.at("load", 10);
+    for (int i = 0; i < 10; ++i) {
+        program.alloc(19 * kMiB + 512 * 1024);
+    }
+    program.at("step", 40);
+    program.alloc(4 * kMiB);
+    return program;
+}
+
+SimulatedProgram outside_pool() {
+    SimulatedProgram program(200 * kMiB, 100 * kMiB);
+    program.at("load", 10);
+    program.alloc(100 * kMiB);
+    program.at("step", 40);
+    program.alloc(50 * kMiB);
+    return program;
+}
+
+SimulatedProgram library() {
+    SimulatedProgram program(200 * kMiB);
+    program.at("evaluate", 30);
+    const auto logits = program.alloc(150 * kMiB);
+    program.free(logits);
+    program.at("all_reduce", 41);
+    program.refuse_library(120 * kMiB);
+    return program;
+}
+
+// Three steps, and a fourth with a batch three times as large.
+SimulatedProgram genuine() {
+    SimulatedProgram program(300 * kMiB);
+    program.at("build", 5);
+    program.alloc(100 * kMiB);
+    for (int step = 0; step < 4; ++step) {
+        program.begin_phase("step");
+        const std::uint64_t items = step == 3 ? 3 : 1;
+        program.at("load", 20);
+        const auto batch = program.alloc(items * 20 * kMiB);
+        program.at("forward", 31);
+        const auto hidden = program.alloc(items * 60 * kMiB);
+        if (step == 3) {
+            break;
+        }
+        program.free(hidden);
+        program.free(batch);
+        program.end_phase();
+    }
+    return program;
+}
+
+SimulatedProgram retry() {
+    SimulatedProgram program(100 * kMiB);
+    program.at("load", 10);
+    std::vector<std::uint32_t> blocks;
+    for (int i = 0; i < 4; ++i) {
+        blocks.push_back(program.alloc(20 * kMiB));
+    }
+    program.free(blocks[0]);
+    program.free(blocks[2]);
+    program.at("step", 40);
+    program.alloc(45 * kMiB);
+    return program;
+}
+
+}  // namespace
+
+TEST_CASE("the report of each rung of the ladder reads as approved") {
+    const Rung rungs[] = {
+        {"stitchable", "verdict    stitchable", stitchable},
+        {"granularity", "verdict    granularity", granularity},
+        {"limit", "verdict    limit", limit},
+        {"stream_bound", "verdict    stream_bound", stream_bound},
+        {"pending", "verdict    pending", pending},
+        {"releasable", "verdict    releasable", releasable},
+        {"other_pool", "verdict    other_pool", other_pool},
+        {"compaction_only", "verdict    compaction_only", compaction_only},
+        {"rounding", "verdict    rounding", rounding},
+        {"outside_pool", "verdict    outside_pool", outside_pool},
+        {"library", "A library's own allocation failed", library},
+        {"genuine", "verdict    genuine", genuine},
+        {"retry", "retry      releasable", retry},
+    };
+    for (const Rung& rung : rungs) {
+        TemporaryFolder folder;
+        SimulatedProgram program = rung.run();
+        REQUIRE(chdir(folder.file("").c_str()) == 0);  // the path is part of the report
+        program.save("train.4711.ftrace");
+        AnalyzeOptions options;
+        options.settings = true;
+        options.remedies = true;
+        const auto analysis = analyze("train.4711.ftrace", options);
+        REQUIRE(analysis.ok());
+        const std::string text =
+            report_text(**analysis, Terminal(STDOUT_FILENO, ColorChoice::kNever));
+        const std::string path = std::string(FRAGTRACE_GOLDEN) + "/verdicts/" + rung.name + ".txt";
+        if (std::getenv("FRAGTRACE_APPROVE") != nullptr) {
+            write_file(path, text);
+        }
+        INFO("FRAGTRACE_APPROVE=1 writes " << path);
+        CHECK(text.find(rung.verdict) != std::string::npos);
+        CHECK(text.find("fidelity   100.00 %") != std::string::npos);
+        CHECK(text == read_file(path));
+    }
+}
