@@ -53,7 +53,7 @@ OutsideMemory outside_at(const Timeline& timeline,
 DeviceHolders find_holders(const Timeline& timeline,
                            DeviceId device,
                            bool blocks,
-                           const std::vector<HeapInstant>& instants,
+                           std::vector<HeapInstant> instants,
                            const std::vector<EventIndex>& failed,
                            const CardMemory& card,
                            const PeakHistory& peaks) {
@@ -69,6 +69,9 @@ DeviceHolders find_holders(const Timeline& timeline,
         std::any_of(instants.begin(), instants.end(), [](const HeapInstant& instant) {
             return instant.kind == HeapInstant::Kind::kOutOfMemory;
         });
+    std::stable_sort(instants.begin(),
+                     instants.end(),
+                     [](const HeapInstant& a, const HeapInstant& b) { return a.kind < b.kind; });
     for (const HeapInstant& instant : instants) {
         const bool at_peak = instant.kind == HeapInstant::Kind::kPeak;
         if (at_peak) {

@@ -15,13 +15,15 @@ namespace fragtrace::analyzer {
 struct HeapInstant {
     EventIndex event = kNoEvent;
     const HeapSnapshot* heap = nullptr;
-    enum class Kind : std::uint8_t { kOutOfMemory, kRetry, kPeak };
+    enum class Kind : std::uint8_t { kOutOfMemory, kPeak, kRetry };
     Kind kind = Kind::kPeak;
 };
 
 struct DeviceHolders {
     Iterations iterations;
-    std::vector<Holders> holders;                  // per instant that is looked into by kind
+    // Of the out-of-memories, else of the peak; then of the retries. The first is what a report
+    // speaks of.
+    std::vector<Holders> holders;
     std::vector<IterationDifference> differences;  // per entry of `holders`
     std::vector<HeldLine> at_peak;                 // what was held at peak reserved
     Growth growth;
@@ -45,7 +47,7 @@ struct CardMemory {
 DeviceHolders find_holders(const Timeline& timeline,
                            DeviceId device,
                            bool blocks,
-                           const std::vector<HeapInstant>& instants,
+                           std::vector<HeapInstant> instants,
                            const std::vector<EventIndex>& failed,
                            const CardMemory& card,
                            const PeakHistory& peaks);

@@ -106,11 +106,33 @@ std::string culprit_of_failure(const Analysis& analysis,
                            format_bytes(verdict.steps.back().frees_bytes));
     }
     if (verdict.despite_free_memory()) {
-        return who_pins(analysis, oom);
+        const std::string who = who_pins(analysis, oom);
+        const std::uint64_t frees = verdict.steps.empty() ? 0 : verdict.steps.back().frees_bytes;
+        return who.empty() && verdict.id == "other_pool" && frees != 0
+                   ? fmt::format("other pools, or the other size class, keep {} free",
+                                 format_bytes(frees))
+                   : who;
     }
     const std::string outside = verdict.id == "outside_pool" ? who_is_outside(device) : "";
     const std::string inside = who_holds(device);
     return outside.empty() || inside.empty() ? outside + inside : outside + "; " + inside;
+}
+
+// What an earlier model still holds, where that matters: one that was trained, as two models that
+// are only asked may well take turns.
+const Survivors* kept_model(const DeviceAnalysis& device) {
+    for (const Survivors& survivors : device.held.survivors) {
+        const bool trained = std::any_of(
+            survivors.places.begin(), survivors.places.end(), [](const HoldingPlace& place) {
+                return place.category == Category::kOptimizerState ||
+                       place.category == Category::kGradients;
+            });
+        if (survivors.of == Survivors::Of::kModel && trained &&
+            survivors.bytes >= device.recorded.peak_reserved / kSmallPart) {
+            return &survivors;
+        }
+    }
+    return nullptr;
 }
 
 std::string culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& device) {
@@ -121,6 +143,13 @@ std::string culprit_without_failure(const Analysis& analysis, const DeviceAnalys
                            most.label,
                            format_bytes(static_cast<std::uint64_t>(most.bytes) /
                                         std::max<std::size_t>(growth.last - growth.first, 1)));
+    }
+    if (const Survivors* kept = kept_model(device)) {
+        const HoldingPlace& most = kept->places.front();
+        return fmt::format("{}: {} ({}) of an earlier model that another one took the place of",
+                           most.label,
+                           format_bytes(static_cast<std::uint64_t>(most.bytes)),
+                           category_name(most.category));
     }
     const WasteSplit& waste = device.recorded.waste_at_peak;
     const std::uint64_t unused =
@@ -235,6 +264,11 @@ std::string remedy_of_failure(const DeviceAnalysis& device, const Diagnosis& oom
 std::string remedy_without_failure(const DeviceAnalysis& device) {
     if (!device.held.growth.places.empty()) {
         return "let go of what that line keeps from one iteration to the next";
+    }
+    if (const Survivors* kept = kept_model(device)) {
+        return fmt::format(
+            "let go of the earlier model and its optimizer before the next is made: {} (bound)",
+            format_bytes(kept->bytes));
     }
     if (const WhatIfRow* row = best_remedy(device)) {
         return row_text(*row, recorded_row(device));

@@ -37,9 +37,10 @@ std::string remedy_clause(const DeviceAnalysis& device, const Verdict& verdict) 
     if (remedy == nullptr) {
         return device.settings.empty() ? "" : "No setting tried would have avoided it.";
     }
-    return fmt::format("{} would have {}.",
-                       remedy->candidate.name,
-                       remedy->ooms() == 0 ? "served it" : "served more of it");
+    return fmt::format(
+        "{} would have {}.",
+        remedy->candidate.config.empty() ? "The default settings" : remedy->candidate.name,
+        remedy->ooms() == 0 ? "served it" : "served more of it");
 }
 
 }  // namespace

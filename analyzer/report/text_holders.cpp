@@ -27,12 +27,14 @@ std::string place_list(const std::vector<HoldingPlace>& places,
     for (std::size_t i = 0; i < std::min(kPlacesInLine, places.size()); ++i) {
         const HoldingPlace& place = places[i];
         text += fmt::format(
-            "{}{} {} ({})",
+            "{}{} {}{}",
             i == 0 ? "" : ", ",
             differences ? format_bytes_difference(place.bytes)
                         : format_bytes(static_cast<std::uint64_t>(place.bytes)),
             printable(shorten(place.label, std::max(kLeastLabel, terminal.width() / 3))),
-            category_name(place.category));
+            place.category == Category::kOther
+                ? std::string()
+                : fmt::format(" ({})", category_name(place.category)));
     }
     return text;
 }
@@ -181,33 +183,23 @@ std::string survived_what(const Survivors& survivors) {
     return "";
 }
 
-// Of the first out-of-memory, else of the peak.
-const Holders* shown_holders(const DeviceAnalysis& device) {
-    const Diagnosis* oom = first_oom(device);
-    for (const Holders& holders : device.held.holders) {
-        if (oom == nullptr ? holders.at_peak
-                           : !holders.at_peak && holders.event == oom->trouble.event) {
-            return &holders;
-        }
-    }
-    return nullptr;
-}
-
 }  // namespace
 
 std::string holder_lines(const DeviceAnalysis& device, bool brief, const Terminal& terminal) {
     const DeviceHolders& held = device.held;
     const bool failed = first_oom(device) != nullptr;
-    const Holders* shown = shown_holders(device);
-    if (shown == nullptr || !anything_known(*shown) || (brief && !failed)) {
+    if (held.holders.empty() || (brief && !failed)) {
         return "";
     }
-    const Holders& holders = *shown;
-    std::string text = category_line(holders, failed);
+    const Holders& holders = held.holders.front();
+    // Stacks that say nothing of kinds still say which lines hold most.
+    std::string text = anything_known(holders) ? category_line(holders, failed) : "";
     if (brief) {
         return text;
     }
-    text += "  most       " + place_list(holders.places, false, terminal) + "\n";
+    if (!holders.places.empty()) {
+        text += "  most       " + place_list(holders.places, false, terminal) + "\n";
+    }
     text += outside_line(holders.outside);
     if (const IterationDifference* difference = difference_at(held, holders.event)) {
         text += difference_line(*difference, holders.allocated_bytes, terminal);

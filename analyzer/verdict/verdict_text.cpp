@@ -24,7 +24,7 @@ std::string verdict_sentence(const Verdict& verdict, Outcome outcome) {
             format_bytes(verdict.device_free_bytes),
             format_bytes(verdict.free_bytes));
     }
-    if (!verdict.despite_free_memory()) {
+    if (!verdict.despite_free_memory() || all_free == 0) {
         return fmt::format("Out of memory: {} asked, {} free in the pool and {} on the device.",
                            asked,
                            format_bytes(verdict.free_bytes),

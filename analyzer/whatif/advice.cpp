@@ -51,6 +51,7 @@ Advice judge(std::string name,
         const auto key = [](const WhatIfRow& one) {
             return std::tuple(!one.usable,
                               one.ooms(),
+                              one.fails_first(),
                               one.retries() != 0,
                               one.result.statistics.reserved.peak,
                               one.result.statistics.segments_allocated);
@@ -115,6 +116,10 @@ Advice::Effect effect_of(const WhatIfRow& row, const WhatIfRow& recorded) {
     const std::uint64_t before = recorded.result.statistics.reserved.peak;
     if (row.ooms() != recorded.ooms()) {
         return row.ooms() < recorded.ooms() ? Advice::Effect::kHelped : Advice::Effect::kWorse;
+    }
+    // As many, but the first difference is a request that the recorded run could serve.
+    if (row.fails_first()) {
+        return Advice::Effect::kWorse;
     }
     if (row.retries() != recorded.retries()) {
         return row.retries() < recorded.retries() ? Advice::Effect::kHelped

@@ -250,6 +250,7 @@ void rank(std::vector<WhatIfRow>* rows) {
     std::stable_sort(rows->begin(), rows->end(), [](const WhatIfRow& a, const WhatIfRow& b) {
         const auto key = [](const WhatIfRow& row) {
             return std::tuple(row.ooms(),
+                              row.fails_first(),
                               row.result.statistics.reserved.peak,
                               row.result.statistics.segments_allocated);
         };

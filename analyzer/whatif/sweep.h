@@ -73,6 +73,11 @@ struct WhatIfRow {
     // Requests of libraries beside the pool that would have failed included.
     [[nodiscard]] std::uint64_t ooms() const;
     [[nodiscard]] std::uint64_t retries() const;
+
+    // It parts from the record with a request that fails here and was served there.
+    [[nodiscard]] bool fails_first() const {
+        return result.parting && result.parting->kind == Parting::Kind::kFails;
+    }
 };
 
 // The right end of every row's curve.
@@ -130,8 +135,8 @@ Result<std::vector<WhatIfRow>> sweep(
     unsigned threads = 0,
     const std::function<void(std::size_t, std::size_t)>& progress = {});
 
-// Best first: fewest OOMs, then least reserved, then fewest driver calls; the recorded row keeps
-// the place that it earns.
+// Best first: fewest OOMs, then those that serve what the record served, then least reserved, then
+// fewest driver calls; the recorded row keeps the place that it earns.
 void rank(std::vector<WhatIfRow>* rows);
 
 }  // namespace fragtrace::analyzer

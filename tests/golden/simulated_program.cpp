@@ -41,7 +41,11 @@ SimulatedProgram::SimulatedProgram(std::uint64_t card_bytes,
 }
 
 void SimulatedProgram::at(const char* function, std::uint32_t line) {
-    trace_.set_python_stack(trace_.python_node(0, trace_.code(function, "train.py", 1), line));
+    const auto [node, is_new] = lines_.try_emplace({function, line}, 0);
+    if (is_new) {
+        node->second = trace_.python_node(0, trace_.code(function, "train.py", 1), line);
+    }
+    trace_.set_python_stack(node->second);
 }
 
 std::map<std::uint32_t, std::uint64_t> SimulatedProgram::segments() {

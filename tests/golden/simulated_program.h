@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fragtrace::testing {
@@ -56,6 +57,7 @@ class SimulatedProgram {
     std::map<std::uint64_t, analyzer::StreamId> streams_;
     std::vector<std::uint64_t> waiting_;  // events that have not completed
     std::map<std::string, std::uint32_t> texts_;
+    std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> lines_;  // stack node
     std::uint32_t next_block_ = 0;
     std::uint64_t next_event_ = 1;
     bool sampled_ = false;

@@ -215,6 +215,7 @@ TEST_CASE("the report of each rung of the ladder reads as approved") {
         program.save("train.4711.ftrace");
         AnalyzeOptions options;
         options.settings = true;
+        options.capacities = true;
         options.remedies = true;
         const auto analysis = analyze("train.4711.ftrace", options);
         REQUIRE(analysis.ok());
