@@ -4,13 +4,17 @@
 // reviewed like any other change.
 #include "analyzer/commands/analyze.h"
 #include "analyzer/report/json.h"
+#include "analyzer/report/page_content.h"
 #include "analyzer/report/text.h"
 #include "analyzer/support/terminal.h"
 #include "tests/support/trace_writer.h"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <unistd.h>
 
 using namespace fragtrace;
@@ -129,4 +133,47 @@ TEST_CASE("reports of two small runs say what was approved") {
     check_against(name + ".txt", report_text(**analysis, terminal));
     check_against(name + ".summary.txt", summary_text(**analysis, terminal));
     check_against(name + ".json", report_json(**analysis));
+}
+
+TEST_CASE("the page's numbers are those of the JSON, to the byte") {
+    const bool ran_out = GENERATE(true, false);
+    TemporaryFolder folder;
+    TraceWriter trace = ran_out ? out_of_memory() : waste();
+    const std::string path = folder.file("made-up.4711.ftrace");
+    trace.save(path);
+    const auto analysis = analyze(path, {.capacity_bytes = {}, .settings = true});
+    REQUIRE(analysis.ok());
+    const auto report = nlohmann::json::parse(report_json(**analysis));
+    const auto& recorded = report["devices"][0];
+    const PageData data = page_content(**analysis);
+    REQUIRE(data.devices.size() == 1);
+    const PageDevice& page = data.devices[0];
+
+    std::map<std::string, std::uint64_t> totals;
+    for (const PageTotal& total : page.totals) {
+        totals[total.label] = total.value;
+    }
+    CHECK(totals["peak requested"] == recorded["peak"]["requested"]);
+    CHECK(totals["peak allocated"] == recorded["peak"]["allocated"]);
+    CHECK(totals["peak active"] == recorded["peak"]["active"]);
+    CHECK(totals["peak reserved"] == recorded["peak"]["reserved"]);
+    for (const char* part : {"rounding", "slack", "pending", "releasable"}) {
+        CHECK(totals[part] == recorded["waste_at_peak"][part]);
+    }
+    CHECK(totals["inactive split"] == recorded["waste_at_peak"]["inactive_split"]);
+    CHECK(totals["retries"] == recorded["retries"]);
+    CHECK(totals["ooms"] == recorded["ooms"]);
+
+    // The first card speaks the report's words, and the curves are those of its rows.
+    REQUIRE_FALSE(page.cards.empty());
+    const auto& conclusion = report["devices"][0]["conclusion"];
+    REQUIRE_FALSE(conclusion["culprit"].get<std::string>().empty());
+    CHECK(page.cards[0].who == conclusion["culprit"]);
+    CHECK(page.cards[0].change == conclusion["remedy"]);
+    for (const PageWhatIf& row : page.whatif) {
+        INFO(row.name);
+        REQUIRE(row.reserved_curve.size() == page.curve_times_ns.size());
+        CHECK(*std::max_element(row.reserved_curve.begin(), row.reserved_curve.end()) <=
+              row.peak_reserved_bytes);
+    }
 }

@@ -73,7 +73,7 @@ test("live, churn and growth by stack are what counting every block gives", () =
     assert.deepEqual(sorted(stackSums(device, heap, "live", times).sums), sorted(bruteSums((row) => liveAt(row, times.cursor))));
     const churn = stackSums(device, heap, "churn", times);
     assert.deepEqual(sorted(churn.sums), sorted(bruteSums((row) => blocks.start[row] > times.t0 && blocks.start[row] <= times.t1)));
-    assert.equal([...churn.blocks.values()].reduce((a, b) => a + b), rows.filter((row) => blocks.start[row] > times.t0 && blocks.start[row] <= times.t1).length);
+    assert.equal([...churn.blocks().values()].reduce((a, b) => a + b), rows.filter((row) => blocks.start[row] > times.t0 && blocks.start[row] <= times.t1).length);
     const before = bruteSums((row) => liveAt(row, times.mark));
     const after = bruteSums((row) => liveAt(row, times.cursor));
     const growth = stackSums(device, heap, "growth", times);

@@ -10,7 +10,7 @@ export interface StackSums {
     sums: Map<number, number>;  // > 0 each
     total: number;
     shrunk: Map<number, number>;  // growth only: what there is less of, > 0 each
-    blocks: Map<number, number>;
+    blocks: () => Map<number, number>;  // how many, counted when asked: pictures need it not
 }
 
 let lastChurn: { model: DeviceModel; from: number; to: number; result: StackSums } | null = null;
@@ -36,7 +36,7 @@ function churn(model: DeviceModel, from: number, to: number): StackSums {
         sums.set(node, bytes[node]);
         blocks.set(node, counts[node]);
     }
-    const result = { sums, total: sum(sums), shrunk: new Map(), blocks };
+    const result = { sums, total: sum(sums), shrunk: new Map(), blocks: () => blocks };
     lastChurn = { model, from, to, result };
     return result;
 }
@@ -64,7 +64,7 @@ function growth(model: DeviceModel, one: number, other: number): StackSums {
         if (more < 0) shrunk.set(stack, -more);
     }
     for (const [stack, bytes] of before) if (!after.has(stack)) shrunk.set(stack, bytes);
-    return { sums, total: sum(sums), shrunk, blocks };
+    return { sums, total: sum(sums), shrunk, blocks: () => blocks };
 }
 
 function sum(values: Map<number, number>): number {
@@ -79,6 +79,5 @@ export function stackSums(model: DeviceModel, heap: HeapState, measure: Measure,
     if (measure === "churn") return churn(model, times.t0, times.t1);
     if (measure === "growth") return growth(model, times.mark < 0 ? times.t0 : times.mark, times.cursor);
     const sums = bytesByStack(model, heap, measure);
-    const [, blocks] = liveBytes(model, heap.live);
-    return { sums, total: sum(sums), shrunk: new Map(), blocks };
+    return { sums, total: sum(sums), shrunk: new Map(), blocks: () => liveBytes(model, heap.live)[1] };
 }

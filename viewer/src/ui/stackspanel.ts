@@ -18,7 +18,7 @@ const smallestShare = 0.001;
 
 export class StacksPanel {
     readonly surface = new Surface(byId("icicle").parentElement!);
-    sums: StackSums = { sums: new Map(), total: 0, shrunk: new Map(), blocks: new Map() };
+    sums: StackSums = { sums: new Map(), total: 0, shrunk: new Map(), blocks: () => new Map() };
     private readonly folded: () => { stacks: Stacks; fold: FoldedStacks };
     private boxes: StackBox[] = [];
     private total = 0;

@@ -76,7 +76,8 @@ export function holeTables(page: Page): TableData[] {
 
 export function stackTables(page: Page): TableData[] {
     const { stacks, view, panel } = page;
-    const { sums, blocks, shrunk } = panel.sums;
+    const { sums, shrunk } = panel.sums;
+    const blocks = panel.sums.blocks();
     const what = measureNames[view.stacks];
     const columns = [bytes(what), count("blocks"), text("line"), text("innermost frame"), text("callers")];
     const rows = (of: Map<number, number>): Cell[][] => [...of].sort((a, b) => b[1] - a[1]).map(([stack, value]) => [
