@@ -259,9 +259,10 @@ class Predictor {
         return row;
     }
 
-    // From the largest batch whose live bytes alone would fit downwards: the first that the pool
-    // serves. Fitting is not monotone in the batch, so nothing is bisected; where there are more
-    // batches than may be replayed, every k-th is, and then those above the first that fits.
+    // Between the largest batch that is known to fit and the least above it that is known to fail,
+    // from above in ever smaller steps until the two are neighbours. Fitting is not monotone in the
+    // batch, so nothing is bisected: where there are more batches than may be replayed, every k-th
+    // is, and then those between the first that fits and the one above it.
     Status find_largest(BatchPrediction* prediction) const {
         std::uint64_t above = small_.run().batch;  // the first that cannot fit, or the limit
         std::uint64_t step = 1;
@@ -276,32 +277,57 @@ class Predictor {
         }
         const std::uint64_t steps = std::max<std::uint64_t>(1, large_.run().script->steps.size());
         const std::uint64_t most = std::clamp<std::uint64_t>(kMostSteps / steps, 8, kMostReplays);
-        std::uint64_t stride = 1 + above / most;
-        prediction->least_failing = above;
-        for (std::uint64_t batch = above > stride ? above - stride : 1;;) {
+        std::map<std::uint64_t, bool> tried;  // whether it fits
+        for (const BatchRow& row : prediction->rows) {
+            tried[row.batch] = row.ooms == 0;
+        }
+        const auto fits = [&](std::uint64_t batch) -> Result<bool> {
+            if (const auto known = tried.find(batch); known != tried.end()) {
+                return known->second;
+            }
             const auto result = replayed(batch, capacity_);
             if (!result) {
                 return result.error();
             }
             ++prediction->replays;
-            if (result->ooms != 0) {
-                prediction->least_failing = batch;
-                if (batch == 1) {
-                    return Ok{};
+            return tried[batch] = result->ooms == 0;
+        };
+        std::uint64_t largest = 0;  // none
+        for (const auto& [batch, fit] : tried) {
+            largest = fit ? batch : largest;
+        }
+        std::uint64_t failing = std::max(above, largest + 1);
+        while (largest + 1 < failing) {
+            const std::uint64_t stride = 1 + (failing - largest - 1) / most;
+            while (largest + stride < failing) {
+                const std::uint64_t batch = failing - stride;
+                const auto result = fits(batch);
+                if (!result) {
+                    return result.error();
                 }
-                batch -= std::min(batch - 1, stride);
-                continue;
-            }
-            prediction->largest = batch;
-            if (stride == 1 || batch + 1 >= prediction->least_failing) {
-                return Ok{};
-            }
-            stride = 1 + (stride - 1) / most;
-            batch = prediction->least_failing - stride;
-            if (batch <= *prediction->largest) {
-                return Ok{};
+                (*result ? largest : failing) = batch;
+                if (*result) {
+                    break;
+                }
             }
         }
+        prediction->least_failing = failing;
+        if (largest == 0) {
+            return Ok{};
+        }
+        prediction->largest = largest;
+        // A look at the next smaller one: where it fails, others may.
+        if (largest > 1) {
+            if (const auto result = fits(largest - 1); !result) {
+                return result.error();
+            }
+        }
+        for (const auto& [batch, fit] : tried) {
+            if (!fit && batch < largest) {
+                prediction->fails_below = batch;
+            }
+        }
+        return Ok{};
     }
 
   private:

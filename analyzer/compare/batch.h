@@ -54,7 +54,9 @@ struct BatchPrediction {
     std::vector<BatchRow> rows;            // the two recorded ones, those asked for; ascending
     std::optional<std::uint64_t> largest;  // batch that fits, of those tried
     std::uint64_t least_failing = 0;       // of those tried that are larger
-    std::uint64_t replays = 0;             // that the search took
+    // Set where fitting is not monotone: a batch below `largest` that was tried and does not fit.
+    std::optional<std::uint64_t> fails_below;
+    std::uint64_t replays = 0;  // that the search took
 };
 
 // Errors (kUsage): batches that are equal or 0, or so many that no size could be told.

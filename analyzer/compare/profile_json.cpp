@@ -135,6 +135,13 @@ Result<RunProfile> read_profile_json(const std::string& path) {
     std::sort(profile.devices.begin(),
               profile.devices.end(),
               [](const DeviceProfile& a, const DeviceProfile& b) { return a.device < b.device; });
+    const auto twice = std::adjacent_find(
+        profile.devices.begin(), profile.devices.end(), [](const auto& a, const auto& b) {
+            return a.device == b.device;
+        });
+    if (twice != profile.devices.end()) {
+        return bad_report_file(path, fmt::format("it lists gpu{} twice", twice->device));
+    }
     if (json->contains("phases") && (*json)["phases"].is_array()) {
         profile.has_phases = true;
         for (const Json& row : (*json)["phases"]) {

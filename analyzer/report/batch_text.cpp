@@ -30,6 +30,10 @@ std::string batch_text(const BatchPrediction& prediction, const Terminal& termin
                            prediction.least_failing == *prediction.largest + 1
                                ? "does not"
                                : "does not, and what is between was not tried");
+        if (prediction.fails_below) {
+            head += fmt::format(" Not every smaller one does: {} runs out of memory.",
+                                format_count(*prediction.fails_below));
+        }
     } else {
         head = fmt::format("No batch fits {} on gpu{} (estimate).", card, prediction.device);
     }

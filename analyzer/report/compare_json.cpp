@@ -123,16 +123,18 @@ Json batch_json(const BatchPrediction& prediction) {
                         {"recorded_peak_reserved_bytes",
                          row.recorded_reserved ? Json(*row.recorded_reserved) : Json()}});
     }
-    return {{"device", prediction.device},
-            {"class", "estimate"},
-            {"capacity_bytes", prediction.capacity_bytes},
-            {"requests", prediction.requests},
-            {"fitted_requests", prediction.fitted_requests},
-            {"sum", line_json(prediction.sum)},
-            {"lines", lines},
-            {"rows", rows},
-            {"largest_that_fits", prediction.largest ? Json(*prediction.largest) : Json()},
-            {"least_that_fails", prediction.least_failing}};
+    return {
+        {"device", prediction.device},
+        {"class", "estimate"},
+        {"capacity_bytes", prediction.capacity_bytes},
+        {"requests", prediction.requests},
+        {"fitted_requests", prediction.fitted_requests},
+        {"sum", line_json(prediction.sum)},
+        {"lines", lines},
+        {"rows", rows},
+        {"largest_that_fits", prediction.largest ? Json(*prediction.largest) : Json()},
+        {"least_that_fails", prediction.least_failing},
+        {"smaller_that_fails", prediction.fails_below ? Json(*prediction.fails_below) : Json()}};
 }
 
 }  // namespace

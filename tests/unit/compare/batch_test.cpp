@@ -8,6 +8,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
 using fragtrace::testing::TemporaryFolder;
@@ -120,4 +122,97 @@ TEST_CASE("a card that holds no batch, and batches that say nothing") {
     CHECK(told->least_failing == 1);
     CHECK(told->rows.front().ooms == 1);
     CHECK(predict(two, two, 45 * kMiB).error().code == ErrorCode::kUsage);
+}
+
+namespace {
+
+// A pool that serves some batches: those whose largest request, 12 MiB for each item, is among
+// them.
+class PickyPool final : public Pool {
+  public:
+    explicit PickyPool(std::vector<std::uint64_t> batches) : batches_(std::move(batches)) {}
+
+    [[nodiscard]] std::string_view name() const override { return "picky"; }
+
+    [[nodiscard]] std::string config() const override { return {}; }
+
+    AllocateResult allocate(const Request& request) override {
+        const std::uint64_t batch = request.requested_bytes / (12 * kMiB);
+        const bool activation = request.requested_bytes % (12 * kMiB) == 0;
+        if (activation && std::find(batches_.begin(), batches_.end(), batch) == batches_.end()) {
+            ++statistics_.ooms;
+            return {Outcome::kOutOfMemory, {}};
+        }
+        return {Outcome::kHit, {}};
+    }
+
+    bool release(BlockId, const std::vector<PendingOn>&) override { return true; }
+
+    bool adopt(const HeapSnapshot&) override { return true; }
+
+    [[nodiscard]] const PoolStatistics& statistics() const override { return statistics_; }
+
+    [[nodiscard]] std::optional<Placement> find(BlockId) const override { return std::nullopt; }
+
+    [[nodiscard]] HeapSnapshot snapshot() const override { return {}; }
+
+    [[nodiscard]] std::uint64_t rounded_bytes(std::uint64_t bytes) const override { return bytes; }
+
+    std::vector<DriverCall> take_driver_calls() override { return {}; }
+
+    [[nodiscard]] Device& device() override { return device_; }
+
+    [[nodiscard]] std::unique_ptr<Pool> clone() const override {
+        return std::make_unique<PickyPool>(*this);
+    }
+
+  private:
+    std::vector<std::uint64_t> batches_;
+    PoolStatistics statistics_;
+    FixedDevice device_{1, 1, 1};
+};
+
+BatchPrediction predict_picky(const std::vector<std::uint64_t>& batches,
+                              std::uint64_t capacity_bytes) {
+    TemporaryFolder folder;
+    const Run two(folder, 2);
+    const Run four(folder, 4);
+    const MakePool make = [&](std::uint64_t) {
+        return Result<std::unique_ptr<Pool>>(std::make_unique<PickyPool>(batches));
+    };
+    auto told = predict_batches(two.run, four.run, {}, capacity_bytes, make);
+    REQUIRE(told.ok());
+    return *told;
+}
+
+}  // namespace
+
+TEST_CASE("the largest batch is not missed where fitting is not monotone") {
+    const BatchPrediction near = predict_picky({1, 2, 3, 4, 5, 9}, 400 * kMiB);
+    CHECK(near.largest == 9);
+    CHECK(near.least_failing == 10);
+    CHECK(near.fails_below == 8);
+    const BatchPrediction plain = predict_picky({1, 2, 3, 4, 5}, 400 * kMiB);
+    CHECK(plain.largest == 5);
+    CHECK_FALSE(plain.fails_below);
+    // One that was recorded fits, whatever fails below it.
+    const BatchPrediction recorded = predict_picky({4}, 400 * kMiB);
+    CHECK(recorded.largest == 4);
+    CHECK(recorded.fails_below == 3);
+}
+
+TEST_CASE("where batches are too many to try each, the search goes on to the neighbours") {
+    // More than 3000 batches could fit; those up to 2001 do, without 1990 to 1995.
+    std::vector<std::uint64_t> batches;
+    for (std::uint64_t batch = 1; batch <= 2001; ++batch) {
+        if (batch < 1990 || batch > 1995) {
+            batches.push_back(batch);
+        }
+    }
+    const BatchPrediction told = predict_picky(batches, (40 + 12 * 3000) * kMiB);
+    REQUIRE(told.largest);
+    CHECK(std::find(batches.begin(), batches.end(), *told.largest) != batches.end());
+    CHECK(told.least_failing == *told.largest + 1);
+    CHECK((*told.largest == 2001 || *told.largest == 1989));
+    CHECK(told.replays < 300);
 }

@@ -195,4 +195,23 @@ TEST_CASE("JSON that is no report is refused in one line") {
     write_file(path, R"({"schema": 1, "devices": []})");
     CHECK(read_profile_json(path).ok());
     CHECK_FALSE(looks_like_json(folder.file("missing")));
+
+    // A device once, and the same one twice.
+    const auto report_of = [&](std::initializer_list<int> indices) {
+        std::string devices;
+        for (const int index : indices) {
+            devices += (devices.empty() ? "" : ", ") + std::string(R"({"index": )") +
+                       std::to_string(index) +
+                       R"(, "peak": {"requested": 1, "allocated": 1, "active": 1, "reserved": 1},
+                       "waste_at_peak": {"rounding": 0, "slack": 0, "pending": 0, "releasable": 0,
+                       "inactive_split": 0}, "segments_allocated": 1, "segments_freed": 0,
+                       "retries": 0, "ooms": 0})";
+        }
+        write_file(path, R"({"schema": 1, "devices": [)" + devices + "]}");
+        return read_profile_json(path);
+    };
+    CHECK(report_of({0, 1}).ok());
+    const auto twice = report_of({1, 0, 1});
+    REQUIRE_FALSE(twice.ok());
+    CHECK(twice.error().message.find("gpu1 twice") != std::string::npos);
 }
