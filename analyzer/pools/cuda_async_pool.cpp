@@ -123,7 +123,7 @@ bool RemappingCudaAsyncPool::reserve(std::uint64_t size_bytes) {
     }
     for (const std::uint64_t step : {kStepBytes, kPageBytes}) {
         const std::uint64_t more = round_up(size_bytes, step) - reserved;
-        const bool granted = device_->take(more);
+        const bool granted = device_->resize(reserved, reserved + more);
         driver_calls_.push_back({DriverCall::Kind::kMap, !granted, more});
         if (granted) {
             statistics_.reserved.add(more);
@@ -138,7 +138,7 @@ void RemappingCudaAsyncPool::trim_to(std::uint64_t size_bytes) {
     const std::uint64_t reserved = statistics_.reserved.current;
     const std::uint64_t kept = std::min(reserved, round_up(size_bytes, kStepBytes));
     if (kept < reserved) {
-        device_->give_back(reserved - kept);
+        device_->resize(reserved, kept);
         driver_calls_.push_back({DriverCall::Kind::kUnmap, false, reserved - kept});
         statistics_.reserved.subtract(reserved - kept);
         ++statistics_.segments_freed;
@@ -181,7 +181,7 @@ void RemappingCudaAsyncPool::empty_cache() {
 
 bool RemappingCudaAsyncPool::adopt(const HeapSnapshot& heap) {
     const PoolStatistics before = statistics_;
-    device_->give_back(statistics_.reserved.current);
+    device_->give_back_all();
     statistics_.reserved.current = 0;
     const bool adopted = blocks_->adopt(heap);
     take_sums();

@@ -26,8 +26,20 @@ class Device {
     // Where the memory of the last take() lay in the recorded run; 0 = not known.
     [[nodiscard]] virtual std::uint64_t recorded_address() const { return 0; }
 
-    // cudaFree / cuMemRelease.
+    // cudaFree / cuMemRelease of what one take() was given: two of 1 MiB are not one of 2 MiB.
     virtual void give_back(std::uint64_t size_bytes) = 0;
+
+    // One allocation grows or shrinks, 0 = is not there. False: there is not so much, and it stays
+    // what it was.
+    virtual bool resize(std::uint64_t from_bytes, std::uint64_t to_bytes) {
+        if (to_bytes < from_bytes) {
+            give_back(from_bytes - to_bytes);
+        }
+        return to_bytes <= from_bytes || take(to_bytes - from_bytes);
+    }
+
+    // All that was taken.
+    virtual void give_back_all() = 0;
 
     [[nodiscard]] virtual std::unique_ptr<Device> clone() const = 0;
 };
@@ -66,6 +78,18 @@ class FixedDevice final : public Device {
                            : shared_pages(shared_bytes_) - shared_pages(shared_bytes_ - share);
         shared_bytes_ -= share;
     }
+
+    bool resize(std::uint64_t from_bytes, std::uint64_t to_bytes) override {
+        const FixedDevice before = *this;
+        give_back(from_bytes);
+        if (!take(to_bytes)) {
+            *this = before;
+            return false;
+        }
+        return true;
+    }
+
+    void give_back_all() override { used_bytes_ = shared_bytes_ = 0; }
 
     [[nodiscard]] std::unique_ptr<Device> clone() const override {
         return std::make_unique<FixedDevice>(*this);

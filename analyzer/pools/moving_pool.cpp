@@ -85,11 +85,8 @@ void MovingPool::count(const Held& held, bool in) {
 bool MovingPool::settle() {
     const std::uint64_t held = bytes_of(movable_) + kept_bytes_;
     const std::uint64_t pages = round_up(held, kDevicePageBytes);
-    if (pages > taken_bytes_ && !device_->take(pages - taken_bytes_)) {
+    if (pages != taken_bytes_ && !device_->resize(taken_bytes_, pages)) {
         return false;
-    }
-    if (pages < taken_bytes_) {
-        device_->give_back(taken_bytes_ - pages);
     }
     taken_bytes_ = pages;
     statistics_.reserved.subtract(statistics_.reserved.current);

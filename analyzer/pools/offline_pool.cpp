@@ -60,7 +60,7 @@ const PlannedBlock* OfflinePool::look_up(BlockId block) {
 bool OfflinePool::grow(std::uint32_t region, std::uint64_t end_bytes) {
     const std::uint64_t more =
         (end_bytes + kPageBytes - 1) / kPageBytes * kPageBytes - region_bytes_[region];
-    const bool granted = device_->take(more);
+    const bool granted = device_->resize(region_bytes_[region], region_bytes_[region] + more);
     driver_calls_.push_back(
         {region_bytes_[region] == 0 ? DriverCall::Kind::kSegmentAlloc : DriverCall::Kind::kMap,
          !granted,

@@ -165,6 +165,7 @@ class Pool {
         return false;
     }
 
+    // One reference for the life of the pool: what it refers to changes with every call.
     [[nodiscard]] virtual const PoolStatistics& statistics() const = 0;
     // Where a live or pending block lies; nullopt when there is none.
     [[nodiscard]] virtual std::optional<Placement> find(BlockId block) const = 0;

@@ -9,7 +9,7 @@ namespace fragtrace::analyzer {
 
 // Statistics of the past stay; what is held now is nothing.
 void PytorchPool::forget_all() {
-    device_->give_back(obtained_bytes_);
+    device_->give_back_all();
     obtained_bytes_ = 0;
     blocks_.clear();
     unused_ = kNoBlock;

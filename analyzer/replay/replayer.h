@@ -34,6 +34,8 @@ class RecordedDevice final : public Device {
 
     void give_back(std::uint64_t size_bytes) override { used_bytes_ -= size_bytes; }
 
+    void give_back_all() override { used_bytes_ = 0; }
+
     [[nodiscard]] std::unique_ptr<Device> clone() const override {
         return std::make_unique<RecordedDevice>(*this);
     }
