@@ -1,10 +1,12 @@
 // Addresses for simulated segments. Only names, for display and for rules that go by address
-// (PyTorch before 2.13). Not thread-safe.
+// (PyTorch before 2.13). No call takes longer the more there is reserved. Not thread-safe.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
+#include <iterator>
+#include <map>
+#include <set>
 
 namespace fragtrace::analyzer {
 
@@ -17,10 +19,11 @@ enum class AddressOrder : std::uint8_t {
 class AddressSpace {
   public:
     struct Range {
-        std::uint64_t begin = 0;
         std::uint64_t end = 0;
         std::uint32_t owner = 0;
     };
+
+    using Ranges = std::map<std::uint64_t, Range>;  // by where they begin
 
     AddressSpace() = default;
 
@@ -48,9 +51,8 @@ class AddressSpace {
     // At a given place. False: part of it is taken.
     bool reserve_at(std::uint64_t begin, std::uint64_t size_bytes, std::uint32_t owner) {
         const std::uint64_t length = align(size_bytes);
-        const auto next = first_from(begin);
-        if ((next != ranges_.end() && next->begin - begin < length) ||
-            (next != ranges_.begin() && (next - 1)->end > begin)) {
+        const auto gap = gap_around(begin);
+        if (gap == gaps_.end() || gap->second - begin < length) {
             return false;
         }
         insert(begin, length, owner);
@@ -58,17 +60,28 @@ class AddressSpace {
     }
 
     void release(std::uint64_t begin) {
-        const auto at = first_from(begin);
-        if (at != ranges_.end() && at->begin == begin) {
-            ranges_.erase(at);
+        const auto at = ranges_.find(begin);
+        if (at == ranges_.end()) {
+            return;
         }
+        std::uint64_t end = at->second.end;
+        ranges_.erase(at);
+        if (const auto next = gaps_.find(end); next != gaps_.end()) {
+            end = next->second;
+            remove_gap(next);
+        }
+        const auto after = gaps_.lower_bound(begin);
+        if (after != gaps_.begin() && std::prev(after)->second == begin) {
+            begin = std::prev(after)->first;
+            remove_gap(std::prev(after));
+        }
+        add_gap(begin, end);
     }
 
     // Nothing is taken; the order stays.
     void clear() { *this = AddressSpace(order_, seed_); }
 
-    // Ascending.
-    [[nodiscard]] const std::vector<Range>& ranges() const { return ranges_; }
+    [[nodiscard]] const Ranges& ranges() const { return ranges_; }
 
   private:
     static constexpr std::uint64_t kAlignmentBytes = std::uint64_t{2} << 20;
@@ -77,40 +90,78 @@ class AddressSpace {
     static constexpr std::uint64_t kScatteredBytes = std::uint64_t{1} << 46;
 
     static std::uint64_t align(std::uint64_t size_bytes) {
-        return (size_bytes + kAlignmentBytes - 1) & ~(kAlignmentBytes - 1);
+        return std::max((size_bytes + kAlignmentBytes - 1) & ~(kAlignmentBytes - 1),
+                        kAlignmentBytes);
     }
 
-    [[nodiscard]] std::vector<Range>::const_iterator first_from(std::uint64_t begin) const {
-        return std::lower_bound(
-            ranges_.begin(), ranges_.end(), begin, [](const Range& range, std::uint64_t address) {
-                return range.begin < address;
-            });
+    using Gaps = std::map<std::uint64_t, std::uint64_t>;  // from where to where
+
+    // The gap that `address` lies in.
+    [[nodiscard]] Gaps::iterator gap_around(std::uint64_t address) {
+        const auto after = gaps_.upper_bound(address);
+        return after != gaps_.begin() && std::prev(after)->second > address ? std::prev(after)
+                                                                            : gaps_.end();
     }
 
-    [[nodiscard]] std::uint64_t lowest(std::uint64_t length) const {
-        std::uint64_t begin = kFirstAddress;
-        for (const Range& range : ranges_) {
-            if (range.begin >= begin && range.begin - begin >= length) {
-                break;
-            }
-            begin = std::max(begin, range.end);
+    void add_gap(std::uint64_t begin, std::uint64_t end) {
+        if (begin < end) {
+            gaps_[begin] = end;
+            gaps_by_length_[end - begin].insert(begin);
         }
-        return begin;
     }
 
-    [[nodiscard]] std::uint64_t highest(std::uint64_t length) const {
-        std::uint64_t end = kLastAddress;
-        for (auto range = ranges_.rbegin(); range != ranges_.rend(); ++range) {
-            if (range->end <= end && end - range->end >= length) {
-                break;
-            }
-            end = std::min(end, range->begin);
+    void remove_gap(Gaps::iterator gap) {
+        const auto same = gaps_by_length_.find(gap->second - gap->first);
+        same->second.erase(gap->first);
+        if (same->second.empty()) {
+            gaps_by_length_.erase(same);
         }
-        return end - length;
+        gaps_.erase(gap);
     }
 
+    // Programs free segments of few sizes, and gaps of many different lengths would soon fill the
+    // address space: a look at each length costs little.
+    std::uint64_t lowest(std::uint64_t length) {
+        const auto around = gap_around(kFirstAddress);
+        if (around != gaps_.end() && around->second - kFirstAddress >= length) {
+            return kFirstAddress;
+        }
+        std::uint64_t lowest = ~std::uint64_t{0};
+        for (auto same = gaps_by_length_.lower_bound(length); same != gaps_by_length_.end();
+             ++same) {
+            const auto begin = same->second.lower_bound(kFirstAddress);
+            lowest = begin != same->second.end() ? std::min(lowest, *begin) : lowest;
+        }
+        return lowest;
+    }
+
+    std::uint64_t highest(std::uint64_t length) {
+        const auto around = gap_around(kLastAddress);
+        if (around != gaps_.end() && kLastAddress - around->first >= length) {
+            return kLastAddress - length;
+        }
+        const std::uint64_t before = around != gaps_.end() ? around->first : kLastAddress;
+        std::uint64_t highest_end = length;
+        for (auto same = gaps_by_length_.lower_bound(length); same != gaps_by_length_.end();
+             ++same) {
+            const auto beyond = same->second.lower_bound(before);
+            if (beyond != same->second.begin()) {
+                highest_end = std::max(highest_end, *std::prev(beyond) + same->first);
+            }
+        }
+        return highest_end - length;
+    }
+
+    // The place is free.
     std::uint64_t insert(std::uint64_t begin, std::uint64_t length, std::uint32_t owner) {
-        ranges_.insert(first_from(begin), {begin, begin + length, owner});
+        const auto gap = gap_around(begin);
+        if (gap != gaps_.end()) {
+            const auto [gap_begin, gap_end] = *gap;
+            remove_gap(gap);
+            add_gap(gap_begin, begin);
+            add_gap(begin + length, gap_end);
+        }
+        ranges_[begin] = {begin + length, owner};
         return begin;
     }
 
@@ -125,7 +176,9 @@ class AddressSpace {
     AddressOrder order_ = AddressOrder::kAscending;
     std::uint64_t seed_ = 0;
     std::uint64_t draws_ = 0;
-    std::vector<Range> ranges_;
+    Ranges ranges_;
+    Gaps gaps_ = {{0, ~std::uint64_t{0}}};
+    std::map<std::uint64_t, std::set<std::uint64_t>> gaps_by_length_ = {{~std::uint64_t{0}, {0}}};
 };
 
 }  // namespace fragtrace::analyzer

@@ -5,185 +5,342 @@
 namespace fragtrace::analyzer {
 
 FreeSets::SetIndex FreeSets::add_set() {
-    static_assert(((48 - kUnitLog2 - kPartsLog2 - 1) << kPartsLog2) + 2 * kParts <= kClasses);
-    sets_.emplace_back().first.fill(kNoBlock);
-    return static_cast<SetIndex>(sets_.size() - 1);
+    if (!unused_sets_.empty()) {
+        const SetIndex set = unused_sets_.back();
+        unused_sets_.pop_back();
+        return set;
+    }
+    const auto set = static_cast<SetIndex>(sets_.size());
+    sets_.emplace_back();
+    if (set < kRoomySets) {
+        make_table(sets_[set]);
+    }
+    return set;
 }
 
 // The first class from `size_class` on that has blocks; kClasses = none.
-std::uint32_t FreeSets::used_from(const Set& set, std::uint32_t size_class) {
+std::uint32_t FreeSets::used_from(const Table& table, std::uint32_t size_class) {
     std::uint32_t word = size_class / 64;
     if (word >= kWords) {
         return kClasses;
     }
-    std::uint64_t used = set.used[word] & ~std::uint64_t{0} << size_class % 64;
+    std::uint64_t used = table.used[word] & ~std::uint64_t{0} << size_class % 64;
     if (used == 0) {
-        const std::uint32_t words = set.used_words & ~std::uint32_t{1} << word;
+        const std::uint32_t words = table.used_words & ~std::uint32_t{1} << word;
         if (words == 0) {
             return kClasses;
         }
         word = static_cast<std::uint32_t>(std::countr_zero(words));
-        used = set.used[word];
+        used = table.used[word];
     }
     return 64 * word + static_cast<std::uint32_t>(std::countr_zero(used));
 }
 
-void FreeSets::mark_unused(Set& set, std::uint32_t size_class) {
-    std::uint64_t& used = set.used[size_class / 64];
-    used &= ~(std::uint64_t{1} << size_class % 64);
-    set.used_words &= ~(std::uint32_t{used == 0} << size_class / 64);
+// The last class before `end` that has blocks; kClasses = none.
+std::uint32_t FreeSets::used_before(const Table& table, std::uint32_t end) {
+    const auto highest = [](std::uint64_t bits) {
+        return static_cast<std::uint32_t>(std::bit_width(bits)) - 1;
+    };
+    std::uint32_t word = end / 64;
+    const std::uint64_t below = (std::uint64_t{1} << end % 64) - 1;
+    if (word < kWords && (table.used[word] & below) != 0) {
+        return 64 * word + highest(table.used[word] & below);
+    }
+    const std::uint32_t words = table.used_words & ((std::uint32_t{1} << word) - 1);
+    if (words == 0) {
+        return kClasses;
+    }
+    word = highest(words);
+    return 64 * word + highest(table.used[word]);
 }
 
-BlockIndex FreeSets::first_from(const Set& set, std::uint32_t size_class) const {
-    const std::uint32_t at = used_from(set, size_class);
+void FreeSets::mark_unused(Table& table, std::uint32_t size_class) {
+    std::uint64_t& used = table.used[size_class / 64];
+    used &= ~(std::uint64_t{1} << size_class % 64);
+    table.used_words &= ~(std::uint32_t{used == 0} << size_class / 64);
+}
+
+BlockIndex FreeSets::first_from(const Table& table, std::uint32_t size_class) {
+    const std::uint32_t at = used_from(table, size_class);
     if (at == kClasses) {
         return kNoBlock;
     }
-    const BlockIndex first = set.first[at];
-    return first != kInTree ? first : set.trees.find(at)->second.begin()->second;
+    const BlockIndex first = table.first[at];
+    return first != kInTree ? first : table.trees.find(at)->second.begin()->second;
 }
 
-BlockIndex FreeSets::lower_bound(SetIndex index, const FreeKey& key) const {
-    const Set& set = sets_[index];
-    const std::uint32_t size_class = class_of(key);
-    BlockIndex block = set.first[size_class];
-    if (block == kInTree) {
-        const Tree& tree = set.trees.find(size_class)->second;
-        const auto found = tree.lower_bound(key);
-        block = found != tree.end() ? found->second : kNoBlock;
-    }
+inline BlockIndex FreeSets::not_below(BlockIndex first, const FreeKey& key) const {
+    BlockIndex block = first;
     while (block != kNoBlock && nodes_[block].key < key) {
         block = nodes_[block].next;
     }
-    return block != kNoBlock ? block : first_from(set, size_class + 1);
+    return block;
 }
 
-void FreeSets::insert(SetIndex index, const FreeKey& key, BlockIndex block) {
-    if (block >= nodes_.size()) {
-        nodes_.resize(std::size_t{block} + block / 2 + 1);
+BlockIndex FreeSets::lower_bound(SetIndex index, const FreeKey& key) const {
+    const Table* table = table_of(index);
+    if (table == nullptr) {
+        return not_below(sets_[index].first, key);
     }
-    Set& set = sets_[index];
     const std::uint32_t size_class = class_of(key);
-    Node& node = nodes_[block];
-    node.key = key;
-    node.set = index;
-    node.size_class = size_class;
-    ++set.size;
-    BlockIndex previous = kNoBlock;
-    BlockIndex next = set.first[size_class];
-    if (next == kInTree) {
-        node.previous = node.next = kInTree;
-        set.trees.find(size_class)->second.emplace(key, block);
-        return;
+    BlockIndex block = table->first[size_class];
+    if (block == kInTree) {
+        const Tree& tree = table->trees.find(size_class)->second;
+        const auto found = tree.lower_bound(key);
+        block = found != tree.end() ? found->second : kNoBlock;
     }
+    block = not_below(block, key);
+    return block != kNoBlock ? block : first_from(*table, size_class + 1);
+}
+
+// Into its place in a list. (The key of its node has only just been stored: reading it there
+// waits.)
+inline void FreeSets::link(BlockIndex* first, const FreeKey& key, BlockIndex block) {
+    Node& node = nodes_[block];
+    BlockIndex previous = kNoBlock;
+    BlockIndex next = *first;
     while (next != kNoBlock && nodes_[next].key < key) {
         previous = next;
         next = nodes_[next].next;
     }
     node.previous = previous;
     node.next = next;
-    (previous != kNoBlock ? nodes_[previous].next : set.first[size_class]) = block;
+    (previous != kNoBlock ? nodes_[previous].next : *first) = block;
     if (next != kNoBlock) {
         nodes_[next].previous = block;
     }
-    set.used[size_class / 64] |= std::uint64_t{1} << size_class % 64;
-    set.used_words |= std::uint32_t{1} << size_class / 64;
-    if (++set.length[size_class] > kLongList) {
-        make_tree(set, size_class);
+}
+
+inline void FreeSets::unlink(BlockIndex* first, const Node& node) {
+    (node.previous != kNoBlock ? nodes_[node.previous].next : *first) = node.next;
+    if (node.next != kNoBlock) {
+        nodes_[node.next].previous = node.previous;
     }
 }
 
-void FreeSets::make_tree(Set& set, std::uint32_t size_class) {
-    Tree& tree = set.trees[size_class];
-    for (BlockIndex block = set.first[size_class]; block != kNoBlock;) {
+inline void FreeSets::insert(Table& table, const FreeKey& key, BlockIndex block) {
+    Node& node = nodes_[block];
+    const std::uint32_t size_class = class_of(key);
+    node.size_class = size_class;
+    BlockIndex& first = table.first[size_class];
+    if (first == kInTree) {
+        node.previous = node.next = kInTree;
+        table.trees.find(size_class)->second.emplace(key, block);
+        return;
+    }
+    link(&first, key, block);
+    table.used[size_class / 64] |= std::uint64_t{1} << size_class % 64;
+    table.used_words |= std::uint32_t{1} << size_class / 64;
+    if (++table.length[size_class] > kLongList) {
+        make_tree(table, size_class);
+    }
+}
+
+void FreeSets::insert(SetIndex index, const FreeKey& key, BlockIndex block) {
+    if (block >= nodes_.size()) {
+        nodes_.resize(std::size_t{block} + block / 2 + 1);
+    }
+    Node& node = nodes_[block];
+    node.key = key;
+    node.set = index;
+    ++sets_[index].size;
+    if (index < kRoomySets) {
+        insert(tables_[index], key, block);
+    } else {
+        insert_small(index, key, block);
+    }
+}
+
+void FreeSets::insert_small(SetIndex index, const FreeKey& key, BlockIndex block) {
+    Set& set = sets_[index];
+    if (set.table == kNoTable && set.size > kShortSet) {
+        make_table(set);
+    }
+    if (set.table == kNoTable) {
+        link(&set.first, key, block);
+    } else {
+        insert(tables_[set.table], key, block);
+    }
+}
+
+void FreeSets::make_table(Set& set) {
+    static_assert(((48 - kUnitLog2 - kPartsLog2 - 1) << kPartsLog2) + 2 * kParts <= kClasses);
+    if (unused_tables_.empty()) {
+        set.table = static_cast<TableIndex>(tables_.size());
+        tables_.emplace_back().first.fill(kNoBlock);
+    } else {
+        set.table = unused_tables_.back();
+        unused_tables_.pop_back();
+    }
+    for (BlockIndex block = set.first; block != kNoBlock;) {
+        const BlockIndex next = nodes_[block].next;
+        insert(tables_[set.table], nodes_[block].key, block);
+        block = next;
+    }
+    set.first = kNoBlock;
+}
+
+void FreeSets::drop_table(Set& set) {
+    Table& table = tables_[set.table];
+    for (std::size_t left = set.size; left != 0; --left) {
+        const BlockIndex block = last_before(table, kClasses);
+        erase(table, nodes_[block]);
+        link(&set.first, nodes_[block].key, block);
+    }
+    unused_tables_.push_back(set.table);
+    set.table = kNoTable;
+}
+
+void FreeSets::make_tree(Table& table, std::uint32_t size_class) {
+    Tree& tree = table.trees[size_class];
+    for (BlockIndex block = table.first[size_class]; block != kNoBlock;) {
         Node& node = nodes_[block];
         tree.emplace_hint(tree.end(), node.key, block);
         block = node.next;
         node.previous = node.next = kInTree;
     }
-    set.first[size_class] = kInTree;
-    set.length[size_class] = 0;
+    table.first[size_class] = kInTree;
+    table.length[size_class] = 0;
+}
+
+inline void FreeSets::erase(Table& table, const Node& node) {
+    if (node.next == kInTree) {
+        const auto tree = table.trees.find(node.size_class);
+        tree->second.erase(node.key);
+        if (tree->second.empty()) {  // the next blocks make a list again
+            table.trees.erase(tree);
+            table.first[node.size_class] = kNoBlock;
+            mark_unused(table, node.size_class);
+        }
+        return;
+    }
+    --table.length[node.size_class];
+    unlink(&table.first[node.size_class], node);
+    if (node.next == kNoBlock && node.previous == kNoBlock) {
+        mark_unused(table, node.size_class);
+    }
 }
 
 void FreeSets::erase(BlockIndex block) {
     const Node& node = nodes_[block];
-    Set& set = sets_[node.set];
-    --set.size;
-    if (node.next == kInTree) {
-        const auto tree = set.trees.find(node.size_class);
-        tree->second.erase(node.key);
-        if (tree->second.empty()) {  // the next blocks make a list again
-            set.trees.erase(tree);
-            set.first[node.size_class] = kNoBlock;
-            mark_unused(set, node.size_class);
-        }
-        return;
-    }
-    --set.length[node.size_class];
-    (node.previous != kNoBlock ? nodes_[node.previous].next : set.first[node.size_class]) =
-        node.next;
-    if (node.next != kNoBlock) {
-        nodes_[node.next].previous = node.previous;
-    } else if (node.previous == kNoBlock) {
-        mark_unused(set, node.size_class);
+    --sets_[node.set].size;
+    if (node.set < kRoomySets) {
+        erase(tables_[node.set], node);
+    } else {
+        erase_small(node);
     }
 }
 
-BlockIndex FreeSets::first(SetIndex set) const {
-    return first_from(sets_[set], 0);
+void FreeSets::erase_small(const Node& node) {
+    Set& set = sets_[node.set];
+    if (set.table == kNoTable) {
+        unlink(&set.first, node);
+        return;
+    }
+    erase(tables_[set.table], node);
+    if (set.size == kShortAgain) {
+        drop_table(set);
+    }
+}
+
+BlockIndex FreeSets::first(SetIndex index) const {
+    const Table* table = table_of(index);
+    return table != nullptr ? first_from(*table, 0) : sets_[index].first;
 }
 
 BlockIndex FreeSets::next(BlockIndex block) const {
     const Node& node = nodes_[block];
-    const Set& set = sets_[node.set];
+    const Table* table = table_of(node.set);
+    if (table == nullptr) {
+        return node.next;
+    }
     BlockIndex next = node.next;
     if (next == kInTree) {
-        const Tree& tree = set.trees.find(node.size_class)->second;
+        const Tree& tree = table->trees.find(node.size_class)->second;
         const auto found = tree.upper_bound(node.key);
         next = found != tree.end() ? found->second : kNoBlock;
     }
-    return next != kNoBlock ? next : first_from(set, node.size_class + 1);
+    return next != kNoBlock ? next : first_from(*table, node.size_class + 1);
 }
 
-// The last block of the last class before `end` that has any.
-BlockIndex FreeSets::last_before(const Set& set, std::uint32_t end) const {
-    while (end > 0 && set.first[end - 1] == kNoBlock) {
-        --end;
-    }
-    if (end == 0) {
-        return kNoBlock;
-    }
-    BlockIndex block = set.first[end - 1];
-    if (block == kInTree) {
-        return set.trees.find(end - 1)->second.rbegin()->second;
-    }
-    while (nodes_[block].next != kNoBlock) {
+BlockIndex FreeSets::last_of(BlockIndex first) const {
+    BlockIndex block = first;
+    while (block != kNoBlock && nodes_[block].next != kNoBlock) {
         block = nodes_[block].next;
     }
     return block;
 }
 
-BlockIndex FreeSets::last(SetIndex set) const {
-    return last_before(sets_[set], kClasses);
+// The last block of the last class before `end` that has any.
+BlockIndex FreeSets::last_before(const Table& table, std::uint32_t end) const {
+    const std::uint32_t at = used_before(table, end);
+    if (at == kClasses) {
+        return kNoBlock;
+    }
+    const BlockIndex first = table.first[at];
+    return first != kInTree ? last_of(first) : table.trees.find(at)->second.rbegin()->second;
+}
+
+BlockIndex FreeSets::last(SetIndex index) const {
+    const Table* table = table_of(index);
+    return table != nullptr ? last_before(*table, kClasses) : last_of(sets_[index].first);
 }
 
 BlockIndex FreeSets::previous(BlockIndex block) const {
     const Node& node = nodes_[block];
-    const Set& set = sets_[node.set];
+    const Table* table = table_of(node.set);
+    if (table == nullptr) {
+        return node.previous;
+    }
     BlockIndex previous = node.previous;
     if (previous == kInTree) {
-        const Tree& tree = set.trees.find(node.size_class)->second;
+        const Tree& tree = table->trees.find(node.size_class)->second;
         const auto found = tree.find(node.key);
         previous = found != tree.begin() ? std::prev(found)->second : kNoBlock;
     }
-    return previous != kNoBlock ? previous : last_before(set, node.size_class);
+    return previous != kNoBlock ? previous : last_before(*table, node.size_class);
 }
 
 void FreeSets::append_to(SetIndex set, std::vector<BlockIndex>& blocks) const {
-    blocks.reserve(blocks.size() + size(set));
     for (BlockIndex block = first(set); block != kNoBlock; block = next(block)) {
         blocks.push_back(block);
     }
+}
+
+// ---- by stream ----------------------------------------------------------------------------------
+
+FreeSets::SetIndex SetsByStream::find_among_many(Slot slot) const {
+    const auto found = many_.find(slot);
+    return found != many_.end() ? found->second : kNoSet;
+}
+
+FreeSets::SetIndex SetsByStream::add(Slot slot, FreeSets& sets) {
+    if (slot >= kFew) {
+        return many_[slot] = sets.add_set();
+    }
+    if (slot >= few_.size()) {
+        few_.resize(slot + 1, kNoSet);
+    }
+    return few_[slot] = sets.add_set();
+}
+
+std::vector<SetsByStream::Slot> SetsByStream::in_use(FreeSets& sets) {
+    std::vector<Slot> slots;
+    for (Slot slot = 0; slot < few_.size(); ++slot) {
+        if (few_[slot] != kNoSet && !sets.empty(few_[slot])) {
+            slots.push_back(slot);
+        }
+    }
+    for (auto at = many_.begin(); at != many_.end();) {
+        if (!sets.empty(at->second)) {
+            slots.push_back(at->first);
+            ++at;
+            continue;
+        }
+        sets.remove_set(at->second);
+        at = many_.erase(at);
+    }
+    return slots;
 }
 
 }  // namespace fragtrace::analyzer

@@ -2,8 +2,10 @@
 //
 // Ordered by (size, tie-break): the first block that is not smaller than a key is the best fit. A
 // replay spends most of its time here. Classes are so narrow that a list rarely has more than a
-// few blocks; one that grows long becomes a search tree, so that no program makes it slow. Blocks
-// refer to each other by index: copying the sets copies arrays. Not thread-safe.
+// few blocks; one that grows long becomes a search tree, so that no program makes it slow. Only the
+// first sets have classes from the start; where there are many (one per stream), one of a few
+// blocks is a single list and takes no memory to speak of. Blocks refer to each other by index:
+// copying the sets copies arrays. Not thread-safe.
 #pragma once
 
 #include <array>
@@ -51,6 +53,9 @@ class FreeSets {
 
     SetIndex add_set();
 
+    // The set must be empty; its index may be given out again.
+    void remove_set(SetIndex set) { unused_sets_.push_back(set); }
+
     // No sets are left.
     void clear() { *this = FreeSets(); }
 
@@ -92,13 +97,26 @@ class FreeSets {
         std::uint32_t size_class = 0;
     };
 
-    struct Set {
+    using TableIndex = std::uint32_t;
+    static constexpr TableIndex kNoTable = 0xffffffffu;
+    // The first ones always have the table of the same number.
+    static constexpr SetIndex kRoomySets = 64;
+    static constexpr std::uint32_t kShortSet = 16;   // blocks that need no table
+    static constexpr std::uint32_t kShortAgain = 4;  // blocks whose table goes
+
+    // Nothing is in one that no set has.
+    struct Table {
         std::array<BlockIndex, kClasses> first;       // of each class; kNoBlock, kInTree
         std::array<std::uint64_t, kWords> used{};     // a bit per class that has blocks
         std::uint32_t used_words = 0;                 // a bit per word that is not 0
         std::array<std::uint8_t, kClasses> length{};  // of each class's list
+        std::map<std::uint32_t, Tree> trees;          // by class
+    };
+
+    struct Set {
         std::size_t size = 0;
-        std::map<std::uint32_t, Tree> trees;  // by class
+        TableIndex table = kNoTable;
+        BlockIndex first = kNoBlock;  // of the one list, where there is no table
     };
 
     static std::uint32_t class_of(const FreeKey& key) {
@@ -110,14 +128,67 @@ class FreeSets {
         return (shift << kPartsLog2) + static_cast<std::uint32_t>(units >> shift);
     }
 
-    static std::uint32_t used_from(const Set& set, std::uint32_t size_class);
-    static void mark_unused(Set& set, std::uint32_t size_class);
-    [[nodiscard]] BlockIndex first_from(const Set& set, std::uint32_t size_class) const;
-    [[nodiscard]] BlockIndex last_before(const Set& set, std::uint32_t end) const;
-    void make_tree(Set& set, std::uint32_t size_class);
+    // nullptr: the set is a single list.
+    [[nodiscard]] const Table* table_of(SetIndex set) const {
+        if (set < kRoomySets) {
+            return &tables_[set];
+        }
+        return sets_[set].table == kNoTable ? nullptr : &tables_[sets_[set].table];
+    }
+
+    static std::uint32_t used_from(const Table& table, std::uint32_t size_class);
+    static std::uint32_t used_before(const Table& table, std::uint32_t end);
+    static void mark_unused(Table& table, std::uint32_t size_class);
+    [[nodiscard]] static BlockIndex first_from(const Table& table, std::uint32_t size_class);
+    [[nodiscard]] BlockIndex last_before(const Table& table, std::uint32_t end) const;
+    [[nodiscard]] BlockIndex last_of(BlockIndex first) const;
+    [[nodiscard]] BlockIndex not_below(BlockIndex first, const FreeKey& key) const;
+    void link(BlockIndex* first, const FreeKey& key, BlockIndex block);
+    void unlink(BlockIndex* first, const Node& node);
+    void insert(Table& table, const FreeKey& key, BlockIndex block);
+    void insert_small(SetIndex index, const FreeKey& key, BlockIndex block);
+    void erase(Table& table, const Node& node);
+    void erase_small(const Node& node);
+    void make_table(Set& set);
+    void drop_table(Set& set);
+    void make_tree(Table& table, std::uint32_t size_class);
 
     std::vector<Set> sets_;
+    std::vector<SetIndex> unused_sets_;
+    std::vector<Table> tables_;
+    std::vector<TableIndex> unused_tables_;
     std::vector<Node> nodes_;  // by block
+};
+
+inline constexpr FreeSets::SetIndex kNoSet = 0xffffffffu;
+
+// The sets of one pool, one for each stream slot that needs one.
+class SetsByStream {
+  public:
+    using Slot = std::uint32_t;
+
+    // kNoSet: it has none so far.
+    [[nodiscard]] FreeSets::SetIndex find(Slot slot) const {
+        return slot < few_.size() ? few_[slot] : slot < kFew ? kNoSet : find_among_many(slot);
+    }
+
+    // A new one if it has none.
+    FreeSets::SetIndex obtain(Slot slot, FreeSets& sets) {
+        const FreeSets::SetIndex set = find(slot);
+        return set != kNoSet ? set : add(slot, sets);
+    }
+
+    // The slots whose sets have blocks, ascending. Sets without are forgotten.
+    std::vector<Slot> in_use(FreeSets& sets);
+
+  private:
+    static constexpr Slot kFew = 64;  // an array up to here: programs have few streams
+
+    [[nodiscard]] FreeSets::SetIndex find_among_many(Slot slot) const;
+    FreeSets::SetIndex add(Slot slot, FreeSets& sets);
+
+    std::vector<FreeSets::SetIndex> few_;      // by slot
+    std::map<Slot, FreeSets::SetIndex> many_;  // of the others
 };
 
 }  // namespace fragtrace::analyzer

@@ -54,7 +54,7 @@ void PytorchPool::insert_free(BlockIndex index) {
     block.state = State::kFree;
     block.age_base = pool.search_count;
     pool.releasable_bytes += releasable_part(block);
-    sets_.insert(set_of(pool.free, slot_of(block.stream)), key_of(block), index);
+    sets_.insert(pool.free.obtain(slot_of(block.stream), sets_), key_of(block), index);
 }
 
 void PytorchPool::erase_free(BlockIndex index) {
@@ -66,8 +66,9 @@ void PytorchPool::erase_free(BlockIndex index) {
 void PytorchPool::insert_unmapped(BlockIndex index) {
     Block& block = blocks_[index];
     block.state = State::kUnmapped;
-    sets_.insert(
-        set_of(pools_[block.pool].unmapped, slot_of(block.stream)), unmapped_key_of(block), index);
+    sets_.insert(pools_[block.pool].unmapped.obtain(slot_of(block.stream), sets_),
+                 unmapped_key_of(block),
+                 index);
 }
 
 // Joins a neighbour that is in the same state into `block`, which is in no set itself. Returns the
@@ -171,23 +172,6 @@ PytorchPool::SlotIndex PytorchPool::new_slot(StreamId stream) {
     return slot;
 }
 
-std::vector<PytorchPool::SlotIndex> PytorchPool::slots_by_handle() const {
-    std::vector<SlotIndex> slots(one_stream_ ? 1 : stream_of_slot_.size());
-    for (SlotIndex i = 0; i < slots.size(); ++i) {
-        slots[i] = i;
-    }
-    const auto handle = [this](SlotIndex slot) -> std::uint64_t {
-        const StreamId stream = stream_of_slot_[slot];
-        return stream < stream_handles_.size() ? stream_handles_[stream] : stream;
-    };
-    if (slots.size() > 1) {
-        std::sort(slots.begin(), slots.end(), [&](SlotIndex a, SlotIndex b) {
-            return handle(a) != handle(b) ? handle(a) < handle(b) : a < b;
-        });
-    }
-    return slots;
-}
-
 std::optional<std::uint32_t> PytorchPool::find_pair(std::uint32_t private_pool) const {
     for (std::uint32_t i = 0; i < pairs_.size(); ++i) {
         if (pairs_[i].private_pool == private_pool) {
@@ -208,16 +192,6 @@ std::uint32_t PytorchPool::private_pair(std::uint32_t private_pool) {
     }
     pairs_[index].exists = true;
     return index;
-}
-
-PytorchPool::SetIndex PytorchPool::set_of(std::vector<SetIndex>& sets, SlotIndex slot) {
-    if (slot >= sets.size()) {
-        sets.resize(slot + 1, kNoSet);
-    }
-    if (sets[slot] == kNoSet) {
-        sets[slot] = sets_.add_set();
-    }
-    return sets[slot];
 }
 
 void PytorchPool::set_private_pool(std::uint32_t private_pool, const PrivatePoolOptions& options) {

@@ -23,8 +23,9 @@ bool PytorchPool::room_for(BlockIndex from, std::uint64_t size_bytes) const {
 
 // Where a block of the size can be made to fit: an unmapped range or the free block before one.
 BlockIndex PytorchPool::find_expandable(const Search& search) {
-    const SetIndex set = set_of(pools_[search.pool].unmapped, search.slot);
-    for (BlockIndex at = sets_.first(set); at != kNoBlock; at = sets_.next(at)) {
+    const SetIndex set = pools_[search.pool].unmapped.find(search.slot);
+    for (BlockIndex at = set != kNoSet ? sets_.first(set) : kNoBlock; at != kNoBlock;
+         at = sets_.next(at)) {
         BlockIndex candidate = at;
         if (is_idle(blocks_[candidate].previous)) {
             candidate = blocks_[candidate].previous;

@@ -206,7 +206,7 @@ BlockIndex PytorchPool::obtain(Search& search, Outcome& outcome) {
 BlockIndex PytorchPool::take_free(const Search& search, PoolIndex pool_index, bool expandable) {
     BlockPool& pool = pools_[pool_index];
     pool.search_count += collects_garbage() ? 1 : 0;
-    const SetIndex set = known_set(pool.free, search.slot);
+    const SetIndex set = pool.free.find(search.slot);
     if (set == kNoSet) {
         return kNoBlock;
     }

@@ -101,8 +101,8 @@ class PytorchPool final : public Pool {
 
   private:
     using SetIndex = FreeSets::SetIndex;
-    using SlotIndex = std::uint32_t;  // of a stream, in the order first seen
-    using PoolIndex = std::uint32_t;  // 2 * pair + size class
+    using SlotIndex = SetsByStream::Slot;  // of a stream, in the order first seen
+    using PoolIndex = std::uint32_t;       // 2 * pair + size class
 
     enum class State : std::uint8_t { kUnused, kLive, kPending, kFree, kUnmapped };
 
@@ -133,8 +133,8 @@ class PytorchPool final : public Pool {
     };
 
     struct BlockPool {
-        std::vector<SetIndex> free;  // per stream slot; kNoSet
-        std::vector<SetIndex> unmapped;
+        SetsByStream free;
+        SetsByStream unmapped;
         std::uint64_t releasable_bytes = 0;
         std::uint32_t search_count = 0;
     };
@@ -245,14 +245,6 @@ class PytorchPool final : public Pool {
     }
 
     std::uint32_t private_pair(std::uint32_t private_pool);
-    // Of one stream slot; a new set if it has none so far.
-    SetIndex set_of(std::vector<SetIndex>& sets, SlotIndex slot);
-
-    [[nodiscard]] static SetIndex known_set(const std::vector<SetIndex>& sets, SlotIndex slot) {
-        return slot < sets.size() ? sets[slot] : kNoSet;
-    }
-
-    [[nodiscard]] std::vector<SlotIndex> slots_by_handle() const;
 
     [[nodiscard]] static std::size_t size_class(PoolIndex pool) { return pool & 1; }
 
@@ -284,7 +276,7 @@ class PytorchPool final : public Pool {
     void release_pair(std::uint32_t pair_index);
     void release_pool(PoolIndex pool);
     void release_segment(BlockIndex index);
-    [[nodiscard]] std::vector<BlockIndex> free_blocks(PoolIndex pool) const;
+    [[nodiscard]] std::vector<BlockIndex> free_blocks(PoolIndex pool);
 
     [[nodiscard]] bool collects_garbage() const {
         return limit_bytes_ != kNoLimit && config_.garbage_collection_threshold > 0;
@@ -314,7 +306,6 @@ class PytorchPool final : public Pool {
 
     static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
     static constexpr SlotIndex kNoSlot = 0xffffffffu;
-    static constexpr SetIndex kNoSet = 0xffffffffu;
 
     PytorchConfig config_;
     PytorchRules rules_;

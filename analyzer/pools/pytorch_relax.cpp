@@ -53,8 +53,8 @@ void PytorchPool::merge_pools() {
 void PytorchPool::rebuild_sets() {
     sets_.clear();
     for (BlockPool& pool : pools_) {
-        pool.free.clear();
-        pool.unmapped.clear();
+        pool.free = {};
+        pool.unmapped = {};
         pool.releasable_bytes = 0;
     }
     for (BlockIndex index = 0; index < blocks_.size(); ++index) {

@@ -101,12 +101,20 @@ void PytorchPool::wait_for_parked() {
 }
 
 // In the order of PyTorch's free set: by raw stream handle, then by size and tie-break.
-std::vector<BlockIndex> PytorchPool::free_blocks(PoolIndex pool) const {
+std::vector<BlockIndex> PytorchPool::free_blocks(PoolIndex pool) {
+    std::vector<SlotIndex> slots = pools_[pool].free.in_use(sets_);
+    if (slots.size() > 1) {
+        const auto handle = [this](SlotIndex slot) -> std::uint64_t {
+            const StreamId stream = stream_of_slot_[slot];
+            return stream < stream_handles_.size() ? stream_handles_[stream] : stream;
+        };
+        std::sort(slots.begin(), slots.end(), [&](SlotIndex a, SlotIndex b) {
+            return handle(a) != handle(b) ? handle(a) < handle(b) : a < b;
+        });
+    }
     std::vector<BlockIndex> blocks;
-    for (const SlotIndex slot : slots_by_handle()) {
-        if (const SetIndex set = known_set(pools_[pool].free, slot); set != kNoSet) {
-            sets_.append_to(set, blocks);
-        }
+    for (const SlotIndex slot : slots) {
+        sets_.append_to(pools_[pool].free.find(slot), blocks);
     }
     return blocks;
 }
@@ -154,7 +162,10 @@ bool PytorchPool::release_available(const Search& search) {
         return false;
     }
     const std::uint64_t wanted_bytes = std::max(search.rounded_bytes, config_.max_split_size_bytes);
-    const SetIndex set = set_of(pools_[search.pool].free, search.slot);
+    const SetIndex set = pools_[search.pool].free.find(search.slot);
+    if (set == kNoSet) {
+        return false;
+    }
     const BlockIndex enough = sets_.lower_bound(set, FreeKey::make(wanted_bytes, 0, 0));
     // Where the program lowered max_split_size, a block can be that large and a part of a segment.
     // PyTorch frees it all the same and is left with a broken chain; here it stays.

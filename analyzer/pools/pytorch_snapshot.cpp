@@ -59,7 +59,7 @@ HeapSnapshot PytorchPool::snapshot() const {
     HeapSnapshot heap;
     heap.device_free_bytes = device_->free_bytes();
     heap.blocks.reserve(blocks_.size());
-    for (const AddressSpace::Range& range : addresses_.ranges()) {
+    for (const auto& [begin, range] : addresses_.ranges()) {
         append_segment(segments_[range.owner], heap);
     }
     return heap;
@@ -76,7 +76,7 @@ std::uint64_t PytorchPool::largest_free_bytes(const Request& request) const {
     }
     const std::uint64_t rounded = rounded_bytes(request.requested_bytes);
     const bool small = rounded <= pytorch::kSmallSizeBytes && !(one_pool_ && *pair_index == 0);
-    const SetIndex set = known_set(pools_[2 * *pair_index + (small ? 0 : 1)].free, *slot);
+    const SetIndex set = pools_[2 * *pair_index + (small ? 0 : 1)].free.find(*slot);
     if (set == kNoSet) {
         return 0;
     }

@@ -99,19 +99,22 @@ BlockIndex RmmArenaPool::serve(std::uint32_t arena, std::uint64_t size_bytes) {
 
 RmmArenaPool::Superblocks::iterator RmmArenaPool::first_fit(std::uint32_t arena,
                                                             std::uint64_t size_bytes) {
-    const Arena& lists = arenas_[arena];
-    std::uint64_t lowest = ~std::uint64_t{0};
-    const auto width = static_cast<std::size_t>(std::bit_width(size_bytes));
-    for (std::size_t larger = width + 1; larger < lists.size(); ++larger) {
-        if (!lists[larger].empty()) {
-            lowest = std::min(lowest, *lists[larger].begin());
-        }
+    const auto lists = arenas_.find(arena);
+    if (lists == arenas_.end()) {
+        return superblocks_.end();
     }
-    // Those of the same width may be too small.
-    for (const std::uint64_t offset : lists[width]) {
-        if (offset >= lowest || superblocks_.at(offset).largest() >= size_bytes) {
-            lowest = std::min(lowest, offset);
-            break;
+    std::uint64_t lowest = ~std::uint64_t{0};
+    const auto width = static_cast<std::uint32_t>(std::bit_width(size_bytes));
+    for (auto larger = lists->second.upper_bound(width); larger != lists->second.end(); ++larger) {
+        lowest = std::min(lowest, *larger->second.begin());
+    }
+    if (const auto same = lists->second.find(width); same != lists->second.end()) {
+        // Those of the same width may be too small.
+        for (const std::uint64_t offset : same->second) {
+            if (offset >= lowest || superblocks_.at(offset).largest() >= size_bytes) {
+                lowest = std::min(lowest, offset);
+                break;
+            }
         }
     }
     return superblocks_.find(lowest);
@@ -133,7 +136,15 @@ void RmmArenaPool::enter_arena(Superblocks::value_type* superblock) {
 }
 
 void RmmArenaPool::leave_arena(const Superblocks::value_type& superblock) {
-    arenas_[superblock.second.arena][superblock.second.listed].erase(superblock.first);
+    const auto arena = arenas_.find(superblock.second.arena);
+    const auto list = arena->second.find(superblock.second.listed);
+    list->second.erase(superblock.first);
+    if (list->second.empty()) {  // a stream that has nothing takes no room
+        arena->second.erase(list);
+    }
+    if (arena->second.empty()) {
+        arenas_.erase(arena);
+    }
 }
 
 // After its largest free block has changed.

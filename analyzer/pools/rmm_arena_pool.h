@@ -11,7 +11,6 @@
 #include "analyzer/pools/segment_pool.h"
 #include "analyzer/support/result.h"
 
-#include <array>
 #include <map>
 #include <set>
 
@@ -47,8 +46,8 @@ class RmmArenaPool final : public SegmentPool {
     };
 
     using Superblocks = std::map<std::uint64_t, Superblock>;  // by offset
-    // The offsets of an arena's superblocks, listed by the bit width of their largest free block.
-    using Arena = std::array<std::set<std::uint64_t>, 65>;
+    // The offsets of an arena's superblocks, by the bit width of their largest free block.
+    using Arena = std::map<std::uint32_t, std::set<std::uint64_t>>;
     using SegmentPool::SegmentPool;
 
     void freed(BlockIndex index) override;

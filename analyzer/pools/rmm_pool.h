@@ -10,7 +10,29 @@
 #include "analyzer/pools/segment_pool.h"
 #include "analyzer/support/result.h"
 
+#include <vector>
+
 namespace fragtrace::analyzer {
+
+// The largest free block of each list, in a tree: which list is the first that has one of some
+// size.
+class LargestByList {
+  public:
+    static constexpr std::uint32_t kNone = 0xffffffffu;
+
+    void set(std::uint32_t list, std::uint64_t size_bytes);
+    // From list `from` on; kNone = no list has. `size_bytes` > 0.
+    [[nodiscard]] std::uint32_t first_with(std::uint64_t size_bytes, std::uint32_t from = 0) const;
+
+    // Of all lists.
+    [[nodiscard]] std::uint64_t largest() const { return tree_.empty() ? 0 : tree_[1]; }
+
+    void clear() { tree_.clear(); }
+
+  private:
+    // Of node n the children are 2n and 2n+1; the second half are the lists.
+    std::vector<std::uint64_t> tree_;
+};
 
 class RmmPool final : public SegmentPool {
   public:
@@ -35,9 +57,11 @@ class RmmPool final : public SegmentPool {
 
     void freed(BlockIndex index) override;
     void forget() override;
-    [[nodiscard]] std::uint32_t list_of(StreamId stream) const;
+    [[nodiscard]] std::uint32_t number_of(StreamId stream) const;
+    void ensure_list(std::uint32_t number);
+    void note_largest(std::uint32_t number);
     bool begin(StreamId stream);
-    BlockIndex find_in_other_list(std::uint32_t own, std::uint64_t size_bytes);
+    [[nodiscard]] BlockIndex find_in_other_list(std::uint64_t size_bytes) const;
     BlockIndex merge_other_lists(std::uint32_t own, std::uint64_t size_bytes);
     BlockIndex grow(std::uint32_t own, std::uint64_t size_bytes, StreamId stream);
 
@@ -47,7 +71,10 @@ class RmmPool final : public SegmentPool {
 
     std::vector<std::uint64_t> stream_handles_;
     bool begun_ = false;
-    std::map<std::uint32_t, FreeBlocks> lists_;  // 0 is the default stream's
+    FreeBlocks free_;
+    std::vector<FreeBlocks::List> lists_;  // by number; number 0 is the default stream's
+    std::vector<std::uint32_t> numbers_;   // by list
+    LargestByList largest_;                // by number
 };
 
 }  // namespace fragtrace::analyzer

@@ -33,41 +33,47 @@ struct PoolBlock {
     BlockIndex previous = kNoBlock;  // neighbours in the segment
     BlockIndex next = kNoBlock;
     BlockId id = 0;          // live blocks
-    std::uint32_t list = 0;  // for the derived pool: whose block it is
+    std::uint32_t list = 0;  // of FreeBlocks, while it is free
     StreamId stream = 0;     // of the last request
     bool free = true;
 };
 
-// Free blocks by size, the lowest address first among equals.
+// Free blocks by size, the lowest address first among equals. In lists that know nothing of each
+// other: a block is in that of PoolBlock::list.
 class FreeBlocks {
   public:
+    using List = FreeSets::SetIndex;
+
+    // List 0 is there from the start.
     FreeBlocks() { sets_.add_set(); }
+
+    List add_list() { return sets_.add_set(); }
 
     void insert(BlockIndex index, const PoolBlock& block) {
         sets_.insert(
-            kSet, FreeKey::make(block.size_bytes, block.segment, block.offset_bytes), index);
+            block.list, FreeKey::make(block.size_bytes, block.segment, block.offset_bytes), index);
     }
 
     void erase(BlockIndex index) { sets_.erase(index); }
 
     // The best fit, or kNoBlock.
-    [[nodiscard]] BlockIndex at_least(std::uint64_t size_bytes) const {
-        return sets_.lower_bound(kSet, FreeKey::make(size_bytes, 0, 0));
+    [[nodiscard]] BlockIndex at_least(std::uint64_t size_bytes, List list = 0) const {
+        return sets_.lower_bound(list, FreeKey::make(size_bytes, 0, 0));
     }
 
     // kNoBlock: there is none.
-    [[nodiscard]] BlockIndex largest() const { return sets_.last(kSet); }
+    [[nodiscard]] BlockIndex largest(List list = 0) const { return sets_.last(list); }
+
+    [[nodiscard]] std::size_t size(List list) const { return sets_.size(list); }
 
     // Ascending.
-    [[nodiscard]] std::vector<BlockIndex> all() const {
+    [[nodiscard]] std::vector<BlockIndex> all(List list) const {
         std::vector<BlockIndex> indices;
-        sets_.append_to(kSet, indices);
+        sets_.append_to(list, indices);
         return indices;
     }
 
   private:
-    static constexpr FreeSets::SetIndex kSet = 0;
-
     FreeSets sets_;
 };
 
@@ -131,8 +137,8 @@ class SegmentPool : public Pool {
     BlockIndex split(BlockIndex low, std::uint64_t low_bytes);
     // Joins a block with its successor, whose index is gone then.
     void join_with_next(BlockIndex low);
-    // Files a free block, joined with its free neighbours that are marked with the same list: that
-    // is `free_blocks`.
+    // Files a free block in its list of `free_blocks`, joined with its free neighbours of that
+    // list.
     void file(BlockIndex index, FreeBlocks* free_blocks);
     // Hands out a whole block.
     AllocateResult hand_out(BlockIndex index, const Request& request, Outcome outcome);
