@@ -37,12 +37,22 @@ function deviceSource(file: FileElements, header: Header, script: string): Devic
         models.set(index, model);
         return model;
     };
-    const overview = (index: number): Promise<DeviceModel> => once(overviews, index, () => readOverview(file, header.devices[index]));
-    const blocks = (index: number, progress: (blocks: number) => void): Promise<DeviceModel> => once(wholes, index, async () => {
-        const model = await readBlocks(file, await overview(index), script, progress);
+    const progressOf = new Map<number, (blocks: number) => void>();
+    // The blocks are on their way to workers while the overview is being drawn.
+    const whole = (index: number, overview: DeviceModel): Promise<DeviceModel> => once(wholes, index, async () => {
+        const model = await readBlocks(file, overview, script, (blocks) => progressOf.get(index)?.(blocks));
         overviews.set(index, Promise.resolve(model));
         return model;
     });
+    const overview = (index: number): Promise<DeviceModel> => once(overviews, index, async () => {
+        const model = await readOverview(file, header.devices[index]);
+        whole(index, model).catch(() => undefined);  // told to who asks for them
+        return model;
+    });
+    const blocks = async (index: number, progress: (blocks: number) => void): Promise<DeviceModel> => {
+        progressOf.set(index, progress);
+        return whole(index, await overview(index));
+    };
     return { overview, blocks };
 }
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { fromBase64, readPack, unpack } from "../src/data/columns";
 import { CoverageGrid, LineCoverage } from "../src/data/coverage";
-import { formatBytes, formatMoment, formatTime, ticks } from "../src/data/format";
+import { formatBytes, formatCount, formatMoment, formatTime, ticks } from "../src/data/format";
 import { type Header, parseHeader } from "../src/data/header";
 import { makeMatcher } from "../src/data/search";
 import { LiveIndex } from "../src/data/liveindex";
@@ -199,4 +199,11 @@ test("coverage along a line is that of the grid", () => {
     grid.shares().forEach((share, i) => assert.ok(Math.abs(share - shares[i]) < 1e-5, `${i}: ${share} ${shares[i]}`));
     line.clear();
     assert.deepEqual([...line.shares()], new Array(12).fill(0));
+});
+
+test("counts are grouped by thousands", () => {
+    const random = randomNumbers(21);
+    for (const count of [0, 7, 999, 1000, 12345, 123456, 1234567, -1234567, 1234.5678, 17179869184, ...Array.from({ length: 200 }, () => random(2 ** 31) * random(1000))]) {
+        assert.equal(formatCount(count), count.toLocaleString("en-US"));
+    }
 });
