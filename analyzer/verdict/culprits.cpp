@@ -148,34 +148,94 @@ CheapestSet find_cheapest_set(const HeapSnapshot& heap,
     return set;
 }
 
+namespace {
+
+std::uint64_t end_of(const HeapBlock& block) {
+    return block.address + block.size_bytes;
+}
+
+// The free bytes of [begin, end), which goes back to the driver as a whole, shared out to the live
+// blocks in it by their bytes there. `first` is the first block that reaches into it.
+void share_out(const HeapSnapshot& heap,
+               std::uint32_t first,
+               std::uint32_t last,
+               DeviceAddress begin,
+               DeviceAddress end,
+               std::vector<std::uint64_t>* held) {
+    const auto bytes_within = [begin, end](const HeapBlock& block) {
+        return std::min(end, end_of(block)) - std::max(begin, block.address);
+    };
+    std::uint64_t live = 0;
+    std::uint32_t last_live = first;
+    for (std::uint32_t i = first; i < last && heap.blocks[i].address < end; ++i) {
+        if (is_live(heap.blocks[i])) {
+            live += bytes_within(heap.blocks[i]);
+            last_live = i;
+        }
+    }
+    if (live == 0) {
+        return;
+    }
+    const std::uint64_t free_bytes = end - begin - live;
+    std::uint64_t shared_out = 0;
+    for (std::uint32_t i = first; i <= last_live; ++i) {
+        if (is_live(heap.blocks[i])) {
+            const auto share = static_cast<std::uint64_t>(
+                static_cast<double>(free_bytes) *
+                static_cast<double>(bytes_within(heap.blocks[i])) / static_cast<double>(live));
+            const std::uint64_t part = std::min(share, free_bytes - shared_out);
+            (*held)[i] += part;
+            shared_out += part;
+        }
+    }
+    (*held)[last_live] += free_bytes - shared_out;  // the parts add up to the whole
+}
+
+// Page by page; pages that lie within one block have nothing to share.
+void share_out_pages(const HeapSnapshot& heap,
+                     const HeapSegment& segment,
+                     std::vector<std::uint64_t>* held) {
+    const DeviceAddress base = segment.reservation != 0 ? segment.reservation : segment.address;
+    const DeviceAddress end = segment.address + segment.size_bytes;
+    const std::uint32_t last = segment.first_block + segment.block_count;
+    const auto page_begin = [&segment, base](DeviceAddress address) {
+        return base + (address - base) / segment.page_bytes * segment.page_bytes;
+    };
+    std::uint32_t block = segment.first_block;
+    for (DeviceAddress at = page_begin(segment.address); at < end;) {
+        const DeviceAddress begin = std::max(at, segment.address);
+        const DeviceAddress page_end =
+            end - at > segment.page_bytes ? at + segment.page_bytes : end;
+        while (block < last && end_of(heap.blocks[block]) <= begin) {
+            ++block;
+        }
+        if (block == last) {
+            return;
+        }
+        if (end_of(heap.blocks[block]) >= page_end) {
+            at = std::max(page_begin(end_of(heap.blocks[block])), page_end);
+            continue;
+        }
+        share_out(heap, block, last, begin, page_end, held);
+        at = page_end;
+    }
+}
+
+}  // namespace
+
 std::vector<std::uint64_t> held_open_bytes(const HeapSnapshot& heap) {
     std::vector<std::uint64_t> held(heap.blocks.size(), 0);
     for (const HeapSegment& segment : heap.segments) {
-        std::uint64_t live = 0;
-        std::uint64_t last = 0;
-        for (std::uint32_t i = 0; i < segment.block_count; ++i) {
-            const HeapBlock& block = heap.blocks[segment.first_block + i];
-            if (is_live(block)) {
-                live += block.size_bytes;
-                last = segment.first_block + i;
-            }
+        if (segment.expandable && segment.page_bytes != 0) {
+            share_out_pages(heap, segment, &held);
+        } else {
+            share_out(heap,
+                      segment.first_block,
+                      segment.first_block + segment.block_count,
+                      segment.address,
+                      segment.address + segment.size_bytes,
+                      &held);
         }
-        if (live == 0) {
-            continue;
-        }
-        const std::uint64_t free_bytes = segment.size_bytes - live;
-        std::uint64_t shared_out = 0;
-        for (std::uint32_t i = 0; i < segment.block_count; ++i) {
-            const HeapBlock& block = heap.blocks[segment.first_block + i];
-            if (is_live(block)) {
-                const auto share = static_cast<std::uint64_t>(
-                    static_cast<double>(free_bytes) * static_cast<double>(block.size_bytes) /
-                    static_cast<double>(live));
-                held[segment.first_block + i] = std::min(share, free_bytes - shared_out);
-                shared_out += held[segment.first_block + i];
-            }
-        }
-        held[last] += free_bytes - shared_out;  // the parts add up to the whole
     }
     return held;
 }

@@ -40,8 +40,9 @@ CheapestSet find_cheapest_set(const HeapSnapshot& heap,
                               std::uint64_t asked_bytes,
                               const WindowPlace& place = {});
 
-// Free bytes that a live block keeps from being released: the free bytes of its segment, shared
-// by the segment's live blocks in proportion to their sizes. Indexed as HeapSnapshot::blocks.
+// Free bytes that a live block keeps from being released: the free bytes of its segment - of an
+// expandable one, of the pages that it reaches into - shared by the live blocks there in proportion
+// to their bytes. Indexed as HeapSnapshot::blocks.
 std::vector<std::uint64_t> held_open_bytes(const HeapSnapshot& heap);
 
 }  // namespace fragtrace::analyzer

@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -29,15 +28,6 @@ bool combines(const WhatIfRow& row) {
             row.candidate.remedy == Remedy::kEmptyCache);
 }
 
-bool is_before(const WhatIfRow* a, const WhatIfRow* b) {
-    const auto key = [](const WhatIfRow& row) {
-        return std::tuple(row.ooms(),
-                          row.result.statistics.reserved.peak,
-                          row.result.statistics.segments_allocated);
-    };
-    return key(*a) < key(*b);
-}
-
 }  // namespace
 
 std::string_view setting_key(std::string_view config) {
@@ -47,14 +37,14 @@ std::string_view setting_key(std::string_view config) {
 bool is_better(const WhatIfRow& row, const WhatIfRow& other) {
     const std::uint64_t before = other.result.statistics.reserved.peak;
     return row.ooms() < other.ooms() ||
-           (row.ooms() == other.ooms() &&
+           (row.ooms() == other.ooms() && (row.retries() == 0 || other.retries() != 0) &&
             row.result.statistics.reserved.peak + before / 200 < before);
 }
 
 const WhatIfRow* best_row(const std::vector<WhatIfRow>& rows) {
     const WhatIfRow* best = nullptr;
     for (const WhatIfRow& row : rows) {
-        if (combines(row) && (best == nullptr || is_before(&row, best))) {
+        if (combines(row) && (best == nullptr || ranks_before(row, *best))) {
             best = &row;
         }
     }
@@ -90,7 +80,9 @@ std::vector<Candidate> combine(const std::vector<WhatIfRow>& rows, const SweepCo
         if (taken.contains(key) || (empties && best->candidate.change != nullptr)) {
             continue;
         }
-        std::stable_sort(values.begin(), values.end(), is_before);
+        std::stable_sort(values.begin(), values.end(), [](const WhatIfRow* a, const WhatIfRow* b) {
+            return ranks_before(*a, *b);
+        });
         values.resize(std::min(values.size(), kValuesPerKind));
         for (const WhatIfRow* value : values) {
             Candidate candidate = best->candidate;

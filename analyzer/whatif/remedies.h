@@ -78,7 +78,8 @@ void judge_use(const Obstacles& obstacles, const std::string& recorded_config, W
 // the kind of, the two best values of each kind. Empty: nothing to add. `rows` are all rows so far,
 // any order.
 std::vector<Candidate> combine(const std::vector<WhatIfRow>& rows, const SweepContext& context);
-// Whether `row` is better than `other`: fewer OOMs, or as many and at least 0.5 % less reserved.
+// Whether `row` is better than `other`: fewer OOMs, or as many, no first retry and at least 0.5 %
+// less reserved.
 bool is_better(const WhatIfRow& row, const WhatIfRow& other);
 // The best of the rows that the program could use; nullptr without any.
 const WhatIfRow* best_row(const std::vector<WhatIfRow>& rows);

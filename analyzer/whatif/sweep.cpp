@@ -246,16 +246,20 @@ Result<std::vector<WhatIfRow>> sweep(
     return rows;
 }
 
+bool ranks_before(const WhatIfRow& a, const WhatIfRow& b) {
+    const auto key = [](const WhatIfRow& row) {
+        return std::tuple(row.ooms(),
+                          row.fails_first(),
+                          row.ooms() == 0 && row.retries() != 0,
+                          row.result.statistics.reserved.peak,
+                          std::count(row.candidate.config.begin(), row.candidate.config.end(), ','),
+                          row.result.statistics.segments_allocated);
+    };
+    return key(a) < key(b);
+}
+
 void rank(std::vector<WhatIfRow>* rows) {
-    std::stable_sort(rows->begin(), rows->end(), [](const WhatIfRow& a, const WhatIfRow& b) {
-        const auto key = [](const WhatIfRow& row) {
-            return std::tuple(row.ooms(),
-                              row.fails_first(),
-                              row.result.statistics.reserved.peak,
-                              row.result.statistics.segments_allocated);
-        };
-        return key(a) < key(b);
-    });
+    std::stable_sort(rows->begin(), rows->end(), ranks_before);
 }
 
 }  // namespace fragtrace::analyzer

@@ -135,8 +135,11 @@ Result<std::vector<WhatIfRow>> sweep(
     unsigned threads = 0,
     const std::function<void(std::size_t, std::size_t)>& progress = {});
 
-// Best first: fewest OOMs, then those that serve what the record served, then least reserved, then
-// fewest driver calls; the recorded row keeps the place that it earns.
+// Whether a row is the better one: fewer OOMs, then one that serves what the record served, then
+// one that fits without a retry (else it is at the brink), then less reserved, then fewer driver
+// calls.
+bool ranks_before(const WhatIfRow& a, const WhatIfRow& b);
+// Best first; the recorded row keeps the place that it earns.
 void rank(std::vector<WhatIfRow>* rows);
 
 }  // namespace fragtrace::analyzer

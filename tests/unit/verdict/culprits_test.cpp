@@ -304,6 +304,32 @@ TEST_CASE("held-open bytes add up to the free bytes of segments that have a live
     }
 }
 
+TEST_CASE("of an expandable segment a live block holds open the pages that it is in") {
+    HeapSnapshot heap;
+    heap.segments.push_back({.address = 100 * kUnit,
+                             .size_bytes = 50 * kUnit,
+                             .block_count = 5,
+                             .expandable = true,
+                             .page_bytes = 10 * kUnit});
+    std::uint64_t address = 100 * kUnit;
+    for (const auto& [units, live] : {std::pair(3, true),    // page 0: 7 free
+                                      std::pair(22, false),  // page 1 could go back
+                                      std::pair(1, true),    // page 2: 7 free beside it
+                                      std::pair(2, false),
+                                      std::pair(22, true)}) {  // and 2 units there; page 3 is full
+        heap.blocks.push_back({.address = address,
+                               .size_bytes = units * kUnit,
+                               .state = live ? BlockState::kLive : BlockState::kFree});
+        address += static_cast<std::uint64_t>(units) * kUnit;
+    }
+    const std::vector<std::uint64_t> held = held_open_bytes(heap);
+    CHECK(held[0] == 7 * kUnit);
+    CHECK(held[1] == 0);
+    // Page 2 has 1 and 2 live units.
+    CHECK(held[2] == 7 * kUnit / 3);
+    CHECK(held[4] == 7 * kUnit - 7 * kUnit / 3);
+}
+
 TEST_CASE("only windows where the request may lie count") {
     // A hole of another stream is no room; its segment, emptied, is.
     HeapSnapshot heap;

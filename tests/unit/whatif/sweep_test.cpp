@@ -81,6 +81,28 @@ TEST_CASE("rows differ as the settings do, and the best comes first") {
     }
 }
 
+TEST_CASE("a row that needs a retry to fit is behind those that need none") {
+    const auto row =
+        [](const char* name, std::size_t ooms, std::size_t retries, std::uint64_t reserved) {
+            WhatIfRow made;
+            made.candidate.name = name;
+            made.result.troubles.assign(ooms, {.outcome = Outcome::kOutOfMemory});
+            made.result.troubles.insert(
+                made.result.troubles.end(), retries, {.outcome = Outcome::kRetryOk});
+            made.result.statistics.reserved.peak = reserved;
+            return made;
+        };
+    std::vector<WhatIfRow> rows = {row("fails", 1, 0, 1),
+                                   row("fails, retries", 1, 2, 0),
+                                   row("retries", 0, 6, 5),
+                                   row("fits", 0, 0, 9)};
+    rank(&rows);
+    CHECK(rows[0].candidate.name == "fits");
+    CHECK(rows[1].candidate.name == "retries");
+    CHECK(rows[2].candidate.name == "fails, retries");  // how it fails is all that counts
+    CHECK(rows[3].candidate.name == "fails");
+}
+
 TEST_CASE("a row is exact as far as it shows the program what the recorded run showed it") {
     const auto row_of = [](const ReplayScript& script, std::uint64_t capacity_bytes) {
         const auto rows = sweep(script,
