@@ -114,19 +114,28 @@ Status add_replay(const Timeline& timeline, DeviceAnalysis* device, ReplayResult
     return Ok{};
 }
 
-// The address map right after the request at which reserved was first at its maximum.
-Result<Diagnosis> map_at_peak(const DeviceAnalysis& device, EventIndex peak_event) {
-    auto setup = recorded_setup(device);
+// The address maps right after the requests at which reserved, and allocated, were first at their
+// maximum.
+Status map_at_peaks(const ReplayResult& result, DeviceAnalysis* device) {
+    auto setup = recorded_setup(*device);
     if (!setup) {
         return setup.error();
     }
+    const std::uint64_t most_allocated = result.statistics.allocated.peak;
     Diagnosis peak;
-    peak.trouble.event = peak_event;
+    peak.trouble.event = result.peak_event;
     bool done = false;
     ReplayHooks hooks;
-    hooks.before_step = [&done](std::size_t, Pool&) { return !done; };
+    hooks.before_step = [&](std::size_t, Pool&) {
+        return !done || device->most_allocated.event == kNoEvent;
+    };
     hooks.after_request = [&](std::size_t i, const AllocateResult&, Pool& pool) {
-        if (device.script.steps[i].event != peak_event) {
+        const EventIndex event = device->script.steps[i].event;
+        if (device->most_allocated.event == kNoEvent &&
+            pool.statistics().allocated.current == most_allocated) {
+            device->most_allocated = {event, pool.snapshot()};
+        }
+        if (done || event != result.peak_event) {
             return;
         }
         done = true;
@@ -144,8 +153,9 @@ Result<Diagnosis> map_at_peak(const DeviceAnalysis& device, EventIndex peak_even
             }
         }
     };
-    replay(device.script, *setup->pool, setup->recorded, hooks);
-    return peak;
+    replay(device->script, *setup->pool, setup->recorded, hooks);
+    device->peak = std::move(peak);
+    return Ok{};
 }
 
 // Of a damaged trace: no card has as much.
@@ -204,14 +214,8 @@ Status add_diagnoses(const Timeline& timeline,
     if (const Status done = add_libraries(timeline, device, limit); !done) {
         return done.error();
     }
-    if (options.holders && result.peak_event != kNoEvent) {
-        auto peak = map_at_peak(*device, result.peak_event);
-        if (!peak) {
-            return peak.error();
-        }
-        device->peak = std::move(peak).value();
-    }
-    return Ok{};
+    return options.holders && result.peak_event != kNoEvent ? map_at_peaks(result, device)
+                                                            : Status(Ok{});
 }
 
 // ---- who holds the memory -----------------------------------------------------------------------
@@ -231,7 +235,12 @@ std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
     }
     if (device.peak) {
         instants.push_back(
-            {device.peak->trouble.event, &device.peak->heap, HeapInstant::Kind::kPeak});
+            {device.peak->trouble.event, &device.peak->heap, HeapInstant::Kind::kPeakReserved});
+    }
+    if (device.most_allocated.event != kNoEvent) {
+        instants.push_back({device.most_allocated.event,
+                            &device.most_allocated.heap,
+                            HeapInstant::Kind::kMostAllocated});
     }
     std::vector<EventIndex> failed;
     for (const Trouble& trouble : result.troubles) {

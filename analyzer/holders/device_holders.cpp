@@ -73,10 +73,11 @@ DeviceHolders find_holders(const Timeline& timeline,
                      instants.end(),
                      [](const HeapInstant& a, const HeapInstant& b) { return a.kind < b.kind; });
     for (const HeapInstant& instant : instants) {
-        const bool at_peak = instant.kind == HeapInstant::Kind::kPeak;
-        if (at_peak) {
+        if (instant.kind == HeapInstant::Kind::kPeakReserved) {
             result.at_peak = held_lines(timeline, *instant.heap, &symbols);
+            continue;
         }
+        const bool at_peak = instant.kind == HeapInstant::Kind::kMostAllocated;
         if (at_peak && ran_out) {
             continue;
         }

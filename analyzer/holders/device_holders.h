@@ -15,14 +15,14 @@ namespace fragtrace::analyzer {
 struct HeapInstant {
     EventIndex event = kNoEvent;
     const HeapSnapshot* heap = nullptr;
-    enum class Kind : std::uint8_t { kOutOfMemory, kPeak, kRetry };
-    Kind kind = Kind::kPeak;
+    enum class Kind : std::uint8_t { kOutOfMemory, kMostAllocated, kPeakReserved, kRetry };
+    Kind kind = Kind::kPeakReserved;
 };
 
 struct DeviceHolders {
     Iterations iterations;
-    // Of the out-of-memories, else of the peak; then of the retries. The first is what a report
-    // speaks of.
+    // Of the out-of-memories, else of the peak of allocated memory; then of the retries. The first
+    // is what a report speaks of.
     std::vector<Holders> holders;
     std::vector<IterationDifference> differences;  // per entry of `holders`
     std::vector<HeldLine> at_peak;                 // what was held at peak reserved
@@ -40,10 +40,10 @@ struct CardMemory {
     std::uint64_t processes_bytes = 0;
 };
 
-// Instants by kind: those of out-of-memories and retries, and the peak where no out-of-memory is
-// among them. `blocks`: the device has a caching pool; `failed`: all its out-of-memories,
-// ascending. Names of places are looked up apart from the report's own, so that its notes tell of
-// what it shows.
+// Instants by kind: those of out-of-memories and retries, and the peak of allocated memory where no
+// out-of-memory is among them. `blocks`: the device has a caching pool; `failed`: all its
+// out-of-memories, ascending. Names of places are looked up apart from the report's own, so that
+// its notes tell of what it shows.
 DeviceHolders find_holders(const Timeline& timeline,
                            DeviceId device,
                            bool blocks,

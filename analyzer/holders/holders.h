@@ -42,7 +42,7 @@ struct OutsideMemory {
 
 struct Holders {
     EventIndex event = kNoEvent;
-    bool at_peak = false;               // after the request that made reserved greatest
+    bool at_peak = false;               // after the request that made allocated greatest
     std::uint64_t allocated_bytes = 0;  // of all live blocks: the sum of `categories`, exactly
     std::vector<Holding> categories;    // those that hold anything, most bytes first
     std::vector<HoldingPlace> places;   // most bytes first, at most kMostPlaces

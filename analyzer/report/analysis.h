@@ -30,6 +30,12 @@ namespace fragtrace::analyzer {
 
 MemorySummary summarize(const ReplayResult& result);
 
+// An address map right after a request.
+struct MapAtEvent {
+    EventIndex event = kNoEvent;  // kNoEvent = none
+    HeapSnapshot heap;
+};
+
 struct DeviceAnalysis {
     DeviceId device = 0;
     std::string name;
@@ -53,8 +59,9 @@ struct DeviceAnalysis {
     std::vector<Diagnosis> diagnoses;  // of the recorded settings, in time order
     std::uint64_t troubles = 0;        // OOMs and retries in all; diagnoses may be fewer
     std::optional<Diagnosis> peak;     // the address map at peak reserved; its verdict is empty
-    DeviceHolders held;                // at each diagnosed OOM, else at peak reserved
-    std::vector<WhatIfRow> settings;   // ranked
+    MapAtEvent most_allocated;         // the same at the peak of allocated memory
+    DeviceHolders held;               // at each diagnosed OOM, else at the peak of allocated memory
+    std::vector<WhatIfRow> settings;  // ranked
     std::vector<WhatIfRow> capacities;
     std::vector<WhatIfRow> pools;   // other pools
     std::vector<WhatIfRow> bounds;  // as known_pools() lists them

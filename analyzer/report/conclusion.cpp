@@ -277,7 +277,7 @@ std::string remedy_without_failure(const DeviceAnalysis& device) {
         return row_text(*row, recorded_row(device));
     }
     return recorded_row(device) == nullptr ? ""
-                                           : "none needed: nothing that was replayed saves 2 %";
+                                           : "no setting is worth it: nothing that was replayed saves 2 %";
 }
 
 }  // namespace

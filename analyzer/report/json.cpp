@@ -305,8 +305,7 @@ std::string report_json(const Analysis& analysis) {
                                         {"remedy", conclusion.remedy}};
         devices.back()["iterations"] = iterations_json(analysis, device.held);
         devices.back()["holders_at_peak"] = held_lines_json(device.held);
-        devices.back()["holders"] =
-            device.peak ? holders_json(device.held, device.peak->trouble.event, true) : Json();
+        devices.back()["holders"] = holders_json(device.held, device.most_allocated.event, true);
         for (const bool repeated : {false, true}) {
             Json troubles = troubles_json(analysis, device, device.diagnoses, repeated);
             for (Json& one : troubles) {

@@ -9,7 +9,7 @@ namespace fragtrace::analyzer {
 
 // Categories, places and what lies outside of the pool at one instant, and the difference to the
 // last good iteration (null without one); null where `event` was not looked into. `at_peak`: of
-// the state after the request that made reserved greatest, else of a failed or repeated one.
+// the state after the request that made allocated greatest, else of a failed or repeated one.
 nlohmann::ordered_json holders_json(const DeviceHolders& held, EventIndex event, bool at_peak);
 
 // The lines that held most at peak reserved.

@@ -178,6 +178,8 @@ class CardBuilder {
         const MemorySummary& run = device_.recorded;
         PageCard card = card_of(peak);
         card.kind = PageCardKind::kWaste;
+        card.holders.clear();
+        add_holders(device_.most_allocated.event, &card);
         card.heading = "No out-of-memory: what the cache holds at its peak";
         card.sentence = fmt::format(
             "{} reserved at the peak, {} ever allocated at once. Of what is free then, {} is held "

@@ -62,7 +62,7 @@ std::string category_line(const Holders& holders, bool failed) {
     return fmt::format("  holders    {}; {} in all{} (estimate: by stack and lifetime)\n",
                        text,
                        format_bytes(holders.allocated_bytes),
-                       failed ? "" : " at peak reserved");
+                       failed ? "" : " at their peak");
 }
 
 std::string outside_line(const OutsideMemory& outside) {
