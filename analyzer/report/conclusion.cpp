@@ -267,7 +267,9 @@ std::string remedy_without_failure(const DeviceAnalysis& device) {
     }
     if (const Survivors* kept = kept_model(device)) {
         return fmt::format(
-            "let go of the earlier model and its optimizer before the next is made: {} (bound)",
+            "let go of the earlier model and its optimizer before the next is made: at most {} "
+            "less "
+            "in use (bound)",
             format_bytes(kept->bytes));
     }
     if (const WhatIfRow* row = best_remedy(device)) {
@@ -276,8 +278,9 @@ std::string remedy_without_failure(const DeviceAnalysis& device) {
     if (const WhatIfRow* row = best_change(device)) {
         return row_text(*row, recorded_row(device));
     }
-    return recorded_row(device) == nullptr ? ""
-                                           : "no setting is worth it: nothing that was replayed saves 2 %";
+    return recorded_row(device) == nullptr
+               ? ""
+               : "no setting saves 2 %: only holding less would, see holders";
 }
 
 }  // namespace

@@ -123,7 +123,9 @@ std::string call_lines(const Analysis& analysis) {
         retry_ns += retry.driver_ns;
     }
     if (retry_ns != 0) {
-        text += fmt::format("  retries    cost {} in driver calls\n", format_duration(retry_ns));
+        text += fmt::format(
+            "  refusals   cost {} in driver calls, with what was given back and asked again\n",
+            format_duration(retry_ns));
     }
     return text;
 }

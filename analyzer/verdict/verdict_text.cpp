@@ -40,10 +40,11 @@ namespace {
 
 std::string pages_text(const Verdict& verdict) {
     const VerdictStep& serving = verdict.steps.back();
-    const std::string pages =
-        fmt::format("wholly free {} pages ({} in all), stitched together, would have served it",
-                    format_bytes(serving.page_bytes),
-                    format_bytes(serving.frees_bytes));
+    const std::string pages = fmt::format(
+        "wholly free {} pages ({} in all), stitched together{}, would have served it",
+        format_bytes(serving.page_bytes),
+        format_bytes(serving.frees_bytes),
+        serving.frees_bytes < verdict.rounded_bytes ? " with what the device had left" : "");
     for (const VerdictStep& step : verdict.steps) {
         if (step.id == "stitchable" && !step.serves) {
             return fmt::format(

@@ -7,7 +7,6 @@
 #include <array>
 #include <fmt/format.h>
 #include <functional>
-#include <tuple>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -48,15 +47,9 @@ Advice judge(std::string name,
                 ++advice.nothing;
                 break;
         }
-        const auto key = [](const WhatIfRow& one) {
-            return std::tuple(!one.usable,
-                              one.ooms(),
-                              one.fails_first(),
-                              one.retries() != 0,
-                              one.result.statistics.reserved.peak,
-                              one.result.statistics.segments_allocated);
-        };
-        best = best == nullptr || key(row) < key(*best) ? &row : best;
+        const bool better =
+            best == nullptr || (row.usable != best->usable ? row.usable : ranks_before(row, *best));
+        best = better ? &row : best;
     }
     if (best == nullptr) {
         advice.reason = "nothing in the trace to replay it by";
@@ -131,6 +124,9 @@ Advice::Effect effect_of(const WhatIfRow& row, const WhatIfRow& recorded) {
         return Advice::Effect::kNothing;
     }
     const bool little = difference < before / kGreatPart;
+    if (saves && recorded.ooms() != 0) {
+        return Advice::Effect::kNothing;  // it ends as before
+    }
     if (saves) {
         return little ? Advice::Effect::kHelpedALittle : Advice::Effect::kHelped;
     }

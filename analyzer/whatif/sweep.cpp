@@ -247,11 +247,16 @@ Result<std::vector<WhatIfRow>> sweep(
 }
 
 bool ranks_before(const WhatIfRow& a, const WhatIfRow& b) {
-    const auto key = [](const WhatIfRow& row) {
+    // A row that needs retries is at the brink, one that fills the card is as well.
+    const auto weighted_reserved = [](const WhatIfRow& row) {
+        const std::uint64_t reserved = row.result.statistics.reserved.peak;
+        const std::uint64_t retries = std::min<std::uint64_t>(row.retries(), 100);
+        return reserved + reserved / 100 * (row.ooms() == 0 ? retries : 0);
+    };
+    const auto key = [&weighted_reserved](const WhatIfRow& row) {
         return std::tuple(row.ooms(),
                           row.fails_first(),
-                          row.ooms() == 0 && row.retries() != 0,
-                          row.result.statistics.reserved.peak,
+                          weighted_reserved(row),
                           std::count(row.candidate.config.begin(), row.candidate.config.end(), ','),
                           row.result.statistics.segments_allocated);
     };

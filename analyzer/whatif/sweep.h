@@ -136,8 +136,8 @@ Result<std::vector<WhatIfRow>> sweep(
     const std::function<void(std::size_t, std::size_t)>& progress = {});
 
 // Whether a row is the better one: fewer OOMs, then one that serves what the record served, then
-// one that fits without a retry (else it is at the brink), then less reserved, then fewer driver
-// calls.
+// less reserved, of which each retry counts as one percent more, then fewer settings, then fewer
+// driver calls.
 bool ranks_before(const WhatIfRow& a, const WhatIfRow& b);
 // Best first; the recorded row keeps the place that it earns.
 void rank(std::vector<WhatIfRow>* rows);

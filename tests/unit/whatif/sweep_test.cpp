@@ -81,7 +81,7 @@ TEST_CASE("rows differ as the settings do, and the best comes first") {
     }
 }
 
-TEST_CASE("a row that needs a retry to fit is behind those that need none") {
+TEST_CASE("a retry counts as one percent more reserved") {
     const auto row =
         [](const char* name, std::size_t ooms, std::size_t retries, std::uint64_t reserved) {
             WhatIfRow made;
@@ -94,13 +94,15 @@ TEST_CASE("a row that needs a retry to fit is behind those that need none") {
         };
     std::vector<WhatIfRow> rows = {row("fails", 1, 0, 1),
                                    row("fails, retries", 1, 2, 0),
-                                   row("retries", 0, 6, 5),
-                                   row("fits", 0, 0, 9)};
+                                   row("retries", 0, 6, 995),
+                                   row("fits", 0, 0, 1000),
+                                   row("one retry", 0, 1, 980)};
     rank(&rows);
-    CHECK(rows[0].candidate.name == "fits");
-    CHECK(rows[1].candidate.name == "retries");
-    CHECK(rows[2].candidate.name == "fails, retries");  // how it fails is all that counts
-    CHECK(rows[3].candidate.name == "fails");
+    CHECK(rows[0].candidate.name == "one retry");
+    CHECK(rows[1].candidate.name == "fits");
+    CHECK(rows[2].candidate.name == "retries");
+    CHECK(rows[3].candidate.name == "fails, retries");  // of a run that fails they do not count
+    CHECK(rows[4].candidate.name == "fails");
 }
 
 TEST_CASE("a row is exact as far as it shows the program what the recorded run showed it") {
