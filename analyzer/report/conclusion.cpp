@@ -90,7 +90,7 @@ std::string who_made_it_grow(const Analysis& analysis, const DeviceAnalysis& dev
     if (most == lines.end()) {
         return "";
     }
-    return fmt::format("{} made the pool obtain {} of {}, in {}",
+    return fmt::format("{} made the pool obtain {} of the {} that it obtained over the run, in {}",
                        most->first,
                        format_bytes(most->second.first),
                        format_bytes(all),
