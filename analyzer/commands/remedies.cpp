@@ -111,6 +111,19 @@ std::optional<HeldAtPeak> held_at_peak(const DeviceAnalysis& device) {
     return held;
 }
 
+// At the first out-of-memory, else at the peak.
+ActivationsHeld activations_held(const DeviceAnalysis& device) {
+    ActivationsHeld held;
+    if (!device.held.holders.empty()) {
+        const Holders& holders = device.held.holders.front();
+        held.allocated_bytes = holders.allocated_bytes;
+        for (const Holding& holding : holders.categories) {
+            held.bytes += holding.category == Category::kActivations ? holding.bytes : 0;
+        }
+    }
+    return held;
+}
+
 const WhatIfRow* recorded_among(const std::vector<WhatIfRow>& rows) {
     const auto found = std::find_if(
         rows.begin(), rows.end(), [](const WhatIfRow& row) { return row.is_recorded; });
@@ -190,7 +203,7 @@ Status add_rows(const AnalyzeOptions& options,
             break;
         }
     }
-    device->advice = judge_advice(all, held_at_peak(*device));
+    device->advice = judge_advice(all, held_at_peak(*device), activations_held(*device));
     rank(&device->remedies);
     return Ok{};
 }

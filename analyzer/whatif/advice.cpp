@@ -134,7 +134,8 @@ Advice::Effect effect_of(const WhatIfRow& row, const WhatIfRow& recorded) {
 }
 
 std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
-                                 const std::optional<HeldAtPeak>& held) {
+                                 const std::optional<HeldAtPeak>& held,
+                                 const ActivationsHeld& activations) {
     std::vector<Advice> advice;
     const auto recorded = std::find_if(
         rows.begin(), rows.end(), [](const WhatIfRow& row) { return row.is_recorded; });
@@ -171,6 +172,15 @@ std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
             format_bytes(held->live_bytes));
     }
     advice.push_back(std::move(collect));
+    if (activations.bytes != 0) {
+        Advice again{.name = "activation checkpointing", .key = "checkpointing"};
+        again.row_class = RowClass::kEstimate;
+        again.saved_bytes = static_cast<std::int64_t>(activations.bytes);
+        again.reason = fmt::format("at most the {} that activations hold of {} (estimate)",
+                                   format_bytes(activations.bytes),
+                                   format_bytes(activations.allocated_bytes));
+        advice.push_back(std::move(again));
+    }
     return advice;
 }
 

@@ -45,11 +45,18 @@ struct HeldAtPeak {
     std::uint64_t older_bytes = 0;  // of blocks that had lived through two steps
 };
 
+// What making activations again in the backward pass (checkpointing) could save, at most.
+struct ActivationsHeld {
+    std::uint64_t bytes = 0;            // by stack and lifetime: an estimate; 0 = none known
+    std::uint64_t allocated_bytes = 0;  // of all live blocks, at the same instant
+};
+
 std::string_view effect_name(Advice::Effect effect);
 Advice::Effect effect_of(const WhatIfRow& row, const WhatIfRow& recorded);
 
 // `rows`: settings and remedies at the recorded capacity.
 std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
-                                 const std::optional<HeldAtPeak>& held);
+                                 const std::optional<HeldAtPeak>& held,
+                                 const ActivationsHeld& activations = {});
 
 }  // namespace fragtrace::analyzer

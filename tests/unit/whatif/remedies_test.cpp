@@ -146,7 +146,8 @@ TEST_CASE("advice helped, did nothing or made it worse, by what was replayed") {
     }
     rows.push_back(
         changed_row(script, {ScriptChange::Kind::kEmptyCache, {1, 3}}, Remedy::kEmptyCache));
-    const auto advice = judge_advice(rows, HeldAtPeak{.live_bytes = 10, .older_bytes = 4});
+    const auto advice = judge_advice(
+        rows, HeldAtPeak{.live_bytes = 10, .older_bytes = 4}, {.bytes = 6, .allocated_bytes = 9});
     const auto named = [&advice](std::string_view name) -> const Advice& {
         const auto found = std::find_if(
             advice.begin(), advice.end(), [name](const Advice& one) { return one.name == name; });
@@ -160,6 +161,9 @@ TEST_CASE("advice helped, did nothing or made it worse, by what was replayed") {
     CHECK(named("garbage_collection_threshold").effect == Advice::Effect::kNotReplayed);
     CHECK(named("del and gc.collect()").row_class == RowClass::kBound);
     CHECK(named("del and gc.collect()").saved_bytes == 4);
+    CHECK(named("activation checkpointing").saved_bytes == 6);
+    CHECK(named("activation checkpointing").row_class == RowClass::kEstimate);
+    CHECK(judge_advice(rows, {}).back().name == "del and gc.collect()");  // no activations known
 
     rows.back().usable = true;
     rows[1].usable = false;
