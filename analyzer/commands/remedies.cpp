@@ -124,12 +124,6 @@ ActivationsHeld activations_held(const DeviceAnalysis& device) {
     return held;
 }
 
-const WhatIfRow* recorded_among(const std::vector<WhatIfRow>& rows) {
-    const auto found = std::find_if(
-        rows.begin(), rows.end(), [](const WhatIfRow& row) { return row.is_recorded; });
-    return found == rows.end() ? nullptr : &*found;
-}
-
 // The memory of others that somebody could give up: without the context, where it was measured.
 std::uint64_t others_to_go(const DeviceAnalysis& device) {
     const std::uint64_t context = device.context.bytes;
@@ -151,11 +145,11 @@ Status add_rows(const AnalyzeOptions& options,
     const DriverTimes times = driver_times(analysis->run);
     const auto judge = [&](WhatIfRow* row) {
         judge_use(obstacles, device->config, row);
-        if (const WhatIfRow* recorded = recorded_among(device->settings)) {
+        if (const WhatIfRow* recorded = recorded_row(device->settings)) {
             row->cost = cost_of(*row, *recorded, times);
         }
     };
-    const WhatIfRow* as_run = recorded_among(device->settings);
+    const WhatIfRow* as_run = recorded_row(device->settings);
     for (auto* rows : {&device->settings, &device->capacities}) {
         for (WhatIfRow& row : *rows) {
             row.cost = as_run == nullptr ? row.cost : cost_of(row, *as_run, times);
@@ -215,7 +209,7 @@ Status add_scans(DeviceAnalysis* device) {
     rank(&rows);
     std::vector<Candidate> settings;
     std::vector<std::uint64_t> peaks;
-    const WhatIfRow* recorded = recorded_among(rows);
+    const WhatIfRow* recorded = recorded_row(rows);
     if (recorded == nullptr) {
         return Ok{};
     }

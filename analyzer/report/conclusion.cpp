@@ -177,34 +177,28 @@ std::string change_text(const WhatIfRow& row) {
     return candidate.name;
 }
 
-const WhatIfRow* recorded_row(const DeviceAnalysis& device) {
-    const auto found = std::find_if(device.settings.begin(),
-                                    device.settings.end(),
-                                    [](const WhatIfRow& row) { return row.is_recorded; });
-    return found == device.settings.end() ? nullptr : &*found;
+// Serves what the record did not, or reserves 2 % less at least without more retries.
+bool is_worth_naming(const WhatIfRow& row, const WhatIfRow& recorded) {
+    const std::uint64_t before = recorded.result.statistics.reserved.peak;
+    const std::uint64_t after = row.result.statistics.reserved.peak;
+    return row.usable &&
+           (row.ooms() < recorded.ooms() ||
+            (row.ooms() == 0 && recorded.ooms() == 0 && row.retries() <= recorded.retries() &&
+             after + before / kSmallPart <= before));
 }
 
-// A change of the program where no setting is worth it; ranked, so the first is the best.
-const WhatIfRow* best_change(const DeviceAnalysis& device) {
-    const WhatIfRow* recorded = recorded_row(device);
-    for (const WhatIfRow& row : device.remedies) {
-        const bool others_go = row.candidate.remedy == Remedy::kOthersGone;
-        if (recorded == nullptr || !row.usable || others_go) {
-            continue;
-        }
-        if (row.ooms() < recorded->ooms() ||
-            (recorded->ooms() == 0 && row.ooms() == 0 && row.retries() <= recorded->retries() &&
-             row.result.statistics.reserved.peak + recorded->result.statistics.reserved.peak / 50 <=
-                 recorded->result.statistics.reserved.peak)) {
-            return &row;
-        }
-    }
-    return nullptr;
+// Of ranked rows the first is the best.
+const WhatIfRow* first_worth_naming(const std::vector<WhatIfRow>& rows, const WhatIfRow* recorded) {
+    const auto found = std::find_if(rows.begin(), rows.end(), [recorded](const WhatIfRow& row) {
+        return recorded != nullptr && row.candidate.remedy != Remedy::kOthersGone &&
+               is_worth_naming(row, *recorded);
+    });
+    return found == rows.end() ? nullptr : &*found;
 }
 
-std::string row_text(const WhatIfRow& row, const WhatIfRow* recorded) {
+std::string row_text(const WhatIfRow& row, const WhatIfRow& recorded) {
     const std::string reserved = format_bytes(row.result.statistics.reserved.peak);
-    if (recorded != nullptr && row.ooms() == 0 && recorded->ooms() != 0) {
+    if (row.ooms() == 0 && recorded.ooms() != 0) {
         return fmt::format("{}: the same requests fit, in {} reserved ({})",
                            change_text(row),
                            reserved,
@@ -214,16 +208,22 @@ std::string row_text(const WhatIfRow& row, const WhatIfRow* recorded) {
         return fmt::format("{}: {} instead of {} ({})",
                            change_text(row),
                            format_counted(row.ooms(), "out-of-memory", "out-of-memories"),
-                           recorded == nullptr ? 0 : recorded->ooms(),
+                           recorded.ooms(),
                            row_class_name(row.row_class));
     }
     return fmt::format("{}: {} reserved instead of {} ({})",
                        change_text(row),
                        reserved,
-                       recorded == nullptr
-                           ? "as recorded"
-                           : format_bytes(recorded->result.statistics.reserved.peak),
+                       format_bytes(recorded.result.statistics.reserved.peak),
                        row_class_name(row.row_class));
+}
+
+// A setting where one is worth it, else a change of the program; empty: nothing that was replayed.
+std::string best_change(const DeviceAnalysis& device) {
+    const WhatIfRow* recorded = recorded_row(device.settings);
+    const WhatIfRow* row = best_remedy(device);
+    row = row != nullptr ? row : first_worth_naming(device.remedies, recorded);
+    return row == nullptr ? "" : row_text(*row, *recorded);
 }
 
 // The smallest card of those replayed on which the recorded settings fit.
@@ -242,10 +242,8 @@ std::string remedy_of_failure(const DeviceAnalysis& device, const Diagnosis& oom
     if (verdict.requester == "library" && verdict.id == "releasable") {
         return "torch.cuda.empty_cache() just before (exact for that moment)";
     }
-    const WhatIfRow* row = best_remedy(device);
-    row = row != nullptr ? row : best_change(device);
-    if (row != nullptr) {
-        return row_text(*row, recorded_row(device));
+    if (const std::string change = best_change(device); !change.empty()) {
+        return change;
     }
     const std::uint64_t asked = std::max(verdict.requested_bytes, verdict.rounded_bytes);
     const std::uint64_t free = verdict.free_bytes + verdict.device_free_bytes;
@@ -268,22 +266,22 @@ std::string remedy_without_failure(const DeviceAnalysis& device) {
     if (const Survivors* kept = kept_model(device)) {
         return fmt::format(
             "let go of the earlier model and its optimizer before the next is made: at most {} "
-            "less "
-            "in use (bound)",
+            "less in use (bound)",
             format_bytes(kept->bytes));
     }
-    if (const WhatIfRow* row = best_remedy(device)) {
-        return row_text(*row, recorded_row(device));
+    if (const std::string change = best_change(device); !change.empty()) {
+        return change;
     }
-    if (const WhatIfRow* row = best_change(device)) {
-        return row_text(*row, recorded_row(device));
-    }
-    return recorded_row(device) == nullptr
+    return recorded_row(device.settings) == nullptr
                ? ""
                : "no setting saves 2 %: only holding less would, see holders";
 }
 
 }  // namespace
+
+const WhatIfRow* best_remedy(const DeviceAnalysis& device) {
+    return first_worth_naming(device.settings, recorded_row(device.settings));
+}
 
 Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device) {
     if (!device.fidelity) {

@@ -17,4 +17,8 @@ struct Conclusion {
 // Of the first out-of-memory; without one, of the peaks.
 Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device);
 
+// The best row that is worth naming: serves what the record did not, or reserves at least 2 %
+// less without retries. nullptr: nothing tried helps.
+const WhatIfRow* best_remedy(const DeviceAnalysis& device);
+
 }  // namespace fragtrace::analyzer

@@ -39,8 +39,4 @@ std::string whatif_note(const WhatIfRow& row);
 // The bounds: down to what reserved memory could be avoided; empty where none were replayed.
 std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal);
 
-// The best row that is worth naming: serves what the record did not, or reserves at least 2 %
-// less without retries. nullptr: nothing tried helps.
-const WhatIfRow* best_remedy(const DeviceAnalysis& device);
-
 }  // namespace fragtrace::analyzer

@@ -9,12 +9,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-const WhatIfRow* recorded_row(const std::vector<WhatIfRow>& rows) {
-    const auto found = std::find_if(
-        rows.begin(), rows.end(), [](const WhatIfRow& row) { return row.is_recorded; });
-    return found == rows.end() ? nullptr : &*found;
-}
-
 std::string difference_text(const WhatIfRow& row, const WhatIfRow* recorded) {
     if (recorded == nullptr || &row == recorded) {
         return row.is_recorded ? "as run" : "";
@@ -49,26 +43,6 @@ std::string outcome_text(const WhatIfRow& row) {
 
 std::string driver_calls(std::uint64_t count, std::string_view native, std::string_view mapped) {
     return fmt::format("{} {}s or {}s", format_count(count), native, mapped);
-}
-
-const WhatIfRow* best_remedy(const DeviceAnalysis& device) {
-    const WhatIfRow* recorded = recorded_row(device.settings);
-    if (recorded == nullptr) {
-        return nullptr;
-    }
-    for (const WhatIfRow& row : device.settings) {
-        if (&row == recorded || !row.usable) {
-            continue;
-        }
-        const std::uint64_t before = recorded->result.statistics.reserved.peak;
-        const std::uint64_t after = row.result.statistics.reserved.peak;
-        if (row.ooms() < recorded->ooms() ||
-            (row.ooms() == recorded->ooms() && recorded->ooms() == 0 &&
-             row.retries() <= recorded->retries() && after + before / 50 <= before)) {
-            return &row;
-        }
-    }
-    return nullptr;
 }
 
 std::string whatif_table(const std::vector<WhatIfRow>& rows,

@@ -137,9 +137,8 @@ std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
                                  const std::optional<HeldAtPeak>& held,
                                  const ActivationsHeld& activations) {
     std::vector<Advice> advice;
-    const auto recorded = std::find_if(
-        rows.begin(), rows.end(), [](const WhatIfRow& row) { return row.is_recorded; });
-    if (recorded == rows.end()) {
+    const WhatIfRow* recorded = recorded_row(rows);
+    if (recorded == nullptr) {
         return advice;
     }
     for (const std::string_view key : kSettingKeys) {

@@ -246,6 +246,12 @@ Result<std::vector<WhatIfRow>> sweep(
     return rows;
 }
 
+const WhatIfRow* recorded_row(const std::vector<WhatIfRow>& rows) {
+    const auto found = std::find_if(
+        rows.begin(), rows.end(), [](const WhatIfRow& row) { return row.is_recorded; });
+    return found == rows.end() ? nullptr : &*found;
+}
+
 bool ranks_before(const WhatIfRow& a, const WhatIfRow& b) {
     // A row that needs retries is at the brink, one that fills the card is as well.
     const auto weighted_reserved = [](const WhatIfRow& row) {

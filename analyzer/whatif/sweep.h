@@ -135,6 +135,9 @@ Result<std::vector<WhatIfRow>> sweep(
     unsigned threads = 0,
     const std::function<void(std::size_t, std::size_t)>& progress = {});
 
+// The row that is the recorded run; nullptr without one.
+const WhatIfRow* recorded_row(const std::vector<WhatIfRow>& rows);
+
 // Whether a row is the better one: fewer OOMs, then one that serves what the record served, then
 // less reserved, of which each retry counts as one percent more, then fewer settings, then fewer
 // driver calls.
