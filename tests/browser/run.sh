@@ -33,12 +33,12 @@ data)
     esbuild=${FRAGTRACE_ESBUILD:-esbuild}
     command -v "$esbuild" >/dev/null || absent "esbuild is missing: apt-get install esbuild"
     make_pages
-    for name in data roundtrip views colours; do
+    for name in data format roundtrip views colours; do
         "$esbuild" "$here/../../viewer/test/$name.test.ts" --bundle --platform=node --format=esm \
             --log-level=warning --outfile="$pages/$name.test.mjs"
     done
-    FRAGTRACE_PAGES=$pages FRAGTRACE_STYLE=$here/../../viewer/src/page.css exec node --test "$pages/data.test.mjs" \
-        "$pages/roundtrip.test.mjs" "$pages/views.test.mjs" "$pages/colours.test.mjs"
+    FRAGTRACE_PAGES=$pages FRAGTRACE_STYLE=$here/../../viewer/src/page.css FRAGTRACE_FORMATS=$here/../unit/support/formats.tsv \
+        exec node --test "$pages/data.test.mjs" "$pages/format.test.mjs" "$pages/roundtrip.test.mjs" "$pages/views.test.mjs" "$pages/colours.test.mjs"
     ;;
 page)
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")

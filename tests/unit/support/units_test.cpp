@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <fstream>
+#include <sstream>
+
 using namespace fragtrace::analyzer;
 
 TEST_CASE("sizes are written with three digits and a binary unit") {
@@ -35,4 +38,27 @@ TEST_CASE("times are written in the unit that a reader would choose") {
     CHECK(format_duration(350'000'000) == "350 ms");
     CHECK(format_duration(2'410'000'000) == "2.41 s");
     CHECK(format_duration(3'725'000'000'000) == "1 h 02 min");
+}
+
+// The page in the browser writes the same words: viewer/test/format.test.ts reads the same list.
+TEST_CASE("sizes, times and counts are written as the list has them, to the letter") {
+    std::ifstream list(FRAGTRACE_FORMATS);
+    std::string line;
+    std::size_t lines = 0;
+    while (std::getline(list, line)) {
+        std::istringstream columns(line);
+        std::string kind;
+        std::string number;
+        std::string text;
+        std::getline(columns, kind, '\t');
+        std::getline(columns, number, '\t');
+        std::getline(columns, text, '\t');
+        const std::uint64_t value = std::stoull(number);
+        CAPTURE(kind, value);
+        CHECK((kind == "bytes"  ? format_bytes(value)
+               : kind == "time" ? format_duration(value)
+                                : format_count(value)) == text);
+        ++lines;
+    }
+    CHECK(lines > 1000);
 }

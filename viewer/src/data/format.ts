@@ -1,8 +1,17 @@
-// Sizes and times as people read them; the same rules as the program's own output.
+// Sizes and times as people read them: to the letter what the program itself prints
+// (analyzer/support/units.cpp; tests/unit/support/formats.tsv holds both to it).
+
+// As C++ rounds: what lies in the middle goes to the even digit, where toFixed takes the larger.
+function rounded(value: number, digits: number): string {
+    const middle = (value * 2 ** (digits + 1)) % 2 === 1;  // exact: decimals' middles are eighths at most
+    if (!middle) return value.toFixed(digits);
+    const below = Math.floor(value * 10 ** digits);
+    return ((below % 2 === 0 ? below : below + 1) / 10 ** digits).toFixed(digits);
+}
 
 function trimmed(value: number): string {
-    if (value >= 99.95) return value.toFixed(0);
-    return String(Number(value >= 9.995 ? value.toFixed(1) : value.toFixed(2)));
+    if (value >= 99.95) return rounded(value, 0);
+    return String(Number(value >= 9.995 ? rounded(value, 1) : rounded(value, 2)));
 }
 
 export function formatBytes(bytes: number): string {
@@ -17,7 +26,7 @@ export function formatBytes(bytes: number): string {
 
 export function formatCount(count: number): string {
     // toLocaleString loads the browser's tables of languages, which takes longer than a frame.
-    const [whole, rest] = String(Math.round(count * 1000) / 1000).split(".");
+    const [whole, rest] = String(Number.isInteger(count) ? count : Math.round(count * 1000) / 1000).split(".");
     return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? "." + rest : "");
 }
 
@@ -26,9 +35,10 @@ export function formatTime(ns: number): string {
     if (ns < 1e6) return `${trimmed(ns / 1e3)} us`;
     if (ns < 1e9) return `${trimmed(ns / 1e6)} ms`;
     if (ns < 120e9) return `${trimmed(ns / 1e9)} s`;
-    const minutes = Math.floor(ns / 60e9);
-    const pad = (value: number): string => String(Math.floor(value)).padStart(2, "0");
-    if (minutes < 60) return `${minutes} min ${pad((ns / 1e9) % 60)} s`;
+    const seconds = (ns - (ns % 1e9)) / 1e9;
+    const minutes = Math.floor(seconds / 60);
+    const pad = (value: number): string => String(value).padStart(2, "0");
+    if (minutes < 60) return `${minutes} min ${pad(seconds % 60)} s`;
     return `${Math.floor(minutes / 60)} h ${pad(minutes % 60)} min`;
 }
 
