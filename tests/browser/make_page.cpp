@@ -1,8 +1,9 @@
 // make_page KIND OUTPUT: writes a page of made-up data. KIND is "checkerboard", "two" (devices),
-// "crowd" (of live blocks) or a number of blocks.
+// "crowd" (of live blocks), "shares" (of holes) or a number of blocks.
 #include "analyzer/cli/output_file.h"
 #include "analyzer/report/page.h"
 #include "synthetic.h"
+#include "synthetic_held.h"
 
 #include <chrono>
 #include <cstdio>
@@ -12,12 +13,14 @@
 int main(int argc, char** argv) {
     using namespace fragtrace;
     if (argc < 3) {
-        std::fprintf(stderr, "usage: make_page checkerboard|two|crowd|BLOCKS OUTPUT [BUDGET]\n");
+        std::fprintf(stderr,
+                     "usage: make_page checkerboard|two|crowd|shares|BLOCKS OUTPUT [BUDGET]\n");
         return 2;
     }
     const std::string kind = argv[1];
     analyzer::PageData data = kind == "checkerboard" ? page_test::checkerboard_page()
                               : kind == "two"        ? page_test::two_device_page()
+                              : kind == "shares"     ? page_test::shares_page()
                               : kind == "crowd"
                                   ? page_test::crowded_page(300'000)
                                   : page_test::synthetic_page(std::strtoull(argv[1], nullptr, 10));

@@ -1,12 +1,12 @@
 #include "synthetic.h"
 
 #include "analyzer/support/units.h"
+#include "synthetic_held.h"
 #include "synthetic_pool.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <random>
-#include <set>
 
 namespace fragtrace::page_test {
 namespace {
@@ -47,7 +47,7 @@ struct Tree {
 };
 
 void add_verdict(PageDevice& device,
-                 const Pool& pool,
+                 Pool& pool,
                  std::uint64_t requested_bytes,
                  std::uint32_t asking,
                  const std::vector<std::pair<std::uint32_t, std::string>>& pinning) {
@@ -61,25 +61,14 @@ void add_verdict(PageDevice& device,
     card.device_free_bytes = pool.device_free();
     card.verdict = "compaction_only";
     card.stack = asking;
+    pool.write_segments();
+    // The card's state is the one after all that happened at its time.
+    add_culprits(device, pool.now_ns + 1, pinning, &card);
     std::uint64_t held_sum = 0;
     std::uint64_t live_sum = 0;
-    const PageBlocks& blocks = device.blocks;
-    for (const auto& [stack, label] : pinning) {
-        PageCulprit row{
-            .stack = stack, .label = label, .age = "since the first step", .blocks = {}};
-        std::set<std::uint64_t> segments;
-        for (std::uint32_t i = 0; i < blocks.size(); ++i) {
-            if (blocks.stack[i] != stack || blocks.end_ns[i] != kPageNever) continue;
-            const std::uint64_t segment = pool.segment_of(blocks.address[i]);
-            if (pool.free_in(segment) * 4 < pool.segment_size(segment)) continue;
-            row.blocks.push_back(i);
-            row.live_bytes += blocks.size_bytes[i];
-            if (segments.insert(segment).second) row.held_open_bytes += pool.free_in(segment);
-        }
-        row.block_count = row.blocks.size();
+    for (const PageCulprit& row : card.culprits) {
         held_sum += row.held_open_bytes;
         live_sum += row.live_bytes;
-        if (row.block_count > 0) card.culprits.push_back(std::move(row));
     }
     card.sentence = fmt::format(
         "{} was asked for. {} is free inside reserved segments, but the largest hole is {}. "

@@ -99,11 +99,13 @@ class Pool {
         }
     }
 
-    void finish() {
+    // Once, when none comes or goes any more.
+    void write_segments() {
         for (const auto& [address, segment] : segments_)
             device_->segments.push_back(segment);
-        device_->end_ns = now_ns + 1'000'000;
     }
+
+    void finish() { device_->end_ns = now_ns + 1'000'000; }
 
     std::uint64_t free_bytes() const {
         std::uint64_t sum = 0;

@@ -5,22 +5,30 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { type Columns, readPack } from "../src/data/columns";
 import { CoverageGrid } from "../src/data/coverage";
-import { parseHeader } from "../src/data/header";
-import { bytesByStack, heapAt, holesOf } from "../src/data/heap";
-import { type DeviceModel, forUnits, makeModel, unitMayRelease } from "../src/data/model";
+import { type Header, parseHeader } from "../src/data/header";
+import { heapAt, holesOf } from "../src/data/heap";
+import { heldByStack, keptByPools } from "../src/data/held";
+import { cardTick, type DeviceModel, forUnits, makeModel, unitMayRelease } from "../src/data/model";
+import { Stacks } from "../src/data/stacks";
 import { sweepWindow } from "../src/data/sweep";
 
 const folder = process.env.FRAGTRACE_PAGES;
 if (!folder) throw new Error("FRAGTRACE_PAGES is not set");
 
-async function read(name: string): Promise<DeviceModel> {
+async function readAll(name: string): Promise<{ header: Header; models: DeviceModel[] }> {
     const html = readFileSync(join(folder!, name), "utf8");
     const textOf = (id: string): string | undefined => html.split(`id="${id}">`)[1]?.split("</script>")[0];
-    const head = parseHeader(textOf("ft-header")!).devices[0];
-    const packs = new Map<string, Columns>();
-    for (const description of head.packs) packs.set(description.id, await readPack(textOf(description.id), description));
-    return makeModel(head, packs);
+    const header = parseHeader(textOf("ft-header")!);
+    const models: DeviceModel[] = [];
+    for (const head of header.devices) {
+        const packs = new Map<string, Columns>();
+        for (const description of head.packs) packs.set(description.id, await readPack(textOf(description.id), description));
+        models.push(makeModel(head, packs));
+    }
+    return { header, models };
 }
+
+const read = async (name: string): Promise<DeviceModel> => (await readAll(name)).models[0];
 
 // The heap from nothing but the columns.
 function bruteForce(model: DeviceModel, tick: number) {
@@ -62,8 +70,28 @@ test("the checkerboard arrives as it was made", async () => {
     assert.equal(heap.held, card.free);
     assert.equal(Math.max(...heap.units.flatMap((state) => holesOf(model, state).map(([, size]) => size))), card.largest);
     assert.deepEqual(new Set(card.culprits[0].blocks), new Set(heap.live));
-    const stacks = bytesByStack(model, heap, "holes");
-    assert.equal([...stacks.values()].reduce((sum, bytes) => sum + bytes, 0), heap.held);
+    assert.equal([...heldByStack(model, heap).values()].reduce((sum, bytes) => sum + bytes, 0), heap.held);
+});
+
+test("at every card the stacks hold open what the analyzer's table says, to the byte", async () => {
+    let rows = 0;
+    for (const name of ["checkerboard.html", "run.html", "shares.html"]) {
+        const { header, models } = await readAll(name);
+        const stacks = new Stacks(header);
+        const line = (node: number): string => stacks.label(stacks.telling(node));
+        for (const model of models) {
+            for (const [at, card] of model.head.cards.entries()) {
+                const heap = heapAt(model, cardTick(model.head, card));
+                const held = new Map<string, number>();
+                for (const [node, bytes] of heldByStack(model, heap)) if (node > 0) held.set(line(node), (held.get(line(node)) ?? 0) + bytes);
+                const table = new Map(card.culprits.map((row): [string, number] => [line(row.stack), row.held_open]));
+                assert.deepEqual([...held].sort(), [...table].sort(), `${name}, card ${at}`);
+                assert.equal([...table.values()].reduce((sum, bytes) => sum + bytes, 0) + keptByPools(heap), heap.held);
+                rows += table.size;
+            }
+        }
+    }
+    assert.ok(rows > 40, `${rows} rows`);
 });
 
 test("cursor states and the identity of reserved, against brute force", async () => {

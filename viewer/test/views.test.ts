@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { foldStacks } from "../src/data/fold";
 import type { StackTables } from "../src/data/header";
 import { heapAt } from "../src/data/heap";
+import { heldByStack, keptByPools } from "../src/data/held";
 import { kindsOf, mostKinds } from "../src/data/kinds";
 import { lifeOf, lifeWindow } from "../src/data/life";
 import { LiveIndex } from "../src/data/liveindex";
@@ -86,10 +87,73 @@ test("live, churn and growth by stack are what counting every block gives", () =
     assert.deepEqual(stackSums(device, heap, "growth", { ...times, mark: -1, t0: 3000 }).sums, growth.sums);
 });
 
-test("holes by stack add up to what is held", () => {
-    const heap = heapAt(device, times.cursor);
-    const { total } = stackSums(device, heap, "holes", times);
-    assert.ok(Math.abs(total - heap.held) < 1e-6 * heap.held);
+// Native segments and pages of expandable ones side by side on the axis, filled with blocks that do
+// not overlap; some reach over several units, some units are empty, one of those its pool keeps.
+function randomHeap(seed: number): DeviceModel {
+    const random = randomNumbers(seed);
+    const unitSize = Array.from({ length: 24 }, () => (1 + random(40)) * 4096);
+    const unitOffset = new Float64Array(unitSize.length);
+    for (let unit = 1; unit < unitSize.length; ++unit) unitOffset[unit] = unitOffset[unit - 1] + unitSize[unit - 1];
+    const found: { offset: number; size: number; unit: number; spans: number[] }[] = [];
+    const length = unitOffset[23] + unitSize[23];
+    for (let at = random(30) * 512; at < length;) {
+        const size = 512 * (1 + random(random(4) === 0 ? 500 : 30));
+        const touched = unitSize.flatMap((bytes, unit) => (unitOffset[unit] < at + size && unitOffset[unit] + bytes > at ? [unit] : []));
+        if (at + size <= length) found.push({ offset: at, size, unit: touched[0], spans: touched.slice(1) });
+        at += size + (random(3) === 0 ? 512 * random(random(3) === 0 ? 700 : 40) : 0);
+    }
+    const spans = found.flatMap(({ spans: further }, block) => further.map((unit): [number, number] => [block, unit]));
+    const start = new Uint32Array(found.length);
+    const end = new Uint32Array(found.length).fill(never);
+    const always = new Array<number>(unitSize.length).fill(0);
+    return {
+        ...device, blocks: {
+            ...blocks, count: found.length, start, end, freed: end, unit: Uint32Array.from(found, ({ unit }) => unit), size: Float64Array.from(found, ({ size }) => size),
+            offset: Float64Array.from(found, ({ offset }) => offset), excess: new Int32Array(found.length), stack: Uint32Array.from(found, () => 1 + random(10)),
+        },
+        units: { count: 24, start: always, end: always.map(() => never), offset: unitOffset, size: unitSize, segment: always, pool: always, stream: always, flags: unitSize.map(() => 4 | (random(4) === 0 ? 0 : 2)) },
+        spanBlock: Uint32Array.from(spans, ([block]) => block), spanUnit: Uint32Array.from(spans, ([, unit]) => unit), live: new LiveIndex(start, end),
+    };
+}
+
+test("who holds holes open, against the definition over all blocks and units", () => {
+    let kept = 0;
+    let overSeveral = 0;
+    for (let seed = 1; seed <= 60; ++seed) {
+        const heapModel = randomHeap(seed);
+        const { blocks: all, units } = heapModel;
+        const heap = heapAt(heapModel, 5);
+        const exact = new Map<number, number>();  // with fractions of bytes
+        const parts = new Map<number, number>();  // in how many units a stack has a share
+        let alone = 0;
+        let held = 0;
+        for (let unit = 0; unit < units.count; ++unit) {
+            const within = [...Array(all.count).keys()].map((row) =>
+                Math.max(0, Math.min(all.offset[row] + all.size[row], units.offset[unit] + units.size[unit]) - Math.max(all.offset[row], units.offset[unit])));
+            const used = within.reduce((sum, bytes) => sum + bytes, 0);
+            const free = units.size[unit] - used;
+            if (used === 0 && (units.flags[unit] & 2) === 0) alone += free;
+            if (used > 0) held += free;
+            within.forEach((bytes, row) => {
+                if (bytes === 0) return;
+                exact.set(all.stack[row], (exact.get(all.stack[row]) ?? 0) + (free * bytes) / used);
+                parts.set(all.stack[row], (parts.get(all.stack[row]) ?? 0) + within.filter((other) => other > 0).length);
+            });
+        }
+        const sums = heldByStack(heapModel, heap);
+        assert.equal(keptByPools(heap), alone);
+        assert.equal(sums.get(0) ?? 0, alone);
+        assert.equal([...sums.values()].reduce((sum, bytes) => sum + bytes, 0), heap.held);
+        assert.equal(heap.held, held + alone);
+        for (const [stack, bytes] of exact) {
+            const is = sums.get(stack) ?? 0;
+            assert.ok(Number.isInteger(is) && Math.abs(is - bytes) <= parts.get(stack)!, `seed ${seed}, stack ${stack}: ${is}, not ${bytes}`);
+        }
+        kept += alone;
+        overSeveral += heapModel.spanBlock.length;
+        assert.equal(stackSums(heapModel, heap, "holes", times).total, heap.held);
+    }
+    assert.ok(kept > 0 && overSeveral > 100);
 });
 
 test("folding joins runs of library frames and keeps the user's own", () => {

@@ -86,26 +86,23 @@ export function holesOf(model: DeviceModel, state: UnitState): [offset: number, 
     return holes;
 }
 
-/**
- * Bytes per stack at a time: of live blocks, or of the holes they hold open. A unit's holes are
- * shared equally by the blocks in it, so the sum is the heap's `held` (units that only their pool
- * keeps have no block and belong to stack 0).
- */
-export function bytesByStack(model: DeviceModel, heap: HeapState, what: "holes" | "live"): Map<number, number> {
+/** Bytes of live blocks per stack; of stacks that have any. */
+export function liveByStack(model: DeviceModel, heap: HeapState): Map<number, number> {
     const { stack, size } = model.blocks;
+    const bytes = new Float64Array(mostStack(model, heap) + 1);
+    for (const block of heap.live) bytes[stack[block]] += size[block];
+    return someOf(bytes);
+}
+
+/** The highest stack of a live block: sums by stack fit into an array, which is faster than a map. */
+export function mostStack(model: DeviceModel, heap: HeapState): number {
     let most = 0;
-    for (const block of heap.live) most = Math.max(most, stack[block]);
-    const bytes = new Float64Array(most + 1);
-    if (what === "live") {
-        for (const block of heap.live) bytes[stack[block]] += size[block];
-    } else {
-        for (const state of heap.units) {
-            if (!state.kept || state.free === 0) continue;
-            if (state.blocks.length === 0) bytes[0] += state.free;
-            for (const block of state.blocks) bytes[stack[block]] += state.free / state.blocks.length;
-        }
-    }
+    for (const block of heap.live) if (model.blocks.stack[block] > most) most = model.blocks.stack[block];
+    return most;
+}
+
+export function someOf(bytes: Float64Array): Map<number, number> {
     const sums = new Map<number, number>();
-    for (let node = 0; node <= most; ++node) if (bytes[node] > 0) sums.set(node, bytes[node]);
+    for (let node = 0; node < bytes.length; ++node) if (bytes[node] > 0) sums.set(node, bytes[node]);
     return sums;
 }

@@ -1,6 +1,7 @@
 // Bytes per stack in four ways: live, held open, allocated in the window, and grown between two
 // times.
-import { bytesByStack, type HeapState } from "./heap";
+import { heldByStack } from "./held";
+import { type HeapState, liveByStack } from "./heap";
 import { type DeviceModel, upperBound } from "./model";
 
 export type Measure = "holes" | "live" | "churn" | "growth";
@@ -78,6 +79,6 @@ export interface Times { t0: number; t1: number; cursor: number; mark: number }
 export function stackSums(model: DeviceModel, heap: HeapState, measure: Measure, times: Times): StackSums {
     if (measure === "churn") return churn(model, times.t0, times.t1);
     if (measure === "growth") return growth(model, times.mark < 0 ? times.t0 : times.mark, times.cursor);
-    const sums = bytesByStack(model, heap, measure);
+    const sums = measure === "holes" ? heldByStack(model, heap) : liveByStack(model, heap);
     return { sums, total: sum(sums), shrunk: new Map(), blocks: () => liveBytes(model, heap.live)[1] };
 }

@@ -2,7 +2,7 @@
 // ones), bins and map planes. Times are ticks of header.tick_ns, sizes and offsets bytes.
 import { type Blocks, blockLayout, blocksOf, emptyBlocks, noUnit, placeBlocks } from "./blocks";
 import type { Columns } from "./columns";
-import type { DeviceHeader } from "./header";
+import type { Card, DeviceHeader } from "./header";
 import { type Curves, readCurves } from "./curves";
 import { LiveIndex } from "./liveindex";
 import { type Phases, readPhases } from "./phases";
@@ -136,6 +136,14 @@ export function forUnits(model: DeviceModel, block: number, visit: (unit: number
     for (let i = upperBound(spanBlock, block - 1); i < spanBlock.length && spanBlock[i] === block; ++i) {
         visit(spanUnit[i]);
     }
+}
+
+/**
+ * Where the cursor shows the state that a card speaks of. That of a retry is the one before its block:
+ * the tick before. Where another event shares a tick of the page's clock, the state is the one after both.
+ */
+export function cardTick(head: DeviceHeader, card: Card): number {
+    return Math.max(0, Math.floor(card.time_ns / head.tick_ns) - (card.kind === "retry" ? 1 : 0));
 }
 
 /** The traced process's address at an offset of the axis. */

@@ -4,7 +4,7 @@ import { activeWindow, peakTick, sweepInSteps, sweepWindow, type WindowSweep } f
 import type { Header } from "../data/header";
 import { emptyHeap, heapAt, type HeapState } from "../data/heap";
 import { type Kinds, kindsOf } from "../data/kinds";
-import type { DeviceModel } from "../data/model";
+import { cardTick, type DeviceModel } from "../data/model";
 import { makeMatcher, type Matcher } from "../data/search";
 import { Stacks } from "../data/stacks";
 import { clampView, type Part, Store, type View } from "../state/store";
@@ -101,7 +101,7 @@ export class Page {
         const { head, lastTick } = this.model;
         const firstOom = head.cards.findIndex((card) => card.kind === "oom");
         const card = Math.min(head.cards.length - 1, wanted.card ?? (firstOom >= 0 ? firstOom : 0));
-        const cursor = card >= 0 ? Math.floor(head.cards[card].time_ns / head.tick_ns) : peakTick(this.model);
+        const cursor = card >= 0 ? cardTick(head, head.cards[card]) : peakTick(this.model);
         const [t0, t1] = activeWindow(this.model);
         const whole: View = {
             ...this.view, t0, t1, a0: 0, a1: Math.max(1, head.axis_bytes), card, cursor,
@@ -136,10 +136,11 @@ export class Page {
     }
 
     stepCard(by: number): void {
-        const { cards, tick_ns } = this.model.head;
+        const { head } = this.model;
+        const { cards } = head;
         if (cards.length === 0) return;
         const card = (this.view.card + by + cards.length) % cards.length;
-        const cursor = Math.floor(cards[card].time_ns / tick_ns);
+        const cursor = cardTick(head, cards[card]);
         const { t0, t1 } = this.view;
         const outside = cursor < t0 || cursor > t1;
         const shift = outside ? cursor - (t0 + t1) / 2 : 0;

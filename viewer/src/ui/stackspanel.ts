@@ -2,6 +2,7 @@
 // folded; the box under the pointer or the keyboard.
 import { foldStacks, type FoldedStacks } from "../data/fold";
 import { formatBytes, formatTime } from "../data/format";
+import { keptByPools } from "../data/held";
 import { type Measure, type StackSums, stackSums } from "../data/measures";
 import { makeMatcher } from "../data/search";
 import { type StackBox, Stacks } from "../data/stacks";
@@ -103,7 +104,12 @@ export class StacksPanel {
         const { view, model } = this.page;
         const nothing = this.total === 0;
         switch (view.stacks) {
-            case "holes": return nothing ? "no hole is held open at the cursor" : "holes held open, shared by the blocks of a segment";
+            case "holes": {
+                if (nothing) return "no hole is held open at the cursor";
+                const kept = keptByPools(this.page.heap);
+                const pools = kept > 0 ? `; ${formatBytes(kept)} without a block, kept by private pools alone` : "";
+                return `holes held open, shared by the blocks around them by size, as in "who pins the holes"${pools}`;
+            }
             case "live": return nothing ? "nothing is live at the cursor" : "live bytes";
             case "churn": return nothing ? "nothing was allocated in the window" : "allocated in the window, whether freed or not";
             case "growth": {
