@@ -34,12 +34,14 @@ data)
     esbuild=${FRAGTRACE_ESBUILD:-esbuild}
     command -v "$esbuild" >/dev/null || absent "esbuild is missing: apt-get install esbuild"
     make_pages
-    for name in data format roundtrip views colours; do
-        "$esbuild" "$here/../../viewer/test/$name.test.ts" --bundle --platform=node --format=esm \
-            --log-level=warning --outfile="$pages/$name.test.mjs"
+    bundles=
+    for source in "$here"/../../viewer/test/*.test.ts; do
+        bundle=$pages/$(basename "$source" .ts).mjs
+        "$esbuild" "$source" --bundle --platform=node --format=esm --log-level=warning --outfile="$bundle"
+        bundles="$bundles $bundle"
     done
     FRAGTRACE_PAGES=$pages FRAGTRACE_STYLE=$here/../../viewer/src/page.css FRAGTRACE_FORMATS=$here/../unit/support/formats.tsv \
-        exec node --test "$pages/data.test.mjs" "$pages/format.test.mjs" "$pages/roundtrip.test.mjs" "$pages/views.test.mjs" "$pages/colours.test.mjs"
+        exec node --test $bundles
     ;;
 page)
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")
@@ -48,7 +50,7 @@ page)
     "$build/bin/make_page" 280000 "$pages/many.html" >/dev/null
     "$build/bin/make_page" crowd "$pages/crowd.html" >/dev/null
     FRAGTRACE_PAGES=$pages exec node --test --test-concurrency=1 "$here/page.test.mjs" "$here/views.test.mjs" "$here/access.test.mjs" \
-        "$here/load.test.mjs"
+        "$here/load.test.mjs" "$here/links.test.mjs"
     ;;
 firefox)
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/firefox.mjs")

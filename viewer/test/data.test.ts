@@ -10,7 +10,7 @@ import { makeMatcher } from "../src/data/search";
 import { LiveIndex } from "../src/data/liveindex";
 import { Stacks } from "../src/data/stacks";
 import { orderByTime } from "../src/data/sweep";
-import { readHash, writeHash } from "../src/state/hash";
+import { readHash, unsaid, writeHash } from "../src/state/hash";
 import { clampView, type View } from "../src/state/store";
 
 // A small generator with a fixed start, so that a failure can be repeated.
@@ -157,6 +157,15 @@ const view: View = {
 test("the address part keeps a view and ignores nonsense", () => {
     const back = readHash(writeHash(view));
     for (const key of Object.keys(view) as (keyof View)[]) if (view[key] !== -1) assert.equal(back[key], view[key], key);
+    // Numbers that are no index: a link may not name half a card, nor card -1.
+    for (const number of ["0.5", "-1", "-0", "1e3", "1e300", "0x10", "+1", " 1", "%31", "9999999999999999", "NaN", "Infinity", ""]) {
+        for (const key of ["device", "card", "culprit", "selected", "stack", "whatif", "cursor", "mark", "t0", "a1"]) {
+            assert.deepEqual(readHash(`#${key}=${number}`), {}, `${key}=${number}`);
+        }
+    }
+    // What is not said in a link is what writeHash leaves out.
+    const plain = { ...view, ...unsaid };
+    assert.deepEqual({ ...unsaid, ...readHash(writeHash(plain)) }, { ...readHash(writeHash(plain)), ...unsaid });
     assert.deepEqual(readHash("#t0=NaN&t1=&cursor=1e999&theme=pink&colour=constructor&stacks=__proto__&shape=&q=%E0%A4%A&=&x"), {});
 });
 

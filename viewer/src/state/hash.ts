@@ -13,6 +13,9 @@ const choices = {
     order: ["worst", "address"],
 } as const satisfies { [Key in keyof View]?: readonly View[Key][] };
 
+/** What a link means by not saying it, where that does not depend on the device. */
+export const unsaid = { query: "", theme: "auto", shape: "icicle", fold: false, colour: "state", order: "worst" } as const satisfies Partial<View>;
+
 export function writeHash(view: View): string {
     const parts: string[] = numbers.filter((key) => view[key] !== -1).map((key) => `${key}=${Math.round(view[key])}`);
     if (view.query) parts.push(`q=${encodeURIComponent(view.query)}`);
@@ -31,8 +34,8 @@ export function readHash(hash: string): Partial<View> {
         const key = part.slice(0, cut);
         const value = part.slice(cut + 1);
         const known = numbers.find((name) => name === key);
-        const number = Number(value);
-        if (known && value !== "" && Number.isFinite(number) && number >= -1) view[known] = number;
+        // As they are written: whole and not negative. Every other number would be some index that is not there.
+        if (known && /^\d{1,15}$/.test(value)) view[known] = Number(value);
         if (key === "q") {
             try {
                 view.query = decodeURIComponent(value);

@@ -156,10 +156,8 @@ function connectControls(page: Page): void {
     const device = byId<HTMLSelectElement>("device");
     page.header.devices.forEach((head, index) => device.append(el("option", { value: String(index) }, `GPU ${head.index} ${head.name}`)));
     byId("device-label").hidden = page.header.devices.length < 2;
-    device.value = String(page.view.device);
-    device.addEventListener("change", () => void page.showDevice(Number(device.value)).then(() => page.store.flush(["device"])));
+    device.addEventListener("change", () => page.goTo(Number(device.value)));
     const search = byId<HTMLInputElement>("search");
-    search.value = page.view.query;
     search.addEventListener("input", () => page.change({ query: search.value }));
     const choice = <Key extends "order" | "stacks" | "colour">(key: Key): void => {
         const select = byId<HTMLSelectElement>(key);
@@ -172,6 +170,8 @@ function connectControls(page: Page): void {
     byId("fold").addEventListener("click", () => toggleFold(page));
     const show = (): void => {
         const { view } = page;
+        device.value = String(view.device);
+        if (search.value !== view.query) search.value = view.query;
         for (const key of ["order", "stacks", "colour"] as const) byId<HTMLSelectElement>(key).value = view[key];
         byId("shape").textContent = view.shape;
         byId("fold").setAttribute("aria-pressed", String(view.fold));

@@ -1,6 +1,6 @@
 // The page as a whole: holds the store, knows which picture depends on what, and draws once per
 // frame. While a large window moves, the overview stands in; the exact picture follows at rest.
-import { activeWindow, peakTick, sweepInSteps, sweepWindow, type WindowSweep } from "../data/sweep";
+import { activeWindow, peakTick, type WindowSweep } from "../data/sweep";
 import type { Header } from "../data/header";
 import { emptyHeap, heapAt, type HeapState } from "../data/heap";
 import { type Kinds, kindsOf } from "../data/kinds";
@@ -8,7 +8,7 @@ import { cardTick, type DeviceModel } from "../data/model";
 import { makeMatcher, type Matcher } from "../data/search";
 import { Stacks } from "../data/stacks";
 import { clampView, type Part, Store, type View } from "../state/store";
-import { readHash, writeHash } from "../state/hash";
+import { readHash, unsaid, writeHash } from "../state/hash";
 import { type Colours, dark, light } from "../draw/colours";
 import { drawChart, drawCursor, drawMark, type Overlay, timeX } from "../draw/chart";
 import { drawKinds, kindColour } from "../draw/kinds";
@@ -23,14 +23,13 @@ import { showDetails } from "./details";
 import { fillLegends } from "./legends";
 import { MapMarks } from "./mapmarks";
 import { Player } from "./play";
+import { RestSweep } from "./restsweep";
 import { showTotals, showWhatIf } from "./side";
 import { StacksPanel } from "./stackspanel";
 import { describe, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
 
 const immediateEvents = 10_000;  // swept in the frame itself
-const exactEvents = 1_500_000;   // swept once the window rests, a little at a time
-const sliceMs = 8;
 
 /** Where devices come from: first without their blocks, then whole. */
 export interface DeviceSource {
@@ -52,8 +51,11 @@ export class Page {
     readonly map = new Surface(byId("map").parentElement!);
     readonly segments = new Surface(byId("segments").parentElement!);
     private readonly marks = new MapMarks();
-    private sweep: WindowSweep | null = null;
-    private settle = 0;
+    private readonly exact = new RestSweep(() => {
+        this.drawTime();
+        this.drawAddresses(this.exact.sweep);
+    });
+    private asked = 0;  // how often a device was asked for
     private hashTimer = 0;
     private pins = new Set<number>();
     readonly panel: StacksPanel;
@@ -79,8 +81,7 @@ export class Page {
 
     async open(): Promise<void> {
         const wanted = readHash(location.hash);
-        const device = Math.min(this.header.devices.length - 1, Math.max(0, wanted.device ?? 0));
-        await this.showDevice(device, wanted);
+        await this.showDevice(wanted.device ?? 0, wanted);
         byId("plain").hidden = true;
         byId("main").hidden = false;
         this.store.subscribe((_, changed) => this.update(changed));
@@ -93,14 +94,30 @@ export class Page {
         });
         for (const surface of surfaces) observer.observe(surface.box);
         matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.store.flush(["theme"]));
+        // A link pasted where the page is open already.
+        addEventListener("hashchange", () => {
+            clearTimeout(this.hashTimer);
+            const linked = readHash(location.hash);
+            this.goTo(linked.device ?? 0, { ...unsaid, ...linked });
+        });
     }
 
-    async showDevice(index: number, wanted: Partial<View> = {}): Promise<void> {
-        this.model = await this.source.overview(index);
-        this.sweep = null;
+    /** Another device, or another view of this one, with all pictures. */
+    goTo(index: number, wanted: Partial<View> = {}): void {
+        void this.showDevice(index, wanted).then(() => this.store.flush(["device", "theme"])).catch(this.fail);
+    }
+
+    /** `wanted` may name what this device does not have: that part is as if it were not said. */
+    private async showDevice(number: number, wanted: Partial<View>): Promise<void> {
+        const index = number < this.header.devices.length ? number : 0;
+        const asked = ++this.asked;
+        const model = await this.source.overview(index);
+        if (asked !== this.asked) return;  // another one has been asked for since
+        this.exact.drop();
+        this.model = model;
         const { head, lastTick } = this.model;
         const firstOom = head.cards.findIndex((card) => card.kind === "oom");
-        const card = Math.min(head.cards.length - 1, wanted.card ?? (firstOom >= 0 ? firstOom : 0));
+        const card = wanted.card !== undefined && wanted.card < head.cards.length ? wanted.card : Math.min(head.cards.length - 1, Math.max(0, firstOom));
         const cursor = card >= 0 ? cardTick(head, head.cards[card]) : peakTick(this.model);
         const [t0, t1] = activeWindow(this.model);
         const whole: View = {
@@ -112,7 +129,9 @@ export class Page {
         };
         whole.card = card;
         if (!this.model.curves.byRow[whole.whatif]) whole.whatif = -1;
+        if (whole.culprit >= (head.cards[card]?.culprits.length ?? 0)) whole.culprit = -1;
         if (whole.selected >= head.blocks) whole.selected = -1;
+        if (whole.stack >= this.stacks.count) whole.stack = -1;
         this.store.set(clampView(whole, lastTick, head.axis_bytes));
         describe(this);
         this.complete = this.model.complete ? Promise.resolve() : this.readBlocks(index);
@@ -208,36 +227,15 @@ export class Page {
     // The exact events of the window, at once when they are few and at rest when they are many.
     private drawWindow(now: boolean): void {
         const { view, model } = this;
-        const bins = 2048;
         if (!model.complete) {
             this.drawTime();
             this.drawAddresses(null);
             return;
         }
-        if (this.sweep && (this.sweep.from !== view.t0 || this.sweep.to !== view.t1)) this.sweep = null;
         const crowded = this.heap.live.length > immediateEvents * 3;  // what lives through the window is swept, too
-        if (!this.sweep && !crowded) this.sweep = sweepWindow(model, view.t0, view.t1, bins, now ? immediateEvents * 2 : immediateEvents);
+        const sweep = this.exact.of(model, view.t0, view.t1, crowded ? -1 : now ? immediateEvents * 2 : immediateEvents);
         this.drawTime();
-        this.drawAddresses(this.sweep);
-        clearTimeout(this.settle);
-        if (this.sweep) return;
-        if (model.live.startsIn(view.t0, view.t1) > exactEvents) return;
-        this.settle = window.setTimeout(() => this.sweepAtRest(sweepInSteps(model, view.t0, view.t1, bins)), 160);
-    }
-
-    private sweepAtRest(steps: Generator<void, WindowSweep>): void {
-        const until = performance.now() + sliceMs;
-        for (;;) {
-            const { done, value } = steps.next();
-            if (done) {
-                this.sweep = value;
-                this.drawTime();
-                this.drawAddresses(value);
-                return;
-            }
-            if (performance.now() > until) break;
-        }
-        this.settle = window.setTimeout(() => this.sweepAtRest(steps), 0);
+        this.drawAddresses(sweep);
     }
 
     private drawTime(): void {
@@ -248,7 +246,7 @@ export class Page {
 
     /** The chart; with `over` also what moves with the cursor. */
     paintTime(layer: Layer, over?: CanvasRenderingContext2D): void {
-        const { model, view, sweep } = this;
+        const { model, view, exact: { sweep } } = this;
         const data = sweep ? { bins: sweep.bins, from: sweep.from, to: sweep.to } : { bins: model.bins, from: 0, to: model.lastTick };
         drawChart(layer, model, data, view, this.overlay(), this.colours);
         if (over) this.paintChartCursor(layer, over);

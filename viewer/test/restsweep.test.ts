@@ -1,0 +1,45 @@
+// The exact events of a window, in slices: of the window and the device that were asked for last.
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, mock, test } from "node:test";
+import { RestSweep } from "../src/ui/restsweep";
+import { madeDevice } from "./made";
+
+beforeEach(() => mock.timers.enable({ apis: ["setTimeout"] }));
+afterEach(() => mock.timers.reset());
+
+function finish(): void {
+    for (let i = 0; i < 200; ++i) mock.timers.tick(200);
+}
+
+test("few events are swept at once, many when the window rests", () => {
+    const device = madeDevice({ blocks: 3000 });
+    let told = 0;
+    const sweeps = new RestSweep(() => ++told);
+    assert.equal(sweeps.of(device, 0, 1000, 5000)!.to, 1000);
+    assert.equal(sweeps.of(device, 0, device.lastTick, 100), null);
+    assert.equal(told, 0);
+    finish();
+    assert.equal(told, 1);
+    assert.equal(sweeps.sweep!.to, device.lastTick);
+    assert.equal(sweeps.of(device, 0, device.lastTick, 100), sweeps.sweep, "and is kept");
+});
+
+test("what was begun for another device is not drawn with this one, though the windows are equal", () => {
+    const one = madeDevice({ blocks: 3000 });
+    const other = madeDevice({ blocks: 2000, seed: 8 });
+    const seen: number[] = [];
+    const sweeps: RestSweep = new RestSweep(() => seen.push(sweeps.sweep!.blocks.length));
+    assert.equal(sweeps.of(one, 0, one.lastTick, 10), null);
+    assert.equal(sweeps.of(other, 0, one.lastTick, 10), null);
+    finish();
+    assert.deepEqual(seen, [2000]);
+    // Dropped while a device is on its way: nothing comes of it, and nothing of it is kept.
+    assert.equal(sweeps.of(one, 0, one.lastTick, 10), null);
+    sweeps.drop();
+    finish();
+    assert.deepEqual(seen, [2000]);
+    assert.equal(sweeps.sweep, null);
+    // The blocks of the same device came in: what was swept without them is no more.
+    sweeps.of(one, 0, one.lastTick, 5000);
+    assert.equal(sweeps.of({ ...one }, 0, one.lastTick, 10), null);
+});
