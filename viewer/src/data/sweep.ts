@@ -1,6 +1,6 @@
 // Everything that happens between two times, exactly: memory over time in bins, and while which
 // units could not be released. The same rules as the writer's sweep over the whole trace.
-import { type Bins, type DeviceModel, forUnits, noUnit, unitMayRelease, upperBound } from "./model";
+import { type Bins, type DeviceModel, forUnits, noUnit, unitMayRelease } from "./model";
 import { heapAt } from "./heap";
 
 export interface WindowSweep {
@@ -198,12 +198,6 @@ export function peakTick(model: DeviceModel): number {
     let best = 0;
     for (let i = 1; i < count; ++i) if (reserved_max[i] > reserved_max[best]) best = i;
     return Math.floor(((best + 0.5) / count) * model.lastTick);
-}
-
-/** Position of the first start after `tick`, for stepping through events. */
-export function eventAfter(model: DeviceModel, tick: number): number {
-    const row = upperBound(model.blocks.start, tick);
-    return row < model.blocks.count ? model.blocks.start[row] : model.lastTick;
 }
 
 /**

@@ -71,7 +71,7 @@ function more(card: Card): HTMLElement {
     return box;
 }
 
-/** A row that is clicked, or chosen by Enter or space. */
+/** A row that is clicked, or chosen by Enter or space; of a table with the role "grid", where readers hear whether a row is chosen. */
 export function choosable(row: HTMLElement, choose: () => void): HTMLElement {
     row.addEventListener("click", choose);
     row.addEventListener("keydown", (event) => {
@@ -106,7 +106,7 @@ function culpritTable(page: Page, culprits: Culprit[]): HTMLElement {
                 culprit.phase ? el("span", { class: "faint" }, ` in ${culprit.phase}`) : null),
             el("td", {}, culprit.age.replace(/^oldest /, ""))),
         () => page.change({ culprit: page.view.culprit === row ? -1 : row, stack: page.view.culprit === row ? -1 : page.panel.shown(culprit.stack) })));
-    return el("table", {}, heads(["holds open", "with only", "blocks", "allocated at", "oldest"]), el("tbody", {}, ...rows));
+    return el("table", { role: "grid" }, heads(["holds open", "with only", "blocks", "allocated at", "oldest"]), el("tbody", {}, ...rows));
 }
 
 function holderTable(page: Page, holders: Holder[]): HTMLElement {
@@ -118,7 +118,7 @@ function holderTable(page: Page, holders: Holder[]): HTMLElement {
             el("td", { class: "wrap" }, el("code", {}, holder.label)), el("td", {}, holder.category)),
         () => page.change({ culprit: -1, stack: chosen() ? -1 : stack, stacks: "live" }));
     });
-    return el("table", {}, heads(["live", "blocks", "allocated at", "kind (estimate)"]), el("tbody", {}, ...rows));
+    return el("table", { role: "grid" }, heads(["live", "blocks", "allocated at", "kind (estimate)"]), el("tbody", {}, ...rows));
 }
 
 /** Who pins the holes, and who holds the memory; where nobody pins, the second alone. */

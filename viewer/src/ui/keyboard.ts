@@ -1,6 +1,5 @@
 // The keys; the help lists exactly this table.
-import { eventAfter } from "../data/sweep";
-import { upperBound } from "../data/model";
+import { eventAfter, eventBefore } from "../data/events";
 import { byId, el, showDialog } from "./dom";
 import { colourings } from "../data/kinds";
 import { measures } from "../data/measures";
@@ -13,11 +12,8 @@ interface Key { keys: string[]; shown: string; text: string; run: (page: Page, e
 
 function moveCursor(page: Page, direction: number, event: KeyboardEvent): void {
     const { cursor, t0, t1 } = page.view;
-    let to = cursor + direction * Math.max(1, ((t1 - t0) / 400) * (event.shiftKey ? 10 : 1));
-    if (event.altKey) {
-        const { start } = page.model.blocks;
-        to = direction > 0 ? eventAfter(page.model, cursor) : start[Math.max(0, upperBound(start, cursor - 1) - 1)] ?? 0;
-    }
+    const to = event.altKey ? (direction > 0 ? eventAfter : eventBefore)(page.model, cursor) :
+        cursor + direction * Math.max(1, ((t1 - t0) / 400) * (event.shiftKey ? 10 : 1));
     const shift = to < t0 ? to - t0 : to > t1 ? to - t1 : 0;
     page.change({ cursor: to, t0: t0 + shift, t1: t1 + shift });
 }
@@ -45,8 +41,8 @@ function whole(page: Page): void {
 const middleAddress = (page: Page): number => (page.view.a0 + page.view.a1) / 2;
 
 const table: Key[] = [
-    { keys: ["ArrowLeft"], shown: "← (Shift: far, Alt: event)", text: "cursor back", run: (page, event) => moveCursor(page, -1, event) },
-    { keys: ["ArrowRight"], shown: "→ (Shift: far, Alt: event)", text: "cursor on", run: (page, event) => moveCursor(page, 1, event) },
+    { keys: ["ArrowLeft"], shown: "← (Shift: far, Alt: event)", text: "cursor back; with Alt to the last allocation, free, reuse, cudaMalloc, cudaFree or marker before it", run: (page, event) => moveCursor(page, -1, event) },
+    { keys: ["ArrowRight"], shown: "→ (Shift: far, Alt: event)", text: "cursor on; with Alt to the next of these", run: (page, event) => moveCursor(page, 1, event) },
     { keys: ["ArrowUp"], shown: "↑", text: "lower addresses", run: (page) => panAddress(page, -1) },
     { keys: ["ArrowDown"], shown: "↓", text: "higher addresses", run: (page) => panAddress(page, 1) },
     { keys: ["a"], shown: "a", text: "earlier", run: (page) => pan(page, -1) },
@@ -131,7 +127,8 @@ export function connectKeys(page: Page): void {
             }
             return;
         }
-        if (target.matches("select") && (event.key.startsWith("Arrow") || event.key === " ")) return;
+        // A letter chooses the entry that begins with it; arrows and the like move in the list.
+        if (target.matches("select") && event.key !== "Escape") return;
         if (target.matches("button, summary") && event.key === " ") return;
         const found = table.find((key) => key.keys.includes(event.key));
         if (!found) return;

@@ -29,6 +29,7 @@ import { StacksPanel } from "./stackspanel";
 import { describe, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
 
+const speakAfterMs = 600;
 const immediateEvents = 10_000;  // swept in the frame itself
 
 /** Where devices come from: first without their blocks, then whole. */
@@ -57,6 +58,7 @@ export class Page {
     });
     private asked = 0;  // how often a device was asked for
     private hashTimer = 0;
+    private speech = 0;
     private pins = new Set<number>();
     readonly panel: StacksPanel;
     readonly player: Player;
@@ -168,9 +170,16 @@ export class Page {
 
     isPin = (block: number): boolean => this.pins.has(block);
 
-    /** Told once: until the view changes again it stands in the status line. */
+    /**
+     * Stands in the status line until the view changes again. Spoken once nothing has been said for a
+     * while: a screen reader would otherwise begin anew in every frame of a moving cursor.
+     */
     say(text: string): void {
         byId("status").textContent = text;
+        clearTimeout(this.speech);
+        this.speech = window.setTimeout(() => {
+            if (byId("spoken").textContent !== text) byId("spoken").textContent = text;
+        }, speakAfterMs);
     }
 
     private update(changed: ReadonlySet<Part>): void {

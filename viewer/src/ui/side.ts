@@ -28,7 +28,7 @@ export function showWhatIf(page: Page): void {
         line.setAttribute("aria-selected", String(view.whatif === at));
         return choosable(line, () => page.change({ whatif: page.view.whatif === at ? -1 : at }));
     });
-    list.replaceChildren(el("table", {},
+    list.replaceChildren(el("table", { role: "grid" },
         el("thead", {}, el("tr", {}, ...["replayed with", "result", "reserved", "waste", "cudaMallocs", "retries", "class"].map((name) => el("th", { scope: "col" }, name)))),
         el("tbody", {}, ...lines)));
     if (focused >= 0) (list.querySelectorAll("tbody tr")[focused] as HTMLElement | undefined)?.focus();
