@@ -9,16 +9,13 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
+sys.path.append(str(SOURCE / "scripts"))
+
+from abort_at_end import aborted_at_end, trace_ends_killed  # noqa: E402  (found by the line above)
+
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "fragtrace"
 # fastai comes with a hundred packages: an environment of its own, which sees the PyTorch of --python.
 FASTAI = "2.8.12"
-
-
-def aborted_at_exit(done):
-    """Whether all was done but for PyTorch's end: 2.15 now and then destroys the thread of a backward
-    pass before that has ended, recorded or not."""
-    return done.returncode == 128 + 6 and "Traceback" not in done.stderr and \
-        "terminate called without an active exception" in done.stderr
 
 
 def install_fastai(python):
@@ -112,11 +109,16 @@ class Runner:
              *run.arguments.split()],
             env=self.environment(run), capture_output=True, text=True, errors="replace",
             timeout=280, check=False)
-        ended = done.returncode == 0 or aborted_at_exit(done)
+        aborted = aborted_at_end(done.returncode, done.stderr)
+        ended = done.returncode == 0 or aborted
         if not ended and "OutOfMemoryError" not in done.stderr:
             raise SystemExit(f"{scenario.program} {run.arguments}: exit {done.returncode}\n"
                              f"{done.stderr[-3000:]}")
         (trace,) = traces.glob("*.ftrace")
+        if aborted:
+            print(f"{scenario.program} {run.arguments}: PyTorch aborted at its end", file=sys.stderr)
+            if not trace_ends_killed(self.bin / "fraganalyze", trace):
+                raise SystemExit(f"{trace} does not say so")
         report = json.loads(self.analyzer("report", trace, "--no-whatif", "--json", "-"))
         return {"what": run.what, "ended": ended, "report": report,
                 "device": report["devices"][0]}, trace

@@ -5,7 +5,7 @@ import json
 import pathlib
 
 import real_process
-from real_process import ANALYZER, DEMOS, SOURCE, TORCH_PYTHON, environment
+from real_process import ANALYZER, DEMOS, SOURCE, environment
 
 PROGRAM = pathlib.Path(__file__).with_name("programs") / "grows.py"
 
@@ -14,9 +14,9 @@ class Compare(real_process.RealProcessTest):
     def trace(self, name, *arguments):
         folder = self.folder / name
         folder.mkdir()
-        self.run_well([TORCH_PYTHON, PROGRAM, *arguments],
-                      env=environment("4GiB", record_to=folder,
-                                      PYTHONPATH=SOURCE / "preload/python"))
+        self.run_training([PROGRAM, *arguments],
+                          env=environment("4GiB", record_to=folder,
+                                          PYTHONPATH=SOURCE / "preload/python"))
         return self.only_trace(folder)
 
     def compare(self, a, b):
@@ -66,9 +66,9 @@ class Batches(real_process.RealProcessTest):
     def train(self, batch, expected=0):
         folder = self.folder / str(batch)
         folder.mkdir()
-        self.run_well([TORCH_PYTHON, DEMOS / "gpt.py", "--steps", "3", "--layers", "3", "--width",
-                       "256", "--max-length", "256", "--batch", batch], expected,
-                      env=environment(self.CARD, record_to=folder))
+        self.run_training([DEMOS / "gpt.py", "--steps", "3", "--layers", "3", "--width", "256",
+                           "--max-length", "256", "--batch", batch], expected,
+                          env=environment(self.CARD, record_to=folder))
         return self.only_trace(folder)
 
     def test_two_runs_tell_what_other_batches_need(self):

@@ -4,7 +4,7 @@ import json
 import pathlib
 
 import real_process
-from real_process import ANALYZER, MIB, TORCH_PYTHON, environment
+from real_process import ANALYZER, MIB, environment
 from torch_process import GPT, TorchTest
 
 PROGRAMS = pathlib.Path(__file__).with_name("programs")
@@ -13,7 +13,7 @@ PROGRAMS = pathlib.Path(__file__).with_name("programs")
 class Holders(TorchTest):
     def trace_of(self, card, *command, expected=0):
         env = environment(card, record_to=self.folder)
-        self.run_well([TORCH_PYTHON, *command], expected, env=env)
+        self.run_training(command, expected, env=env)
         return self.only_trace()
 
     def assert_adds_up(self, holders, allocated):

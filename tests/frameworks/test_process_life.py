@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import real_process
-from real_process import TORCH_PYTHON, environment, read_log, run
+from real_process import TORCH_PYTHON, abort_at_end, environment, read_log, run
 from torch_process import GPT, HOLES, TorchTest
 
 TRAINER = pathlib.Path(__file__).with_name("train_and_log.py")
@@ -38,8 +38,8 @@ class ProcessLife(TorchTest):
 
     def assert_unchanged(self, program, card):
         command = [TORCH_PYTHON, *program]
-        plain = run(command, env=environment(card))
-        shimmed = run(command, env=environment(card, record_to=self.folder))
+        plain, shimmed = (self.without_abort_at_end(run(command, env=env), env) for env in (
+            environment(card), environment(card, record_to=self.folder)))
         self.assertEqual(shimmed.returncode, plain.returncode, shimmed.stderr)
         self.assertEqual(shimmed.stdout, plain.stdout)
         self.assertEqual(shimmed.stderr, plain.stderr)
@@ -68,6 +68,26 @@ class ProcessLife(TorchTest):
         lines = self.events(trace)
         self.assertTrue(any("device_alloc" in line for line in lines))
         self.assertTrue(any("block_alloc" in line for line in lines))
+
+    ABORTS = ("import os, sys, torch; torch.ones(8, device='cuda'); print('done', flush=True); "
+              "print(sys.argv[1], file=sys.stderr, flush=True); os.abort()")
+
+    def test_an_abort_of_pytorch_at_its_end_is_borne_where_a_training_runs_and_nowhere_else(self):
+        env = environment("1GiB", record_to=self.folder)
+        done = self.run_training(["-c", self.ABORTS, abort_at_end.LINE], env=env)
+        self.assertEqual((done.stdout, done.stderr), ("done\n", ""))
+        with self.assertRaises(AssertionError):
+            self.run_well([TORCH_PYTHON, "-c", self.ABORTS, abort_at_end.LINE], env=env)
+        for said in ("Segmentation fault", f"Traceback\n{abort_at_end.LINE}"):
+            with self.assertRaises(AssertionError, msg=said):
+                self.run_training(["-c", self.ABORTS, said], env=env)
+
+    def test_an_abort_at_the_end_that_the_trace_does_not_know_of_is_not_borne(self):
+        env = environment("1GiB", record_to=self.folder)
+        done = self.run_training(["-c", "import torch; torch.ones(8, device='cuda')"], env=env)
+        done.returncode, done.stderr = -6, abort_at_end.LINE + "\n"
+        with self.assertRaises(AssertionError):
+            self.without_abort_at_end(done, env)
 
 
 if __name__ == "__main__":

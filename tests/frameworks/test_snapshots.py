@@ -4,7 +4,7 @@ the same verdict; every placement of a snapshot is replayed equal, from the star
 import pathlib
 import re
 
-from real_process import TORCH_PYTHON, environment
+from real_process import environment
 from torch_process import TorchTest
 
 import real_process
@@ -25,8 +25,8 @@ class Snapshots(TorchTest):
                 folder = self.folder / (re.sub(r"\W", "_", conf) or "default")
                 folder.mkdir()
                 variables = {"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else {}
-                self.run_well([TORCH_PYTHON, PROGRAM, folder],
-                              env=environment("16GiB", record_to=folder, **variables))
+                self.run_training([PROGRAM, folder],
+                                  env=environment("16GiB", record_to=folder, **variables))
                 trace = self.only_trace(folder)
                 ours = self.placements(trace)
                 for name in ("whole", "late"):

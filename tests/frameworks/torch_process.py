@@ -4,7 +4,7 @@ import json
 import pathlib
 
 import real_process
-from real_process import TORCH_PYTHON, environment
+from real_process import environment
 
 GPT = real_process.DEMOS / "gpt.py"
 HOLES = real_process.DEMOS / "holes.py"
@@ -19,7 +19,6 @@ class TorchTest(real_process.RealProcessTest):
         folder.mkdir()
         variables = {"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else {}
         env = environment(card, record_to=folder if record else None, **variables)
-        done = self.run_well([TORCH_PYTHON, PEAKS, folder / "statistics.json", *program],
-                             expected, env=env)
+        done = self.run_training([PEAKS, folder / "statistics.json", *program], expected, env=env)
         statistics = json.loads((folder / "statistics.json").read_text())
         return statistics, self.only_trace(folder) if record else None, done

@@ -3,7 +3,7 @@
 import re
 
 import real_process
-from real_process import TORCH_PYTHON, environment
+from real_process import environment
 
 PROGRAM = """
 import torch
@@ -24,7 +24,7 @@ with torch.autograd.profiler.emit_nvtx():
 
 class Nvtx(real_process.RealProcessTest):
     def test_ranges_of_pytorch(self):
-        self.run_well([TORCH_PYTHON, "-c", PROGRAM], env=environment("4GiB", self.folder))
+        self.run_training(["-c", PROGRAM], env=environment("4GiB", self.folder))
         lines = self.events(self.only_trace())
         told = [f"{found[1]} {found[2]}" for found in
                 (re.search(r'(range_begin|range_end|mark) text="([^"]*)"', line) for line in lines)

@@ -25,7 +25,7 @@ class Notebook(real_process.RealProcessTest):
         if record:
             env = environment("2GiB", self.folder, PYTHONPATH=PATH, PYTHONDONTWRITEBYTECODE=1,
                               IPYTHONDIR=self.folder / "ipython")
-        return self.run_well([TORCH_PYTHON, CLIENT], env=env)
+        return self.run_training([CLIENT], env=env)
 
     def test_cells_say_what_they_allocated_and_what_is_held(self):
         done = self.notebook(record=True)

@@ -11,7 +11,7 @@ PROGRAMS = pathlib.Path(__file__).parent / "programs"
 class PyTorch(real_process.RealProcessTest):
     def program(self, name, *arguments, card="24GiB", conf=""):
         env = environment(card, PYTORCH_CUDA_ALLOC_CONF=conf)
-        return self.run_well([TORCH_PYTHON, PROGRAMS / name, *arguments], env=env).stdout
+        return self.run_training([PROGRAMS / name, *arguments], env=env).stdout
 
     def test_fragmentation_decides(self):
         for conf, memory, served in (("", "846 1880", False),
