@@ -10,7 +10,6 @@ import { lifeOf, lifeWindow } from "../src/data/life";
 import { LiveIndex } from "../src/data/liveindex";
 import { stackSums } from "../src/data/measures";
 import { type DeviceModel, never } from "../src/data/model";
-import { phaseAt, phaseNames, type Phases } from "../src/data/phases";
 import { copyText, csvText, sortedRows, type TableData } from "../src/data/rows";
 import { makeMatcher } from "../src/data/search";
 import { Stacks } from "../src/data/stacks";
@@ -201,27 +200,10 @@ test("kinds: every block has one, the large ones a name", () => {
     const phase = kindsOf(device, stacks, "phase")!;
     for (const row of rows) {
         const at = blocks.start[row];
-        assert.equal(phase.names[phase.of[row]], at >= 5000 ? "train" : at >= 100 && at < 4000 ? "load" : "in no phase");
+        assert.equal(phase.names[phase.of[row]], at >= 5000 ? "train" : at >= 100 && at < 4000 ? "load" : "in a step, outside of its phases");
     }
     const stream = kindsOf(device, stacks, "stream")!;
     for (const row of rows) assert.equal(stream.names[stream.of[row]], `stream ${["default", "0x7"][blocks.stream[row]]}`);
-});
-
-test("the phase at a time is the innermost, against all of them", () => {
-    const random = randomNumbers(9);
-    const start = Uint32Array.from({ length: 60 }, () => random(1000)).sort();
-    const phases: Phases = {
-        count: 60, start, end: start.map((from) => from + 1 + random(300)), name: start.map((_, i) => i), lane: Uint8Array.from(start, () => random(4)),
-    };
-    const ticks = Uint32Array.from({ length: 200 }, () => random(1400)).sort();
-    const names = phaseNames(phases, ticks, 0);
-    ticks.forEach((tick, at) => {
-        const open = [...start.keys()].filter((i) => phases.start[i] <= tick && tick < phases.end[i]);
-        const best = open.reduce((found, i) => (found < 0 || phases.lane[i] >= phases.lane[found] ? i : found), -1);
-        assert.equal(phaseAt(phases, tick), best);
-        const marked = open.filter((i) => phases.lane[i] !== 0).reduce((found, i) => (found < 0 || phases.lane[i] >= phases.lane[found] ? i : found), -1);
-        assert.equal(names[at], marked);
-    });
 });
 
 test("a block's life: who had its bytes before and who after", () => {

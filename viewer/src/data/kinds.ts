@@ -1,6 +1,6 @@
 // What the blocks of a picture can be coloured by: each block gets one of few kinds.
 import { type DeviceModel, never, noUnit, unitSmall } from "./model";
-import { phaseNames } from "./phases";
+import { phasesInSteps } from "./phases";
 import type { Stacks } from "./stacks";
 
 export type ColourBy = "state" | "age" | "phase" | "stream" | "pool" | "stack";
@@ -60,11 +60,14 @@ function byPool(model: DeviceModel): Kinds {
 }
 
 function byPhase(model: DeviceModel): Kinds {
-    // Steps stand in where the program marked nothing.
-    const { phase_lanes } = model.head;
-    const stepLane = phase_lanes.length > 1 ? phase_lanes.indexOf("steps") : -1;
-    const names = phaseNames(model.phases, model.blocks.start, stepLane);
-    return largest(model, names, (key) => (key < 0 ? "in no phase" : model.head.phase_names[key]));
+    const { phases, head, blocks } = model;
+    // Each of hundreds of steps would be a kind: where the program marked phases, steps are one.
+    const stepLane = head.phase_lanes.length > 1 ? head.phase_lanes.indexOf("steps") : -1;
+    const steps = phasesInSteps(phases, blocks.start);
+    let at = steps.next();
+    while (!at.done) at = steps.next();
+    const keys = at.value.map((phase) => (phase < 0 ? -1 : phases.lane[phase] === stepLane ? -2 : phases.name[phase]));
+    return largest(model, keys, (key) => (key === -1 ? "in no phase" : key === -2 ? "in a step, outside of its phases" : head.phase_names[key]));
 }
 
 function byStack(model: DeviceModel, stacks: Stacks): Kinds {

@@ -15,36 +15,96 @@ export function readPhases(columns: Columns): Phases {
     return { count: start.length, start: Uint32Array.from(start), end: Uint32Array.from(end), name: Uint32Array.from(name), lane: Uint8Array.from(lane) };
 }
 
-/** The innermost phase open at a tick (the highest lane, then the latest start); -1 = none. */
-export function phaseAt(phases: Phases, tick: number): number {
-    let best = -1;
-    for (let i = upperBound(phases.start, tick) - 1; i >= 0; --i) {
-        if (phases.end[i] <= tick) continue;
-        if (best < 0 || phases.lane[i] > phases.lane[best]) best = i;
+/** What is true from each of ascending ticks on until the next; -1 = nothing. */
+interface Course { at: Float64Array; phase: Int32Array }
+
+interface PhaseIndex { lanes: Course[]; innermost: Course }
+
+const indexes = new WeakMap<Phases, PhaseIndex>();
+
+// Made once: a file may hold a hundred thousand phases, and each of them may be open to the end.
+function indexOf(phases: Phases): PhaseIndex {
+    let index = indexes.get(phases);
+    if (!index) {
+        const lanes: number[][] = [];
+        for (let phase = 0; phase < phases.count; ++phase) (lanes[phases.lane[phase]] ??= []).push(phase);
+        const courses = Array.from(lanes, (rows) => courseOf(phases, rows ?? []));
+        index = { lanes: courses, innermost: courses.reduce(over, { at: new Float64Array(0), phase: new Int32Array(0) }) };
+        indexes.set(phases, index);
     }
-    return best;
+    return index;
 }
 
-/**
- * For ascending `ticks`, the name of the innermost phase that is open at each (steps aside, which
- * are lane `stepLane`); -1 = none. One pass over both.
- */
-export function phaseNames(phases: Phases, ticks: Uint32Array, stepLane: number): Int32Array {
-    const names = new Int32Array(ticks.length).fill(-1);
-    let open: number[] = [];  // few: as deep as ranges nest, times threads
+// Of one lane: the latest start that is still open. Starts ascend, so the open ones are a stack.
+function courseOf(phases: Phases, rows: number[]): Course {
+    const at: number[] = [];
+    const phase: number[] = [];
+    const put = (tick: number, value: number): void => {
+        if (at.length > 0 && at[at.length - 1] === tick) phase[phase.length - 1] = value;
+        else {
+            at.push(tick);
+            phase.push(value);
+        }
+    };
+    const open: number[] = [];
+    const closeUntil = (tick: number): void => {
+        while (open.length > 0 && phases.end[open[open.length - 1]] <= tick) {
+            const end = phases.end[open.pop()!];
+            while (open.length > 0 && phases.end[open[open.length - 1]] <= end) open.pop();
+            put(end, open.length > 0 ? open[open.length - 1] : -1);
+        }
+    };
+    for (const row of rows) {
+        if (phases.end[row] <= phases.start[row]) continue;
+        closeUntil(phases.start[row]);
+        put(phases.start[row], row);
+        open.push(row);
+    }
+    closeUntil(Infinity);
+    return { at: Float64Array.from(at), phase: Int32Array.from(phase) };
+}
+
+// `inner` where it has a phase, `outer` elsewhere.
+function over(outer: Course, inner: Course): Course {
+    const at = new Float64Array(outer.at.length + inner.at.length);
+    const phase = new Int32Array(at.length);
+    let count = 0;
+    for (let i = 0, k = 0; i < outer.at.length || k < inner.at.length; ++count) {
+        const tick = Math.min(outer.at[i] ?? Infinity, inner.at[k] ?? Infinity);
+        if (outer.at[i] === tick) ++i;
+        if (inner.at[k] === tick) ++k;
+        const first = k > 0 ? inner.phase[k - 1] : -1;
+        at[count] = tick;
+        phase[count] = first >= 0 ? first : i > 0 ? outer.phase[i - 1] : -1;
+    }
+    return { at: at.subarray(0, count), phase: phase.subarray(0, count) };
+}
+
+function atTick({ at, phase }: Course, tick: number): number {
+    const found = upperBound(at, tick);
+    return found > 0 ? phase[found - 1] : -1;
+}
+
+/** The innermost phase open at a tick: the highest lane (steps are the lowest), then the latest start; -1 = none. */
+export function phaseAt(phases: Phases, tick: number): number {
+    return atTick(indexOf(phases).innermost, tick);
+}
+
+/** The same in one lane. */
+export function phaseInLane(phases: Phases, lane: number, tick: number): number {
+    const course = indexOf(phases).lanes[lane];
+    return course ? atTick(course, tick) : -1;
+}
+
+/** phaseAt() of ascending `ticks`, in one pass and in steps of about a millisecond. */
+export function* phasesInSteps(phases: Phases, ticks: Uint32Array): Generator<void, Int32Array> {
+    const { at, phase } = indexOf(phases).innermost;
+    const found = new Int32Array(ticks.length).fill(-1);
     let next = 0;
     for (let row = 0; row < ticks.length; ++row) {
-        const tick = ticks[row];
-        let changed = false;
-        while (next < phases.count && phases.start[next] <= tick) {
-            if (phases.lane[next] !== stepLane) open.push(next);
-            ++next;
-            changed = true;
-        }
-        if (changed || open.some((phase) => phases.end[phase] <= tick)) open = open.filter((phase) => phases.end[phase] > tick);
-        let best = -1;
-        for (const phase of open) if (best < 0 || phases.lane[phase] >= phases.lane[best]) best = phase;
-        if (best >= 0) names[row] = phases.name[best];
+        while (next < at.length && at[next] <= ticks[row]) ++next;
+        if (next > 0) found[row] = phase[next - 1];
+        if (row % 65_536 === 65_535) yield;
     }
-    return names;
+    return found;
 }

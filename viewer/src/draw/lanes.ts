@@ -1,6 +1,7 @@
 // Steps and phases below the chart, a lane each; what is under the pointer there.
 import type { DeviceModel } from "../data/model";
 import { upperBound } from "../data/model";
+import { phaseInLane } from "../data/phases";
 import type { Colours } from "./colours";
 import { type Layer, fitText, font } from "./surface";
 
@@ -46,7 +47,5 @@ export function drawLanes(layer: Layer, model: DeviceModel, window: Window, top:
 
 /** The phase at a tick of a lane; -1 = none. */
 export function hitLane(model: DeviceModel, lane: number, tick: number): number {
-    const { phases } = model;
-    for (let i = upperBound(phases.start, tick) - 1; i >= 0; --i) if (phases.lane[i] === lane && phases.end[i] > tick) return i;
-    return -1;
+    return phaseInLane(model.phases, lane, tick);
 }
