@@ -112,10 +112,11 @@ Outlived outlived_of(const Analysis& analysis,
 enum class CulpritKey : std::uint8_t { kLine, kPhase, kAge };
 
 // Live blocks in segments with free memory, grouped; most bytes held open first.
-// With `only_cheapest` just the blocks of the diagnosis's cheapest set.
+// With `only_cheapest` just the blocks of the diagnosis's cheapest set, with `stream` those of one.
 std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
                                          const Diagnosis& diagnosis,
                                          bool only_cheapest,
-                                         CulpritKey key = CulpritKey::kLine);
+                                         CulpritKey key = CulpritKey::kLine,
+                                         StreamId stream = kNoStream);
 
 }  // namespace fragtrace::analyzer

@@ -1,172 +1,15 @@
 #include "analyzer/report/conclusion.h"
 
+#include "analyzer/report/culprit.h"
 #include "analyzer/report/text.h"
 #include "analyzer/report/text_parts.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <map>
 
 namespace fragtrace::analyzer {
 namespace {
-
-// A share of the reserved bytes below which nobody needs to be told of waste.
-constexpr std::uint64_t kSmallPart = 50;
-
-// ---- who ----------------------------------------------------------------------------------------
-
-std::string who_pins(const Analysis& analysis, const Diagnosis& diagnosis) {
-    const std::vector<CulpritGroup> groups = group_culprits(analysis, diagnosis, false);
-    if (groups.empty()) {
-        return "";
-    }
-    const CulpritGroup& most = groups.front();
-    return fmt::format("{}: {} in {} {} {} of holes open",
-                       most.label,
-                       format_bytes(most.live_bytes),
-                       format_counted(most.blocks, "block", "blocks"),
-                       most.blocks == 1 ? "keeps" : "keep",
-                       format_bytes(most.held_open_bytes));
-}
-
-std::string who_holds(const DeviceAnalysis& device) {
-    if (device.held.holders.empty() || device.held.holders.front().places.empty()) {
-        return "";
-    }
-    const Holders& holders = device.held.holders.front();
-    const HoldingPlace& most = holders.places.front();
-    const std::string kind = most.category == Category::kOther
-                                 ? std::string()
-                                 : fmt::format(" ({})", category_name(most.category));
-    return fmt::format("{} holds {} of the {} in use{}",
-                       most.label,
-                       format_bytes(static_cast<std::uint64_t>(most.bytes)),
-                       format_bytes(holders.allocated_bytes),
-                       kind);
-}
-
-std::string who_is_outside(const DeviceAnalysis& device) {
-    if (device.held.holders.empty()) {
-        return "";
-    }
-    const OutsideMemory& outside = device.held.holders.front().outside;
-    const std::pair<const char*, std::uint64_t> all[] = {
-        {"other processes hold", outside.processes},
-        {"libraries hold", outside.libraries},
-        {"the context holds", outside.context},
-        {"other allocations hold", outside.other},
-        {"not known who holds", outside.not_known}};
-    const auto* const most = std::max_element(
-        std::begin(all), std::end(all), [](auto& a, auto& b) { return a.second < b.second; });
-    return most->second == 0
-               ? ""
-               : fmt::format("{} {} of the card", most->first, format_bytes(most->second));
-}
-
-// The line whose requests made the pool obtain most. Where the cache is not of use any more, it is
-// the line whose sizes change.
-std::string who_made_it_grow(const Analysis& analysis, const DeviceAnalysis& device) {
-    std::map<OriginId, std::pair<std::uint64_t, std::uint64_t>> origins;  // bytes, segments
-    std::uint64_t all = 0;
-    for (const ObtainedSegment& segment : device.script.obtained) {
-        if (segment.request < analysis.timeline.events.size()) {
-            auto& [bytes, segments] = origins[analysis.timeline.events[segment.request].origin];
-            bytes += segment.size_bytes;
-            ++segments;
-            all += segment.size_bytes;
-        }
-    }
-    std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> lines;
-    for (const auto& [origin, sum] : origins) {
-        auto& [bytes, segments] = lines[analysis.symbols->describe(origin)];
-        bytes += sum.first;
-        segments += sum.second;
-    }
-    const auto most =
-        std::max_element(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
-            return a.second.first < b.second.first;
-        });
-    if (most == lines.end()) {
-        return "";
-    }
-    return fmt::format("{} made the pool obtain {} of the {} that it obtained over the run, in {}",
-                       most->first,
-                       format_bytes(most->second.first),
-                       format_bytes(all),
-                       format_counted(most->second.second, "segment", "segments"));
-}
-
-std::string culprit_of_failure(const Analysis& analysis,
-                               const DeviceAnalysis& device,
-                               const Diagnosis& oom) {
-    const Verdict& verdict = oom.verdict;
-    if (verdict.requester == "library" && verdict.id == "releasable") {
-        return fmt::format("the pool's cache: {} in wholly free segments",
-                           format_bytes(verdict.steps.back().frees_bytes));
-    }
-    if (verdict.despite_free_memory()) {
-        const std::string who = who_pins(analysis, oom);
-        const std::uint64_t frees = verdict.steps.empty() ? 0 : verdict.steps.back().frees_bytes;
-        return who.empty() && verdict.id == "other_pool" && frees != 0
-                   ? fmt::format("other pools, or the other size class, keep {} free",
-                                 format_bytes(frees))
-                   : who;
-    }
-    const std::string outside = verdict.id == "outside_pool" ? who_is_outside(device) : "";
-    const std::string inside = who_holds(device);
-    return outside.empty() || inside.empty() ? outside + inside : outside + "; " + inside;
-}
-
-// What an earlier model still holds, where that matters: one that was trained, as two models that
-// are only asked may well take turns.
-const Survivors* kept_model(const DeviceAnalysis& device) {
-    for (const Survivors& survivors : device.held.survivors) {
-        const bool trained = std::any_of(
-            survivors.places.begin(), survivors.places.end(), [](const HoldingPlace& place) {
-                return place.category == Category::kOptimizerState ||
-                       place.category == Category::kGradients;
-            });
-        if (survivors.of == Survivors::Of::kModel && trained &&
-            survivors.bytes >= device.recorded.peak_reserved / kSmallPart) {
-            return &survivors;
-        }
-    }
-    return nullptr;
-}
-
-std::string culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& device) {
-    if (!device.held.growth.places.empty()) {
-        const Growth& growth = device.held.growth;
-        const HoldingPlace& most = growth.places.front().place;
-        return fmt::format("{}: {} more with each iteration, never less",
-                           most.label,
-                           format_bytes(static_cast<std::uint64_t>(most.bytes) /
-                                        std::max<std::size_t>(growth.last - growth.first, 1)));
-    }
-    if (const Survivors* kept = kept_model(device)) {
-        const HoldingPlace& most = kept->places.front();
-        return fmt::format("{}: {} ({}) of an earlier model that another one took the place of",
-                           most.label,
-                           format_bytes(static_cast<std::uint64_t>(most.bytes)),
-                           category_name(most.category));
-    }
-    const WasteSplit& waste = device.recorded.waste_at_peak;
-    const std::uint64_t unused =
-        device.recorded.peak_reserved -
-        std::min(device.recorded.peak_reserved, device.recorded.peak_allocated);
-    if (unused >= device.recorded.peak_reserved / kSmallPart) {
-        if (waste.releasable > waste.inactive_split) {
-            return who_made_it_grow(analysis, device);
-        }
-        if (device.peak && waste.inactive_split != 0) {
-            return who_pins(analysis, *device.peak);
-        }
-    }
-    return who_holds(device);
-}
-
-// ---- what to change -----------------------------------------------------------------------------
 
 // As somebody would type it.
 std::string change_text(const WhatIfRow& row) {
@@ -196,6 +39,14 @@ const WhatIfRow* first_worth_naming(const std::vector<WhatIfRow>& rows, const Wh
     return found == rows.end() ? nullptr : &*found;
 }
 
+std::string fewer_retries(const WhatIfRow& row, const WhatIfRow& recorded) {
+    return row.retries() >= recorded.retries()
+               ? ""
+               : fmt::format(", {} instead of {}",
+                             format_counted(row.retries(), "retry", "retries"),
+                             recorded.retries());
+}
+
 std::string row_text(const WhatIfRow& row, const WhatIfRow& recorded) {
     const std::string reserved = format_bytes(row.result.statistics.reserved.peak);
     if (row.ooms() == 0 && recorded.ooms() != 0) {
@@ -211,11 +62,32 @@ std::string row_text(const WhatIfRow& row, const WhatIfRow& recorded) {
                            recorded.ooms(),
                            row_class_name(row.row_class));
     }
-    return fmt::format("{}: {} reserved instead of {} ({})",
+    return fmt::format("{}: {} reserved instead of {}{} ({})",
                        change_text(row),
                        reserved,
                        format_bytes(recorded.result.statistics.reserved.peak),
+                       fewer_retries(row, recorded),
                        row_class_name(row.row_class));
+}
+
+// What the program itself could do, which no replay of the same requests shows.
+std::string change_of_program(const Verdict& verdict) {
+    const FreePlace* place = serving_place(verdict);
+    if (place == nullptr) {
+        return "";
+    }
+    if (verdict.id == "stream_bound") {
+        return fmt::format(
+            "allocate and free on one stream: what {} has free would then have served it (exact "
+            "for that moment)",
+            stream_text(*place));
+    }
+    return place->private_pool == verdict.places->own.private_pool
+               ? ""  // the size classes: no program chooses them
+               : fmt::format(
+                     "allocate both from one pool: what {} has free would then have served it "
+                     "(exact for that moment)",
+                     pool_text(*place));
 }
 
 // A setting where one is worth it, else a change of the program; empty: nothing that was replayed.
@@ -226,15 +98,12 @@ std::string best_change(const DeviceAnalysis& device) {
     return row == nullptr ? "" : row_text(*row, *recorded);
 }
 
-// The smallest card of those replayed on which the recorded settings fit.
 std::string card_text(const DeviceAnalysis& device) {
-    for (const WhatIfRow& row : device.capacities) {
-        if (row.ooms() == 0) {
-            return fmt::format(
-                "{} would do ({})", row.candidate.name, row_class_name(row.row_class));
-        }
-    }
-    return "";
+    const WhatIfRow* row = smallest_fitting(device);
+    return row == nullptr
+               ? ""
+               : fmt::format(
+                     "{} would do ({})", row->candidate.name, row_class_name(row->row_class));
 }
 
 std::string remedy_of_failure(const DeviceAnalysis& device, const Diagnosis& oom) {
@@ -242,12 +111,14 @@ std::string remedy_of_failure(const DeviceAnalysis& device, const Diagnosis& oom
     if (verdict.requester == "library" && verdict.id == "releasable") {
         return "torch.cuda.empty_cache() just before (exact for that moment)";
     }
+    const std::string of_program = change_of_program(verdict);
     if (const std::string change = best_change(device); !change.empty()) {
-        return change;
+        return of_program.empty() ? change : fmt::format("{}; or {}", change, of_program);
     }
     const std::uint64_t asked = std::max(verdict.requested_bytes, verdict.rounded_bytes);
     const std::uint64_t free = verdict.free_bytes + verdict.device_free_bytes;
-    std::string text = "no setting tried helps";
+    std::string text = of_program.empty() ? "" : of_program + "; ";
+    text += "no setting tried helps";
     if (!verdict.despite_free_memory() && asked > free) {
         text =
             fmt::format("hold or ask for at least {} less: {}", format_bytes(asked - free), text);
@@ -257,6 +128,28 @@ std::string remedy_of_failure(const DeviceAnalysis& device, const Diagnosis& oom
     }
     const std::string card = card_text(device);
     return card.empty() ? text : text + "; " + card;
+}
+
+// The best row that has fewer of them.
+std::string remedy_of_retry(const DeviceAnalysis& device) {
+    const WhatIfRow* recorded = recorded_row(device.settings);
+    if (recorded == nullptr) {
+        return "";
+    }
+    for (const auto* rows : {&device.settings, &device.remedies}) {
+        for (const WhatIfRow& row : *rows) {
+            if (row.usable && row.candidate.remedy != Remedy::kOthersGone &&
+                row.ooms() <= recorded->ooms() && row.retries() < recorded->retries()) {
+                return fmt::format("{}: {} instead of {}, {} reserved ({})",
+                                   change_text(row),
+                                   format_counted(row.retries(), "retry", "retries"),
+                                   recorded->retries(),
+                                   format_bytes(row.result.statistics.reserved.peak),
+                                   row_class_name(row.row_class));
+            }
+        }
+    }
+    return "no setting tried has fewer retries: only holding less would";
 }
 
 std::string remedy_without_failure(const DeviceAnalysis& device) {
@@ -288,12 +181,38 @@ Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device)
         return {};  // no pool whose settings could be changed
     }
     if (const Diagnosis* oom = first_oom(device)) {
-        return {culprit_of_failure(analysis, device, *oom), remedy_of_failure(device, *oom)};
+        return conclusion_at(analysis, device, *oom);
     }
     if (device.recorded.peak_reserved == 0) {
         return {};
     }
     return {culprit_without_failure(analysis, device), remedy_without_failure(device)};
+}
+
+Conclusion conclusion_at(const Analysis& analysis,
+                         const DeviceAnalysis& device,
+                         const Diagnosis& diagnosis) {
+    if (!device.fidelity) {
+        return {};
+    }
+    if (diagnosis.trouble.outcome == Outcome::kRetryOk) {
+        return {culprit_of_retry(analysis, diagnosis), remedy_of_retry(device)};
+    }
+    return {culprit_of_failure(analysis, device, diagnosis), remedy_of_failure(device, diagnosis)};
+}
+
+const WhatIfRow* smallest_fitting(const DeviceAnalysis& device) {
+    const auto found = std::find_if(device.capacities.begin(),
+                                    device.capacities.end(),
+                                    [](const WhatIfRow& row) { return row.ooms() == 0; });
+    return found == device.capacities.end() ? nullptr : &*found;
+}
+
+const WhatIfRow* largest_failing(const DeviceAnalysis& device) {
+    const auto found = std::find_if(device.capacities.rbegin(),
+                                    device.capacities.rend(),
+                                    [](const WhatIfRow& row) { return row.ooms() != 0; });
+    return found == device.capacities.rend() ? nullptr : &*found;
 }
 
 }  // namespace fragtrace::analyzer

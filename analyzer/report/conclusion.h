@@ -17,6 +17,16 @@ struct Conclusion {
 // Of the first out-of-memory; without one, of the peaks.
 Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device);
 
+// Of one failed request or retry.
+Conclusion conclusion_at(const Analysis& analysis,
+                         const DeviceAnalysis& device,
+                         const Diagnosis& diagnosis);
+
+// Of the cards that were replayed under the recorded settings; nullptr: none. Feasibility is not
+// monotone in capacity: the second may be the larger card.
+const WhatIfRow* smallest_fitting(const DeviceAnalysis& device);
+const WhatIfRow* largest_failing(const DeviceAnalysis& device);
+
 // The best row that is worth naming: serves what the record did not, or reserves at least 2 %
 // less without retries. nullptr: nothing tried helps.
 const WhatIfRow* best_remedy(const DeviceAnalysis& device);

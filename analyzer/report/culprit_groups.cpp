@@ -48,7 +48,8 @@ Outlived outlived_of(const Analysis& analysis,
 std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
                                          const Diagnosis& diagnosis,
                                          bool only_cheapest,
-                                         CulpritKey key) {
+                                         CulpritKey key,
+                                         StreamId stream) {
     const Timeline& timeline = analysis.timeline;
     const std::uint64_t now_ns = timeline.events[diagnosis.trouble.event].time_ns;
     const auto key_of = [&](const Event& born, EventIndex at) {
@@ -74,6 +75,7 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
         const HeapBlock& block = diagnosis.heap.blocks[i];
         const bool counts = wanted[i] && block.state != BlockState::kFree &&
                             block.allocated_by != kNoEvent &&
+                            (stream == kNoStream || block.stream == stream) &&
                             (only_cheapest || diagnosis.held_open[i] != 0);
         if (!counts) {
             continue;

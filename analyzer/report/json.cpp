@@ -148,6 +148,33 @@ const char* set_kind(CheapestSet::Kind kind) {
     return "none";
 }
 
+Json place_json(const FreePlace& place) {
+    const char* const size_class = place.size_class == SizeClass::kSmall   ? "small"
+                                   : place.size_class == SizeClass::kLarge ? "large"
+                                                                           : "";
+    return {
+        {"stream", place.stream_handle == kUnknown64 ? Json(nullptr) : Json(place.stream_handle)},
+        {"private_pool", place.private_pool},
+        {"size_class", size_class},
+        {"free_bytes", place.free_bytes},
+        {"largest_free_bytes", place.largest_bytes}};
+}
+
+Json places_json(const Verdict& verdict) {
+    if (!verdict.places) {
+        return nullptr;
+    }
+    Json elsewhere = Json::array();
+    for (const FreePlace& place : verdict.places->elsewhere) {
+        elsewhere.push_back(place_json(place));
+    }
+    return {{"own", place_json(verdict.places->own)},
+            {"elsewhere", elsewhere},
+            {"elsewhere_free_bytes", verdict.places->elsewhere_bytes},
+            {"elsewhere_largest_free_bytes", verdict.places->elsewhere_largest_bytes},
+            {"places_left_out", verdict.places->places_left_out}};
+}
+
 Json diagnosis_json(const Analysis& analysis,
                     const DeviceAnalysis& device,
                     const Diagnosis& diagnosis) {
@@ -172,6 +199,7 @@ Json diagnosis_json(const Analysis& analysis,
             {"page_bytes", verdict.page_bytes},
             {"steps", steps},
             {"also_served_by", verdict.also_served_by},
+            {"free_places", places_json(verdict)},
             {"largest_free_bytes", verdict.largest_hole_bytes},
             {"largest_usable_bytes", verdict.largest_free_bytes},
             {"free_bytes", verdict.free_bytes},
@@ -201,6 +229,7 @@ Json troubles_json(const Analysis& analysis,
         if ((diagnosis.trouble.outcome == Outcome::kRetryOk) == retries) {
             rows.push_back(diagnosis_json(analysis, device, diagnosis));
             if (retries) {
+                rows.back()["released_bytes"] = diagnosis.released_bytes;
                 rows.back()["driver_ns"] = retry_ns(analysis, diagnosis.trouble.event);
             }
         }
@@ -220,6 +249,7 @@ Json row_json(const WhatIfRow& row) {
             {"segments_allocated", row.result.statistics.segments_allocated},
             {"segments_freed", row.result.statistics.segments_freed},
             {"retries", row.retries()},
+            {"waste_at_peak", waste_json(row.result.waste_at_peak)},
             {"class", row_class_name(row.row_class)},
             {"class_reason", row.class_reason},
             {"usable", row.usable},

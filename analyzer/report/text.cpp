@@ -1,5 +1,6 @@
 #include "analyzer/report/text.h"
 
+#include "analyzer/report/conclusion.h"
 #include "analyzer/report/text_parts.h"
 #include "analyzer/support/units.h"
 
@@ -140,25 +141,13 @@ std::string culprit_lines(const Analysis& analysis,
 
 // Where the recorded settings stop to fit. Feasibility is not monotone: both ends are named.
 std::string capacity_line(const DeviceAnalysis& device) {
-    const WhatIfRow* least_fitting = nullptr;
-    const WhatIfRow* largest_failing = nullptr;
-    for (const WhatIfRow& row : device.capacities) {
-        if (row.ooms() != 0) {
-            largest_failing = &row;
-        } else if (least_fitting == nullptr) {
-            least_fitting = &row;
-        }
-    }
     std::string text;
-    if (least_fitting != nullptr) {
-        text += fmt::format("fits {} ({})",
-                            least_fitting->candidate.name,
-                            row_class_name(least_fitting->row_class));
+    if (const WhatIfRow* fits = smallest_fitting(device)) {
+        text += fmt::format("fits {} ({})", fits->candidate.name, row_class_name(fits->row_class));
     }
-    if (largest_failing != nullptr) {
-        text += fmt::format("{}runs out of memory on {}",
-                            text.empty() ? "" : ", ",
-                            largest_failing->candidate.name);
+    if (const WhatIfRow* fails = largest_failing(device)) {
+        text += fmt::format(
+            "{}runs out of memory on {}", text.empty() ? "" : ", ", fails->candidate.name);
     }
     return text.empty() ? "" : "  other cards, same settings: " + text + "\n";
 }

@@ -48,6 +48,30 @@ void fill(Pool& state,
     diagnosis->held_open = held_open_bytes(diagnosis->heap);
 }
 
+void name_streams(const std::vector<std::uint64_t>& handles, Verdict* verdict) {
+    const auto name = [&handles](FreePlace* place) {
+        if (place->stream < handles.size()) {
+            place->stream_handle = handles[place->stream];
+        }
+    };
+    if (verdict->places) {
+        name(&verdict->places->own);
+        std::for_each(verdict->places->elsewhere.begin(),
+                      verdict->places->elsewhere.end(),
+                      [&name](FreePlace& place) { name(&place); });
+    }
+}
+
+std::uint64_t given_to_driver(Pool& pool) {
+    std::uint64_t bytes = 0;
+    for (const DriverCall& call : pool.take_driver_calls()) {
+        const bool gives =
+            call.kind == DriverCall::Kind::kSegmentFree || call.kind == DriverCall::Kind::kUnmap;
+        bytes += gives && !call.refused ? call.size_bytes : 0;
+    }
+    return bytes;
+}
+
 std::uint64_t pending_bytes(const Pool& pool) {
     return pool.statistics().active.current - pool.statistics().allocated.current;
 }
@@ -84,36 +108,36 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
             chosen[next].outcome == Outcome::kRetryOk) {
             const std::unique_ptr<Pool> before = pool.clone();
             by_capacity(*before);
-            diagnoses.push_back({.trouble = chosen[next],
-                                 .verdict = {},
-                                 .heap = {},
-                                 .cheapest = {},
-                                 .held_open = {}});
+            diagnoses.emplace_back();
+            diagnoses.back().trouble = chosen[next];
             fill(*before, asked(chosen[next]), others_bytes, 0, &diagnoses.back());
-            ++next;
+            pool.take_driver_calls();  // those before it
         }
         return next < chosen.size();
     };
     hooks.after_request = [&](std::size_t i, const AllocateResult&, Pool& pool) {
-        if (next < chosen.size() && chosen[next].step == i) {
+        if (next == chosen.size() || chosen[next].step != i) {
+            return;
+        }
+        if (chosen[next].outcome == Outcome::kRetryOk) {
+            diagnoses.back().released_bytes = given_to_driver(pool);
+        } else {
             const std::unique_ptr<Pool> after = pool.clone();
             by_capacity(*after);
-            diagnoses.push_back({.trouble = chosen[next],
-                                 .verdict = {},
-                                 .heap = {},
-                                 .cheapest = {},
-                                 .held_open = {}});
+            diagnoses.emplace_back();
+            diagnoses.back().trouble = chosen[next];
             const std::uint64_t pending = pending_bytes(*after);
             fill(*after,
                  asked(chosen[next]),
                  others_bytes,
                  pending_before > pending ? pending_before - pending : 0,
                  &diagnoses.back());
-            ++next;
         }
+        ++next;
     };
     replay(script, *setup.pool, setup.recorded, hooks);
     for (Diagnosis& diagnosis : diagnoses) {
+        name_streams(script.streams, &diagnosis.verdict);
         diagnosis.verdict.requester = script.source == ScriptSource::kBlocks ? "pool" : "program";
     }
     return diagnoses;

@@ -19,6 +19,7 @@ struct Diagnosis {
     HeapSnapshot heap;  // as in verdict.h: after the failed retry, or before the successful one
     CheapestSet cheapest;
     std::vector<std::uint64_t> held_open;  // per heap block, bytes
+    std::uint64_t released_bytes = 0;      // retry: what the pool then gave back to the driver
 };
 
 // A fresh pool, and the device beneath it when refusals come from the record (else nullptr).

@@ -1,5 +1,6 @@
 #include "analyzer/verdict/verdict.h"
 
+#include "analyzer/pools/pytorch_sizes.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
@@ -63,6 +64,26 @@ bool serves(Pool& pool, const Request& request, Relaxation relaxation) {
     }
     return relaxation == Relaxation::kOnePool && pool.relax(Relaxation::kReleaseFree) &&
            serves_as_it_is(pool, request);
+}
+
+// Where the request may be served from. Size classes are those of PyTorch, whose rungs these are.
+FreePlace own_place(const Pool& pool, const Request& request) {
+    const bool small = pool.rounded_bytes(request.requested_bytes) <= pytorch::kSmallSizeBytes;
+    return {.stream = request.stream,
+            .private_pool = request.private_pool,
+            .size_class = small ? SizeClass::kSmall : SizeClass::kLarge};
+}
+
+// The private pools that are left once all that may be one are: those of graphs.
+std::vector<std::uint32_t> private_pools(const HeapSnapshot& heap) {
+    std::vector<std::uint32_t> pools;
+    for (const HeapSegment& segment : heap.segments) {
+        if (segment.private_pool != 0 &&
+            std::find(pools.begin(), pools.end(), segment.private_pool) == pools.end()) {
+            pools.push_back(segment.private_pool);
+        }
+    }
+    return pools;
 }
 
 // Rungs other than the verdict's that would do alone.
@@ -193,9 +214,14 @@ Verdict judge(Pool& state,
     const std::unique_ptr<Pool> relaxed = state.clone();
     for (const Rung& rung : kPoolRungs) {
         const Available before = available(*relaxed, request);
+        const bool by_stream = rung.relaxation == Relaxation::kOneStream;
+        const bool by_pool = rung.relaxation == Relaxation::kOnePool;
+        const HeapSnapshot map = by_stream || by_pool ? relaxed->snapshot() : HeapSnapshot{};
         if (!relaxed->relax(rung.relaxation)) {
             continue;
         }
+        const std::vector<std::uint32_t> graphs =
+            by_pool ? private_pools(relaxed->snapshot()) : std::vector<std::uint32_t>{};
         const bool serving = serves(*relaxed, request, rung.relaxation);
         std::uint64_t frees = available(*relaxed, request).gained_since(before);
         if (rung.relaxation == Relaxation::kPendingComplete) {
@@ -204,6 +230,11 @@ Verdict judge(Pool& state,
         verdict.steps.push_back({rung.id, frees, 0, serving});
         if (serving) {
             verdict.id = rung.id;
+            if (by_stream) {
+                verdict.places = free_by_stream(map, own_place(state, request));
+            } else if (by_pool) {
+                verdict.places = free_by_pool(map, own_place(state, request), graphs);
+            }
             break;
         }
     }

@@ -5,8 +5,10 @@
 #pragma once
 
 #include "analyzer/pools/pool.h"
+#include "analyzer/verdict/free_places.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +30,9 @@ struct Verdict {
     // Ids of the other rungs that would do alone, on the state as it is; of those that a pool can
     // be asked to make.
     std::vector<std::string_view> also_served_by;
+    // Of "stream_bound" by stream, of "other_pool" by pool: what was free where, with what the
+    // rungs before it made free.
+    std::optional<FreePlaces> places;
 
     // State just before the request (retry) or after the failed retry (out of memory).
     std::uint64_t requested_bytes = 0;
@@ -68,7 +73,13 @@ Verdict describe_state(Pool& state, std::uint64_t requested_bytes);
 
 // One sentence for people: what was asked, what was free, why it was of no use.
 std::string verdict_sentence(const Verdict& verdict, Outcome outcome);
-// The serving rung in words ("free 2 MiB pages would have served it, ...").
+// The serving rung in words: what was free, and why it was of no use.
 std::string verdict_explanation(const Verdict& verdict);
+
+// Of "stream_bound" and "other_pool": the place with most free memory that would have served the
+// request; nullptr: no place is known.
+const FreePlace* serving_place(const Verdict& verdict);
+std::string stream_text(const FreePlace& place);  // "the default stream", "stream 0x55d0"
+std::string pool_text(const FreePlace& place);    // "private pool 2", "the pool of small blocks"
 
 }  // namespace fragtrace::analyzer

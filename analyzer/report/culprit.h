@@ -1,0 +1,29 @@
+// Who it is, in words: the line of the program that a report names. Picked from what was measured;
+// nothing is measured here. Empty: nobody in particular. Names of the program are in it as they
+// are: escape them for the place where they are shown.
+#pragma once
+
+#include "analyzer/report/analysis.h"
+
+#include <string>
+
+namespace fragtrace::analyzer {
+
+// A share of the reserved bytes below which nobody needs to be told of waste: one in so many.
+inline constexpr std::uint64_t kSmallPart = 50;
+
+std::string culprit_of_failure(const Analysis& analysis,
+                               const DeviceAnalysis& device,
+                               const Diagnosis& oom);
+std::string culprit_of_retry(const Analysis& analysis, const Diagnosis& retry);
+// Of the peaks.
+std::string culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& device);
+
+// Known at each failed request that was looked into, and at the peak of runs without any; else
+// nullptr.
+const Holders* holders_at(const DeviceAnalysis& device, EventIndex event);
+
+// What an earlier model still holds, where that matters; nullptr: nothing.
+const Survivors* kept_model(const DeviceAnalysis& device);
+
+}  // namespace fragtrace::analyzer
