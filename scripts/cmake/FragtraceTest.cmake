@@ -28,13 +28,14 @@ function(fragtrace_add_test)
         ENVIRONMENT "${arg_ENVIRONMENT}" RUN_SERIAL "${arg_SERIAL}")
 endfunction()
 
-# fragtrace_add_python_test(NAME name SCRIPT file [options of fragtrace_add_test]): a unittest file
-# that drives real processes. It is told where the built tree is and which interpreter has PyTorch.
+# fragtrace_add_python_test(NAME name SCRIPT file [ARGUMENTS word...] [options of fragtrace_add_test]):
+# a unittest file that drives real processes. It is told where the built tree is and which interpreter
+# has PyTorch; words as `Class` or `Class.test` run these alone.
 find_package(Python3 COMPONENTS Interpreter QUIET)
 function(fragtrace_add_python_test)
-    cmake_parse_arguments(arg "" "NAME;SCRIPT" "ENVIRONMENT" ${ARGN})
+    cmake_parse_arguments(arg "" "NAME;SCRIPT" "ENVIRONMENT;ARGUMENTS" ${ARGN})
     fragtrace_add_test(NAME ${arg_NAME}
-        COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT}
+        COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT} ${arg_ARGUMENTS}
         ENVIRONMENT PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/support
                     FRAGTRACE_BUILD=${CMAKE_BINARY_DIR} FRAGTRACE_PYTHON=${FRAGTRACE_PYTHON}
                     ${arg_ENVIRONMENT}

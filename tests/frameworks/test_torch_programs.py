@@ -31,7 +31,7 @@ class Event(dict):
         return [int(found[1]), int(found[2])] if found else [0, 0]
 
 
-class Programs(TorchTest):
+class ProgramTest(TorchTest):
     python = TORCH_PYTHON
 
     def run_program(self, name, *arguments, **variables):
@@ -105,6 +105,8 @@ class Programs(TorchTest):
         return [event.words[0] if event.kind == "pool_use" else "release" for event in events
                 if event.kind in ("pool_use", "pool_release") and event.pool == pool]
 
+
+class Programs(ProgramTest):
     # ---- pools ----------------------------------------------------------------------------------
 
     def check_pools(self, program):
@@ -131,21 +133,6 @@ class Programs(TorchTest):
     def test_blocks_of_captured_graphs_name_their_pool(self):
         said, events = self.check_pools("captured_graph")
         self.assertEqual(self.uses(events, said["pools"][0]).count("begin"), 2)
-
-    def test_blocks_that_a_pool_gives_to_others_name_the_pool_that_was_asked(self):
-        said, events, _ = self.run_program("pool_on_oom")
-        self.assertEqual(said["failed"], 1)
-        live = self.live_blocks(events)
-        asked = {tuple(segment["pool"]): [] for segment in said["segments"]}
-        for segment in said["segments"]:
-            for address, size, _ in segment["live"]:
-                block = live.pop(address)
-                self.assertEqual(block.number("bytes"), size)
-                asked[tuple(segment["pool"])].append(block.pool)
-        self.assertEqual(live, {})
-        pool, = said["pools"]
-        self.assertEqual(asked, {(0, 0): 3 * [[0, 0]], tuple(pool): [[0, 0], [0, 0], pool]})
-        self.assert_replayed_exactly()
 
     def test_threads_are_routed_each_for_itself(self):
         self.check_pools("two_threads")
@@ -290,6 +277,25 @@ class Programs(TorchTest):
             return  # the pool finds its allocator by itself
         named = [value for key, value in facts.items() if re.fullmatch(r"pool\.\d+\.allocator", key)]
         self.assertEqual(named, ["pluggable libplain_allocator.so plain_alloc"])
+
+
+class PoolsForOthers(ProgramTest):
+    """MemPools with use_on_oom, which older releases lack."""
+
+    def test_blocks_that_a_pool_gives_to_others_name_the_pool_that_was_asked(self):
+        said, events, _ = self.run_program("pool_on_oom")
+        self.assertEqual(said["failed"], 1)
+        live = self.live_blocks(events)
+        asked = {tuple(segment["pool"]): [] for segment in said["segments"]}
+        for segment in said["segments"]:
+            for address, size, _ in segment["live"]:
+                block = live.pop(address)
+                self.assertEqual(block.number("bytes"), size)
+                asked[tuple(segment["pool"])].append(block.pool)
+        self.assertEqual(live, {})
+        pool, = said["pools"]
+        self.assertEqual(asked, {(0, 0): 3 * [[0, 0]], tuple(pool): [[0, 0], [0, 0], pool]})
+        self.assert_replayed_exactly()
 
 
 def hasattr_of(python, name):

@@ -25,6 +25,10 @@ class OlderPrograms(test_torch_programs.Programs):
     python = older_python()
 
 
+class OlderPoolsForOthers(test_torch_programs.PoolsForOthers):
+    python = older_python()
+
+
 if __name__ == "__main__":
     if not OlderPrograms.python:
         print("skipped: no older PyTorch (FRAGTRACE_OLDER_PYTHON=PATH)")

@@ -156,4 +156,13 @@ def read_log(path):
 
 
 def main():
-    unittest.main(verbosity=2, argv=[sys.argv[0], *sys.argv[1:]])
+    """Exit status 77, with their names last, where all tests passed but some were skipped."""
+    ran = unittest.main(verbosity=2, argv=[sys.argv[0], *sys.argv[1:]], exit=False).result
+    if not ran.wasSuccessful():
+        sys.exit(1)
+    for test, reason in ran.skipped:
+        print(f"skipped: {test}: {reason}")
+    if ran.skipped:
+        sys.exit(77)
+    if not ran.testsRun:
+        sys.exit("no test was run")

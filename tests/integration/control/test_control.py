@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import unittest
 
 import real_process
 from real_process import ANALYZER, environment, traces
@@ -93,24 +92,6 @@ class StartAndStop(ControlTest):
         self.assertEqual((traces(self.folder), done.stdout), ([], "start -1\n"))
 
 
-@unittest.skipUnless(real_process.TORCH_PYTHON, "FRAGTRACE_PYTHON names no PyTorch")
-class Filters(ControlTest):
-    def test_small_blocks_and_their_frees_are_left_out_and_the_report_judges_no_replay(self):
-        program = ("import torch\n"
-                   "make = lambda size: torch.empty(size, dtype=torch.uint8, device='cuda')\n"
-                   "kept = [make(1 << 20), make(512), make(4 << 20)]\n"
-                   "del kept[1], kept[0]\n")
-        self.run_well([real_process.TORCH_PYTHON, "-c", program],
-                      env=environment("1GiB,context=0", self.folder, FRAGTRACE_MIN_BYTES="1MiB"))
-        trace = self.only_trace()
-        blocks = [(re.search(r"block_\w+", line)[0], int(re.search(r" bytes=(\d+)", line)[1]))
-                  for line in self.events(trace) if re.search(r" block_(alloc|free) ", line)]
-        self.assertEqual(blocks[:3], [("block_alloc", 1 << 20), ("block_alloc", 4 << 20),
-                                      ("block_free", 1 << 20)])
-        text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout
-        self.assertRegex(text, r"fidelity +not judged: blocks below 1048576 bytes were not recorded")
-
-
 class PartsTest(ControlTest):
     def held(self, trace):
         """{address: bytes} of the device memory that is held at the end of a trace."""
@@ -193,26 +174,6 @@ class FlightRecorder(PartsTest):
     def test_a_refusal_in_a_row_of_many_is_copied_once(self):
         self.client(*["refused"] * 20, "wait=*.oom1.ftrace", *["refused"] * 20, FRAGTRACE_FLIGHT=1)
         self.assertEqual(self.names(), ["ftrace", "oom1.ftrace"])
-
-    @unittest.skipUnless(real_process.TORCH_PYTHON, "FRAGTRACE_PYTHON names no PyTorch")
-    def test_the_copy_of_an_out_of_memory_holds_what_pytorch_says_it_holds(self):
-        said = self.folder / "blocks.json"
-        self.run_well([real_process.TORCH_PYTHON, CLIENT.with_name("torch_client.py"), said],
-                      env=environment("1GiB,context=0", self.folder, FRAGTRACE_FLIGHT="1MiB",
-                                      FRAGTRACE_COMPRESSION=0))
-        copy = next(self.folder.glob("*.oom1.ftrace"))
-        events = self.events(copy)
-        self.assertIn("checkpoint_begin", events[0])
-        held = {}
-        for line in events:
-            address = re.search(r"\baddress=(0x[0-9a-f]+)", line)
-            if " block_alloc " in line:
-                held[int(address[1], 16)] = int(re.search(r" bytes=(\d+)", line)[1])
-            elif " block_free " in line:
-                del held[int(address[1], 16)]
-        self.assertEqual(sorted(held.items()),
-                         [tuple(block) for block in sorted(json.loads(said.read_text()))])
-        self.assertEqual(self.report(copy)["source"]["events_lost"], 0)
 
 
 class Top(PartsTest):

@@ -1,7 +1,6 @@
 """The virtual GPU without a framework: driver clients, runtime clients, configuration."""
 
 import subprocess
-import unittest
 
 import real_process
 from real_process import BUILD, VIRTUAL_GPU, environment, run
@@ -64,16 +63,6 @@ class VirtualGpu(real_process.RealProcessTest):
     def test_preload_list_names_built_libraries(self):
         for name in (VIRTUAL_GPU / "preload.list").read_text().split():
             self.assertTrue((VIRTUAL_GPU / name).exists(), name)
-
-    @unittest.skipUnless((CLIENTS / "vgpu_runtime_client").exists(), "built without nvcc")
-    def test_shared_runtime_runs(self):
-        done = self.run_well([CLIENTS / "vgpu_runtime_client"], env=environment("1GiB"))
-        self.assertIn("ran on the virtual GPU", done.stdout)
-
-    @unittest.skipUnless((CLIENTS / "vgpu_static_client").exists(), "built without nvcc")
-    def test_static_runtime_ends_in_an_ordinary_error(self):
-        done = self.run_well([CLIENTS / "vgpu_static_client"], 3, env=environment("1GiB"))
-        self.assertEqual(done.stderr.count("-cudart shared"), 1, done.stderr)
 
 
 if __name__ == "__main__":
