@@ -109,11 +109,19 @@ test("wall displays and narrow windows: nothing outside, no empty pictures", asy
         await on(run, { width, height, hash: "#selected=200&colour=stack" }, async (page) => {
             const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
             assert.ok(over <= 0, `${over} pixels too wide at ${width}`);
-            const hidden = await page.evaluate(() => {
-                const bottom = document.getElementById("main").getBoundingClientRect().bottom;
-                return [...document.querySelectorAll("main > section")].filter((section) => section.getBoundingClientRect().bottom > bottom + 1).map((section) => section.id);
+            // What does not fit is reached by scrolling and announced; the status line covers nothing.
+            const { outside, covered, more, scrolls } = await page.evaluate(() => {
+                const main = document.getElementById("main");
+                const [top, end] = [main.getBoundingClientRect().top - main.scrollTop, main.scrollHeight];
+                return {
+                    outside: [...main.querySelectorAll("section")].filter((section) => section.getBoundingClientRect().bottom - top > end + 1).map((section) => section.id),
+                    covered: main.getBoundingClientRect().bottom - document.getElementById("status").getBoundingClientRect().top,
+                    more: main.dataset.more, scrolls: main.scrollHeight > main.clientHeight + 3,
+                };
             });
-            assert.deepEqual(hidden, [], `below the status line at ${width}`);
+            assert.deepEqual(outside, [], `cannot be reached at ${width}`);
+            assert.ok(covered <= 0, `the status line covers ${covered} pixels at ${width}`);
+            assert.equal(more, String(scrolls), `at ${width}`);
             for (const id of ["chart", "map", "segments", "icicle"]) {
                 const box = await page.locator("#" + id).boundingBox();
                 assert.ok(box.height > 60 && box.width > 300, `${id} at ${width}: ${box.width} x ${box.height}`);
@@ -129,3 +137,66 @@ test("wall displays and narrow windows: nothing outside, no empty pictures", asy
         });
     }
 });
+
+test("one time axis: chart and map have the same margins, and move as one", () => on(run, {}, async (page) => {
+    const places = async () => ({ chart: await page.locator("#chart").boundingBox(), map: await page.locator("#map").boundingBox() });
+    for (const [width, height] of [[1024, 768], [1440, 960], [2560, 1440]]) {
+        await page.setViewportSize({ width, height });
+        await settle(page);
+        const { chart, map } = await places();
+        assert.deepEqual([chart.x, chart.width], [map.x, map.width], `at ${width}`);
+        assert.ok(chart.y + chart.height <= map.y);
+        // The cursor is one line: in both its darkest column is the same.
+        const lines = await page.evaluate(() => ["chart", "map"].map((id) => {
+            const over = document.querySelector(`#${id} + canvas`);
+            const row = over.getContext("2d").getImageData(0, over.height - 20, over.width - 40, 1).data;
+            let best = -1;
+            for (let x = 64; x < over.width - 40; ++x) if (row[4 * x + 3] > 200 && row[4 * x] < 60 && (best < 0 || row[4 * x] < row[4 * best])) best = x;
+            return best;
+        }));
+        assert.ok(lines[0] > 64 && lines[0] === lines[1], `${lines} at ${width}`);
+    }
+    const { chart, map } = await places();
+    await page.keyboard.press("0");
+    const before = await hash(page);
+    // The same x is the same moment.
+    await page.mouse.click(chart.x + 400, chart.y + 60);
+    const { cursor } = await hash(page);
+    await page.mouse.click(chart.x + 700, chart.y + 60);
+    assert.notEqual((await hash(page)).cursor, cursor);
+    await page.mouse.click(map.x + 400, map.y + 60);
+    assert.equal((await hash(page)).cursor, cursor);
+    for (const place of [chart, map]) {
+        await page.mouse.move(place.x + 400, place.y + 60);
+        await page.mouse.wheel(0, -300);
+        const zoomed = await hash(page);
+        assert.ok(Number(zoomed.t1) - Number(zoomed.t0) < Number(before.t1) - Number(before.t0));
+        await page.keyboard.press("0");
+        await settle(page);
+    }
+}));
+
+test("a row cut in half is announced, until its end is reached", () => on(run, { height: 820 }, async (page) => {
+    const list = page.locator("#side");
+    const state = () => list.evaluate((place) => ({ more: place.dataset.more, left: place.scrollHeight - place.clientHeight - place.scrollTop, hint: getComputedStyle(place, "::after").content }));
+    await page.evaluate(() => (document.getElementById("side").style.maxHeight = "70px"));
+    await settle(page);
+    let now = await state();
+    assert.ok(now.left > 3 && now.more === "true" && now.hint.includes("more"), JSON.stringify(now));
+    await list.evaluate((place) => (place.scrollTop = place.scrollHeight));
+    await settle(page);
+    now = await state();
+    assert.ok(now.left <= 3 && now.more === "false" && now.hint === "none", JSON.stringify(now));
+}));
+
+test("a part of the time says how to see the whole, and the whole says nothing", () => on(run, { width: 1024, height: 768 }, async (page) => {
+    await page.keyboard.press("w");
+    await settle(page);
+    assert.match(await text(page, "#window"), /^[\d.]+ m?s to [\d.]+ m?s of [\d.]+ m?s; key 0 shows all$/);
+    const { width, scroll } = await page.$eval("#window", (place) => ({ width: place.clientWidth, scroll: place.scrollWidth }));
+    assert.ok(scroll <= width, "and is not cut");
+    await page.keyboard.press("0");
+    await settle(page);
+    assert.equal(await text(page, "#window"), "");
+    assert.match(await text(page, "#chart-legend"), /highest allocated/);
+}));

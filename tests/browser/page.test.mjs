@@ -218,7 +218,7 @@ test("1024 pixels are wide enough, in light and in dark", async () => {
             assert.ok(over <= 0, `${over} pixels too wide`);
             const overlap = await page.evaluate(() => {
                 const right = document.getElementById("addresses").getBoundingClientRect().right;
-                return [...document.querySelectorAll("#addresses > *")].filter((child) => child.getBoundingClientRect().right > right + 1).map((child) => child.id || child.className);
+                return [...document.querySelectorAll("#addresses > *, #addresses .bar > *")].filter((child) => child.getBoundingClientRect().right > right + 1).map((child) => child.id || child.className);
             });
             assert.deepEqual(overlap, []);
         });

@@ -199,26 +199,3 @@ export function peakTick(model: DeviceModel): number {
     for (let i = 1; i < count; ++i) if (reserved_max[i] > reserved_max[best]) best = i;
     return Math.floor(((best + 0.5) / count) * model.lastTick);
 }
-
-/**
- * From the first to the last thing that happens, with a margin: programs start and end slowly, and
- * what is told apart in between would be a few pixels wide. The whole when that is most of it.
- */
-export function activeWindow(model: DeviceModel): [from: number, to: number] {
-    const { units, head, lastTick } = model;
-    let first = Infinity;
-    let last = 0;
-    const reach = (tick: number): void => {
-        if (tick > lastTick) return;  // never
-        first = Math.min(first, tick);
-        last = Math.max(last, tick);
-    };
-    if (head.first_start_ns !== null) reach(Math.floor(head.first_start_ns / head.tick_ns));
-    if (head.last_start_ns !== null) reach(Math.floor(head.last_start_ns / head.tick_ns));
-    for (let unit = 0; unit < units.count; ++unit) reach(units.start[unit]);
-    for (const card of head.cards) reach(card.time_ns / head.tick_ns);
-    for (const marker of head.markers) reach(marker.time_ns / head.tick_ns);
-    const margin = (last - first) * 0.08;
-    if (!(margin > 0) || last - first > lastTick * 0.6) return [0, lastTick];
-    return [Math.max(0, first - margin), Math.min(lastTick, last + margin)];
-}

@@ -6,15 +6,16 @@ import type { Layer } from "./surface";
 export function drawAreaPaths(
     layer: Layer, data: AreaData, t0: number, t1: number, frame: AreaFrame, areas: [values: Float64Array, colour: string][], colours: Colours,
 ): void {
-    const { context, width } = layer;
+    const { context } = layer;
+    const { left, right } = frame;
     const { bins } = data;
     const step = (data.to - data.from) / bins.count;
     const first = Math.max(0, Math.floor((t0 - data.from) / step));
     const last = Math.min(bins.count - 1, Math.ceil((t1 - data.from) / step));
-    const x = (bin: number): number => Math.max(frame.left, Math.min(width, frame.left + ((data.from + bin * step - t0) / (t1 - t0)) * (width - frame.left)));
+    const x = (bin: number): number => Math.max(left, Math.min(right, left + ((data.from + bin * step - t0) / (t1 - t0)) * (right - left)));
     const y = (bytes: number): number => frame.bottom - (bytes / frame.most) * (frame.bottom - frame.top);
     context.fillStyle = colours.ground;
-    context.fillRect(frame.left, frame.top, width - frame.left, frame.bottom - frame.top);
+    context.fillRect(left, frame.top, right - left, frame.bottom - frame.top);
     const lower = new Float64Array(bins.count);
     const upper = new Float64Array(bins.count);
     for (const [values, colour] of areas) {

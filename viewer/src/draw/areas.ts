@@ -7,6 +7,7 @@ import type { Layer } from "./surface";
 
 export interface AreaFrame {
     left: number;    // CSS pixels
+    right: number;
     top: number;
     bottom: number;
     most: number;    // bytes at the top
@@ -22,7 +23,7 @@ export function drawAreas(
     const { ratio } = layer;
     const left = Math.round(frame.left * ratio);
     const top = Math.round(frame.top * ratio);
-    const columns = Math.round(layer.width * ratio) - left;
+    const columns = Math.round(frame.right * ratio) - left;
     const rows = Math.round(frame.bottom * ratio) - top;
     if (columns < 1 || rows < 1) return;
     const picture = pictureOf(layer, columns, rows);

@@ -1,25 +1,23 @@
 // Memory over time: the exact split of what is reserved, stacked, with the capacity and what others
 // use from above, markers and phases. Areas are means of a bin, the line is the highest of it.
-import { formatBytes, formatMoment, ticks } from "../data/format";
-import type { Marker } from "../data/header";
+import { formatBytes, ticks } from "../data/format";
+import type { HeapState } from "../data/heap";
 import type { Bins, DeviceModel } from "../data/model";
 import { drawAreaPaths } from "./areapaths";
 import { drawAreas } from "./areas";
-import type { Colours } from "./colours";
+import { type Colours, hatched } from "./colours";
 import { drawLanes, laneHeight, lanesHeight } from "./lanes";
+import { drawMarkers, markersHeight } from "./markers";
+import { axisHeight, drawTimes, plotLeft, plotRight, stripWidth, timeX, type Window } from "./timeaxis";
 import { type Layer, fitText, font } from "./surface";
 
-export const chartLeft = 64;
-const top = 18;
-const axisHeight = 16;
+const top = markersHeight;
 
 export interface ChartData {
     bins: Bins;
     from: number;  // ticks of the bins' edges
     to: number;
 }
-
-export interface Window { t0: number; t1: number }
 
 /** Reserved memory of a replay, laid over the recorded areas. */
 export interface Overlay { name: string; times: Uint32Array; bytes: Float64Array; endTick: number }
@@ -54,123 +52,69 @@ export function chartScale(model: DeviceModel): number {
     return head.capacity ? Math.max(head.capacity, most) : most * 1.05;
 }
 
-export function timeX(layer: Layer, window: Window, tick: number): number {
-    return chartLeft + ((tick - window.t0) / (window.t1 - window.t0)) * (layer.width - chartLeft);
+/** Where the areas are, and the pixel of a number of bytes. */
+function chartFrame(layer: Layer, model: DeviceModel): { bottom: number; most: number; y: (bytes: number) => number } {
+    const bottom = lanesTop(layer, model) - 3;
+    const most = chartScale(model);
+    return { bottom, most, y: (bytes) => bottom - (bytes / most) * (bottom - top) };
 }
 
 export function drawChart(layer: Layer, model: DeviceModel, data: ChartData, window: Window, overlay: Overlay | null, colours: Colours): void {
     const { context, width, height } = layer;
-    const bottom = lanesTop(layer, model) - 3;
-    const most = chartScale(model);
-    const y = (bytes: number): number => bottom - (bytes / most) * (bottom - top);
+    const { bottom, most, y } = chartFrame(layer, model);
+    const right = plotRight(layer);
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
     const areas = layers.map(([name]): [Float64Array, string] => [data.bins[name] as Float64Array, name === "held" ? "" : layerColour(colours, name)]);
-    const frame = { left: chartLeft, top, bottom, most, capacity: model.head.capacity };
+    const frame = { left: plotLeft, right, top, bottom, most, capacity: model.head.capacity };
     const draw = "putImageData" in context ? drawAreas : drawAreaPaths;  // SVG has no pixels
     draw(layer, data, window.t0, window.t1, frame, areas, colours);
     if (overlay) {
         context.save();
         context.beginPath();
-        context.rect(chartLeft, 0, width - chartLeft, bottom);
+        context.rect(plotLeft, 0, right - plotLeft, bottom);
         context.clip();
         drawOverlay(layer, overlay, window, y, colours);
         context.restore();
     }
-    drawSizes(layer, most, y, colours);
-    if (model.head.capacity) {
-        context.strokeStyle = colours.ink;
-        context.setLineDash([5, 3]);
-        context.beginPath();
-        context.moveTo(chartLeft, y(model.head.capacity));
-        context.lineTo(width, y(model.head.capacity));
-        context.stroke();
-        context.setLineDash([]);
-        context.font = font(11);
-        context.fillStyle = colours.ink;
-        context.textAlign = "left";
-        context.fillText(`capacity ${formatBytes(model.head.capacity)}`, chartLeft + 6, y(model.head.capacity) + 12);
-    }
+    drawSizes(layer, most, model.head.capacity, bottom, y, colours);
     drawMarkers(layer, model, window, bottom, colours);
     drawLanes(layer, model, window, bottom + 3, colours);
-    drawTimes(layer, model, window, height - 4, colours);
+    drawTimes(layer, model.head.tick_ns, window, 0, colours);
 }
 
-function drawSizes(layer: Layer, most: number, y: (bytes: number) => number, colours: Colours): void {
-    const { context, width } = layer;
+// The capacity stands with the sizes at the left, where no curve is.
+function drawSizes(layer: Layer, most: number, capacity: number | null, bottom: number, y: (bytes: number) => number, colours: Colours): void {
+    const { context } = layer;
+    const right = plotRight(layer);
+    const line = (at: number): void => {
+        context.beginPath();
+        context.moveTo(plotLeft, at);
+        context.lineTo(right, at);
+        context.stroke();
+    };
+    const steps = ticks(0, most, Math.max(2, (bottom - top) / 22), true);
     context.font = font(11);
     context.textAlign = "right";
-    context.fillStyle = colours.faint;
     context.strokeStyle = colours.paper;
     context.globalAlpha = 0.5;
-    const steps = ticks(0, most, 4, true);
-    for (const at of steps) {
-        context.beginPath();
-        context.moveTo(chartLeft, y(at));
-        context.lineTo(width, y(at));
-        context.stroke();
-    }
+    for (const at of steps) line(y(at));
     context.globalAlpha = 1;
-    for (const at of steps) context.fillText(at === 0 ? "0" : formatBytes(at), chartLeft - 6, y(at) + 4);
-}
-
-export function markerColour(colours: Colours, marker: Marker): string {
-    return marker.kind === "oom" ? colours.oom : marker.kind === "retry" ? colours.retry : colours.faint;
-}
-
-function drawMarkers(layer: Layer, model: DeviceModel, window: Window, bottom: number, colours: Colours): void {
-    const { context, width } = layer;
+    context.fillStyle = colours.faint;
+    const ceiling = capacity ? y(capacity) : -Infinity;
+    for (const at of steps) if (y(at) > ceiling + 16) context.fillText(at === 0 ? "0" : formatBytes(at), plotLeft - 6, y(at) + (at === 0 ? 1 : 4));
+    if (!capacity) return;
+    context.strokeStyle = context.fillStyle = colours.ink;
+    context.setLineDash([5, 3]);
+    line(ceiling);
+    context.setLineDash([]);
+    context.fillText("capacity", plotLeft - 6, ceiling - 7);
     context.font = font(11, "bold");
-    const labels: [from: number, to: number][] = [];
-    let lastKind = "";
-    let lastX = -Infinity;
-    // OOM first: where labels would overlap, they win.
-    const weight = (marker: Marker): number => (marker.kind === "oom" ? 2 : marker.kind === "retry" ? 1 : 0);
-    const markers = [...model.head.markers].sort((a, b) => weight(b) - weight(a));
-    for (const marker of markers) {
-        const x = timeX(layer, window, marker.time_ns / model.head.tick_ns);
-        if (x < chartLeft - 1 || x > width + 1) continue;
-        if (marker.kind === lastKind && x - lastX < 1) continue;
-        lastKind = marker.kind;
-        lastX = x;
-        context.strokeStyle = context.fillStyle = markerColour(colours, marker);
-        const main = marker.kind === "oom" || marker.kind === "retry";
-        context.globalAlpha = main ? 1 : 0.8;
-        if (main) {
-            context.beginPath();
-            context.moveTo(x, top - 2);
-            context.lineTo(x, bottom);
-            context.stroke();
-        }
-        context.beginPath();
-        if (marker.kind === "oom") {
-            context.moveTo(x - 6, top - 12);
-            context.lineTo(x + 6, top - 12);
-            context.lineTo(x, top - 1);
-        } else if (marker.kind === "burst") {  // a small tower: cudaMallocs in a row
-            context.rect(x - 1, top - 9, 3, 8);
-        } else if (marker.kind === "empty_cache") {  // an open square: what was emptied
-            context.rect(x - 3, top - 8, 6, 6);
-        } else {
-            context.arc(x, top - 6, main ? 4 : 2.5, 0, 7);
-        }
-        if (marker.kind === "empty_cache") context.stroke();
-        else context.fill();
-        context.globalAlpha = 1;
-        if (!main) continue;
-        const text = marker.kind === "oom" ? "OOM" : "retry";
-        const size = context.measureText(text).width;
-        const left = x + 9 + size > width;
-        const begin = left ? x - 9 - size : x + 9;
-        if (labels.some(([from, to]) => begin < to + 4 && begin + size > from - 4)) continue;
-        context.textAlign = "left";
-        context.fillText(text, begin, top - 4);
-        labels.push([begin, begin + size]);
-    }
+    context.fillText(formatBytes(capacity), plotLeft - 6, ceiling + 5);
 }
 
 function drawOverlay(layer: Layer, overlay: Overlay, window: Window, y: (bytes: number) => number, colours: Colours): void {
-    const { context, width } = layer;
+    const { context } = layer;
     const { times, bytes } = overlay;
     for (const [colour, size] of [[colours.paper, 4], [colours.good, 2]] as const) {
         context.strokeStyle = colour;
@@ -188,44 +132,32 @@ function drawOverlay(layer: Layer, overlay: Overlay, window: Window, y: (bytes: 
     // At the left, where memory is low in most runs.
     context.font = font(11, "bold");
     context.textAlign = "left";
-    const text = fitText(context, `reserved, replayed with ${overlay.name}`, (width - chartLeft) / 2);
-    const at = chartLeft + 6;
+    const text = fitText(context, `reserved, replayed with ${overlay.name}`, (plotRight(layer) - plotLeft) / 2);
+    const at = plotLeft + 6;
     context.fillStyle = colours.paper;
     context.globalAlpha = 0.85;
-    context.fillRect(at - 3, top + 16, context.measureText(text).width + 6, 15);
+    context.fillRect(at - 3, top + 4, context.measureText(text).width + 6, 15);
     context.globalAlpha = 1;
     context.fillStyle = colours.good;
-    context.fillText(text, at, top + 27);
+    context.fillText(text, at, top + 15);
 }
 
-function drawTimes(layer: Layer, model: DeviceModel, window: Window, y: number, colours: Colours): void {
-    const { context, width } = layer;
-    const tickNs = model.head.tick_ns;
-    const steps = ticks(window.t0 * tickNs, window.t1 * tickNs, Math.max(2, (width - chartLeft) / 140));
-    const step = steps.length > 1 ? steps[1] - steps[0] : (window.t1 - window.t0) * tickNs;
-    context.font = font(11);
-    context.fillStyle = colours.faint;
-    for (const at of steps) {
-        const x = timeX(layer, window, at / tickNs);
-        context.textAlign = x > width - 40 ? "right" : x < chartLeft + 30 ? "left" : "center";
-        context.fillText(formatMoment(at, step), x, y);
+/** At the right, what is reserved at the cursor: the same split, of that one moment. */
+export function drawSplit(layer: Layer, context: CanvasRenderingContext2D, model: DeviceModel, heap: HeapState, colours: Colours): void {
+    const { y } = chartFrame(layer, model);
+    const left = layer.width - stripWidth;
+    const parts: [name: string, bytes: number][] = [
+        ["requested", heap.requested], ["internal", heap.allocated - heap.requested], ["pending", heap.pending],
+        ["held", heap.held], ["releasable", heap.releasable],
+    ];
+    context.fillStyle = colours.ground;
+    context.fillRect(left, top, stripWidth, y(0) - top);
+    let below = 0;
+    for (const [name, bytes] of parts) {
+        context.fillStyle = name === "held" ? hatched(context, colours) : layerColour(colours, name);
+        context.fillRect(left, y(below + bytes), stripWidth, y(below) - y(below + bytes));
+        below += bytes;
     }
-}
-
-/** The marker whose sign is at a place of the chart. */
-export function markerAt(layer: Layer, model: DeviceModel, window: Window, x: number, y: number): Marker | null {
-    if (y > top) return null;
-    const { markers, tick_ns } = model.head;
-    let best: Marker | null = null;
-    let nearest = 6;
-    for (const marker of markers) {
-        const distance = Math.abs(timeX(layer, window, marker.time_ns / tick_ns) - x);
-        if (distance < nearest || (distance === nearest && marker.kind === "oom")) {
-            nearest = distance;
-            best = marker;
-        }
-    }
-    return best;
 }
 
 export function drawCursor(context: CanvasRenderingContext2D, x: number, topY: number, bottomY: number, colours: Colours): void {

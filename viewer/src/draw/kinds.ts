@@ -5,7 +5,7 @@ import { type Kinds, mostKinds } from "../data/kinds";
 import type { DeviceModel } from "../data/model";
 import type { WindowSweep } from "../data/sweep";
 import { type Colours, rgb } from "./colours";
-import { drawOffsets, mapFrame } from "./map";
+import { drawAxes, mapFrame } from "./map";
 import type { MapWindow } from "./shares";
 import type { Layer } from "./surface";
 
@@ -69,5 +69,5 @@ export function drawKinds(layer: Layer, model: DeviceModel, window: MapWindow, s
     canvas.getContext("2d")!.putImageData(image, 0, 0);
     context.imageSmoothingEnabled = false;
     context.drawImage(canvas, frame.left, frame.top, frame.right - frame.left, frame.bottom - frame.top);
-    drawOffsets(layer, frame, model, window, colours);
+    drawAxes(layer, frame, model, window, colours);
 }

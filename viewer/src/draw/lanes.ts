@@ -1,48 +1,116 @@
-// Steps and phases below the chart, a lane each; what is under the pointer there.
+// Steps and phases below the chart, a lane each; what is under the pointer there. What has room is
+// a box with its name; neighbours too thin to be told apart are one quiet band with their number.
 import type { DeviceModel } from "../data/model";
 import { upperBound } from "../data/model";
+import { formatCount } from "../data/format";
 import { phaseInLane } from "../data/phases";
 import type { Colours } from "./colours";
 import { type Layer, fitText, font } from "./surface";
+import { plotLeft, plotRight, type Window } from "./timeaxis";
 
 export const laneHeight = 13;
-const lanesLeft = 64;
-
-interface Window { t0: number; t1: number }
+const thin = 3;        // pixels; narrower ones are not told apart
+const namedFrom = 30;  // room for some letters
 
 export function lanesHeight(model: DeviceModel): number {
     return model.head.phase_lanes.length * laneHeight;
 }
 
-export function drawLanes(layer: Layer, model: DeviceModel, window: Window, top: number, colours: Colours): void {
-    const { context, width } = layer;
-    const { phases, head, lastTick } = model;
-    context.font = font(10);
-    context.textAlign = "right";
-    context.fillStyle = colours.faint;
-    head.phase_lanes.forEach((name, lane) => {
-        if (name !== head.phase_lanes[lane - 1]) context.fillText(fitText(context, name, lanesLeft - 8), lanesLeft - 6, top + lane * laneHeight + 10);
+/** "steps", the name that all ranges of a lane have, or what kind they are and the how many-th such lane. */
+export function laneNames(model: DeviceModel): string[] {
+    const { phases, head } = model;
+    const only: number[] = head.phase_lanes.map(() => -1);  // -2 = several
+    for (let i = 0; i < phases.count; ++i) {
+        const lane = phases.lane[i];
+        if (only[lane] !== phases.name[i]) only[lane] = only[lane] === -1 ? phases.name[i] : -2;
+    }
+    return head.phase_lanes.map((kind, lane) => {
+        if (kind === "steps") return kind;
+        if (only[lane] >= 0) return head.phase_names[only[lane]];
+        const alike = head.phase_lanes.filter((other) => other === kind).length;
+        const before = head.phase_lanes.slice(0, lane).filter((other) => other === kind).length;
+        return alike > 1 ? `${kind} ${before + 1}` : kind;
     });
-    context.textAlign = "left";
-    const scale = (width - lanesLeft) / (window.t1 - window.t0);
-    const reached = head.phase_lanes.map(() => -Infinity);  // what ends within a drawn pixel is part of it
+}
+
+const namesOf = new WeakMap<DeviceModel["phases"], string[]>();
+
+function knownNames(model: DeviceModel): string[] {
+    let names = namesOf.get(model.phases);
+    if (!names) namesOf.set(model.phases, (names = laneNames(model)));
+    return names;
+}
+
+/** What a lane shows: boxes of one range each, and bands of several (`first` is the first's position). */
+export interface LanePart { from: number; to: number; first: number; count: number }
+
+/**
+ * The parts of every lane between two pixels, ascending. `x` gives the pixel of a tick. One pass over
+ * the ranges that begin before the window's end.
+ */
+export function laneParts(model: DeviceModel, window: Window, x: (tick: number) => number, left: number, right: number): LanePart[][] {
+    const { phases, head, lastTick } = model;
+    const lanes: LanePart[][] = head.phase_lanes.map(() => []);
     const last = upperBound(phases.start, window.t1);
     for (let i = 0; i < last; ++i) {
         const end = Math.min(phases.end[i], lastTick);
         if (end < window.t0) continue;
-        const lane = phases.lane[i];
-        const left = Math.max(lanesLeft, lanesLeft + (phases.start[i] - window.t0) * scale);
-        const right = Math.min(width, lanesLeft + (end - window.t0) * scale);
-        if (right - reached[lane] < 0.5) continue;
-        reached[lane] = Math.max(right, left + 0.5);
-        const y = top + lane * laneHeight;
-        context.fillStyle = colours.phases[phases.name[i] % colours.phases.length];
-        context.fillRect(left, y, Math.max(0.5, right - left - (right - left > 3 ? 1 : 0)), laneHeight - 2);
-        if (right - left > 24) {
-            context.fillStyle = colours.ink;
-            context.fillText(fitText(context, head.phase_names[phases.name[i]], right - left - 6), left + 3, y + 9);
+        const from = Math.max(left, x(phases.start[i]));
+        const to = Math.min(right, x(end));
+        const parts = lanes[phases.lane[i]];
+        const before = parts[parts.length - 1];
+        // A thin one joins thin ones that it touches, or nearly.
+        if (before && to - from < thin && from - before.to < thin && (before.count > 1 || before.to - before.from < thin)) {
+            before.to = Math.max(before.to, to);
+            ++before.count;
+        } else {
+            parts.push({ from, to, first: i, count: 1 });
         }
     }
+    return lanes;
+}
+
+// The text, the number of a step alone, or as many letters as tell something.
+function lettersInside(context: CanvasRenderingContext2D, text: string, room: number, step: boolean): string {
+    if (room < 5) return "";
+    if (context.measureText(text).width <= room) return text;
+    if (!step) return room > namedFrom ? fitText(context, text, room) : "";
+    const number = text.slice(text.lastIndexOf(" ") + 1);
+    return context.measureText(number).width <= room ? number : "";
+}
+
+export function drawLanes(layer: Layer, model: DeviceModel, window: Window, top: number, colours: Colours): void {
+    const { context } = layer;
+    const { phases, head } = model;
+    const right = plotRight(layer);
+    context.font = font(10);
+    context.textAlign = "right";
+    context.fillStyle = colours.faint;
+    knownNames(model).forEach((name, lane) => context.fillText(fitText(context, name, plotLeft - 8), plotLeft - 6, top + lane * laneHeight + 10));
+    context.textAlign = "left";
+    const scale = (right - plotLeft) / (window.t1 - window.t0);
+    const lanes = laneParts(model, window, (tick) => plotLeft + (tick - window.t0) * scale, plotLeft, right);
+    lanes.forEach((parts, lane) => {
+        const y = top + lane * laneHeight;
+        const steps = head.phase_lanes[lane] === "steps";
+        parts.forEach(({ from, to, first, count }, at) => {
+            const width = Math.max(count > 1 ? thin : 0.5, to - from - (to - from > thin ? 1 : 0));
+            const name = phases.name[first];
+            const text = count > 1 ? `${formatCount(count)} ${steps ? "steps" : "ranges"}` : head.phase_names[name];
+            // Steps follow one another: two shades tell odd from even. Names of phases have their colour.
+            const shade = steps ? text.charCodeAt(text.length - 1) % 2 : name % colours.phases.length;
+            context.fillStyle = count > 1 ? colours.line : colours.phases[shade];
+            context.fillRect(from, y, width, laneHeight - 2);
+            const next = at + 1 < parts.length ? parts[at + 1].from : right;
+            context.fillStyle = colours.ink;
+            const inside = lettersInside(context, text, to - from - 6, steps && count === 1);
+            if (inside !== "") {
+                context.fillText(inside, from + 3, y + 9);
+            } else if (count === 1 && next - to > namedFrom && context.measureText(text).width + 6 < next - to) {
+                context.fillText(text, to + 2, y + 9);  // beside it, where nothing else is
+            }
+        });
+    });
 }
 
 /** The phase at a tick of a lane; -1 = none. */

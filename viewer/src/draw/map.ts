@@ -5,10 +5,9 @@ import type { WindowSweep } from "../data/sweep";
 import { type Colours, hatched } from "./colours";
 import { drawExact, drawOverview, type MapWindow } from "./shares";
 import { type Layer, font } from "./surface";
+import { axisHeight, drawTimes, plotLeft, plotRight } from "./timeaxis";
 import { formatBytes, ticks } from "../data/format";
 
-export const mapLeft = 64;
-export const stripWidth = 18;  // the state at the cursor, at the right
 const rectangleLimit = 4000;
 
 export interface MapFrame {
@@ -21,10 +20,10 @@ export interface MapFrame {
 }
 
 export function mapFrame(layer: Layer, window: MapWindow): MapFrame {
-    const left = mapLeft;
-    const right = layer.width - stripWidth - 6;
+    const left = plotLeft;
+    const right = plotRight(layer);
     const top = 0;
-    const bottom = layer.height;
+    const bottom = Math.max(1, layer.height - axisHeight);
     return {
         left, right, top, bottom,
         x: (tick) => left + ((tick - window.t0) / (window.t1 - window.t0)) * (right - left),
@@ -48,7 +47,7 @@ export function drawMap(layer: Layer, model: DeviceModel, window: MapWindow, swe
         if (mode === "exact shares") drawExact(layer, left, top, columns, rows, model, window, sweep!, colours);
         else drawOverview(layer, left, top, columns, rows, model, window, colours);
     }
-    drawOffsets(layer, frame, model, window, colours);
+    drawAxes(layer, frame, model, window, colours);
     return mode;
 }
 
@@ -104,20 +103,25 @@ function drawRectangles(layer: Layer, frame: MapFrame, model: DeviceModel, windo
     context.restore();
 }
 
-export function drawOffsets(layer: Layer, frame: MapFrame, model: DeviceModel, window: MapWindow, colours: Colours): void {
-    const { context } = layer;
+const stripName = "at cursor";
+
+/** Addresses at the left, times below, and what the column at the right is. */
+export function drawAxes(layer: Layer, frame: MapFrame, model: DeviceModel, window: MapWindow, colours: Colours): void {
+    const { context, width, height } = layer;
     context.font = font(11);
+    drawTimes(layer, model.head.tick_ns, window, context.measureText(stripName).width + 4, colours);
     context.textAlign = "right";
     context.fillStyle = colours.faint;
-    const steps = ticks(window.a0, window.a1, Math.max(2, layer.height / 70), true);
+    context.fillText(stripName, width, height - 3);
+    const steps = ticks(window.a0, window.a1, Math.max(2, (frame.bottom - frame.top) / 70), true);
     for (const at of steps) {
-        context.fillText("+" + (at === 0 ? "0" : formatBytes(at)), frame.left - 6, Math.max(10, Math.min(layer.height - 3, frame.y(at) + 4)));
+        context.fillText("+" + (at === 0 ? "0" : formatBytes(at)), frame.left - 6, Math.max(10, Math.min(frame.bottom, frame.y(at) + 4)));
     }
     // Where the axis leaves out addresses that were never reserved.
     context.strokeStyle = colours.faint;
     context.globalAlpha = 0.35;
     const gaps = model.head.axis.filter(([, , offset]) => offset > window.a0 && offset < window.a1);
-    if (gaps.length < layer.height / 6) {
+    if (gaps.length < (frame.bottom - frame.top) / 6) {
         for (const [, , offset] of gaps) {
             context.beginPath();
             context.moveTo(frame.left, frame.y(offset));

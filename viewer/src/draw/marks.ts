@@ -4,10 +4,11 @@ import { LineCoverage } from "../data/coverage";
 import type { HeapState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
 import type { Colours } from "./colours";
-import { type MapFrame, stripWidth } from "./map";
+import type { MapFrame } from "./map";
 import { pictureOf } from "./pixels";
 import { isHatch, type MapWindow, mixer } from "./shares";
 import type { Layer } from "./surface";
+import { stripGap, stripWidth } from "./timeaxis";
 
 // The height that the shapes are spread over.
 function extent(shapes: [number, number, number, number][]): number {
@@ -83,7 +84,7 @@ export function drawAtCursor(
     kept: { of: unknown[]; pins: number[] },
 ): void {
     const { context, ratio } = layer;
-    const left = frame.right + 6;
+    const left = frame.right + stripGap;
     const columns = Math.max(1, Math.round(stripWidth * ratio));
     const rows = Math.max(1, Math.round((frame.bottom - frame.top) * ratio));
     const { blocks, units } = model;

@@ -50,7 +50,7 @@ export function placeBand(model: DeviceModel, band: Band, width: number, top: nu
     const sizes = band.states.map((state) => model.units.size[state.unit]);
     const largest = sizes.reduce((a, b) => Math.max(a, b), 1);
     let best: Placed[] = [];
-    for (const rowHeight of [26, 20, 16, 12, 9, 7, 5, 4, 3, 2]) {
+    for (const rowHeight of [44, 34, 26, 20, 16, 12, 9, 7, 5, 4, 3, 2]) {
         const gap = rowHeight > 6 ? 3 : 1;
         const rows = Math.floor((height + gap) / (rowHeight + gap));
         if (rows < 1) continue;

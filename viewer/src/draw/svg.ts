@@ -122,11 +122,11 @@ export function hatchPattern(hole: string, hatch: string): string {
         `<path d="M-1 1L1 -1M-1 9L9 -1M7 9L9 7" stroke="${hatch}" stroke-width="1.5"/></pattern>`;
 }
 
-export interface SvgPart { y: number; content: string }
+export interface SvgPart { x: number; y: number; content: string }
 
 export function svgFile(width: number, height: number, title: string, background: string, definitions: string, parts: SvgPart[]): string {
     const [w, h] = [Math.ceil(width), Math.ceil(height)];
     return `<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="0 0 ${w} ${h}">\n` +
         `<title>${escaped(title)}</title><defs>${definitions}</defs>\n<rect width="${w}" height="${h}" fill="${background}"/>\n` +
-        parts.map((part) => `<g transform="translate(0 ${Math.round(part.y)})">\n${part.content}\n</g>`).join("\n") + "\n</svg>\n";
+        parts.map((part) => `<g transform="translate(${Math.round(part.x)} ${Math.round(part.y)})">\n${part.content}\n</g>`).join("\n") + "\n</svg>\n";
 }

@@ -1,63 +1,119 @@
-// Saves the pictures, one below the other: as a PNG, or as an SVG in which all but the map are
-// vectors (a map can have a million rectangles).
-import { hatchPattern, SvgContext, svgFile, type SvgPart } from "../draw/svg";
-import type { Layer, Surface } from "../draw/surface";
+// Saves the pictures as they stand on the page: time, addresses and stacks below one another, the
+// segments beside them, each under its title, and above all what happened. As a PNG, or as an SVG in
+// which all but the map are vectors (a map can have a million rectangles).
+import { hatched } from "../draw/colours";
+import { hatchPattern, SvgContext, svgFile } from "../draw/svg";
+import { fitText, font, type Layer, type Surface } from "../draw/surface";
+import { chartLegend, mapLegend } from "./legends";
 import type { Page } from "./page";
 import { saveBlob, saveText } from "./save";
 
-const gap = 8;
+const border = 12;
+const columnGap = 14;
+const titleHeight = 22;
 
-function drawnOver(context: CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D, surface: Surface, top: number): void {
-    const { base, over } = surface;
-    if (base.canvas.width > 0 && base.canvas.height > 0) context.drawImage(base.canvas, 0, top);
-    if (over.canvas.width > 0 && over.canvas.height > 0) context.drawImage(over.canvas, 0, top);
+interface Place { surface: Surface; title: string; x: number; y: number }
+interface Sheet { width: number; height: number; places: Place[] }
+
+/** Where the pictures go, in CSS pixels. */
+function sheetOf(page: Page): Sheet {
+    const { chart, map, segments, panel } = page;
+    const top = border + 2 * titleHeight;
+    const places: Place[] = [];
+    const column = (x: number, pictures: [Surface, string][]): number => {
+        let y = top;
+        for (const [surface, title] of pictures) {
+            places.push({ surface, title, x, y: y + titleHeight });
+            y += titleHeight + surface.base.height;
+        }
+        return y;
+    };
+    const right = border + Math.max(chart.base.width, map.base.width, panel.surface.base.width) + columnGap;
+    const down = Math.max(
+        column(border, [[chart, "Memory over time"], [map, "Address × time"], [panel.surface, `Stacks by ${panel.what}`]]),
+        column(right, [[segments, "Segments at the cursor"]]));
+    return { width: right + segments.base.width + border, height: down + border, places };
+}
+
+/** All but the pictures: what happened, titles, and what the colours mean. */
+function drawTexts(context: CanvasRenderingContext2D, page: Page, sheet: Sheet): void {
+    const { colours, header, model, view } = page;
+    const room = sheet.width - 2 * border;
+    const card = model.head.cards[view.card];
+    context.textAlign = "left";
+    context.fillStyle = colours.ink;
+    context.font = font(14, "bold");
+    context.fillText(fitText(context, [card?.heading, header.title, model.head.name].filter((part) => part).join(" · "), room), border, border + 13);
+    context.font = font(12);
+    context.fillText(fitText(context, card?.sentence ?? "", room), border, border + titleHeight + 11);
+    for (const { surface, title, x, y } of sheet.places) {
+        context.font = font(12, "bold");
+        context.fillStyle = colours.ink;
+        context.fillText(title, x, y - 7);
+        let at = x + context.measureText(title).width + 14;
+        context.font = font(11);
+        for (const { colour, text } of surface === page.chart ? chartLegend(page) : surface === page.map ? mapLegend(page) : []) {
+            const size = context.measureText(text).width;
+            if (at + 15 + size > x + surface.base.width) break;
+            context.fillStyle = colour === "hatch" ? hatched(context, colours) : colour === "line" ? colours.faint : colour;
+            if (colour === "line") context.fillRect(at, y - 12, 11, 1.5);
+            else context.fillRect(at, y - 16, 11, 11);
+            context.fillStyle = colours.faint;
+            context.fillText(text, at + 15, y - 7);
+            at += 15 + size + 12;
+        }
+    }
+}
+
+function drawnOver(context: CanvasRenderingContext2D, surface: Surface, x: number, y: number): void {
+    const { width, height } = surface.base;
+    for (const { canvas } of [surface.base, surface.over]) if (canvas.width > 0 && canvas.height > 0) context.drawImage(canvas, x, y, width, height);
 }
 
 export function savePng(page: Page): void {
-    const surfaces: Surface[] = [page.chart, page.map, page.segments, page.panel.surface];
+    const sheet = sheetOf(page);
+    const { ratio } = page.chart.base;
     const canvas = document.createElement("canvas");
-    canvas.width = Math.max(...surfaces.map((surface) => surface.base.canvas.width));
-    canvas.height = surfaces.reduce((sum, surface) => sum + surface.base.canvas.height + gap, 0);
+    canvas.width = Math.ceil(sheet.width * ratio);
+    canvas.height = Math.ceil(sheet.height * ratio);
     const context = canvas.getContext("2d")!;
+    context.scale(ratio, ratio);
     context.fillStyle = page.colours.paper;
-    context.fillRect(0, 0, canvas.width, canvas.height);
-    let top = 0;
-    for (const surface of surfaces) {
-        drawnOver(context, surface, top);
-        top += surface.base.canvas.height + gap;
-    }
+    context.fillRect(0, 0, sheet.width, sheet.height);
+    for (const { surface, x, y } of sheet.places) drawnOver(context, surface, x, y);
+    drawTexts(context, page, sheet);
     canvas.toBlob((blob) => {
         if (blob) saveBlob(blob, "fragtrace.png");
     });
 }
 
 function mapImage(surface: Surface): string {
+    const { width, height, canvas: drawn } = surface.base;
     const canvas = document.createElement("canvas");
-    canvas.width = surface.base.canvas.width;
-    canvas.height = surface.base.canvas.height;
-    drawnOver(canvas.getContext("2d")!, surface, 0);
-    const { width, height } = surface.base;
+    canvas.width = drawn.width;
+    canvas.height = drawn.height;
+    const context = canvas.getContext("2d")!;
+    context.scale(surface.base.ratio, surface.base.ratio);
+    drawnOver(context, surface, 0, 0);
     return `<image width="${width}" height="${height}" href="${canvas.toDataURL("image/png")}"/>`;
 }
 
 export function saveSvg(page: Page): void {
     const { colours, chart, map, segments, panel } = page;
-    const parts: SvgPart[] = [];
-    let top = 0;
-    const add = (surface: Surface, content: string): void => {
-        parts.push({ y: top, content });
-        top += surface.base.height + gap;
-    };
-    const vector = (name: string, surface: Surface, paint: (layer: Layer) => void): void => {
+    const sheet = sheetOf(page);
+    const vector = (name: string, surface: Surface, paint: (layer: Layer) => void): [Surface, string] => {
         const context = new SvgContext(name);
         paint({ ...surface.base, context: context as unknown as CanvasRenderingContext2D });
-        add(surface, context.text);
+        return [surface, context.text];
     };
-    vector("chart", chart, (layer) => page.paintTime(layer, layer.context));
-    add(map, mapImage(map));
-    vector("segments", segments, (layer) => void page.paintHeap(layer));
-    vector("stacks", panel.surface, (layer) => panel.paint(layer));
-    const width = Math.max(chart.base.width, map.base.width, segments.base.width);
-    const file = svgFile(width, top, `${page.header.title} - fragtrace`, colours.paper, hatchPattern(colours.hole, colours.hatch), parts);
+    const contents = new Map<Surface, string>([
+        vector("chart", chart, (layer) => page.paintTime(layer, layer.context)), [map, mapImage(map)],
+        vector("segments", segments, (layer) => void page.paintHeap(layer)), vector("stacks", panel.surface, (layer) => panel.paint(layer)),
+    ]);
+    const texts = new SvgContext("texts");
+    drawTexts(texts as unknown as CanvasRenderingContext2D, page, sheet);
+    const parts = sheet.places.map(({ surface, x, y }) => ({ x, y, content: contents.get(surface)! }));
+    const file = svgFile(sheet.width, sheet.height, `${page.header.title} - fragtrace`, colours.paper, hatchPattern(colours.hole, colours.hatch),
+        [...parts, { x: 0, y: 0, content: texts.text }]);
     saveText(file, "image/svg+xml", "fragtrace.svg");
 }

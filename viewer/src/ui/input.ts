@@ -1,8 +1,10 @@
 // Mouse, wheel, keyboard and the controls of the header.
 import { addressText, mapFrame } from "../draw/map";
-import { chartLeft, laneAt, markerAt } from "../draw/chart";
+import { laneAt } from "../draw/chart";
 import { hitLane } from "../draw/lanes";
+import { markerAt } from "../draw/markers";
 import { hitSegment } from "../draw/segments";
+import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
 import { formatBytes, formatTime } from "../data/format";
 import { byId, el, showTip } from "./dom";
 import { connectKeys } from "./keyboard";
@@ -33,7 +35,7 @@ function chartText(page: Page, x: number, y: number): string {
     const layer = page.chart.base;
     const marker = markerAt(layer, model, view, x, y);
     if (marker) return `${formatTime(marker.time_ns)}: ${marker.text}`;
-    if (x < chartLeft) return "";
+    if (x < plotLeft || x > plotRight(layer)) return "";
     const tick = chartMapping(page).tick(x);
     const lane = laneAt(layer, model, y);
     if (lane >= 0) {
@@ -51,16 +53,14 @@ function chartText(page: Page, x: number, y: number): string {
 interface Mapping { tick: (x: number) => number; offset: ((y: number) => number) | null }
 
 function chartMapping(page: Page): Mapping {
-    const { t0, t1 } = page.view;
-    const width = page.chart.base.width - chartLeft;
-    return { tick: (x) => t0 + ((x - chartLeft) / width) * (t1 - t0), offset: null };
+    return { tick: (x) => tickAt(page.chart.base, page.view, x), offset: null };
 }
 
 function mapMapping(page: Page): Mapping {
     const { t0, t1, a0, a1 } = page.view;
     const frame = mapFrame(page.map.base, page.view);
     return {
-        tick: (x) => t0 + ((x - frame.left) / (frame.right - frame.left)) * (t1 - t0),
+        tick: (x) => tickAt(page.map.base, { t0, t1 }, x),
         offset: (y) => a0 + ((y - frame.top) / (frame.bottom - frame.top)) * (a1 - a0),
     };
 }

@@ -1,31 +1,37 @@
-// What the colours mean, beside each picture.
+// What the colours mean, beside each picture and in the pictures that are saved.
 import { kindColour } from "../draw/kinds";
 import { layerColour, layers } from "../draw/chart";
 import { byId, el } from "./dom";
 import type { Page } from "./page";
 
-function entry(colour: string | null, text: string): HTMLElement {
-    const box = el("i", colour === null ? { class: "hatch" } : {});
-    if (colour !== null) box.style.background = colour;
+/** `colour` may be "hatch", of holes held open, or "line". */
+export interface LegendEntry { colour: string; text: string }
+
+export function chartLegend({ colours, model }: Page): LegendEntry[] {
+    const { bins } = model;
+    const some = (values: Float64Array): boolean => values.some((value) => value > 0);
+    const entries = layers.filter(([name]) => name === "requested" || name === "held" || some(bins[name] as Float64Array))
+        .map(([name, text]) => ({ colour: name === "held" ? "hatch" : layerColour(colours, name), text }));
+    entries.push({ colour: "line", text: "highest allocated" });
+    if (some(bins.other)) entries.push({ colour: colours.other, text: "used by others (from above)" });
+    return entries;
+}
+
+export function mapLegend({ colours, kinds, model }: Page): LegendEntry[] {
+    if (kinds) return [...kinds.names.map((text, kind) => ({ colour: kindColour(colours, kind), text })), { colour: colours.freeKind, text: "free" }];
+    const entries = [{ colour: colours.use, text: "in use" }, { colour: "hatch", text: "hole held open" }, { colour: colours.cached, text: "cached" }];
+    if (model.head.cards.some((card) => card.culprits.length > 0)) entries.push({ colour: colours.pin, text: "block that pins" });
+    return entries;
+}
+
+function element({ colour, text }: LegendEntry): HTMLElement {
+    const named = colour === "hatch" || colour === "line";
+    const box = el("i", named ? { class: colour } : {});
+    if (!named) box.style.background = colour;
     return el("span", {}, box, text);
 }
 
 export function fillLegends(page: Page): void {
-    const { colours, model } = page;
-    const { bins } = page.model;
-    const some = (values: Float64Array): boolean => values.some((value) => value > 0);
-    const chart = layers.filter(([name]) => name === "requested" || name === "held" || some(bins[name] as Float64Array))
-        .map(([name, label]) => entry(name === "held" ? null : layerColour(colours, name), label));
-    if (some(bins.other)) chart.push(entry(colours.other, "used by others"));
-    byId("chart-legend").replaceChildren(...chart);
-    const { kinds } = page;
-    byId("kinds-legend").hidden = !kinds;
-    if (kinds) {  // names can be long: a row of their own
-        byId("kinds-legend").replaceChildren(...kinds.names.map((name, kind) => entry(kindColour(colours, kind), name)), entry(colours.freeKind, "free"));
-        byId("map-legend").replaceChildren();
-        return;
-    }
-    const pins = model.head.cards.some((card) => card.culprits.length > 0);
-    byId("map-legend").replaceChildren(entry(colours.use, "in use"), entry(null, "hole held open"), entry(colours.cached, "cached"),
-        ...(pins ? [entry(colours.pin, "block that pins")] : []));
+    byId("chart-legend").replaceChildren(...chartLegend(page).map(element));
+    byId("map-legend").replaceChildren(...mapLegend(page).map(element));
 }

@@ -1,6 +1,7 @@
 // The page as a whole: holds the store, knows which picture depends on what, and draws once per
 // frame. While a large window moves, the overview stands in; the exact picture follows at rest.
-import { activeWindow, peakTick, type WindowSweep } from "../data/sweep";
+import { activeWindow } from "../data/firstwindow";
+import { peakTick, type WindowSweep } from "../data/sweep";
 import type { Header } from "../data/header";
 import { emptyHeap, heapAt, type HeapState } from "../data/heap";
 import { type Kinds, kindsOf } from "../data/kinds";
@@ -10,12 +11,13 @@ import { Stacks } from "../data/stacks";
 import { clampView, type Part, Store, type View } from "../state/store";
 import { readHash, unsaid, writeHash } from "../state/hash";
 import { type Colours, dark, light } from "../draw/colours";
-import { drawChart, drawCursor, drawMark, type Overlay, timeX } from "../draw/chart";
+import { drawChart, drawCursor, drawMark, drawSplit, type Overlay } from "../draw/chart";
 import { drawKinds, kindColour } from "../draw/kinds";
 import { lanesHeight } from "../draw/lanes";
 import { drawMap } from "../draw/map";
 import { drawSegments, type Placed } from "../draw/segments";
 import { drawNotice, type Layer, Surface } from "../draw/surface";
+import { axisHeight, plotLeft, plotRight, timeX } from "../draw/timeaxis";
 import { byId } from "./dom";
 import { showCard, showCulprits } from "./cards";
 import { connectInput } from "./input";
@@ -24,6 +26,7 @@ import { fillLegends } from "./legends";
 import { MapMarks } from "./mapmarks";
 import { Player } from "./play";
 import { RestSweep } from "./restsweep";
+import { connectScrollHints } from "./scrollhint";
 import { showTotals, showWhatIf } from "./side";
 import { StacksPanel } from "./stackspanel";
 import { describe, statusText, windowText } from "./status";
@@ -89,6 +92,7 @@ export class Page {
         this.store.subscribe((_, changed) => this.update(changed));
         connectInput(this);
         connectTables(this);
+        connectScrollHints();
         this.store.flush(["device", "theme"]);
         const surfaces = [this.chart, this.map, this.segments];
         const observer = new ResizeObserver(() => {
@@ -295,13 +299,14 @@ export class Page {
     }
 
     private paintChartCursor(layer: Layer, context: CanvasRenderingContext2D): void {
-        const { view, colours } = this;
-        const bottom = layer.height - 16;
-        const inside = (x: number): boolean => x >= 60 && x <= layer.width;
+        const { model, view, colours } = this;
+        const bottom = layer.height - axisHeight;
+        const inside = (x: number): boolean => x >= plotLeft && x <= plotRight(layer);
         const mark = timeX(layer, view, view.mark);
         if (view.mark >= 0 && inside(mark)) drawMark(context, mark, 4, bottom, colours);
         const x = timeX(layer, view, view.cursor);
         if (inside(x)) drawCursor(context, x, 4, bottom, colours);
+        if (model.complete) drawSplit(layer, context, model, this.heap, colours);
     }
 
     drawMarks(): void {

@@ -100,6 +100,11 @@ export class StacksPanel {
         return matches;
     }
 
+    /** What the boxes are measured in, as a title says it. */
+    get what(): string {
+        return measureNames[this.page.view.stacks];
+    }
+
     private caption(): string {
         const { view, model } = this.page;
         const nothing = this.total === 0;

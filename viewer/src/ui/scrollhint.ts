@@ -1,0 +1,29 @@
+// Says of everything that scrolls whether there is more below: a row cut in half must not look like
+// the last one. The style sheet draws what `data-more` says.
+import { byId } from "./dom";
+
+const slack = 3;  // pixels that hide no letter
+
+function watch(place: HTMLElement): void {
+    const look = (): void => {
+        const more = String(place.scrollHeight - place.clientHeight - place.scrollTop > slack);
+        if (more !== place.dataset.more) place.dataset.more = more;
+    };
+    const sizes = new ResizeObserver(look);
+    const observe = (): void => {
+        sizes.disconnect();
+        sizes.observe(place);
+        for (const child of place.children) sizes.observe(child);
+    };
+    observe();
+    new MutationObserver(() => {
+        observe();
+        look();
+    }).observe(place, { childList: true });
+    place.addEventListener("scroll", look, { passive: true });
+}
+
+export function connectScrollHints(): void {
+    for (const id of ["main", "culprits-list", "side", "dialog", "chart-legend", "map-legend"]) watch(byId(id));
+    watch(byId("icicle").parentElement!.parentElement!);
+}
