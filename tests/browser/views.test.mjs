@@ -81,6 +81,50 @@ test("search takes expressions, says what is wrong with them, and marks what the
     assert.match((await hash(page)).q, /\(a\+\)\+/);
 }));
 
+test("a search marks every block it finds, however many, and counts all of them", () => on(join(pages, "crowd.html"), { hash: "#cursor=300000000" }, async (page) => {
+    const mark = [0, 133, 122];
+    const lower = () => page.evaluate(([r, g, b]) => {
+        const canvas = document.querySelector("#map + canvas");
+        const top = Math.floor(canvas.height * 0.8);
+        const { data } = canvas.getContext("2d").getImageData(70, top, canvas.width - 100, canvas.height - top);
+        let near = 0;
+        for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 60 && Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 24) ++near;
+        return near / (data.length / 4);
+    }, mark);
+    await page.keyboard.press("0");
+    assert.equal(await lower(), 0);
+    await page.fill("#search", "crowd.py");
+    await page.waitForTimeout(1500);
+    // The blocks with the highest addresses are the last of the file.
+    const all = await lower();
+    assert.ok(all > 0.4, `${all}`);
+    assert.match(await text(page, "#status"), /search "crowd\.py": 300,000 blocks, [0-9.]+ GiB \([0-9,]+ B\) in the trace; [0-9,]+ blocks, [^;]* at the cursor/);
+    assert.ok(await share(page, "#segments", mark) > 0.1, "and in the segments");
+    await page.fill("#search", "/layer199$/");
+    await page.waitForTimeout(1500);
+    const found = Number((await text(page, "#status")).match(/: ([\d,]+) blocks/)[1].replaceAll(",", ""));
+    assert.ok(found > 1200 && found < 1800, `${found} of a two-hundredth`);
+    const few = await lower();
+    assert.ok(few > 0 && few < all, `${few}`);
+    await page.keyboard.press("Escape");
+    await settle(page);
+    assert.equal(await lower(), 0);
+}));
+
+test("a search and a selection are seen in the segments", () => on(run, {}, async (page) => {
+    const mark = [0, 133, 122];
+    assert.equal(await share(page, "#segments", mark), 0);
+    await page.fill("#search", "Linear.__init__");
+    await settle(page);
+    assert.ok(await share(page, "#segments", mark) > 0.02);
+    await page.fill("#search", "");
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press("]");
+    await settle(page);
+    const selected = await share(page, "#segments", mark);
+    assert.ok(selected > 0 && selected < 0.2, `${selected}`);
+}));
+
 test("a what-if row lays its replayed curve over the chart", () => on(run, {}, async (page) => {
     const green = [26, 127, 55];
     assert.equal(await share(page, "#chart", green), 0);

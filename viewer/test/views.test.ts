@@ -11,6 +11,8 @@ import { LiveIndex } from "../src/data/liveindex";
 import { stackSums } from "../src/data/measures";
 import { type DeviceModel, never } from "../src/data/model";
 import { copyText, csvText, sortedRows, type TableData } from "../src/data/rows";
+import { countAll, countOf, visitHits } from "../src/data/hits";
+import { finish } from "../src/data/steps";
 import { makeMatcher } from "../src/data/search";
 import { Stacks } from "../src/data/stacks";
 
@@ -204,6 +206,41 @@ test("kinds: every block has one, the large ones a name", () => {
     }
     const stream = kindsOf(device, stacks, "stream")!;
     for (const row of rows) assert.equal(stream.names[stream.of[row]], `stream ${["default", "0x7"][blocks.stream[row]]}`);
+});
+
+test("kinds are ranked by bytes times time, and what is not shown is counted", () => {
+    // Each stack a line of its own: eight of ten have a name.
+    const many: StackTables = {
+        strings: ["", "/x/a.py", ...Array.from({ length: 10 }, (_, i) => `f${i}`)],
+        frames: { function: [0, ...Array.from({ length: 10 }, (_, i) => i + 2)], file: [0, ...Array(10).fill(1)], line: [0, ...Array.from({ length: 10 }, (_, i) => i + 1)], python: Array(11).fill(1) },
+        stacks: { parent: Array(11).fill(0), frame: Array.from({ length: 11 }, (_, i) => i) },
+    };
+    const weights = new Map<number, number>();
+    for (const row of rows) weights.set(blocks.stack[row], (weights.get(blocks.stack[row]) ?? 0) + blocks.size[row] * (Math.min(blocks.end[row], lastTick) - blocks.start[row] + 1));
+    const ranked = [...weights].sort((a, b) => b[1] - a[1]).map(([stack]) => (stack === 0 ? "no stack recorded" : `a.py:${stack} f${stack - 1}`));
+    const kinds = kindsOf(device, new Stacks(many), "stack")!;
+    assert.deepEqual(kinds.names, [...ranked.slice(0, mostKinds), `${ranked.length - mostKinds} others`]);
+    const other = new Set(ranked.slice(mostKinds));
+    for (const row of rows) assert.equal(kinds.of[row] === mostKinds, other.has(blocks.stack[row] === 0 ? "no stack recorded" : `a.py:${blocks.stack[row]} f${blocks.stack[row] - 1}`));
+});
+
+test("what a search finds is every block there is, in all and in a window", () => {
+    const random = randomNumbers(77);
+    for (let trial = 0; trial < 40; ++trial) {
+        const wanted = Uint8Array.from({ length: 11 }, () => random(2));
+        const t0 = random(lastTick);
+        const area = { t0, t1: t0 + random(3000), a0: random(500_000), a1: 500_000 + random(500_000) };
+        const hit = (row: number): boolean => wanted[blocks.stack[row]] === 1;
+        const sum = (of: number[]) => ({ blocks: of.length, bytes: of.reduce((bytes, row) => bytes + blocks.size[row], 0) });
+        assert.deepEqual(countAll(device, wanted), sum(rows.filter(hit)));
+        const live = heapAt(device, t0).live;
+        assert.deepEqual(countOf(device, live, wanted), sum([...live].filter(hit)));
+        const inside = rows.filter((row) => hit(row) && blocks.start[row] <= area.t1 && blocks.end[row] > area.t0 &&
+            blocks.offset[row] < area.a1 && blocks.offset[row] + blocks.size[row] > area.a0);
+        const seen: number[] = [];
+        assert.deepEqual(finish(visitHits(device, area, wanted, (row) => seen.push(row))), sum(inside));
+        assert.deepEqual(seen.sort((a, b) => a - b), inside);
+    }
 });
 
 test("a block's life: who had its bytes before and who after", () => {

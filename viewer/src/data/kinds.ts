@@ -1,80 +1,119 @@
-// What the blocks of a picture can be coloured by: each block gets one of few kinds.
-import { type DeviceModel, never, noUnit, unitSmall } from "./model";
+// What the blocks of a picture can be coloured by: each block gets one of few kinds. Of ten million
+// blocks that takes longer than a frame, so it is done in steps.
+import { type DeviceModel, never, unitSmall } from "./model";
 import { phasesInSteps } from "./phases";
 import type { Stacks } from "./stacks";
+import { finish } from "./steps";
 
 export type ColourBy = "state" | "age" | "phase" | "stream" | "pool" | "stack";
 export const colourings: readonly ColourBy[] = ["state", "age", "phase", "stream", "pool", "stack"];
 
 export const mostKinds = 8;  // colours that can be told apart; what is left is "other"
+const rowsInStep = 32_768;
 
 export interface Kinds {
     names: string[];   // at most mostKinds, and "other" behind them where there are more
     of: Uint8Array;    // per block
 }
 
-// The kinds that hold most (bytes x time) get a name each, the others share one.
-function largest(model: DeviceModel, keys: ArrayLike<number>, name: (key: number) => string): Kinds {
+type Steps<T> = Generator<void, T>;
+
+// A block's kind is told by its value in a column: a table has the key of each value, a place among
+// `keys` names; of values beyond the table it is 0. The keys that hold most (bytes x time) get a name
+// each, the others share one.
+function* largest(model: DeviceModel, column: ArrayLike<number>, table: Uint32Array, keys: number, name: (key: number) => string): Steps<Kinds> {
     const { blocks, lastTick } = model;
-    const weights = new Map<number, number>();
-    for (let row = 0; row < blocks.count; ++row) {
-        const lived = Math.min(blocks.end[row], lastTick) - blocks.start[row] + 1;
-        weights.set(keys[row], (weights.get(keys[row]) ?? 0) + blocks.size[row] * lived);
+    const { start, end, size, count } = blocks;
+    const known = table.length;
+    const weights = new Float64Array(keys);
+    for (let from = 0; from < count; from += rowsInStep) {
+        const to = Math.min(count, from + rowsInStep);
+        for (let row = from; row < to; ++row) {
+            const value = column[row];
+            weights[value < known ? table[value] : 0] += size[row] * ((end[row] < lastTick ? end[row] : lastTick) - start[row] + 1);
+        }
+        yield;
     }
-    const ranked = [...weights].sort((a, b) => b[1] - a[1] || a[0] - b[0]).map(([key]) => key);
-    const shown = ranked.slice(0, mostKinds);
-    const place = new Map(shown.map((key, at) => [key, at]));
-    const of = new Uint8Array(blocks.count);
-    for (let row = 0; row < blocks.count; ++row) of[row] = place.get(keys[row]) ?? mostKinds;
+    const [shown, some] = heaviest(weights);
+    const place = new Uint8Array(keys).fill(mostKinds);
+    shown.forEach((key, at) => (place[key] = at));
+    const kindOf = Uint8Array.from(table, (key) => place[key]);
+    const of = new Uint8Array(count);
+    for (let from = 0; from < count; from += rowsInStep) {
+        const to = Math.min(count, from + rowsInStep);
+        for (let row = from; row < to; ++row) of[row] = column[row] < known ? kindOf[column[row]] : place[0];
+        yield;
+    }
     const names = shown.map(name);
-    if (ranked.length > mostKinds) names.push(`${ranked.length - mostKinds} others`);
+    if (some > mostKinds) names.push(`${some - mostKinds} others`);
     return { names, of };
 }
 
-const ages: [below: number, name: string][] = [
-    [0.001, "below 0.1 % of the run"], [0.01, "0.1 to 1 %"], [0.1, "1 to 10 %"], [0.5, "10 to 50 %"], [Infinity, "over half of it"],
-];
+// The keys with the largest weights, largest first, and how many have any. There may be a name for each
+// of many thousand steps: they are not sorted.
+function heaviest(weights: Float64Array): [shown: number[], some: number] {
+    const shown: number[] = [];
+    let some = 0;
+    for (let key = 0; key < weights.length; ++key) {
+        if (weights[key] <= 0) continue;
+        ++some;
+        if (shown.length === mostKinds && weights[key] <= weights[shown[mostKinds - 1]]) continue;
+        let at = shown.length;
+        while (at > 0 && weights[shown[at - 1]] < weights[key]) --at;
+        shown.splice(at, 0, key);
+        if (shown.length > mostKinds) shown.pop();
+    }
+    return [shown, some];
+}
 
-function byAge(model: DeviceModel): Kinds {
-    const { blocks, lastTick } = model;
-    const of = new Uint8Array(blocks.count);
-    for (let row = 0; row < blocks.count; ++row) {
-        if (blocks.freed[row] === never) {
-            of[row] = ages.length;
-            continue;
+const identity = (count: number): Uint32Array => Uint32Array.from({ length: count }, (_, at) => at);
+
+const ageLimits = [0.001, 0.01, 0.1, 0.5];  // shares of the run
+const ageNames = ["below 0.1 % of the run", "0.1 to 1 %", "1 to 10 %", "10 to 50 %", "over half of it", "never freed"];
+
+function* byAge(model: DeviceModel): Steps<Kinds> {
+    const { start, end, freed, count } = model.blocks;
+    const [first, second, third, fourth] = ageLimits.map((share) => share * model.lastTick);
+    const of = new Uint8Array(count);
+    for (let from = 0; from < count; from += rowsInStep) {
+        const to = Math.min(count, from + rowsInStep);
+        for (let row = from; row < to; ++row) {
+            const lived = end[row] - start[row];
+            of[row] = freed[row] === never ? 5 : lived < first ? 0 : lived < second ? 1 : lived < third ? 2 : lived < fourth ? 3 : 4;
         }
-        const share = (blocks.end[row] - blocks.start[row]) / lastTick;
-        of[row] = ages.findIndex(([below]) => share < below);
+        yield;
     }
-    return { names: [...ages.map(([, name]) => name), "never freed"], of };
+    return { names: ageNames, of };
 }
 
-function byPool(model: DeviceModel): Kinds {
+function byPool(model: DeviceModel): Steps<Kinds> {
     const { blocks, units } = model;
-    const keys = new Float64Array(blocks.count);
-    for (let row = 0; row < blocks.count; ++row) {
-        const unit = blocks.unit[row];
-        keys[row] = unit === noUnit ? -1 : units.pool[unit] > 0 ? units.pool[unit] + 1 : units.flags[unit] & unitSmall ? 0 : 1;
-    }
-    return largest(model, keys, (key) => (key < 0 ? "outside" : key === 0 ? "small blocks" : key === 1 ? "large blocks" : `private pool ${key - 1}`));
+    const [outside, small, large] = [0, 1, 2];  // private pools behind them
+    const numbers = [...new Set(Array.from(units.pool))].filter((pool) => pool > 0).sort((a, b) => a - b);
+    const placeOf = new Map(numbers.map((pool, at) => [pool, at + 3]));
+    const keys = Uint32Array.from(units.pool, (pool, at) => placeOf.get(pool) ?? (units.flags[at] & unitSmall ? small : large));
+    // Blocks outside of all units have a number beyond them.
+    return largest(model, blocks.unit, keys, numbers.length + 3,
+        (key) => (key === outside ? "outside" : key === small ? "small blocks" : key === large ? "large blocks" : `private pool ${numbers[key - 3]}`));
 }
 
-function byPhase(model: DeviceModel): Kinds {
-    const { phases, head, blocks } = model;
+function* byPhase(model: DeviceModel): Steps<Kinds> {
+    const { phases, head: { phase_lanes, phase_names }, blocks } = model;
     // Each of hundreds of steps would be a kind: where the program marked phases, steps are one.
-    const stepLane = head.phase_lanes.length > 1 ? head.phase_lanes.indexOf("steps") : -1;
-    const steps = phasesInSteps(phases, blocks.start);
-    let at = steps.next();
-    while (!at.done) at = steps.next();
-    const keys = at.value.map((phase) => (phase < 0 ? -1 : phases.lane[phase] === stepLane ? -2 : phases.name[phase]));
-    return largest(model, keys, (key) => (key === -1 ? "in no phase" : key === -2 ? "in a step, outside of its phases" : head.phase_names[key]));
+    const stepLane = phase_lanes.length > 1 ? phase_lanes.indexOf("steps") : -1;
+    const [none, step, names] = [0, 1, 2];
+    const keys = Uint32Array.from(phases.name, (name, phase) => (phases.lane[phase] === stepLane ? step : names + name));
+    const found = yield* phasesInSteps(phases, blocks.start);
+    // No phase, -1, is beyond all of them as a number without a sign.
+    return yield* largest(model, new Uint32Array(found.buffer), keys, phase_names.length + names,
+        (key) => (key === none ? "in no phase" : key === step ? "in a step, outside of its phases" : phase_names[key - names]));
 }
 
-function byStack(model: DeviceModel, stacks: Stacks): Kinds {
+function byStack(model: DeviceModel, stacks: Stacks): Steps<Kinds> {
     // Stacks that lead to the same line are one kind.
     const lines = new Map<string, number>();
     const labels: string[] = [];
-    const lineOf = new Float64Array(stacks.count);
+    const lineOf = new Uint32Array(stacks.count);
     for (let node = 0; node < stacks.count; ++node) {
         const label = stacks.label(stacks.telling(node));
         let line = lines.get(label);
@@ -84,18 +123,26 @@ function byStack(model: DeviceModel, stacks: Stacks): Kinds {
         }
         lineOf[node] = line;
     }
-    const keys = Float64Array.from(model.blocks.stack, (stack) => lineOf[stack]);
-    return largest(model, keys, (key) => labels[key]);
+    return largest(model, model.blocks.stack, lineOf, labels.length, (key) => labels[key]);
 }
 
-/** null for "state", which is the pictures' own. Costs a pass over the blocks. */
-export function kindsOf(model: DeviceModel, stacks: Stacks, by: ColourBy): Kinds | null {
+/** Steps of well below 10 ms each. null for "state", which is the pictures' own. */
+export function kindsInSteps(model: DeviceModel, stacks: Stacks, by: ColourBy): Steps<Kinds> | null {
     switch (by) {
         case "state": return null;
         case "age": return byAge(model);
         case "phase": return byPhase(model);
-        case "stream": return largest(model, model.blocks.stream, (key) => `stream ${model.head.streams[key] ?? key}`);
+        case "stream": {
+            const { streams } = model.head;
+            return largest(model, model.blocks.stream, identity(Math.max(1, streams.length)), Math.max(1, streams.length), (key) => `stream ${streams[key] ?? key}`);
+        }
         case "pool": return byPool(model);
         case "stack": return byStack(model, stacks);
     }
+}
+
+/** All at once. */
+export function kindsOf(model: DeviceModel, stacks: Stacks, by: ColourBy): Kinds | null {
+    const steps = kindsInSteps(model, stacks, by);
+    return steps && finish(steps);
 }

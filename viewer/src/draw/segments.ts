@@ -17,6 +17,8 @@ export interface Band {
 /** How blocks are told apart: pins stand out, the others by state or by a colour of their kind. */
 export interface BlockLook {
     isPin: (block: number) => boolean;
+    isMarked: (block: number) => boolean;  // by a search or a stack
+    selected: number;
     colourOf: ((block: number) => string) | null;
 }
 
@@ -111,8 +113,11 @@ export function drawSegments(
         for (const place of placed) {
             // As many blocks as pixels are mixed by area; SVG has no pixels.
             const crowded = place.state.blocks.length > place.width * layer.ratio && "putImageData" in context;
-            if (crowded) drawCrowd(context, layer.ratio, model, place.state, place, heap.tick, look.isPin, colours);
+            if (crowded) drawCrowd(context, layer.ratio, model, place.state, place, heap.tick, look, colours);
             else drawOne(context, model, place, heap.tick, look, colours);
+        }
+        if (placed.length < band.states.length) {
+            context.fillText(fitText(context, "too many to draw here; the table has each", width), 0, top + titleHeight + 11);
         }
         all.push(...placed);
         const used = placed.length > 0 ? placed[placed.length - 1].y + placed[0].height - top - titleHeight + 6 : 0;
@@ -148,11 +153,15 @@ function drawOne(
             continue;
         }
         const isPending = blocks.freed[block] <= tick && height > 2;
-        context.fillStyle = look.colourOf ? look.colourOf(block) : isPending ? colours.pending : colours.use;
-        bar(block, 0.3);
+        context.fillStyle = look.isMarked(block) ? colours.mark : look.colourOf ? look.colourOf(block) : isPending ? colours.pending : colours.use;
+        bar(block, look.isMarked(block) ? Math.min(2, width) : 0.3);
     }
     context.fillStyle = colours.pin;
     for (const block of pins) bar(block, Math.min(3, width));
+    if (state.blocks.includes(look.selected)) {
+        context.fillStyle = colours.mark;
+        bar(look.selected, Math.min(3, width));
+    }
     if (height >= 7) {
         context.strokeStyle = colours.line;
         context.strokeRect(x + 0.5, y + 0.5, Math.max(1, width - 1), height - 1);

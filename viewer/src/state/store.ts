@@ -27,8 +27,8 @@ export interface View {
     order: "worst" | "address";
 }
 
-/** What a picture can depend on: a part of the view, its own size, the blocks that were read. */
-export type Part = keyof View | "size" | "blocks";
+/** What a picture can depend on: a part of the view, its own size, the blocks that were read or sorted. */
+export type Part = keyof View | "size" | "blocks" | "kinds";
 export type Listener = (view: View, changed: ReadonlySet<Part>) => void;
 
 export class Store {

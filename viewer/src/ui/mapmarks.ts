@@ -1,33 +1,42 @@
-// Above the map: what stands still while the cursor moves is drawn once and kept, and blocks of a
-// search or of a stack are looked for once per window.
+// Above the map: what stands still while the cursor moves is drawn once and kept. The blocks of a
+// search or of a stack are all marked: few as shapes, many as one picture, which is made once the
+// window rests, a little at a time, and moves along until then.
 import { drawCursor } from "../draw/chart";
-import { mapFrame } from "../draw/map";
+import { type Area, visitHits } from "../data/hits";
+import { finish } from "../data/steps";
+import { mapFrame, type MapFrame } from "../draw/map";
+import { drawRaster, MarkRaster } from "../draw/markraster";
 import { drawAtCursor, drawBlocks, outlineBlock } from "../draw/marks";
-import type { DeviceModel } from "../data/model";
 import type { Page } from "./page";
+import { Slices } from "./slices";
 
-const mostMarked = 20_000;
-const scannedAtOnce = 200_000;  // blocks; of more the marks come once the window rests
+const mostShapes = 4000;         // drawn one by one
+const lookedAtAtOnce = 100_000;  // blocks; of more the marks come once the window rests
+const restMs = 160;
+
+interface Marked { of: unknown[]; wanted: Uint8Array | null; rows: number[]; picture: OffscreenCanvas | null; area: Area }
+
+const nothing: Marked = { of: [], wanted: null, rows: [], picture: null, area: { t0: 0, t1: 1, a0: 0, a1: 1 } };
 
 export class MapMarks {
     private readonly still = document.createElement("canvas");
     private stillOf: unknown[] = [];
-    private marked: number[] = [];
-    private markedOf: unknown[] = [];
-    private timer = 0;
+    private marked = nothing;
+    private seeking: unknown[] | null = null;
+    private readonly seek = new Slices();
+    private wanted: { of: unknown[]; stacks: Uint8Array | null } = { of: [], stacks: null };
     private strip: { of: unknown[]; pins: number[] } = { of: [], pins: [] };
     private pinsOf: Set<number> | null = null;
 
-    draw(page: Page, pins: Set<number>, matches: Uint8Array | null): void {
+    draw(page: Page, pins: Set<number>): void {
         const { model, view, colours, map } = page;
         const layer = map.over;
         const context = map.clearOver();
         if (!model.complete) return;
         const frame = mapFrame(layer, view);
-        const stack = view.culprit >= 0 ? -1 : view.stack;
-        const rows = this.find(page, model, matches, view.fold ? -2 - stack : stack);
+        const marked = this.find(page, frame, layer.ratio);
         const { t0, t1, a0, a1, selected } = view;
-        const of = [model, t0, t1, a0, a1, layer.canvas.width, layer.canvas.height, pins, rows, selected, colours];
+        const of = [model, t0, t1, a0, a1, layer.canvas.width, layer.canvas.height, pins, marked, selected, colours];
         if (!same(of, this.stillOf)) {
             this.stillOf = of;
             this.still.width = layer.canvas.width;
@@ -35,10 +44,11 @@ export class MapMarks {
             const kept = this.still.getContext("2d")!;
             kept.setTransform(layer.ratio, 0, 0, layer.ratio, 0, 0);
             drawBlocks(kept, frame, model, pins, colours.pin, colours.halo, 3);
-            drawBlocks(kept, frame, model, rows, colours.mark, colours.halo, 2);
+            if (marked.picture) drawRaster(kept, frame, marked.picture, marked.area);
+            drawBlocks(kept, frame, model, marked.rows, colours.mark, colours.halo, 2);
             if (selected >= 0) outlineBlock(kept, frame, model, selected, colours);
         }
-        if (pins.size > 0 || rows.length > 0 || selected >= 0) context.drawImage(this.still, 0, 0, layer.width, layer.height);
+        if (pins.size > 0 || marked.wanted || selected >= 0) context.drawImage(this.still, 0, 0, layer.width, layer.height);
         const x = frame.x(page.heap.tick);
         if (x >= frame.left && x <= frame.right) drawCursor(context, x, frame.top, frame.bottom, colours);
         if (pins !== this.pinsOf) this.strip.of = [];
@@ -46,36 +56,65 @@ export class MapMarks {
         drawAtCursor(layer, frame, view, model, page.heap, page.isPin, colours, this.strip);
     }
 
-    /**
-     * Blocks of the search and of the stack inside the window, at most `mostMarked` of them. `stack`
-     * names the marked one; a node of the folded tree is told from one of the whole.
-     */
-    private find(page: Page, model: DeviceModel, matches: Uint8Array | null, stack: number): number[] {
-        const { t0, t1 } = page.view;
-        const of = [model, t0, t1, matches, stack];
-        if (same(of, this.markedOf)) return this.marked;
-        const sameSearch = same([model, matches, stack], [this.markedOf[0], this.markedOf[3], this.markedOf[4]]);
-        clearTimeout(this.timer);
-        const below = page.view.culprit >= 0 ? null : page.panel.marked();
-        if (!matches && !below) {
-            this.markedOf = of;
-            return (this.marked = []);
-        }
-        if (sameSearch && model.live.startsIn(t0, t1) > scannedAtOnce) {
-            this.timer = window.setTimeout(() => {
-                this.markedOf = [];
-                page.drawMarks();
-            }, 200);
+    /** Per stack, whether its blocks are marked: found by the search, or of the marked stack. null = none. */
+    stacks(page: Page): Uint8Array | null {
+        const { view, model, matches } = page;
+        const of = [model, matches, view.culprit >= 0 ? -1 : view.stack, view.fold];
+        if (same(of, this.wanted.of)) return this.wanted.stacks;
+        const below = view.culprit >= 0 ? null : page.panel.marked();
+        this.wanted = { of, stacks: matches && below ? matches.map((hit, node) => hit | below[node]) : matches ?? below };
+        return this.wanted.stacks;
+    }
+
+    private find(page: Page, frame: MapFrame, ratio: number): Marked {
+        const { model, colours } = page;
+        const { t0, t1, a0, a1 } = page.view;
+        const wanted = this.stacks(page);
+        const size = [frame.right - frame.left, frame.bottom - frame.top];
+        const of = [model, wanted, t0, t1, a0, a1, colours, ratio, ...size];
+        if (wanted !== this.marked.wanted) this.marked = nothing;
+        if (!wanted || same(of, this.marked.of)) {
+            this.stop();
             return this.marked;
         }
-        const rows: number[] = [];
-        for (const row of model.live.between(t0, t1)) {
-            const node = model.blocks.stack[row];
-            if (matches?.[node] || below?.[node]) rows.push(row);
-            if (rows.length >= mostMarked) break;
+        if (this.seeking && same(of, this.seeking)) return this.marked;
+        this.stop();
+        const area = { t0, t1, a0, a1 };
+        let rows: number[] = [];
+        let raster: MarkRaster | null = null;
+        const { start, end, offset, size: bytes } = model.blocks;
+        const add = (row: number): void => raster!.add(start[row], Math.min(end[row], model.lastTick), offset[row], bytes[row]);
+        const steps = visitHits(model, area, wanted, (row) => {
+            if (raster) {
+                add(row);
+                return;
+            }
+            rows.push(row);
+            if (rows.length <= mostShapes) return;
+            raster = new MarkRaster(area, size[0], size[1], ratio);
+            rows.forEach(add);
+            rows = [];
+        });
+        const found = (): void => {
+            this.marked = { of, wanted, rows, picture: raster ? raster.draw(colours.mark) : null, area };
+        };
+        if (model.live.startsIn(t0, t1) + page.heap.live.length <= lookedAtAtOnce) {
+            finish(steps);
+            found();
+            return this.marked;
         }
-        this.markedOf = of;
-        return (this.marked = rows);
+        this.seeking = of;
+        this.seek.run(steps, restMs, () => {
+            this.seeking = null;
+            found();
+            page.drawMarks();
+        });
+        return this.marked;
+    }
+
+    private stop(): void {
+        this.seek.stop();
+        this.seeking = null;
     }
 }
 

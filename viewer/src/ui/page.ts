@@ -4,10 +4,11 @@ import { activeWindow } from "../data/firstwindow";
 import { peakTick, type WindowSweep } from "../data/sweep";
 import type { Header } from "../data/header";
 import { emptyHeap, heapAt, type HeapState } from "../data/heap";
-import { type Kinds, kindsOf } from "../data/kinds";
+import { type Kinds, kindsInSteps } from "../data/kinds";
 import { cardTick, type DeviceModel } from "../data/model";
 import { makeMatcher, type Matcher } from "../data/search";
 import { Stacks } from "../data/stacks";
+import { finish } from "../data/steps";
 import { clampView, type Part, Store, type View } from "../state/store";
 import { readHash, unsaid, writeHash } from "../state/hash";
 import { type Colours, dark, light } from "../draw/colours";
@@ -28,12 +29,14 @@ import { Player } from "./play";
 import { RestSweep } from "./restsweep";
 import { connectScrollHints } from "./scrollhint";
 import { showTotals, showWhatIf } from "./side";
+import { Slices } from "./slices";
 import { StacksPanel } from "./stackspanel";
 import { describe, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
 
 const speakAfterMs = 600;
 const immediateEvents = 10_000;  // swept in the frame itself
+const immediateKinds = 300_000;  // blocks that are sorted into kinds in the frame itself
 
 /** Where devices come from: first without their blocks, then whole. */
 export interface DeviceSource {
@@ -59,6 +62,7 @@ export class Page {
         this.drawTime();
         this.drawAddresses(this.exact.sweep);
     });
+    private readonly sorting = new Slices();
     private asked = 0;  // how often a device was asked for
     private hashTimer = 0;
     private speech = 0;
@@ -193,8 +197,8 @@ export class Page {
             const darkWanted = view.theme === "dark" || (view.theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
             document.documentElement.dataset.theme = darkWanted ? "dark" : "light";
         }
-        if (has("device", "blocks", "colour")) this.kinds = model.complete ? kindsOf(model, this.stacks, view.colour) : null;
-        if (has("device", "blocks", "theme", "colour")) fillLegends(this);
+        if (has("device", "blocks", "colour")) this.sortKinds();
+        if (has("device", "blocks", "theme", "colour", "kinds")) fillLegends(this);
         if (has("device")) {
             byId("main").style.setProperty("--lanes", `${lanesHeight(model)}px`);
             showTotals(model);
@@ -206,10 +210,10 @@ export class Page {
             this.matches = this.stacks.search(this.matcher);
         }
         if (has("device", "blocks", "cursor")) this.heap = model.complete ? heapAt(model, view.cursor) : emptyHeap(view.cursor);
-        if (has("device", "blocks", "size", "t0", "t1", "a0", "a1", "theme", "colour")) this.drawWindow(has("device", "blocks"));
+        if (has("device", "blocks", "size", "t0", "t1", "a0", "a1", "theme", "colour", "kinds")) this.drawWindow(has("device", "blocks"));
         else if (has("whatif")) this.drawTime();
         else if (has("cursor", "mark", "card", "culprit", "selected", "query", "stack", "fold")) this.drawOver();
-        if (has("device", "blocks", "size", "cursor", "order", "theme", "card", "culprit", "selected", "colour")) this.drawHeap();
+        if (has("device", "blocks", "size", "cursor", "order", "theme", "card", "culprit", "selected", "colour", "kinds", "query", "stack", "fold")) this.drawHeap();
         const moved = (view.stacks === "churn" || (view.stacks === "growth" && view.mark < 0)) && has("t0", "t1");
         if (moved || has("device", "blocks", "size", "cursor", "mark", "stacks", "shape", "fold", "theme", "query", "stack")) this.panel.draw();
         if (has("device", "blocks", "selected")) showDetails(this);
@@ -217,6 +221,20 @@ export class Page {
         this.say(statusText(this));
         clearTimeout(this.hashTimer);
         this.hashTimer = window.setTimeout(() => this.saveHash(), 250);
+    }
+
+    // Of few blocks at once; of many a little at a time, and until then the colours are those of state.
+    private sortKinds(): void {
+        this.kinds = null;
+        this.sorting.stop();
+        const { model, view } = this;
+        const steps = model.complete ? kindsInSteps(model, this.stacks, view.colour) : null;
+        if (!steps) return;
+        if (model.blocks.count <= immediateKinds) this.kinds = finish(steps);
+        else this.sorting.run(steps, 0, (kinds) => {
+            this.kinds = kinds;
+            this.store.flush(["kinds"]);
+        });
     }
 
     private showCards(): void {
@@ -283,6 +301,7 @@ export class Page {
             const mode = drawMap(this.map.base, model, view, sweep, colours);
             text = mode === "overview" ? "shares of area (overview)" : mode === "exact shares" ? "shares of area per pixel" : "every block";
             if (kinds) text += `; by ${view.colour} at rest, in windows of fewer blocks`;
+            else if (view.colour !== "state") text += `; blocks are being sorted by ${view.colour}`;
         }
         document.documentElement.dataset.mapMs = (performance.now() - began).toFixed(1);
         byId("map-mode").textContent = text;
@@ -310,7 +329,7 @@ export class Page {
     }
 
     drawMarks(): void {
-        this.marks.draw(this, this.pins, this.matches);
+        this.marks.draw(this, this.pins);
     }
 
     private drawHeap(): void {
@@ -326,6 +345,8 @@ export class Page {
     paintHeap(layer: Layer): Placed[] {
         const { model, heap, view, kinds, colours } = this;
         const colourOf = kinds ? (block: number): string => kindColour(colours, kinds.of[block]) : null;
-        return drawSegments(layer, model, heap, view.order, { isPin: this.isPin, colourOf }, colours);
+        const marked = this.marks.stacks(this);
+        const isMarked = (block: number): boolean => marked !== null && marked[model.blocks.stack[block]] === 1;
+        return drawSegments(layer, model, heap, view.order, { isPin: this.isPin, isMarked, selected: view.selected, colourOf }, colours);
     }
 }

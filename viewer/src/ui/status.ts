@@ -1,5 +1,6 @@
 // What is said in words: the state at the cursor, the window, the run, and the notes on it.
 import { formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
+import { type BlockCount, countAll, countOf } from "../data/hits";
 import { phaseAt } from "../data/phases";
 import { byId, el } from "./dom";
 import type { Page } from "./page";
@@ -17,14 +18,14 @@ export function statusText(page: Page): string {
         `${formatCount(heap.live.length)} blocks in ${formatCount(heap.units.length)} segments`;
     if (!matches || !matcher) return text;
     if (matcher.problem) return `search: ${matcher.problem}. ${text}`;
-    let bytes = 0;
-    let count = 0;
-    for (const block of heap.live) {
-        if (!matches[model.blocks.stack[block]]) continue;
-        ++count;
-        bytes += model.blocks.size[block];
-    }
-    return `search "${view.query}": ${formatCount(count)} blocks, ${formatBytes(bytes)} live at the cursor. ${text}`;
+    const all = countAll(model, matches);
+    const live = countOf(model, heap.live, matches);
+    return `search "${view.query}": ${countText(all)} in the trace; ${countText(live)} at the cursor` +
+        (model.head.blocks_left_out > 0 ? "; what is left out of the file is not searched" : "") + `. ${text}`;
+}
+
+function countText({ blocks, bytes }: BlockCount): string {
+    return `${formatCount(blocks)} ${blocks === 1 ? "block" : "blocks"}, ${formatBytes(bytes)} (${formatCount(bytes)} B)`;
 }
 
 export function windowText(page: Page): string {
