@@ -95,9 +95,9 @@ test("a search marks every block it finds, however many, and counts all of them"
     assert.equal(await lower(), 0);
     await page.fill("#search", "crowd.py");
     await page.waitForTimeout(1500);
-    // The blocks with the highest addresses are the last of the file.
+    // The blocks with the highest addresses are the last of the file, there in the right half.
     const all = await lower();
-    assert.ok(all > 0.4, `${all}`);
+    assert.ok(all > 0.25, `${all}`);
     assert.match(await text(page, "#status"), /search "crowd\.py": 300,000 blocks, [0-9.]+ GiB \([0-9,]+ B\) in the trace; [0-9,]+ blocks, [^;]* at the cursor/);
     assert.ok(await share(page, "#segments", mark) > 0.1, "and in the segments");
     await page.fill("#search", "/layer199$/");
