@@ -1,6 +1,7 @@
-// fraganalyze FOLDER: the traces and snapshots of a job, one line per process.
+// fraganalyze FOLDER, or several traces: a job, one line per process, and a page of them together.
 #pragma once
 
+#include "analyzer/commands/analyze.h"
 #include "analyzer/support/result.h"
 #include "analyzer/support/terminal.h"
 
@@ -10,11 +11,18 @@
 
 namespace fragtrace::analyzer {
 
-// Prints a table of all traces and snapshots in the folder, by rank and process, and writes it as
-// JSON to `json`
-// ('-' is standard output, instead of the table; empty = no JSON). Fails when the folder has no
-// trace, and, after all that, when one of them cannot be read.
-Status report_job(const std::string& folder, const std::string& json, const Terminal& terminal);
+struct JobRequest {
+    std::string folder;               // all traces and snapshots in it; empty = those of `traces`
+    std::vector<std::string> traces;  // more than one
+    // Files; '-' is standard output, instead of the table; empty = none.
+    std::string json;
+    std::string html;
+    AnalyzeOptions options;  // of the analyses that the page shows
+};
+
+// Prints a table of all processes, by rank and process, and writes it as JSON and as a page. Fails
+// when the folder has no trace, and, after all that, when one of them cannot be read.
+Status report_job(const JobRequest& request, const Terminal& terminal);
 
 // The traces and snapshots in a folder, at least one.
 Result<std::vector<std::string>> recordings_of_job(const std::string& folder);

@@ -12,6 +12,8 @@
 
 #include <filesystem>
 #include <fmt/format.h>
+#include <string>
+#include <vector>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -27,14 +29,20 @@ Status run_report(int argc, char** argv) {
         "Examples\n"
         "  fraganalyze train.4711.ftrace\n"
         "  fraganalyze train.4711.ftrace --html timeline.html --json report.json\n"
-        "  fraganalyze traces/ [--json job.json]    a job: one line per process\n",
+        "  fraganalyze traces/ [--json job.json]    a job: one line per process\n"
+        "  fraganalyze traces/ --html job.html      and its processes on one page\n",
         "fraganalyze");
     CommonOptions common;
     std::string html;
     bool summary = false;
     bool without_whatif = false;
     bool progress = false;
-    common.add_trace(&app);
+    std::vector<std::string> traces;
+    app.add_option("TRACE",
+                   traces,
+                   "a trace that fragtrace recorded, or a memory snapshot of PyTorch (pickle, also "
+                   "gzipped); of a job several, or a folder of them")
+        ->required();
     app.add_option("--html", html, "write the page to FILE ('-' is standard output, instead)")
         ->type_name("FILE");
     common.add_json(&app);
@@ -63,12 +71,6 @@ Status run_report(int argc, char** argv) {
     if (!capacity) {
         return capacity.error();
     }
-    if (std::filesystem::is_directory(common.trace)) {
-        if (!html.empty()) {
-            return Error{ErrorCode::kUsage, "a folder has no page; give one of its traces"};
-        }
-        return report_job(common.trace, common.json, common.terminal());
-    }
     const auto assumed = common.assumptions();
     if (!assumed) {
         return assumed.error();
@@ -78,18 +80,27 @@ Status run_report(int argc, char** argv) {
     }
     // The text has no room for other pools: whatif's table, the JSON and the page have them.
     const bool shows_pools = !html.empty() || !common.json.empty();
+    AnalyzeOptions options = {.capacity_bytes = *capacity,
+                              .torch_version = common.torch_version,
+                              .assumptions = *assumed,
+                              .settings = !without_whatif,
+                              .pools = !without_whatif && !summary && shows_pools,
+                              .capacities = !without_whatif && !summary,
+                              .remedies = !without_whatif && !summary,
+                              .remedies_up_to = kLongestWithRemedies};
+    common.trace = traces.front();
+    const bool folder = traces.size() == 1 && std::filesystem::is_directory(common.trace);
+    if (folder || traces.size() > 1) {
+        return report_job({.folder = folder ? common.trace : std::string(),
+                           .traces = traces,
+                           .json = common.json,
+                           .html = html,
+                           .options = options},
+                          common.terminal());
+    }
     FirstScreen first_screen(progress);
-    const auto analyzed =
-        analyze(common.trace,
-                {.capacity_bytes = *capacity,
-                 .torch_version = common.torch_version,
-                 .assumptions = *assumed,
-                 .settings = !without_whatif,
-                 .pools = !without_whatif && !summary && shows_pools,
-                 .capacities = !without_whatif && !summary,
-                 .remedies = !without_whatif && !summary,
-                 .remedies_up_to = kLongestWithRemedies,
-                 .when_recorded = [&](const Analysis& recorded) { first_screen.show(recorded); }});
+    options.when_recorded = [&](const Analysis& recorded) { first_screen.show(recorded); };
+    const auto analyzed = analyze(common.trace, options);
     first_screen.clear();
     if (!analyzed) {
         return analyzed.error();

@@ -7,22 +7,35 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
 
 using nlohmann::json;
 
-std::string check(const PageData& data) {
+std::string check_tables(const PageData& data, std::size_t devices) {
     for (std::size_t i = 1; i < data.stacks.size(); ++i) {
         if (data.stacks[i].parent >= i || data.stacks[i].frame >= data.frames.size()) {
             return fmt::format("stack node {} refers to a node or frame that is not there", i);
         }
     }
+    for (const PageRank& row : data.ranks) {
+        if (row.device != kPageNoDevice && row.device >= devices) {
+            return fmt::format("a process names device {} of {}", row.device, devices);
+        }
+    }
+    return {};
+}
+
+std::string check_devices(const PageData& data) {
     const std::size_t stacks = std::max<std::size_t>(1, data.stacks.size());
     for (const PageDevice& device : data.devices) {
         const PageBlocks& blocks = device.blocks;
         const std::size_t n = blocks.size();
+        if (device.process >= data.processes.size()) {
+            return fmt::format("a device of process {}, which is not there", device.process);
+        }
         for (const std::size_t length : {blocks.freed_ns.size(),
                                          blocks.end_ns.size(),
                                          blocks.address.size(),
@@ -70,22 +83,45 @@ std::string content_policy() {
            "; worker-src blob:; img-src blob: data:; base-uri 'none'; form-action 'none'";
 }
 
+Error cannot_be_drawn(const std::string& problem) {
+    return {ErrorCode::kOutput, "the page cannot be drawn: " + problem};
+}
+
 }  // namespace
 
-Result<std::string> render_page(const PageData& data) {
-    if (const std::string problem = check(data); !problem.empty()) {
-        return Error{ErrorCode::kOutput, "the page cannot be drawn: " + problem};
-    }
-    // First what draws the overview of every device, then the blocks.
+struct PageWriter::Written {
+    std::vector<json> headers;
     std::string overviews;
     std::vector<std::string> blocks;
-    json header = page_header(data);
-    for (std::size_t i = 0; i < data.devices.size(); ++i) {
-        WrittenDevice written = write_device(data.devices[i], i, data.block_budget);
-        header["devices"].push_back(std::move(written.header));
-        overviews += written.overview;
-        blocks.push_back(std::move(written.blocks));
+};
+
+PageWriter::PageWriter() : written_(std::make_unique<Written>()) {}
+
+PageWriter::~PageWriter() = default;
+
+std::size_t PageWriter::devices() const {
+    return written_->headers.size();
+}
+
+Status PageWriter::add_devices(const PageData& data) {
+    if (const std::string problem = check_devices(data); !problem.empty()) {
+        return cannot_be_drawn(problem);
     }
+    for (const PageDevice& device : data.devices) {
+        WrittenDevice made = write_device(device, devices(), data.block_budget);
+        written_->headers.push_back(std::move(made.header));
+        written_->overviews += made.overview;
+        written_->blocks.push_back(std::move(made.blocks));
+    }
+    return Ok{};
+}
+
+Result<std::string> PageWriter::finish(const PageData& data) {
+    if (const std::string problem = check_tables(data, devices()); !problem.empty()) {
+        return cannot_be_drawn(problem);
+    }
+    json header = page_header(data);
+    header["devices"] = std::move(written_->headers);
     std::string html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
     html += "<meta http-equiv=\"Content-Security-Policy\" content=\"" + content_policy() + "\">\n";
     html += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
@@ -98,11 +134,21 @@ Result<std::string> render_page(const PageData& data) {
     html += page_script();
     html += "</script>\n<script type=\"application/json\" id=\"ft-header\">";
     html += script_safe(header);
-    html += "</script>\n" + overviews;
-    for (const std::string& elements : blocks)
-        html += elements;
+    html += "</script>\n";
+    // First what draws the overview of every device, then the blocks.
+    html += written_->overviews;
+    for (std::string& elements : written_->blocks)
+        html += std::exchange(elements, {});
     html += "<script type=\"text/plain\" id=\"ft-end\">complete</script>\n</body>\n</html>\n";
     return html;
+}
+
+Result<std::string> render_page(const PageData& data) {
+    PageWriter writer;
+    if (const Status added = writer.add_devices(data); !added) {
+        return added.error();
+    }
+    return writer.finish(data);
 }
 
 }  // namespace fragtrace::analyzer

@@ -127,16 +127,17 @@ class DevicePage {
 
 }  // namespace
 
-PageData page_content(const Analysis& analysis) {
+void PageContent::add(const Analysis& analysis) {
     const Timeline& timeline = analysis.timeline;
-    PageData data;
-    data.title = title_of(timeline);
-    data.process = timeline.rank < 0 ? fmt::format("pid {}", timeline.pid)
-                                     : fmt::format("pid {}, rank {}", timeline.pid, timeline.rank);
-    data.command = timeline.fact("command_line");
+    PageProcess process;
+    process.title = title_of(timeline);
+    process.process = timeline.rank < 0
+                          ? fmt::format("pid {}", timeline.pid)
+                          : fmt::format("pid {}, rank {}", timeline.pid, timeline.rank);
+    process.command = timeline.fact("command_line");
     for (const DeviceAnalysis& device : analysis.devices) {
         if (const auto& fidelity = device.fidelity) {
-            data.notes.push_back(
+            process.notes.push_back(
                 fmt::format("replay fidelity: {} of {} placements, {} of {} "
                             "cudaMallocs equal",
                             fidelity->placements_equal,
@@ -145,19 +146,28 @@ PageData page_content(const Analysis& analysis) {
                             fidelity->segments));
         }
     }
-    PageStacks stacks(analysis.symbols.get(), &data);
-    // The page opens with the first of these: a device that ran out of memory, if one did.
+    stacks_.begin_process(analysis.symbols.get());
+    // The page opens with the first of these.
     for (const bool failed : {true, false}) {
         for (const DeviceAnalysis& device : analysis.devices) {
             if ((device.recorded.ooms != 0) == failed) {
-                data.devices.push_back(DevicePage(analysis, device, &stacks).build());
+                data_->devices.push_back(DevicePage(analysis, device, &stacks_).build());
+                data_->devices.back().process = data_->processes.size();
             }
         }
     }
     // First what is wrong with the trace: known when all stacks have their names.
     std::vector<std::string> notes = warnings_with_stacks(analysis);
     notes.insert(notes.end(), analysis.assumptions.begin(), analysis.assumptions.end());
-    data.notes.insert(data.notes.begin(), notes.begin(), notes.end());
+    process.notes.insert(process.notes.begin(), notes.begin(), notes.end());
+    data_->processes.push_back(std::move(process));
+}
+
+PageData page_content(const Analysis& analysis) {
+    PageData data;
+    PageContent content(&data);
+    content.add(analysis);
+    data.title = data.processes.front().title;
     return data;
 }
 

@@ -4,6 +4,7 @@
 // traced process. Everything here is shown as it is: the page computes pictures, never a verdict.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -147,6 +148,7 @@ struct PageTotal {
 };
 
 struct PageDevice {
+    std::size_t process = 0;  // index into PageData::processes
     std::string name;
     std::uint32_t index = 0;
     bool virtual_gpu = false;
@@ -166,14 +168,50 @@ struct PageDevice {
     std::vector<PageTotal> totals;
 };
 
-struct PageData {
+// A traced process. Each has a clock of its own, which begins with its trace.
+struct PageProcess {
     std::string title;               // "train.py"
     std::string process;             // "pid 4711, rank 0"
     std::string command;             // the command line; shown as text
     std::vector<std::string> notes;  // damage, loss, assumptions: printed on the page
-    std::vector<PageFrame> frames;
+};
+
+inline constexpr std::size_t kPageNoDevice = static_cast<std::size_t>(-1);
+
+// One device of one process of a job, as a line: whether all of it is in the file or not.
+struct PageRank {
+    int rank = -1;          // -1 = none
+    std::uint32_t pid = 0;  // 0 = not known
+    int gpu = -1;           // -1 = the process used none
+    std::uint64_t capacity_bytes = kPageUnknown;
+    std::uint64_t peak_allocated_bytes = 0;
+    std::uint64_t peak_reserved_bytes = 0;
+    std::uint64_t retries = 0;
+    std::uint64_t ooms = 0;
+    std::uint64_t first_oom_ns = kPageNever;  // on the process's own clock
+    // From the start of the job's first process; kPageUnknown where a trace does not tell.
+    std::uint64_t start_after_ns = kPageUnknown;
+    std::string ended;
+    std::string program;
+    std::string file;
+    std::string command;                 // makes a page of this process alone
+    std::size_t device = kPageNoDevice;  // index of the device in the file; none: only this line
+};
+
+struct PageUnreadable {
+    std::string file;
+    std::string reason;
+};
+
+struct PageData {
+    std::string title;  // of the document: that of its only process, or of the job
+    std::vector<PageProcess> processes;
+    // The job's processes by rank, where the page is of a job; empty for one process alone.
+    std::vector<PageRank> ranks;
+    std::vector<PageUnreadable> unreadable;
+    std::vector<PageFrame> frames;  // of all processes
     std::vector<PageStackNode> stacks;
-    std::vector<PageDevice> devices;
+    std::vector<PageDevice> devices;  // the page opens with the first
     // Of more blocks than this per device the shortest-lived stay out of the file; the page says
     // so.
     std::size_t block_budget = 12'000'000;

@@ -95,6 +95,24 @@ json whatif_json(const PageWhatIf& row) {
             {"curve", !row.reserved_curve.empty()}};
 }
 
+json rank_json(const PageRank& row) {
+    return {{"rank", row.rank < 0 ? json(nullptr) : json(row.rank)},
+            {"pid", row.pid},
+            {"gpu", row.gpu < 0 ? json(nullptr) : json(row.gpu)},
+            {"capacity", known(row.capacity_bytes)},
+            {"peak_allocated", row.peak_allocated_bytes},
+            {"peak_reserved", row.peak_reserved_bytes},
+            {"retries", row.retries},
+            {"ooms", row.ooms},
+            {"first_oom_ns", known(row.first_oom_ns)},
+            {"start_after_ns", known(row.start_after_ns)},
+            {"ended", row.ended},
+            {"program", row.program},
+            {"file", row.file},
+            {"command", row.command},
+            {"device", row.device == kPageNoDevice ? json(nullptr) : json(row.device)}};
+}
+
 class StringTable {
   public:
     std::size_t id(const std::string& text) {
@@ -130,13 +148,26 @@ json page_header(const PageData& data) {
         parents.push_back(node.parent);
         frames.push_back(node.frame);
     }
+    json processes = json::array();
+    for (const PageProcess& process : data.processes) {
+        processes.push_back({{"title", process.title},
+                             {"process", process.process},
+                             {"command", process.command},
+                             {"notes", process.notes}});
+    }
+    json ranks = json::array();
+    for (const PageRank& row : data.ranks)
+        ranks.push_back(rank_json(row));
+    json unreadable = json::array();
+    for (const PageUnreadable& trace : data.unreadable)
+        unreadable.push_back({{"file", trace.file}, {"reason", trace.reason}});
     return {
         {"format", "fragtrace-page"},
         {"version", kPageFormatVersion},
         {"title", data.title},
-        {"process", data.process},
-        {"command", data.command},
-        {"notes", data.notes},
+        {"processes", processes},
+        {"ranks", ranks},
+        {"unreadable", unreadable},
         {"strings", strings.take()},
         {"frames", {{"function", functions}, {"file", files}, {"line", lines}, {"python", python}}},
         {"stacks", {{"parent", parents}, {"frame", frames}}},
@@ -166,7 +197,8 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
     for (const PageTotal& total : device.totals) {
         totals.push_back({{"label", total.label}, {"value", total.value}, {"bytes", total.bytes}});
     }
-    return {{"name", device.name},
+    return {{"process", device.process},
+            {"name", device.name},
             {"index", device.index},
             {"virtual", device.virtual_gpu},
             {"capacity", known(device.capacity_bytes)},

@@ -12,9 +12,9 @@
 
 namespace fragtrace::analyzer {
 
-inline constexpr int kPageFormatVersion = 3;
+inline constexpr int kPageFormatVersion = 4;
 
-// Title, notes, strings, frames and stacks; devices are appended by the caller.
+// Title, processes, strings, frames and stacks; devices are appended by the caller.
 nlohmann::json page_header(const PageData& data);
 // One device without its packs.
 nlohmann::json device_header(const PageDevice& device, const AddressAxis& axis);

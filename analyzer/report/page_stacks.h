@@ -1,4 +1,5 @@
-// The page's call tree: one node per distinct chain of frames, shared by all devices.
+// The page's call tree: one node per distinct chain of frames, shared by all devices of all
+// processes.
 #pragma once
 
 #include "analyzer/report/page_data.h"
@@ -15,10 +16,16 @@ namespace fragtrace::analyzer {
 
 class PageStacks {
   public:
-    // Both must live as long as this object; `data` gets frames and nodes.
-    PageStacks(Symbolizer* symbols, PageData* data) : symbols_(symbols), data_(data) {
+    // `data` must live as long as this object; it gets frames and nodes.
+    explicit PageStacks(PageData* data) : data_(data) {
         data_->stacks.push_back({0, 0});
         data_->frames.push_back({});
+    }
+
+    // Origins are those of this process from here on.
+    void begin_process(Symbolizer* symbols) {
+        symbols_ = symbols;
+        origins_.clear();
     }
 
     // The node of an origin's innermost frame; 0 = no stack.
@@ -27,7 +34,7 @@ class PageStacks {
   private:
     std::uint32_t frame_id(const Frame& frame);
 
-    Symbolizer* symbols_;
+    Symbolizer* symbols_ = nullptr;
     PageData* data_;
     std::unordered_map<OriginId, std::uint32_t> origins_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> nodes_;  // (parent, frame)

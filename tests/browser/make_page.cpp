@@ -1,5 +1,5 @@
 // make_page KIND OUTPUT: writes a page of made-up data. KIND is "checkerboard", "two" (devices),
-// "crowd" (of live blocks), "shares" (of holes) or a number of blocks.
+// "job" (of 40 processes), "crowd" (of live blocks), "shares" (of holes) or a number of blocks.
 #include "analyzer/cli/output_file.h"
 #include "analyzer/report/page.h"
 #include "synthetic.h"
@@ -14,13 +14,14 @@ int main(int argc, char** argv) {
     using namespace fragtrace;
     if (argc < 3) {
         std::fprintf(stderr,
-                     "usage: make_page checkerboard|two|crowd|shares|BLOCKS OUTPUT [BUDGET]\n");
+                     "usage: make_page checkerboard|two|job|crowd|shares|BLOCKS OUTPUT [BUDGET]\n");
         return 2;
     }
     const std::string kind = argv[1];
     analyzer::PageData data = kind == "checkerboard" ? page_test::checkerboard_page()
                               : kind == "two"        ? page_test::two_device_page()
                               : kind == "shares"     ? page_test::shares_page()
+                              : kind == "job"        ? page_test::job_page()
                               : kind == "crowd"
                                   ? page_test::crowded_page(300'000)
                                   : page_test::synthetic_page(std::strtoull(argv[1], nullptr, 10));

@@ -126,9 +126,10 @@ void add_verdict(PageDevice& device,
 PageData synthetic_page(std::size_t blocks) {
     PageData data;
     data.title = "train.py";
-    data.process = "pid 4711, rank 0";
-    data.command = "python train.py --config </script><script>alert(1)</script>";
-    data.notes = {"made-up data for tests of the page"};
+    data.processes = {{"train.py",
+                       "pid 4711, rank 0",
+                       "python train.py --config </script><script>alert(1)</script>",
+                       {"made-up data for tests of the page"}}};
     Tree tree{&data};
     data.frames.push_back({"", "", 0, false});
     data.stacks.push_back({});
@@ -231,7 +232,7 @@ PageData synthetic_page(std::size_t blocks) {
 PageData checkerboard_page() {
     PageData data;
     data.title = "fragment.py";
-    data.process = "pid 12";
+    data.processes = {{"fragment.py", "pid 12", "", {}}};
     Tree tree{&data};
     data.frames.push_back({"", "", 0, false});
     data.stacks.push_back({});

@@ -15,6 +15,9 @@ analyzer::PageData checkerboard_page();
 // Two devices: the checkerboard, and one with an expandable segment, a block over several of its
 // pages, a private pool, a pending block, and neither a failure nor a card.
 analyzer::PageData two_device_page();
+// A job of 40 processes, of which two are in the file whole: the failed one is that of
+// two_device_page(); names are hostile, and one trace could not be read.
+analyzer::PageData job_page();
 // So many blocks, all alive at once in segments of 20 MiB; later every third is freed.
 analyzer::PageData crowded_page(std::size_t blocks);
 

@@ -11,6 +11,7 @@ using namespace analyzer;
 PageData crowded_page(std::size_t blocks) {
     PageData data;
     data.title = "crowd.py";
+    data.processes = {{data.title, "", "", {}}};
     data.frames.push_back({"", "", 0, false});
     data.stacks.push_back({});
     constexpr std::uint32_t kStacks = 200;

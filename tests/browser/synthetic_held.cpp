@@ -113,6 +113,7 @@ void add_culprits(const PageDevice& device,
 PageData shares_page() {
     PageData data;
     data.title = "shares.py";
+    data.processes = {{data.title, "", "", {}}};
     data.frames.push_back({"", "", 0, false});
     data.stacks.push_back({});
     std::vector<std::pair<std::uint32_t, std::string>> names;

@@ -111,7 +111,7 @@ test("sizes and times read like the program's", () => {
 
 function header(): Header {
     return parseHeader(JSON.stringify({
-        format: "fragtrace-page", version: 3, title: "", process: "", command: "", notes: [], devices: [],
+        format: "fragtrace-page", version: 4, title: "", processes: [], ranks: [], unreadable: [], devices: [],
         strings: ["main", "a/train.py", "keep", "samples.py", "malloc", "lib.so", "other"],
         frames: { function: [0, 2, 4, 6], file: [1, 3, 5, 1], line: [10, 20, 0, 30], python: [1, 1, 0, 1] },
         // root > main > keep > malloc, main > other

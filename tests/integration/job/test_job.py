@@ -1,8 +1,9 @@
-"""fraganalyze FOLDER, list and summarize: traces and snapshots of a job, as text and as JSON."""
+"""fraganalyze FOLDER, list and summarize: traces and snapshots of a job, as text, JSON and page."""
 
 import gzip
 import json
 import pickle
+import re
 import sys
 
 import real_process
@@ -145,11 +146,104 @@ class JobTest(real_process.RealProcessTest):
         listed = self.run_well([ANALYZER, "list", self.folder])
         self.assertEqual((listed.stdout.count("\n"), listed.stderr.count("\n")), (4, 1))
 
-    def test_a_folder_without_traces_and_a_page_are_refused_in_one_line(self):
-        for arguments in ([self.folder], [self.folder, "--html", "x.html"],
+    def page(self, *arguments, expected=0):
+        """The small part of the page that fraganalyze wrote, and what it printed."""
+        file = self.folder / "job.html"
+        file.unlink(missing_ok=True)
+        done = self.run_well([ANALYZER, *arguments, "--html", file], expected)
+        text = file.read_text()
+        self.assertTrue(text.rstrip().endswith("</html>"))
+        header = re.search(r'id="ft-header">(.*?)</script>', text, re.DOTALL).group(1)
+        return json.loads(header), done
+
+    def assert_totals_of_its_own_report(self, header, ranks):
+        """Every device on the page has the totals of a report of that trace alone."""
+        shown = set()
+        for row in header["ranks"]:
+            if row["device"] is None:
+                continue
+            page = header["devices"][row["device"]]
+            shown.add(row["device"])
+            (report,) = [device for device in self.report(self.folder / row["file"])["devices"]
+                         if device["index"] == page["index"]]
+            totals = {total["label"]: total["value"] for total in page["totals"]}
+            for peak in ("requested", "allocated", "active", "reserved"):
+                self.assertEqual(totals[f"peak {peak}"], report["peak"][peak])
+            for part in ("rounding", "slack", "pending", "releasable", "inactive_split"):
+                self.assertEqual(totals[part.replace("_", " ")], report["waste_at_peak"][part])
+            self.assertEqual((totals["retries"], totals["ooms"]),
+                             (report["retries"], report["ooms"]))
+            self.assertEqual((row["peak_reserved"], row["peak_allocated"]),
+                             (report["peak"]["reserved"], report["peak"]["allocated"]))
+            process = header["processes"][page["process"]]
+            self.assertEqual(process["process"], f"pid {row['pid']}, rank {row['rank']}")
+            self.assertIn("client.py", process["command"])
+        self.assertEqual(shown, set(range(len(header["devices"]))))
+        self.assertEqual(len(shown), ranks)
+
+    def test_ranks_on_one_page_the_first_failure_first(self):
+        self.record("alloc=8388608", "alloc=2097152", "free", RANK="0", WORLD_SIZE="3")
+        self.record("alloc=4194304", "refused", RANK="2", WORLD_SIZE="3")
+        self.record("alloc=2097152", "refused", RANK="1", WORLD_SIZE="3")
+        header, done = self.page(self.folder)
+        self.assertEqual([(row["rank"], row["device"], row["ooms"]) for row in header["ranks"]],
+                         [(0, 2, 0), (1, 1, 1), (2, 0, 1)])
+        self.assert_totals_of_its_own_report(header, 3)
+        self.assertEqual(header["unreadable"], [])
+        plain = self.run_well([ANALYZER, self.folder])
+        self.assertEqual(done.stdout, plain.stdout + f"  page written to {self.folder}/job.html\n")
+        starts = {row["rank"]: row["start_after_ns"] for row in header["ranks"]}
+        self.assertTrue(0 == starts[0] < starts[2] < starts[1], starts)
+        self.assertGreater(header["ranks"][1]["first_oom_ns"], 0)
+        # The same stacks of three processes are in the page once.
+        tree = list(zip(header["stacks"]["parent"], header["stacks"]["frame"]))[1:]
+        self.assertEqual(len(tree), len(set(tree)))
+        given, _ = self.page(*sorted(traces(self.folder), reverse=True))
+        self.assertEqual((given["ranks"], given["title"]), (header["ranks"], "3 traces"))
+        self.assertEqual(sorted(self.folder.glob("*.tmp")), [])
+
+    def test_of_many_ranks_eight_are_on_the_page_whole_and_all_as_lines(self):
+        for rank in range(11):
+            steps = [f"alloc={(rank + 1) << 20}"] + (["refused"] if rank in (4, 9) else [])
+            self.record(*steps, RANK=rank, WORLD_SIZE=11)
+        (self.folder / "bad.ftrace").write_text("no trace")
+        header, done = self.page(self.folder, expected=2)
+        self.assertRegex(done.stderr, r"^fraganalyze: 1 of 12 traces cannot be read; .*\n$")
+        self.assertEqual([trace["file"] for trace in header["unreadable"]], ["bad.ftrace"])
+        self.assert_totals_of_its_own_report(header, 8)
+        places = {row["rank"]: row["device"] for row in header["ranks"]}
+        self.assertEqual(len(places), 11)
+        self.assertEqual([places[rank] for rank in (4, 9, 10, 0)], [0, 1, 2, 3])
+        self.assertEqual([rank for rank in places if places[rank] is None], [1, 2, 3])
+        for row in header["ranks"]:
+            self.assertIn(f"fraganalyze {self.folder}/{row['file']} --html ", row["command"])
+
+    def test_a_page_of_nothing_to_draw_is_refused_and_leaves_no_file(self):
+        for name in ("a.pickle", "b.pickle"):
+            (self.folder / name).write_bytes(pickle.dumps(
+                {"segments": [], "device_traces": [], "allocator_settings": {}}))
+        self.run_well([ANALYZER, self.folder])
+        done = self.run_well([ANALYZER, self.folder, "--html", self.folder / "x.html"], 2)
+        self.assertRegex(done.stderr, r"^fraganalyze: no page: .*\n$")
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(sorted(self.folder.glob("x.html*")), [])
+        self.run_well([ANALYZER, self.folder, "--html", self.folder / "no" / "x.html"], 2)
+
+    def test_the_page_alone_on_standard_output(self):
+        self.record("alloc=8192", RANK="0")
+        self.record("alloc=4096", RANK="1")
+        done = self.run_well([ANALYZER, self.folder, "--html", "-"])
+        self.assertTrue(done.stdout.startswith("<!DOCTYPE html>"))
+        self.assertTrue(done.stdout.rstrip().endswith("</html>"))
+        both = self.run_well([ANALYZER, self.folder, "--html", "-", "--json", "-"], 2)
+        self.assertEqual((both.stdout, both.stderr.count("\n")), ("", 1))
+
+    def test_a_folder_without_traces_is_refused_in_one_line(self):
+        for arguments in ([self.folder], [self.folder, "--html", self.folder / "x.html"],
                           ["summarize", self.folder]):
             done = self.run_well([ANALYZER, *arguments], 2)
             self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
+        self.assertEqual(list(self.folder.iterdir()), [])
 
 
 if __name__ == "__main__":

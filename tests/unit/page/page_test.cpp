@@ -50,8 +50,8 @@ TEST_CASE("base64 of every remainder") {
 TEST_CASE("text from a trace cannot end an element or add one") {
     PageData data = small_page();
     const std::string evil = "</script><script>alert(1)</script><!--";
-    data.title = data.process = data.command = evil;
-    data.notes = {evil};
+    data.title = evil;
+    data.processes = {{evil, evil, evil, {evil}}};
     data.frames[0] = {evil, evil, 1, true};
     data.devices[0].name = evil;
     data.devices[0].markers = {{10, PageMarkerKind::kOom, evil}};
@@ -59,6 +59,10 @@ TEST_CASE("text from a trace cannot end an element or add one") {
     card.sentence = evil;
     card.details = {evil};
     data.devices[0].cards = {card};
+    PageRank row;
+    row.file = row.program = row.command = row.ended = evil;
+    data.ranks = {row};
+    data.unreadable = {{evil, evil}};
     const Result<std::string> html = render_page(data);
     REQUIRE(html);
     CHECK(html->find("<script>alert") == std::string::npos);
@@ -70,10 +74,10 @@ TEST_CASE("text from a trace cannot end an element or add one") {
 
 TEST_CASE("invalid UTF-8 and control characters do not break the page") {
     PageData data = small_page();
-    data.command = std::string("a\xff\xfe\0b\x01", 6);
+    data.processes[0].command = std::string("a\xff\xfe\0b\x01", 6);
     const Result<std::string> html = render_page(data);
     REQUIRE(html);
-    CHECK(header_of(*html)["command"].get<std::string>().front() == 'a');
+    CHECK(header_of(*html)["processes"][0]["command"].get<std::string>().front() == 'a');
 }
 
 TEST_CASE("the page names no address but itself") {
@@ -139,8 +143,50 @@ TEST_CASE("past the budget the long-lived and the named blocks stay") {
     CHECK(header["cards"][0]["culprits"][0]["blocks"] == std::vector<int>{0, 1});
 }
 
+TEST_CASE("devices that are written one process after the other make the same file") {
+    PageData whole = small_page();
+    whole.processes.push_back({"second", "pid 2", "", {}});
+    whole.devices.push_back(whole.devices[0]);
+    whole.devices[1].process = 1;
+    PageRank row;
+    row.command = "fraganalyze x";
+    whole.ranks = {row, row};
+    whole.ranks[1].device = 1;
+    whole.unreadable = {{"bad.ftrace", "no trace"}};
+    PageData part = whole;
+    PageWriter writer;
+    for (const PageDevice& device : whole.devices) {
+        part.devices = {device};
+        REQUIRE(writer.add_devices(part));
+    }
+    CHECK(writer.devices() == 2);
+    part.devices.clear();
+    const Result<std::string> page = writer.finish(part);
+    REQUIRE(page);
+    CHECK(*page == *render_page(whole));
+    const nlohmann::json header = header_of(*page);
+    CHECK(header["processes"][1]["title"] == "second");
+    CHECK(header["devices"][1]["process"] == 1);
+    CHECK(header["ranks"][0]["device"].is_null());
+    CHECK(header["ranks"][0]["capacity"].is_null());
+    CHECK(header["ranks"][1]["device"] == 1);
+    CHECK(header["unreadable"][0]["reason"] == "no trace");
+}
+
+TEST_CASE("a process or a device that is not there is refused") {
+    PageData data = small_page();
+    SECTION("a device's process") {
+        data.devices[0].process = 1;
+    }
+    SECTION("a process's device") {
+        data.ranks.emplace_back().device = 1;
+    }
+    CHECK_FALSE(render_page(data));
+}
+
 TEST_CASE("nothing at all is a page too") {
     PageData data;
+    data.processes.resize(1);
     data.devices.resize(1);
     CHECK(render_page(data));
 }

@@ -28,6 +28,7 @@ inline analyzer::PageData small_page() {
     using analyzer::kMiB;
     analyzer::PageData data;
     data.title = "small";
+    data.processes = {{data.title, "", "", {}}};
     data.frames.resize(1);
     data.stacks.resize(1);
     analyzer::PageDevice device;

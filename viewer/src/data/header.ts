@@ -78,6 +78,7 @@ export interface Total {
 }
 
 export interface DeviceHeader {
+    process: number;  // index into Header.processes
     name: string;
     index: number;
     virtual: boolean;
@@ -103,6 +104,33 @@ export interface DeviceHeader {
     packs: PackDescription[];
 }
 
+/** A traced process, with a clock of its own. */
+export interface Process {
+    title: string;
+    process: string;
+    command: string;
+    notes: string[];
+}
+
+/** One device of one process of a job, as a line, whether all of it is in the file or not. */
+export interface Rank {
+    rank: number | null;
+    pid: number;         // 0 = not known
+    gpu: number | null;  // null = the process used none
+    capacity: number | null;
+    peak_allocated: number;
+    peak_reserved: number;
+    retries: number;
+    ooms: number;
+    first_oom_ns: number | null;    // on the process's own clock
+    start_after_ns: number | null;  // from the start of the job's first process
+    ended: string;
+    program: string;
+    file: string;
+    command: string;        // makes a page of this process alone
+    device: number | null;  // index into Header.devices; null = only this line
+}
+
 /** Names, frames and the call tree; the parts of the header that stacks are made of. */
 export interface StackTables {
     strings: string[];
@@ -114,13 +142,13 @@ export interface Header extends StackTables {
     format: string;
     version: number;
     title: string;
-    process: string;
-    command: string;
-    notes: string[];
+    processes: Process[];
+    ranks: Rank[];  // by rank; empty where the page is of one process alone
+    unreadable: { file: string; reason: string }[];
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 3;
+export const formatVersion = 4;
 
 /** Throws with a plain sentence when the text is not a whole header of this version. */
 export function parseHeader(text: string): Header {

@@ -6,7 +6,7 @@ import { markerAt } from "../draw/markers";
 import { hitSegment } from "../draw/segments";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
 import { formatBytes, formatTime } from "../data/format";
-import { byId, el, showTip } from "./dom";
+import { byId, showTip } from "./dom";
 import { connectKeys } from "./keyboard";
 import type { Page } from "./page";
 
@@ -153,10 +153,6 @@ export function connectInput(page: Page): void {
 }
 
 function connectControls(page: Page): void {
-    const device = byId<HTMLSelectElement>("device");
-    page.header.devices.forEach((head, index) => device.append(el("option", { value: String(index) }, `GPU ${head.index} ${head.name}`)));
-    byId("device-label").hidden = page.header.devices.length < 2;
-    device.addEventListener("change", () => page.goTo(Number(device.value)));
     const search = byId<HTMLInputElement>("search");
     search.addEventListener("input", () => page.change({ query: search.value }));
     const choice = <Key extends "order" | "stacks" | "colour">(key: Key): void => {
@@ -170,7 +166,6 @@ function connectControls(page: Page): void {
     byId("fold").addEventListener("click", () => toggleFold(page));
     const show = (): void => {
         const { view } = page;
-        device.value = String(view.device);
         if (search.value !== view.query) search.value = view.query;
         for (const key of ["order", "stacks", "colour"] as const) byId<HTMLSelectElement>(key).value = view[key];
         byId("shape").textContent = view.shape;

@@ -26,6 +26,7 @@ import { showDetails } from "./details";
 import { fillLegends } from "./legends";
 import { MapMarks } from "./mapmarks";
 import { Player } from "./play";
+import { connectRanks } from "./ranks";
 import { RestSweep } from "./restsweep";
 import { connectScrollHints } from "./scrollhint";
 import { showTotals, showWhatIf } from "./side";
@@ -97,6 +98,7 @@ export class Page {
         connectInput(this);
         connectTables(this);
         connectScrollHints();
+        connectRanks(this);
         this.store.flush(["device", "theme"]);
         const surfaces = [this.chart, this.map, this.segments];
         const observer = new ResizeObserver(() => {

@@ -36,22 +36,30 @@ export function windowText(page: Page): string {
         `${formatMoment(view.t0 * tick_ns, step)} to ${formatMoment(view.t1 * tick_ns, step)} of ${formatTime(end_ns)}; key 0 shows all`;
 }
 
+const mostUnreadable = 8;
+
 /** The run in the header, how many blocks there are, and the notes. */
 export function describe(page: Page): void {
     const { header } = page;
     const { head } = page.model;
+    const process = header.processes[head.process];
     const run = byId("run");
-    run.replaceChildren(header.title, header.process ? ` · ${header.process}` : "", ` · ${head.name || "device"} (GPU ${head.index})`,
+    run.replaceChildren(process.title, process.process && header.ranks.length === 0 ? ` · ${process.process}` : "",  // a job's selector says it
+        ` · ${head.name || "device"} (GPU ${head.index})`,
         ...(head.virtual ? [" ", el("span", { class: "badge" }, "virtual GPU")] : []));
-    run.title = header.command;
+    run.title = process.command;
     const left = head.blocks_left_out;
     byId("count").textContent = `${formatCount(head.blocks)} blocks` + (left > 0 ? ` (${formatCount(left)} more left out)` : "");
-    const notes = [...header.notes];
+    const notes = [...process.notes];
     if (head.phases_left_out > 0) notes.unshift(`${formatCount(head.phases_left_out)} phases, the shortest or the deepest, are not in this file.`);
     if (left > 0) {
         notes.unshift(`${formatCount(left)} blocks that lived no longer than ${formatTime(head.longest_left_out_ns)} are not in this file one by one. ` +
             "They are part of the overview and of every total, but not of the cursor's state, search and close-up pictures.");
     }
+    if (header.ranks.length > 0) notes.push("Each process has its own clock: times are since its trace began. The table of processes says when that was.");
+    const unread = header.unreadable;
+    notes.push(...unread.slice(0, mostUnreadable).map(({ file, reason }) => `${file} could not be read: ${reason}`));
+    if (unread.length > mostUnreadable) notes.push(`${formatCount(unread.length - mostUnreadable)} more could not be read: the table of processes names them.`);
     const panel = byId("notes");
     panel.hidden = notes.length === 0;
     panel.replaceChildren(el("details", left > 0 ? { open: "" } : {}, el("summary", {}, notes.length === 1 ? "1 note on this trace" : `${notes.length} notes on this trace`),

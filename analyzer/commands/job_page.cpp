@@ -1,0 +1,91 @@
+#include "analyzer/commands/job_page.h"
+
+#include "analyzer/cli/output_file.h"
+#include "analyzer/report/page.h"
+#include "analyzer/report/page_content.h"
+#include "analyzer/report/page_ranks.h"
+
+#include <filesystem>
+#include <fmt/format.h>
+#include <string>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+std::string job_title(const JobRequest& request) {
+    if (request.folder.empty()) {
+        return fmt::format("{} traces", request.traces.size());
+    }
+    const std::filesystem::path folder = std::filesystem::path(request.folder).lexically_normal();
+    const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename();
+    return "job " + (name.empty() || name == "." ? std::string("here") : name);
+}
+
+class JobPage {
+  public:
+    JobPage(const JobRequest& request, Job* job) : request_(request), job_(job), content_(&data_) {}
+
+    Result<std::string> make() {
+        data_.title = job_title(request_);
+        std::uint64_t blocks = 0;
+        for (const std::size_t at : by_interest(*job_)) {
+            const std::uint64_t more = job_->processes[at].sum(&JobDevice::blocks);
+            const bool has_room = data_.processes.empty() || blocks + more <= data_.block_budget;
+            if (data_.processes.size() == kMostWholeProcesses) {
+                break;
+            }
+            if (!has_room) {
+                continue;
+            }
+            const Status added = add(at);
+            if (!added) {
+                return added.error();
+            }
+            blocks += more;
+        }
+        if (writer_.devices() == 0) {
+            return Error{ErrorCode::kInput,
+                         "no page: none of these processes used a device, or none can be read"};
+        }
+        add_ranks(*job_, places_, &data_);
+        return writer_.finish(data_);
+    }
+
+  private:
+    // The analysis is gone when this returns: what the page needs of it is text by then.
+    Status add(std::size_t at) {
+        const JobProcess& process = job_->processes[at];
+        const auto analyzed = analyze(process.path, request_.options);
+        if (!analyzed) {
+            if (analyzed.error().code == ErrorCode::kUsage) {
+                return analyzed.error();
+            }
+            job_->unreadable.push_back({process.file, analyzed.error().message});
+            return Ok{};
+        }
+        content_.add(**analyzed);
+        for (const PageDevice& device : data_.devices) {
+            places_.emplace(std::pair(at, static_cast<DeviceId>(device.index)), places_.size());
+        }
+        const Status written = writer_.add_devices(data_);
+        data_.devices.clear();
+        return written;
+    }
+
+    const JobRequest& request_;
+    Job* job_;
+    PageData data_;
+    PageContent content_;
+    PageWriter writer_;
+    PagePlaces places_;
+};
+
+}  // namespace
+
+Status write_job_page(const JobRequest& request, Job* job) {
+    const Result<std::string> page = JobPage(request, job).make();
+    return page ? write_output(request.html, *page) : Status(page.error());
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,160 @@
+#include "analyzer/job/job.h"
+
+#include "analyzer/metrics/device_metrics.h"
+#include "analyzer/replay/script.h"
+#include "analyzer/snapshot/input.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/format.h>
+#include <tuple>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kFirstFailures = 6;
+
+JobDevice& device_of(JobProcess* process, const Timeline& timeline, DeviceId id) {
+    for (JobDevice& device : process->devices) {
+        if (device.device == id) {
+            return device;
+        }
+    }
+    JobDevice device;
+    device.device = id;
+    device.name = timeline.fact(fmt::format("device.{}.name", id), "unknown device");
+    return process->devices.emplace_back(std::move(device));
+}
+
+// Counted per device: blocks of the pool, or what stands for them where there is none.
+void count_events(const Timeline& timeline, JobProcess* process) {
+    for (const Event& event : timeline.events) {
+        const bool failed_call = event.kind == EventKind::kCallOutOfMemory;
+        if (failed_call) {
+            // Where nothing was ever allocated, too.
+            ++device_of(process, timeline, event.device).ooms;
+        }
+        const auto found = std::find_if(
+            process->devices.begin(), process->devices.end(), [&](const JobDevice& device) {
+                return device.device == event.device;
+            });
+        if (found == process->devices.end()) {
+            continue;
+        }
+        const bool pool = found->blocks_are_pool_blocks;
+        const EventKind born = pool ? EventKind::kBlockAlloc : EventKind::kDeviceAlloc;
+        found->blocks += event.kind == born ? 1 : 0;
+        const bool failed = failed_call || event.kind == (pool ? EventKind::kBlockOutOfMemory
+                                                               : EventKind::kAllocRefused);
+        if (failed && !found->first_oom_ns) {
+            found->first_oom_ns = event.time_ns;
+        }
+    }
+}
+
+// When its first OOM was, on the clock that all share; where a trace does not tell when it began,
+// on its own.
+std::optional<std::uint64_t> first_oom(const JobProcess& process) {
+    std::optional<std::uint64_t> first;
+    for (const JobDevice& device : process.devices) {
+        if (device.first_oom_ns) {
+            const std::uint64_t at = process.start_unix_ns + *device.first_oom_ns;
+            first = std::min(first.value_or(at), at);
+        }
+    }
+    return first;
+}
+
+}  // namespace
+
+std::uint64_t JobProcess::sum(std::uint64_t JobDevice::*part) const {
+    std::uint64_t all = 0;
+    for (const JobDevice& device : devices) {
+        all += device.*part;
+    }
+    return all;
+}
+
+JobProcess summarize_process(const Timeline& timeline, const std::string& path) {
+    JobProcess process;
+    process.rank = timeline.rank;
+    process.pid = timeline.pid;
+    process.path = path;
+    process.file = std::filesystem::path(path).filename().string();
+    process.program = timeline.fact("command_line", timeline.path);
+    process.start_unix_ns = timeline.start_unix_ns;
+    process.ending = timeline.ending;
+    for (const DeviceId id : replayable_devices(timeline)) {
+        const DeviceMetrics metrics = measure_device(timeline, id);
+        JobDevice& device = device_of(&process, timeline, id);
+        device.capacity_bytes = metrics.capacity_bytes;
+        device.peak_allocated = metrics.summary.peak_allocated;
+        device.peak_reserved = metrics.summary.peak_reserved;
+        device.retries = metrics.summary.retries;
+        device.ooms = metrics.summary.ooms;
+        device.blocks_are_pool_blocks = metrics.block_layer;
+    }
+    count_events(timeline, &process);
+    return process;
+}
+
+Job read_job(const std::vector<std::string>& paths,
+             const std::function<void(std::size_t, std::size_t)>& progress) {
+    Job job;
+    for (const std::string& path : paths) {
+        const auto timeline = read_input(path);
+        if (timeline) {
+            job.processes.push_back(summarize_process(*timeline, path));
+        } else {
+            job.unreadable.push_back(
+                {std::filesystem::path(path).filename().string(), timeline.error().message});
+        }
+        if (progress) {
+            progress(job.processes.size() + job.unreadable.size(), paths.size());
+        }
+    }
+    std::stable_sort(
+        job.processes.begin(), job.processes.end(), [](const JobProcess& a, const JobProcess& b) {
+            return std::tuple(a.rank < 0, a.rank, a.pid) < std::tuple(b.rank < 0, b.rank, b.pid);
+        });
+    return job;
+}
+
+std::vector<std::size_t> by_interest(const Job& job) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        if (!job.processes[i].devices.empty()) {
+            order.push_back(i);
+        }
+    }
+    const auto reserved = [&](std::size_t i) {
+        return job.processes[i].sum(&JobDevice::peak_reserved);
+    };
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        const auto key = [&](std::size_t i) {
+            const JobProcess& process = job.processes[i];
+            const auto failed_at = first_oom(process);
+            return std::tuple(!failed_at.has_value(),
+                              failed_at.value_or(0),
+                              ~process.sum(&JobDevice::retries),
+                              ~reserved(i));
+        };
+        return key(a) < key(b);
+    });
+    // The extremes come before what is left, but behind the first failures.
+    const auto failures = static_cast<std::size_t>(std::count_if(
+        order.begin(), order.end(), [&](std::size_t i) { return first_oom(job.processes[i]); }));
+    const std::size_t first =
+        std::min({std::max<std::size_t>(failures, 1), kFirstFailures, order.size()});
+    const auto rest = [&] { return order.begin() + static_cast<std::ptrdiff_t>(first); };
+    const auto less = [&](std::size_t a, std::size_t b) { return reserved(a) < reserved(b); };
+    if (rest() != order.end()) {
+        const auto lowest = std::min_element(rest(), order.end(), less);
+        std::rotate(rest(), lowest, lowest + 1);
+        const auto highest = std::max_element(rest(), order.end(), less);
+        std::rotate(rest(), highest, highest + 1);
+    }
+    return order;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,78 @@
+#include "analyzer/support/units.h"
+#include "synthetic.h"
+
+#include <fmt/format.h>
+#include <utility>
+
+namespace fragtrace::page_test {
+
+using namespace analyzer;
+
+namespace {
+
+constexpr int kRanks = 40;
+constexpr int kFailed = 5;  // on both of its devices the page has blocks
+constexpr int kOther = 7;
+
+PageRank row_of(int rank) {
+    PageRank row;
+    row.rank = rank;
+    row.pid = 4000 + static_cast<std::uint32_t>(rank);
+    row.gpu = rank % 8;
+    row.capacity_bytes = 2 * kGiB;
+    row.peak_allocated_bytes = kGiB + static_cast<std::uint64_t>(rank) * kMiB;
+    row.peak_reserved_bytes = kGiB + static_cast<std::uint64_t>(rank) * 2 * kMiB;
+    row.start_after_ns = static_cast<std::uint64_t>(rank) * 1'000'000;
+    row.ended = "ended normally";
+    row.program = "python <img src=x onerror=alert(1)>.py";
+    row.file = fmt::format("<b>job</b>.{}.ftrace", row.pid);
+    row.command = fmt::format("fraganalyze '=cmd </script>/{}' --html {}.html", row.file, row.pid);
+    return row;
+}
+
+}  // namespace
+
+PageData job_page() {
+    PageData data = two_device_page();
+    data.title = "job <i>made up</i>";
+    data.processes[0].process = "pid 4005, rank 5";
+    PageDevice other = data.devices[0];
+    other.process = 1;
+    other.name = "other";
+    other.index = 7;
+    other.cards.clear();
+    other.markers.clear();
+    other.totals = {{"peak reserved", 123'456'789}};
+    data.devices.push_back(std::move(other));
+    data.processes.push_back({"other.py",
+                              "pid 4007, rank 7",
+                              "python other.py </script>",
+                              {"<u>note</u> of the other"}});
+    for (int rank = 0; rank < kRanks; ++rank) {
+        PageRank row = row_of(rank);
+        if (rank == kFailed) {
+            row.gpu = 0;
+            row.ooms = 1;
+            row.first_oom_ns = 80'000'000;
+            row.peak_reserved_bytes = row.capacity_bytes;
+            row.device = 0;
+            data.ranks.push_back(row);
+            row.gpu = 1;
+            row.ooms = 0;
+            row.first_oom_ns = kPageNever;
+            row.retries = 1;
+            row.device = 1;
+        } else if (rank == kOther) {
+            row.device = 2;
+        } else if (rank == 23) {
+            row.ooms = 2;
+        } else if (rank == 31) {
+            row.gpu = -1;
+        }
+        data.ranks.push_back(std::move(row));
+    }
+    data.unreadable = {{"<s>bad</s>.ftrace", "is not a trace"}};
+    return data;
+}
+
+}  // namespace fragtrace::page_test

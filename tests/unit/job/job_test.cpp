@@ -1,0 +1,108 @@
+#include "analyzer/job/job.h"
+
+#include "../model/events.h"
+#include "analyzer/report/page_ranks.h"
+#include "analyzer/support/units.h"
+
+#include <catch2/catch.hpp>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+
+namespace {
+
+JobProcess process(std::uint64_t peak_reserved) {
+    JobProcess made;
+    made.devices.emplace_back().peak_reserved = peak_reserved;
+    return made;
+}
+
+JobProcess failed(std::uint64_t start_unix_ns, std::uint64_t first_oom_ns) {
+    JobProcess made = process(kGiB);
+    made.start_unix_ns = start_unix_ns;
+    made.devices[0].ooms = 1;
+    made.devices[0].first_oom_ns = first_oom_ns;
+    return made;
+}
+
+}  // namespace
+
+TEST_CASE("what failed first comes first, on the clock that all share") {
+    Job job;
+    job.processes = {
+        process(9 * kGiB), failed(5'000, 900), failed(5'500, 100), failed(4'000, 1'700)};
+    CHECK(by_interest(job) == std::vector<std::size_t>{2, 3, 1, 0});
+}
+
+TEST_CASE("without a failure the process with most retries comes first, else the highest") {
+    Job job;
+    job.processes = {process(3), process(9), process(1), process(5)};
+    CHECK(by_interest(job) == std::vector<std::size_t>{1, 3, 2, 0});
+    job.processes[0].devices[0].retries = 1;
+    job.processes[3].devices[0].retries = 2;
+    CHECK(by_interest(job) == std::vector<std::size_t>{3, 1, 2, 0});
+}
+
+TEST_CASE("the highest and the lowest come before the seventh failure") {
+    Job job;
+    for (std::uint64_t i = 0; i < 20; ++i) {
+        job.processes.push_back(failed(1'000, i));
+    }
+    job.processes.push_back(process(kGiB / 2));
+    job.processes.push_back(process(2 * kGiB));
+    const std::vector<std::size_t> order = by_interest(job);
+    CHECK(std::vector(order.begin(), order.begin() + 9) ==
+          std::vector<std::size_t>{0, 1, 2, 3, 4, 5, 21, 20, 6});
+    CHECK(order.size() == job.processes.size());
+}
+
+TEST_CASE("a process that used no device is nothing to draw") {
+    Job job;
+    job.processes = {JobProcess(), process(1)};
+    CHECK(by_interest(job) == std::vector<std::size_t>{1});
+    CHECK(by_interest(Job()).empty());
+}
+
+TEST_CASE("failures, blocks and calls are counted per device, with the time of the first") {
+    testing::Events events;
+    events.segment(0x1000000, 20 * kMiB);
+    events.block(0x1000000, 500, 512);
+    events.add(EventKind::kBlockOutOfMemory, 0, kGiB);
+    events.add(EventKind::kCallOutOfMemory).device(3);
+    events.block(0x1000200, 500, 512);
+    events.timeline.pid = 7;
+    const JobProcess process = summarize_process(events.timeline, "folder/x.7.ftrace");
+    CHECK(process.file == "x.7.ftrace");
+    REQUIRE(process.devices.size() == 2);
+    CHECK(process.devices[0].blocks == 2);
+    CHECK(process.devices[0].ooms == 1);
+    CHECK(process.devices[0].first_oom_ns == 2'000u);
+    CHECK(process.devices[1].device == 3);
+    CHECK(process.devices[1].first_oom_ns == 3'000u);
+    CHECK(process.sum(&JobDevice::ooms) == 2);
+    CHECK(process.sum(&JobDevice::peak_reserved) == 20 * kMiB);
+}
+
+TEST_CASE("every process and device has a line, and says where it is in the file") {
+    Job job;
+    job.processes = {process(5), JobProcess()};
+    job.processes[0].devices.emplace_back().device = 1;
+    job.processes[0].start_unix_ns = 1'000;
+    job.processes[0].path = "a b/x.ftrace";
+    job.processes[0].file = "x.ftrace";
+    job.processes[1].start_unix_ns = 400;
+    job.unreadable = {{"bad.ftrace", "no trace"}};
+    PageData data;
+    add_ranks(job, {{{0, 1}, 4}}, &data);
+    REQUIRE(data.ranks.size() == 3);
+    CHECK(data.ranks[0].device == kPageNoDevice);
+    CHECK(data.ranks[0].capacity_bytes == kPageUnknown);
+    CHECK(data.ranks[0].peak_reserved_bytes == 5);
+    CHECK(data.ranks[0].start_after_ns == 600);
+    CHECK(data.ranks[0].command == "fraganalyze 'a b/x.ftrace' --html x.html");
+    CHECK(data.ranks[1].gpu == 1);
+    CHECK(data.ranks[1].device == 4);
+    CHECK(data.ranks[2].gpu == -1);
+    CHECK(data.ranks[2].start_after_ns == 0);
+    CHECK(data.unreadable[0].file == "bad.ftrace");
+}

@@ -1,0 +1,103 @@
+// Chooses what is shown: a device, and of a job a process. The selector in the header names all
+// processes, the strip below it shows them side by side, the table has all that is known of each.
+import { formatBytes, formatCount } from "../data/format";
+import type { Rank } from "../data/header";
+import { rankAt, rankLabel, ranksText, rankTables } from "../data/ranks";
+import { drawRanks } from "../draw/ranks";
+import { Surface } from "../draw/surface";
+import { dataTable, showTables } from "./datatable";
+import { byId, el, showDialog, showTip } from "./dom";
+import type { Page } from "./page";
+
+export function connectRanks(page: Page): void {
+    const { header } = page;
+    const select = byId<HTMLSelectElement>("device");
+    if (header.ranks.length > 0) {
+        byId("device-what").textContent = "process";
+        select.append(...header.ranks.map((row) => row.device !== null
+            ? el("option", { value: String(row.device) }, rankLabel(row))
+            : el("option", { value: "", disabled: "" }, `${rankLabel(row)} · only a line`)));
+    } else {
+        select.append(...header.devices.map((head, index) => el("option", { value: String(index) }, `GPU ${head.index} ${head.name}`)));
+    }
+    byId("device-label").hidden = select.options.length < 2;
+    select.addEventListener("change", () => page.goTo(Number(select.value)));
+    const follow = (): void => void (select.value = String(page.view.device));
+    page.store.subscribe((_, changed) => {
+        if (changed.has("device")) follow();
+    });
+    follow();
+    if (header.ranks.length > 1 || header.unreadable.length > 0) new RankStrip(page);
+}
+
+function rankText(row: Rank): string {
+    const counted = (count: number, one: string, many: string): string => (count > 0 ? `, ${formatCount(count)} ${count === 1 ? one : many}` : "");
+    return `${rankLabel(row)}: peak reserved ${formatBytes(row.peak_reserved)}` + (row.capacity === null ? "" : ` of ${formatBytes(row.capacity)}`) +
+        counted(row.ooms, "OOM", "OOMs") + counted(row.retries, "retry", "retries") +
+        `; ${row.ended}; ${row.file}` + (row.device === null ? "; only this line is in the file" : "");
+}
+
+class RankStrip {
+    private readonly surface = new Surface(byId("ranks-strip").parentElement!);
+    private focused = -1;
+
+    constructor(private readonly page: Page) {
+        const { header } = page;
+        const canvas = byId("ranks-strip");
+        byId("ranks").hidden = false;
+        byId("ranks-said").textContent = ranksText(header);
+        byId("ranks-said").title = ranksText(header);
+        byId("ranks-table").addEventListener("click", () => showTables(...rankTables(header)));
+        canvas.addEventListener("pointermove", (event) => {
+            const row = this.at(event);
+            showTip(row ? rankText(row) : "", event.clientX, event.clientY);
+        });
+        canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
+        canvas.addEventListener("click", (event) => this.open(this.at(event)));
+        canvas.addEventListener("keydown", (event) => this.key(event));
+        canvas.addEventListener("blur", () => this.focus(-1));
+        page.store.subscribe((_, changed) => {
+            if (changed.has("device") || changed.has("theme")) this.draw();
+        });
+        new ResizeObserver(() => this.draw()).observe(this.surface.box);
+    }
+
+    private at(event: MouseEvent): Rank | undefined {
+        const { ranks } = this.page.header;
+        return ranks[rankAt(ranks, this.surface.base.width, event.clientX - this.surface.box.getBoundingClientRect().left)];
+    }
+
+    private open(row: Rank | undefined): void {
+        if (!row) return;
+        if (row.device !== null) {
+            this.page.goTo(row.device);
+            return;
+        }
+        const [all] = rankTables(this.page.header);
+        const alone = { ...all, title: "This process", rows: [all.rows[this.page.header.ranks.indexOf(row)]] };
+        showDialog(el("p", {}, `${rankText(row)}. A page of its own:`), el("p", {}, el("code", {}, row.command)), dataTable(alone));
+    }
+
+    private key(event: KeyboardEvent): void {
+        const { ranks } = this.page.header;
+        const shown = ranks.findIndex((row) => row.device === this.page.view.device);
+        const from = this.focused >= 0 ? this.focused : shown;
+        const to: Record<string, number> = { ArrowLeft: from - 1, ArrowRight: from + 1, Home: 0, End: ranks.length - 1 };
+        if (event.key in to) this.focus(Math.max(0, Math.min(ranks.length - 1, to[event.key])));
+        else if (event.key === "Enter" || event.key === " ") this.open(ranks[from]);
+        else return;
+        event.preventDefault();
+        event.stopPropagation();
+    }
+
+    private focus(row: number): void {
+        this.focused = row;
+        this.draw();
+        if (row >= 0) this.page.say(rankText(this.page.header.ranks[row]));
+    }
+
+    private draw(): void {
+        const { header, view, colours } = this.page;
+        if (this.surface.fit()) drawRanks(this.surface.base, header.ranks, header.ranks.findIndex((row) => row.device === view.device), this.focused, colours);
+    }
+}
