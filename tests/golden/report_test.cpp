@@ -153,16 +153,16 @@ TEST_CASE("the page's numbers are those of the JSON, to the byte") {
     for (const PageTotal& total : page.totals) {
         totals[total.label] = total.value;
     }
-    CHECK(totals["peak requested"] == recorded["peak"]["requested"]);
-    CHECK(totals["peak allocated"] == recorded["peak"]["allocated"]);
-    CHECK(totals["peak active"] == recorded["peak"]["active"]);
-    CHECK(totals["peak reserved"] == recorded["peak"]["reserved"]);
+    CHECK(totals.at("peak requested") == recorded["peak"]["requested"]);
+    CHECK(totals.at("peak allocated") == recorded["peak"]["allocated"]);
+    CHECK(totals.at("peak active") == recorded["peak"]["active"]);
+    CHECK(totals.at("peak reserved") == recorded["peak"]["reserved"]);
     for (const char* part : {"rounding", "slack", "pending", "releasable"}) {
-        CHECK(totals[part] == recorded["waste_at_peak"][part]);
+        CHECK(totals.at(part) == recorded["waste_at_peak"][part]);
     }
-    CHECK(totals["inactive split"] == recorded["waste_at_peak"]["inactive_split"]);
-    CHECK(totals["retries"] == recorded["retries"]);
-    CHECK(totals["ooms"] == recorded["ooms"]);
+    CHECK(totals.at("inactive split") == recorded["waste_at_peak"]["inactive_split"]);
+    CHECK(totals.at("retries") == recorded["retries"]);
+    CHECK(totals.at("ooms") == recorded["ooms"]);
 
     // The first card speaks the report's words, and the curves are those of its rows.
     REQUIRE_FALSE(page.cards.empty());
@@ -170,10 +170,14 @@ TEST_CASE("the page's numbers are those of the JSON, to the byte") {
     REQUIRE_FALSE(conclusion["culprit"].get<std::string>().empty());
     CHECK(page.cards[0].who == conclusion["culprit"]);
     CHECK(page.cards[0].change == conclusion["remedy"]);
+    REQUIRE_FALSE(page.whatif.empty());
+    REQUIRE_FALSE(page.curve_times_ns.empty());
     for (const PageWhatIf& row : page.whatif) {
         INFO(row.name);
         REQUIRE(row.reserved_curve.size() == page.curve_times_ns.size());
-        CHECK(*std::max_element(row.reserved_curve.begin(), row.reserved_curve.end()) <=
-              row.peak_reserved_bytes);
+        const std::uint64_t largest =
+            *std::max_element(row.reserved_curve.begin(), row.reserved_curve.end());
+        CHECK(largest > 0);
+        CHECK(largest <= row.peak_reserved_bytes);
     }
 }

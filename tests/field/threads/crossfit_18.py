@@ -11,7 +11,7 @@ FIELD = {
     "card": "2GiB,context=0",
     "kind": "retries",
     "says": "releasable",
-    "remedy": "expandable_segments:True",
+    "remedies": ["expandable_segments:True"],
     "arguments": ["ascending"],
     "runs_well": ["descending"],
 }

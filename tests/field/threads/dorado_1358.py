@@ -9,7 +9,7 @@ FIELD = {
     "card": "6GiB,context=0",
     "says": "stitchable",
     "culprit": "decode",
-    "remedy": "max_split_size_mb",
+    "remedies": ["max_split_size_mb:64", "max_split_size_mb:512"],
 }
 
 

@@ -10,7 +10,7 @@ FIELD = {
     "conf": "max_split_size_mb:128,expandable_segments:True",
     "kind": "retries",
     "says": "releasable",
-    "remedy": "expandable_segments:True|max_split_size_mb:128|default settings",
+    "remedies": ["expandable_segments:True", "max_split_size_mb:128"],
 }
 
 kept = []

@@ -9,7 +9,7 @@ FIELD = {
     "card": "40GiB,context=0",
     "says": "stitchable",
     "culprit": "forward",
-    "remedy": "expandable_segments:True",
+    "remedies": ["expandable_segments:True"],
 }
 
 

@@ -10,7 +10,7 @@ FIELD = {
     "kind": "retries",
     "says": "releasable",
     "frees_mib": 18 * GIB,
-    "remedy": "expandable_segments:True",
+    "remedies": ["expandable_segments:True"],
 }
 
 dense = tensor(16 * GIB)

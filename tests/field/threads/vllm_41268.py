@@ -9,7 +9,7 @@ FIELD = {
     "card": "32GiB,context=0",
     "says": "stitchable",
     "culprit": "convert_w2",
-    "remedy": "max_split_size_mb",
+    "remedies": ["max_split_size_mb:64", "max_split_size_mb:512"],
 }
 LAYERS = 24
 

@@ -10,7 +10,7 @@ FIELD = {
     "conf": "max_split_size_mb:20",
     "kind": "retries",
     "says": "releasable",
-    "remedy": "default settings",
+    "remedies": ["default settings"],
 }
 
 weights = tensor(3000 * MIB)
