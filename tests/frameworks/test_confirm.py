@@ -38,6 +38,24 @@ class WrongByOneBlock(Runner):
         return json.dumps(told)
 
 
+class NeverEmptied(Runner):
+    """An analyzer by whose dump more blocks come than a run ever has: no instant is met."""
+
+    ROW = "empty_cache() before each step"
+
+    def analyzer(self, *arguments):
+        said = super().analyzer(*arguments)
+        if arguments[0] == "dump":
+            return 1000 * "0 0 gpu0 block_alloc\n" + said
+        if arguments[0] != "whatif":
+            return said
+        told = json.loads(said)
+        told["whatif"] = [row for row in told["whatif"] if row["recorded"] or
+                          row["name"] == self.ROW]
+        told["capacity_scans"] = []
+        return json.dumps(told)
+
+
 class Confirm(real_process.RealProcessTest):
     def test_exact_rows_are_what_real_runs_do(self):
         said = self.run_well([sys.executable, SCENARIOS / "confirm", *SHORT, "--python", TORCH_PYTHON,
@@ -51,11 +69,19 @@ class Confirm(real_process.RealProcessTest):
         self.assertTrue({kind for _, kind, _ in judged} == {"exact", "bound"})
 
     def test_a_row_that_is_512_bytes_off_is_found(self):
-        runner = WrongByOneBlock(types.SimpleNamespace(python=TORCH_PYTHON, build=BUILD,
-                                                       install=False), pathlib.Path(self.folder))
+        self.assertEqual(self.judged(WrongByOneBlock),
+                         {"default settings": True, WrongByOneBlock.CONF: False})
+
+    def test_a_row_whose_instants_are_not_met_is_found(self):
+        self.assertEqual(self.judged(NeverEmptied),
+                         {"default settings": True, NeverEmptied.ROW: False})
+
+    def judged(self, kind):
+        """Rows of the shortest scenario as an analyzer tells them, and whether they are right."""
+        runner = kind(types.SimpleNamespace(python=TORCH_PYTHON, build=BUILD, install=False),
+                      pathlib.Path(self.folder))
         with Confirmer(runner, TABLE["three_pieces"], TORCH_PYTHON) as confirmer:
-            rows = {row["name"]: row["equal"] for row in confirmer.confirm()}
-        self.assertEqual(rows, {"default settings": True, WrongByOneBlock.CONF: False})
+            return {row["name"]: row["equal"] for row in confirmer.confirm()}
 
 
 if __name__ == "__main__":
