@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { eventAfter, eventBefore } from "../src/data/events";
-import { madeDevice, randomNumbers } from "./made";
+import { heapAt, holesOf } from "../src/data/heap";
+import { LiveIndex } from "../src/data/liveindex";
+import { blockUnder, byAddress, partAt } from "../src/data/under";
+import { counted, madeDevice, randomNumbers, slotBytes } from "./made";
 
 test("events are stepped through one by one, of every kind, on and back", () => {
     for (const pending of [true, false]) {
@@ -16,8 +19,8 @@ test("events are stepped through one by one, of every kind, on and back", () => 
         for (let tick = -1; tick < lastTick; tick = seen.at(-1)!) seen.push(eventAfter(device, tick));
         assert.deepEqual(seen, inside);
         const back: number[] = [];
-        for (let tick = lastTick + 1; tick > 0; tick = back.at(-1)!) back.push(eventBefore(device, tick));
-        assert.deepEqual(back.reverse(), inside[0] === 0 ? inside : [0, ...inside]);
+        for (let tick = lastTick; tick > 0; tick = back.at(-1)!) back.push(eventBefore(device, tick));
+        assert.deepEqual(back.reverse(), (inside[0] === 0 ? inside : [0, ...inside]).slice(0, -1));
         const random = randomNumbers(4);
         for (let i = 0; i < 200; ++i) {
             const tick = random(lastTick);
@@ -28,4 +31,52 @@ test("events are stepped through one by one, of every kind, on and back", () => 
     const empty = madeDevice({ blocks: 0, slots: 0 });
     assert.equal(eventAfter(empty, 5), empty.lastTick);
     assert.equal(eventBefore(empty, 5), 0);
+});
+
+test("what is under the pointer: the block there, the thick pin beside it, the hole, against all that lives", () => {
+    const device = madeDevice({ blocks: 3000, lastTick: 50_000, slots: 200 });
+    const { blocks, units } = device;
+    const random = randomNumbers(12);
+    const live = (tick: number): number[] => [...blocks.start.keys()].filter((row) => blocks.start[row] <= tick && tick < blocks.end[row]);
+    const pins = byAddress(device, live(30_000).filter((row) => row % 3 === 0));
+    let found = 0;
+    for (let i = 0; i < 800; ++i) {
+        const tick = random(51_000);
+        const at = random(200 * slotBytes + 5000);
+        for (const slack of [0, 3000, 9000]) {
+            const touches = (row: number, margin: number): boolean => blocks.offset[row] - margin <= at && at < blocks.offset[row] + blocks.size[row] + margin;
+            const here = live(tick).filter((row) => touches(row, pins.includes(row) ? slack : 0));
+            const least = Math.min(...here.map((row) => blocks.size[row]));
+            const block = blockUnder(device, tick, at, pins, slack);
+            if (here.length === 0) assert.equal(block, -1);
+            else assert.ok(here.includes(block) && blocks.size[block] === least, `${block} of ${here} at ${tick}, ${at}`);
+            found += here.length;
+        }
+    }
+    assert.ok(found > 300, `${found} hits`);
+    for (const tick of [0, 20_000, 49_999]) {
+        for (const state of heapAt(device, tick).units) {
+            for (let i = 0; i < 50; ++i) {
+                const at = units.offset[state.unit] + random(units.size[state.unit]);
+                const block = state.blocks.find((row) => blocks.offset[row] <= at && at < blocks.offset[row] + blocks.size[row]) ?? -1;
+                const hole = block >= 0 ? null : holesOf(device, state).find(([from, size]) => from <= at && at < from + size) ?? null;
+                assert.deepEqual(partAt(device, state, at), { block, hole });
+            }
+        }
+    }
+});
+
+test("a move of the pointer looks at few of the blocks that live", () => {
+    const device = madeDevice({ blocks: 60_000, slots: 20_000, lastTick: 1_000_000 });
+    const { blocks } = device;
+    const reads = { count: 0 };
+    blocks.offset = counted(blocks.offset, reads);
+    device.live = new LiveIndex(blocks.start, counted(blocks.end, reads));
+    const tick = blocks.start[45_000];
+    assert.ok(device.live.at(tick).length > 10_000, "many live");
+    const none = new Uint32Array(0);
+    blockUnder(device, tick, 5, none, 0);  // sorts once
+    reads.count = 0;
+    for (let i = 0; i < 100; ++i) blockUnder(device, tick + i, i * slotBytes, none, 0);
+    assert.ok(reads.count < 100 * 600, `${reads.count / 100} reads a move`);
 });

@@ -22,14 +22,15 @@ const slotsInUnit = 64;
 export function madeDevice({ blocks: count, seed = 5, lastTick = 1_000_000, slots = 256, pending = true, stacks = 11 }: Made): DeviceModel {
     const random = randomNumbers(seed);
     const free = new Array<number>(slots).fill(0);  // the tick from which a slot is free again
-    const mean = Math.max(2, Math.floor((1.6 * lastTick * slots) / Math.max(1, count)));
+    const mean = Math.max(2, Math.floor((lastTick * slots) / Math.max(1, count)));
     const rows: { start: number; freed: number; end: number; slot: number; size: number }[] = [];
-    for (let i = 0; rows.length < count; ++i) {
+    for (let i = 0; rows.length < count && i < 4 * count; ++i) {
         const slot = i % slots;
         const start = free[slot] + random(Math.max(2, mean >> 1));
-        const freed = random(60) === 0 ? never : start + 1 + random(mean);
+        if (start >= lastTick) continue;
+        const freed = start > lastTick / 2 && random(20) === 0 ? never : start + 1 + random(mean);
         const end = freed === never ? never : freed + (pending && random(4) === 0 ? random(50) : 0);
-        rows.push({ start: Math.min(start, lastTick), freed, end, slot, size: 512 * (1 + random(slotBytes / 512)) });
+        rows.push({ start, freed, end, slot, size: 512 * (1 + random(slotBytes / 512)) });
         free[slot] = end === never ? lastTick : end;
     }
     rows.sort((a, b) => a.start - b.start);
@@ -60,4 +61,15 @@ export function madeDevice({ blocks: count, seed = 5, lastTick = 1_000_000, slot
         spanBlock: new Uint32Array(0), spanUnit: new Uint32Array(0), live: new LiveIndex(start, end),
         phases: { count: 0, start: new Uint32Array(0), end: new Uint32Array(0), name: new Uint32Array(0), lane: new Uint8Array(0) },
     } as unknown as DeviceModel;
+}
+
+/** The same numbers; `reads` counts how often one of them is looked at. */
+export function counted<Column extends Uint32Array | Float64Array>(column: Column, reads: { count: number }): Column {
+    return new Proxy(column, {
+        get(target, key) {
+            if (typeof key === "string" && key >= "0" && key <= "9~") ++reads.count;
+            const value: unknown = Reflect.get(target, key, target);
+            return typeof value === "function" ? value.bind(target) : value;
+        },
+    });
 }

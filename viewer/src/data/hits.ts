@@ -2,6 +2,7 @@
 // every block takes longer than a frame, so the first is added up per stack once, and the second is
 // done in steps.
 import { type DeviceModel, upperBound } from "./model";
+import { rowsInStep } from "./steps";
 
 export interface BlockCount { blocks: number; bytes: number }
 
@@ -48,7 +49,6 @@ export function countOf(model: DeviceModel, rows: Uint32Array, wanted: Uint8Arra
 
 export interface Area { t0: number; t1: number; a0: number; a1: number }
 
-const rowsInStep = 32_768;
 
 /** Calls back with every such block that lives in the window and reaches into its addresses. */
 export function* visitHits(model: DeviceModel, area: Area, wanted: Uint8Array, visit: (row: number) => void): Generator<void, BlockCount> {

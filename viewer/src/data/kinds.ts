@@ -3,13 +3,12 @@
 import { type DeviceModel, never, unitSmall } from "./model";
 import { phasesInSteps } from "./phases";
 import type { Stacks } from "./stacks";
-import { finish } from "./steps";
+import { finish, rowsInStep } from "./steps";
 
 export type ColourBy = "state" | "age" | "phase" | "stream" | "pool" | "stack";
 export const colourings: readonly ColourBy[] = ["state", "age", "phase", "stream", "pool", "stack"];
 
 export const mostKinds = 8;  // colours that can be told apart; what is left is "other"
-const rowsInStep = 32_768;
 
 export interface Kinds {
     names: string[];   // at most mostKinds, and "other" behind them where there are more

@@ -5,11 +5,14 @@
 // would be many times the blocks. So checkpoints are the leaves of a binary tree, and a block is in
 // the few nodes that cover the checkpoints in its life: at most twice the depth, mostly one or none.
 
+import { finish, rowsInStep } from "./steps";
+
 export class LiveIndex {
     private readonly stride: number;
     private readonly leaves: number;  // a power of two; node 1 is the root, leaf of point p = leaves + p
     private readonly firsts: Uint32Array;  // of each node into ids
     private readonly ids: Uint32Array;
+    private readonly sorted = new Map<number, Uint32Array>();  // nodes by offset
 
     constructor(private readonly start: Uint32Array, private readonly end: Uint32Array, checkpoints = 512) {
         const count = start.length;
@@ -47,6 +50,11 @@ export class LiveIndex {
 
     /** Rows live at some time of [from, to], ascending. */
     between(from: number, to: number): Uint32Array {
+        return finish(this.betweenInSteps(from, to));
+    }
+
+    /** The same in steps of about a millisecond. */
+    *betweenInSteps(from: number, to: number): Generator<void, Uint32Array> {
         const { end, stride, leaves, firsts, ids } = this;
         const begin = this.firstAfter(from);
         const last = this.firstAfter(to);
@@ -59,19 +67,74 @@ export class LiveIndex {
             most += begin - base * stride;
             for (let node = leaves + base; node > 0; node >>= 1) most += firsts[node + 1] - firsts[node];
         }
-        const rows = new Uint32Array(most);
+        let rows = new Uint32Array(most);
+        let spare: Uint32Array<ArrayBuffer> | null = null;  // for merging
         let found = 0;
         if (base >= 0) {
-            let nodes = 0;
+            // The rows of each node ascend, and the nodes are mostly the larger the higher they are: merged one by one.
             for (let node = leaves + base; node > 0; node >>= 1) {
-                if (firsts[node + 1] > firsts[node]) ++nodes;
-                for (let i = firsts[node]; i < firsts[node + 1]; ++i) if (end[ids[i]] > from) rows[found++] = ids[i];
+                const [first, behind] = [firsts[node], firsts[node + 1]];
+                if (first === behind) continue;
+                const into: Uint32Array<ArrayBuffer> = found > 0 ? (spare ??= new Uint32Array(most)) : rows;
+                let at = 0;
+                let count = 0;
+                for (let i = first; i < behind; ++i) {
+                    const row = ids[i];
+                    if (end[row] > from) {
+                        while (at < found && rows[at] < row) into[count++] = rows[at++];
+                        into[count++] = row;
+                    }
+                    if (i % rowsInStep === 0) yield;
+                }
+                if (into !== rows) {
+                    while (at < found) into[count++] = rows[at++];
+                    spare = rows;
+                    rows = into;
+                }
+                found = count;
             }
-            if (nodes > 1) rows.subarray(0, found).sort();
             for (let row = base * stride; row < begin; ++row) if (end[row] > from) rows[found++] = row;
         }
-        for (let row = begin; row < last; ++row) rows[found++] = row;
+        for (let row = begin; row < last; ++row) {
+            rows[found++] = row;
+            if (row % (4 * rowsInStep) === 0) yield;
+        }
         return rows.subarray(0, found);
+    }
+
+    /**
+     * The row that is live at a time and has `at` in [offset, offset + size); -1 = none. For rows that
+     * do not overlap while both live. Looks at a few rows of each node and at those behind a checkpoint.
+     */
+    find(time: number, at: number, offset: ArrayLike<number>, size: ArrayLike<number>): number {
+        const { end, stride, leaves } = this;
+        const begin = this.firstAfter(time);
+        const base = Math.floor((begin - 1) / stride);
+        if (base < 0) return -1;
+        const holds = (row: number): boolean => end[row] > time && offset[row] <= at && at < offset[row] + size[row];
+        for (let node = leaves + base; node > 0; node >>= 1) {
+            const rows = this.byOffset(node, offset);
+            let low = 0;
+            let high = rows.length;
+            while (low < high) {
+                const middle = (low + high) >>> 1;
+                if (offset[rows[middle]] <= at) low = middle + 1;
+                else high = middle;
+            }
+            if (low > 0 && holds(rows[low - 1])) return rows[low - 1];
+        }
+        for (let row = base * stride; row < begin; ++row) if (holds(row)) return row;
+        return -1;
+    }
+
+    // A node's rows all live at its checkpoints, so none overlaps another. Sorted when first asked for.
+    private byOffset(node: number, offset: ArrayLike<number>): Uint32Array {
+        let rows = this.sorted.get(node);
+        if (!rows) {
+            rows = this.ids.slice(this.firsts[node], this.firsts[node + 1]).sort((a, b) => offset[a] - offset[b]);
+            this.sorted.set(node, rows);
+        }
+        return rows;
     }
 
     at(time: number): Uint32Array {

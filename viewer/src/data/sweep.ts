@@ -1,7 +1,7 @@
 // Everything that happens between two times, exactly: memory over time in bins, and while which
 // units could not be released. The same rules as the writer's sweep over the whole trace.
 import { type Bins, type DeviceModel, forUnits, noUnit, unitMayRelease } from "./model";
-import { heapAt } from "./heap";
+import { each, finish } from "./steps";
 
 export interface WindowSweep {
     from: number;
@@ -27,19 +27,15 @@ const enum Step { blockEnd, unitEnd, unitStart, blockStart, blockFreed }
 /** All at once; null when more than `limit` blocks start in the window. */
 export function sweepWindow(model: DeviceModel, from: number, to: number, binCount: number, limit: number): WindowSweep | null {
     if (model.live.startsIn(from, to) > limit) return null;
-    const steps = sweepInSteps(model, from, to, binCount);
-    for (;;) {
-        const { done, value } = steps.next();
-        if (done) return value;
-    }
+    return finish(sweepInSteps(model, from, to, binCount));
 }
 
 const eventsInStep = 4096;
 
-/** The same in steps of well below 10 ms for a million blocks, so that a page can do other things in between. */
+/** The same in steps of a few milliseconds at most, however many blocks there are. */
 export function* sweepInSteps(model: DeviceModel, from: number, to: number, binCount: number): Generator<void, WindowSweep> {
     const { blocks, units } = model;
-    const rows = model.live.between(from, to);
+    const rows = yield* model.live.betweenInSteps(from, to);
     // In the order of steps; sorted by time below, and events of one time keep this order.
     const most = rows.length * (blocks.freed === blocks.end ? 2 : 3) + units.count * 2;
     const steps = new Uint8Array(most);
@@ -52,24 +48,43 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
         ids[count] = id;
         times[count++] = time;
     };
-    for (const row of rows) if (inside(blocks.end[row])) add(Step.blockEnd, row, blocks.end[row]);
-    for (let unit = 0; unit < units.count; ++unit) if (inside(units.end[unit])) add(Step.unitEnd, unit, units.end[unit]);
-    for (let unit = 0; unit < units.count; ++unit) if (inside(units.start[unit])) add(Step.unitStart, unit, units.start[unit]);
-    for (const row of rows) if (inside(blocks.start[row])) add(Step.blockStart, row, blocks.start[row]);
+    yield* each(rows.length, (at) => inside(blocks.end[rows[at]]) && add(Step.blockEnd, rows[at], blocks.end[rows[at]]));
+    yield* each(units.count, (unit) => inside(units.end[unit]) && add(Step.unitEnd, unit, units.end[unit]));
+    yield* each(units.count, (unit) => inside(units.start[unit]) && add(Step.unitStart, unit, units.start[unit]));
+    yield* each(rows.length, (at) => inside(blocks.start[rows[at]]) && add(Step.blockStart, rows[at], blocks.start[rows[at]]));
     if (blocks.freed !== blocks.end) {
-        for (const row of rows) if (blocks.freed[row] < blocks.end[row] && inside(blocks.freed[row])) add(Step.blockFreed, row, blocks.freed[row]);
+        yield* each(rows.length, (at) => {
+            const freed = blocks.freed[rows[at]];
+            if (freed < blocks.end[rows[at]] && inside(freed)) add(Step.blockFreed, rows[at], freed);
+        });
     }
-    yield;
     const order = yield* orderByTime(times.subarray(0, count), Math.floor(from), to);
 
-    const start = heapAt(model, from);
+    // The heap at `from`; what is live then comes first in the rows.
     const liveIn = new Int32Array(units.count);
     const keptSince = new Float64Array(units.count).fill(-1);
-    for (const state of start.units) {
-        liveIn[state.unit] = state.blocks.length;
-        if (state.kept) keptSince[state.unit] = from;
-    }
-    let { requested, allocated, pending, reserved, releasable } = start;
+    let [requested, allocated, pending, reserved, releasable] = [0, 0, 0, 0, 0];
+    const spans = model.spanBlock.length > 0;
+    const isThere = (unit: number): boolean => units.start[unit] <= from && from < units.end[unit];
+    const begun = rows.length - model.live.startsIn(from, to);
+    yield* each(begun, (at) => {
+        const row = rows[at];
+        const size = blocks.size[row];
+        if (blocks.freed[row] <= from) {
+            pending += size;
+        } else {
+            allocated += size;
+            requested += size - Math.max(0, blocks.excess[row]);
+        }
+        if (spans) forUnits(model, row, (unit) => isThere(unit) && ++liveIn[unit]);
+        else if (blocks.unit[row] !== noUnit && isThere(blocks.unit[row])) ++liveIn[blocks.unit[row]];
+    });
+    yield* each(units.count, (unit) => {
+        if (!isThere(unit)) return;
+        reserved += units.size[unit];
+        if (liveIn[unit] > 0 || (units.flags[unit] & unitMayRelease) === 0) keptSince[unit] = from;
+        else releasable += units.size[unit];
+    });
     const bins = emptyBins(binCount);
     const sweep: WindowSweep = { from, to, blocks: rows, bins, keptUnit: [], keptFrom: [], keptTo: [] };
     const scale = binCount / Math.max(1e-9, to - from);
@@ -112,7 +127,6 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
             releasable += units.size[unit];
         }
     };
-    const spans = model.spanBlock.length > 0;
     for (let done = 0; done < order.length; ++done) {
         if (done % eventsInStep === eventsInStep - 1) yield;
         const event = order[done];
@@ -165,7 +179,7 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
 /** Positions of `times`, all in [from, to], ascending by time; equal ones stay in their order. */
 export function* orderByTime(times: Uint32Array, from: number, to: number): Generator<void, Uint32Array> {
     let order = new Uint32Array(times.length);
-    for (let i = 0; i < order.length; ++i) order[i] = i;
+    yield* each(order.length, (i) => (order[i] = i));
     let sorted = new Uint32Array(times.length);
     const bits = 11;
     const mask = 2 ** bits - 1;
@@ -173,11 +187,10 @@ export function* orderByTime(times: Uint32Array, from: number, to: number): Gene
     // Least digits first.
     for (let shift = 0; shift < 32 && (to - from) / 2 ** shift >= 1; shift += bits) {
         counts.fill(0);
-        for (let i = 0; i < times.length; ++i) ++counts[(((times[i] - from) >>> shift) & mask) + 1];
+        yield* each(times.length, (i) => ++counts[(((times[i] - from) >>> shift) & mask) + 1]);
         for (let digit = 0; digit < mask; ++digit) counts[digit + 1] += counts[digit];
-        for (const event of order) sorted[counts[((times[event] - from) >>> shift) & mask]++] = event;
+        yield* each(order.length, (i) => (sorted[counts[((times[order[i]] - from) >>> shift) & mask]++] = order[i]));
         [order, sorted] = [sorted, order];
-        yield;
     }
     return order;
 }

@@ -1,8 +1,9 @@
 // Segments at the cursor in three bands, each at its own scale so that the worst are the easiest to
 // see: a quarter or more free but kept by a live block, cached, and in use.
 import { formatBytes, formatCount } from "../data/format";
-import { type HeapState, holesOf, type UnitState } from "../data/heap";
+import type { HeapState, UnitState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
+import { partAt } from "../data/under";
 import { type Colours, hatched } from "./colours";
 import { drawCrowd } from "./crowd";
 import { type Layer, fitText, font } from "./surface";
@@ -175,13 +176,7 @@ export function hitSegment(model: DeviceModel, placed: Placed[], x: number, y: n
         if (x < place.x || x > place.x + place.width || y < place.y || y > place.y + place.height) continue;
         const { state } = place;
         const offset = model.units.offset[state.unit] + ((x - place.x) / place.width) * model.units.size[state.unit];
-        for (const block of state.blocks) {
-            if (model.blocks.offset[block] <= offset && offset < model.blocks.offset[block] + model.blocks.size[block]) {
-                return { unit: state.unit, block, hole: null };
-            }
-        }
-        const hole = holesOf(model, state).find(([from, size]) => from <= offset && offset < from + size);
-        return { unit: state.unit, block: -1, hole: hole ?? null };
+        return { unit: state.unit, ...partAt(model, state, offset) };
     }
     return null;
 }

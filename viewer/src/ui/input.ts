@@ -6,6 +6,7 @@ import { markerAt } from "../draw/markers";
 import { hitSegment } from "../draw/segments";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
 import { formatBytes, formatTime } from "../data/format";
+import { blockUnder, byAddress } from "../data/under";
 import { byId, showTip } from "./dom";
 import { connectKeys } from "./keyboard";
 import type { Page } from "./page";
@@ -16,16 +17,8 @@ function blockText(page: Page, block: number): string {
         page.stacks.label(page.stacks.telling(blocks.stack[block]));
 }
 
-/** The block at a point of the map; of several the smallest. */
-function blockAt(page: Page, tick: number, offset: number, slackBytes: number): number {
-    const { blocks } = page.model;
-    let best = -1;
-    for (const row of page.model.live.at(tick)) {
-        const slack = page.isPin(row) ? slackBytes : 0;
-        if (blocks.offset[row] - slack > offset || blocks.offset[row] + blocks.size[row] + slack <= offset) continue;
-        if (best < 0 || blocks.size[row] < blocks.size[best]) best = row;
-    }
-    return best;
+function blockAt(page: Page, tick: number, offset: number): number {
+    return blockUnder(page.model, tick, offset, byAddress(page.model, page.pins), pinSlack(page));
 }
 
 // A marker's text, a phase's name, or the memory at a time.
@@ -101,7 +94,7 @@ function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping)
             if (!map.offset) showTip(chartText(page, x, y), event.clientX, event.clientY);
             if (!map.offset || x < 64) return;
             const offset = map.offset(y);
-            const block = blockAt(page, map.tick(x), offset, pinSlack(page));
+            const block = blockAt(page, map.tick(x), offset);
             showTip(block >= 0 ? blockText(page, block) : addressText(page.model, offset), event.clientX, event.clientY);
             return;
         }
@@ -118,7 +111,7 @@ function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping)
         if (drag && !drag.moved && x >= 60) {
             const cursor = Math.floor(map.tick(x));
             if (!map.offset) page.change({ cursor });
-            else page.change({ cursor, selected: blockAt(page, cursor, map.offset(y), pinSlack(page)) });
+            else page.change({ cursor, selected: blockAt(page, cursor, map.offset(y)) });
         }
         drag = null;
     });

@@ -32,10 +32,9 @@ import { connectScrollHints } from "./scrollhint";
 import { showTotals, showWhatIf } from "./side";
 import { Slices } from "./slices";
 import { StacksPanel } from "./stackspanel";
-import { describe, statusText, windowText } from "./status";
+import { describe, say, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
 
-const speakAfterMs = 600;
 const immediateEvents = 10_000;  // swept in the frame itself
 const immediateKinds = 300_000;  // blocks that are sorted into kinds in the frame itself
 
@@ -66,8 +65,7 @@ export class Page {
     private readonly sorting = new Slices();
     private asked = 0;  // how often a device was asked for
     private hashTimer = 0;
-    private speech = 0;
-    private pins = new Set<number>();
+    pins = new Set<number>();  // blocks that the verdict names
     readonly panel: StacksPanel;
     readonly player: Player;
 
@@ -180,16 +178,9 @@ export class Page {
 
     isPin = (block: number): boolean => this.pins.has(block);
 
-    /**
-     * Stands in the status line until the view changes again. Spoken once nothing has been said for a
-     * while: a screen reader would otherwise begin anew in every frame of a moving cursor.
-     */
+    /** Stands in the status line until the view changes again. */
     say(text: string): void {
-        byId("status").textContent = text;
-        clearTimeout(this.speech);
-        this.speech = window.setTimeout(() => {
-            if (byId("spoken").textContent !== text) byId("spoken").textContent = text;
-        }, speakAfterMs);
+        say(text);
     }
 
     private update(changed: ReadonlySet<Part>): void {

@@ -65,3 +65,18 @@ export function describe(page: Page): void {
     panel.replaceChildren(el("details", left > 0 ? { open: "" } : {}, el("summary", {}, notes.length === 1 ? "1 note on this trace" : `${notes.length} notes on this trace`),
         el("ul", {}, ...notes.map((note) => el("li", {}, note)))));
 }
+
+const speakAfterMs = 600;
+let speech: ReturnType<typeof setTimeout> | undefined;
+
+/**
+ * Shown at once, spoken when nothing has been said for a while: a screen reader would otherwise begin
+ * anew in every frame of a moving cursor.
+ */
+export function say(text: string): void {
+    byId("status").textContent = text;
+    clearTimeout(speech);
+    speech = setTimeout(() => {
+        if (byId("spoken").textContent !== text) byId("spoken").textContent = text;
+    }, speakAfterMs);
+}

@@ -1,0 +1,53 @@
+// The sweep over a window: what it says at its edges, and how little it does between two pauses.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { heapAt } from "../src/data/heap";
+import { LiveIndex } from "../src/data/liveindex";
+import { never } from "../src/data/model";
+import { sweepInSteps, sweepWindow } from "../src/data/sweep";
+import { counted, madeDevice } from "./made";
+
+test("the sweep is the heap at every time of its window", () => {
+    const device = madeDevice({ blocks: 900, lastTick: 4000, slots: 130 });
+    device.units.flags = [2, 0, 2];  // one pool keeps its segments
+    for (const [from, to] of [[0, 4000], [1000, 1200], [1000.5, 1100.25], [3900, 4000], [0, 1]]) {
+        // A bin for each tick: what holds throughout it is the heap at it.
+        const bins = Math.ceil(to - from);
+        const sweep = sweepWindow(device, from, from + bins, bins, Infinity)!;
+        for (let i = 0; i < bins; i += Math.ceil(bins / 90)) {
+            const first = heapAt(device, from + i);
+            const next = heapAt(device, from + i + 0.999);
+            const share = 1 - ((from + i) % 1);
+            for (const part of ["requested", "pending", "held", "releasable"] as const) {
+                const mean = share * first[part] + (1 - share) * next[part];
+                assert.ok(Math.abs(sweep.bins[part][i] - mean) < 1e-3 * (1 + mean), `${part} at ${from + i}: ${sweep.bins[part][i]}, not ${mean}`);
+            }
+        }
+    }
+});
+
+test("between two pauses of a sweep little is done, however many blocks there are", () => {
+    const device = madeDevice({ blocks: 160_000, slots: 40_000, lastTick: 3_000_000 });
+    const { blocks } = device;
+    // Half of them live to the end, so that much lives through the window.
+    for (let row = 0; row < blocks.count; row += 2) blocks.freed[row] = blocks.end[row] = never;
+    const reads = { count: 0 };
+    for (const name of ["start", "freed", "end", "unit"] as const) blocks[name] = counted(blocks[name], reads);
+    blocks.offset = counted(blocks.offset, reads);
+    blocks.size = counted(blocks.size as Float64Array, reads);
+    device.live = new LiveIndex(blocks.start, blocks.end);
+    for (const [from, to] of [[0, device.lastTick], [1_500_000, 2_500_000]]) {
+        const steps = sweepInSteps(device, from, to, 2048);
+        let most = 0;
+        let pauses = 0;
+        for (;;) {
+            reads.count = 0;
+            const { done } = steps.next();
+            most = Math.max(most, reads.count);
+            ++pauses;
+            if (done) break;
+        }
+        assert.ok(most < 180_000, `${most} numbers looked at between two pauses`);
+        assert.ok(pauses > 40, `${pauses} pauses`);
+    }
+});
