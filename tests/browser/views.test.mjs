@@ -75,10 +75,12 @@ test("search takes expressions, says what is wrong with them, and marks what the
     await page.fill("#search", "/([/");
     await settle(page);
     assert.match(await text(page, "#status"), /not a regular expression/);
-    await page.fill("#search", "/(a+)+$/");
+    await page.fill("#search", "/a(?=b)/");
     await settle(page);
     assert.match(await text(page, "#status"), /refused/);
-    assert.match((await hash(page)).q, /\(a\+\)\+/);
+    await page.fill("#search", "/^(([a-z.:])+.)+[0-9 ]([a-z])+!$/");
+    assert.match((await hash(page)).q, /\(\(/);
+    assert.match(await text(page, "#status"), /: 0 blocks/, "one that hangs others");
 }));
 
 test("a search marks every block it finds, however many, and counts all of them", () => on(join(pages, "crowd.html"), { hash: "#cursor=300000000" }, async (page) => {

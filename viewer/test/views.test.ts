@@ -177,14 +177,14 @@ test("the telling frame is the innermost of the user's own", () => {
     assert.equal(stacks.label(stacks.telling(3)), "train.py:1 main");
 });
 
-test("search takes text and expressions, and refuses what could hang", () => {
+test("search takes text and expressions, and says what it cannot use", () => {
     const find = (query: string): number[] => [...new Stacks(tables).search(makeMatcher(query)) ?? []].flatMap((hit, node) => (hit ? [node] : []));
     assert.deepEqual(find("SAMPLES.py"), [4, 5]);
     assert.deepEqual(find("/samples\\.py:3[0-9]/"), [4, 5]);
     assert.deepEqual(find("/^my.*cache/"), [7, 8]);
     assert.equal(makeMatcher("  "), null);
     assert.match(makeMatcher("/([a/")!.problem!, /not a regular expression/);
-    for (const slow of ["/(a+)+$/", "/(a*)*/", "/(a|aa)+$/", "/(x{1,9}){9}/"]) assert.match(makeMatcher(slow)!.problem!, /refused/, slow);
+    assert.match(makeMatcher("/(?=a)b/")!.problem!, /refused/);
     assert.equal(makeMatcher("/(ab)+c/")!.test("xABABc"), true);
 });
 
