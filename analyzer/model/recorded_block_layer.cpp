@@ -119,6 +119,9 @@ void RecordedState::attach(DeviceState* device,
     segment->active_bytes += block.size_bytes;
     count_live(block, &device->totals);
     device->blocks.insert(block);
+    if (device->watch != nullptr) {
+        device->watch->block_begins(block);
+    }
     check_sums(*device);
 }
 
@@ -152,6 +155,9 @@ void RecordedState::block_free(DeviceState* device, const Event& event) {
         uncount_live(*block, &device->totals);
         device->totals.pending += block->size_bytes;
         block->state = BlockState::kPending;
+        if (device->watch != nullptr) {
+            device->watch->block_waits(*block);
+        }
     } else {
         drop(device, position);
     }
@@ -206,6 +212,14 @@ void RecordedState::pool_rewind(DeviceState* device, std::uint32_t pool) {
                   [pool](const auto& entry) { return entry.second.private_pool == pool; });
 }
 
+void RecordedState::pool_changes(DeviceState* device, std::uint32_t pool, bool released) {
+    const bool changed = released ? device->pools_released.insert(pool).second
+                                  : device->pools_released.erase(pool) != 0;
+    if (changed && device->watch != nullptr) {
+        device->watch->pool_changes(pool, released);
+    }
+}
+
 void RecordedState::drop(DeviceState* device, BlockMap::Position position) {
     const RecordedBlock& block = *device->blocks.at(position);
     if (block.state == BlockState::kPending) {
@@ -216,6 +230,9 @@ void RecordedState::drop(DeviceState* device, BlockMap::Position position) {
     RecordedSegment* segment = device->segments.find(block.address);
     if (segment != nullptr) {
         segment->active_bytes -= std::min(segment->active_bytes, block.size_bytes);
+    }
+    if (device->watch != nullptr) {
+        device->watch->block_ends(block);
     }
     device->blocks.erase(position);
 }

@@ -77,6 +77,9 @@ void RecordedState::device_free(DeviceState* device, const Event& event) {
 
 void RecordedState::device_reset(DeviceId device) {
     DeviceState& state = devices_[device];
+    if (state.watch != nullptr) {
+        state.watch->all_ends();
+    }
     state.segments.clear();
     state.blocks = {};
     state.detached.clear();
@@ -95,7 +98,10 @@ void RecordedState::device_reset(DeviceId device) {
 void RecordedState::forget_all() {
     for (std::size_t device = 0; device < devices_.size(); ++device) {
         device_reset(static_cast<DeviceId>(device));
-        devices_[device].pools_released.clear();
+        const std::set<std::uint32_t> released = devices_[device].pools_released;
+        for (const std::uint32_t pool : released) {
+            pool_changes(&devices_[device], pool, false);
+        }
     }
     reservations_.clear();
     physical_.clear();
@@ -253,6 +259,9 @@ void RecordedState::unmap(const Event& event) {
 void RecordedState::add_segment(DeviceState* device, const RecordedSegment& segment) {
     device->totals.reserved += segment.size_bytes;
     device->segments.add(segment);
+    if (device->watch != nullptr) {
+        device->watch->segment_begins(segment);
+    }
     if (device->direct) {
         RecordedBlock block = {};
         block.address = segment.address;
@@ -303,6 +312,9 @@ void RecordedState::remove_range(DeviceState* device,
             sum += block->size_bytes;
         }
     };
+    if (device->watch != nullptr) {
+        device->watch->range_ends(device->segments.find(begin), begin, end);
+    }
     device->totals.reserved -= device->segments.cut(begin, end, active_bytes);
 }
 

@@ -182,12 +182,12 @@ void RecordedState::apply_known(const Event& event) {
         case EventKind::kPoolUse:
             if (event.size_bytes != 0) {
                 for_device_or_all(event.device,
-                                  [this](DeviceState* one) { one->pools_released.erase(pool_); });
+                                  [this](DeviceState* one) { pool_changes(one, pool_, false); });
             }
             break;
         case EventKind::kPoolRelease:
             for_device_or_all(event.device,
-                              [this](DeviceState* one) { one->pools_released.insert(pool_); });
+                              [this](DeviceState* one) { pool_changes(one, pool_, true); });
             break;
         case EventKind::kPoolRewind:
             for_device_or_all(event.device, [this](DeviceState* one) { pool_rewind(one, pool_); });

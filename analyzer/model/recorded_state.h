@@ -12,6 +12,7 @@
 #include "analyzer/model/block_map.h"
 #include "analyzer/model/contexts.h"
 #include "analyzer/model/heap_snapshot.h"
+#include "analyzer/model/recorded_watch.h"
 #include "analyzer/model/segment_map.h"
 #include "analyzer/model/timeline.h"
 
@@ -90,6 +91,15 @@ class RecordedState {
     // Applies all events before `end`.
     void advance_to(EventIndex end);
 
+    // Tells `watch`, which must live as long, of all that happens on a device from now on. Copies
+    // of the state tell it too.
+    void watch(DeviceId device, RecordedWatch* watch) { devices_[device].watch = watch; }
+
+    // The pool's segments as they are now, ascending by address.
+    [[nodiscard]] const std::vector<RecordedSegment>& segments(DeviceId device) const {
+        return devices_[device].segments.segments();
+    }
+
     // The event that advance() would apply.
     [[nodiscard]] EventIndex position() const { return position_; }
 
@@ -133,6 +143,7 @@ class RecordedState {
         std::unordered_map<std::uint64_t, std::uint64_t> arrays;  // by handle
         std::uint64_t graph_bytes = 0;                            // reserved by launched graphs
         std::set<std::uint32_t> pools_released;                   // private pools without a user
+        RecordedWatch* watch = nullptr;
     };
 
     // Physical memory: held until its last release, and until its last mapping is gone.
@@ -188,6 +199,7 @@ class RecordedState {
     void pending_event(const Event& event);
     void event_complete(const Event& event);
     void pool_rewind(DeviceState* device, std::uint32_t pool);
+    static void pool_changes(DeviceState* device, std::uint32_t pool, bool released);
 
     void add_segment(DeviceState* device, const RecordedSegment& segment);
     void remove_range(DeviceState* device, DeviceAddress begin, DeviceAddress end, bool unmapped);

@@ -51,6 +51,11 @@ std::string check_devices(const PageData& data) {
                 return fmt::format("block {} starts before the one ahead of it", i);
             }
         }
+        for (const PageSegment& segment : device.segments) {
+            if (segment.pool != 0 && segment.pool >= device.pools.size()) {
+                return fmt::format("a segment of pool {} of {}", segment.pool, device.pools.size());
+            }
+        }
         for (const PageWhatIf& row : device.whatif) {
             const std::size_t points = row.reserved_curve.size();
             if (points != 0 && points != device.curve_times_ns.size()) {

@@ -5,18 +5,18 @@
 
 namespace fragtrace::analyzer {
 
-BinFiller::BinFiller(const PageSeries& series, std::uint64_t end_ns)
-    : series_(series), end_ns_(end_ns), bins_(kPageBins) {
+BinFiller::BinFiller(const PageOthers& others, std::uint64_t end_ns)
+    : others_(others), end_ns_(end_ns), bins_(kPageBins) {
     for (PageBin& bin : bins_)
         bin.allocated_min = kPageUnknown;
 }
 
 void BinFiller::advance(std::uint64_t time_ns, const MemoryState& state) {
     time_ns = std::min(time_ns, end_ns_);
-    // The series may change between two events of the sweep.
-    while (next_sample_ < series_.time_ns.size() && series_.time_ns[next_sample_] <= time_ns) {
-        hold(series_.time_ns[next_sample_], state);
-        ++next_sample_;
+    // What others have may change between two events of the sweep.
+    while (next_other_ < others_.time_ns.size() && others_.time_ns[next_other_] <= time_ns) {
+        hold(others_.time_ns[next_other_], state);
+        ++next_other_;
     }
     hold(time_ns, state);
 }
@@ -35,19 +35,7 @@ BinFiller::Sample BinFiller::sample(const MemoryState& state) const {
                static_cast<double>(state.pending),
                static_cast<double>(state.reserved),
                static_cast<double>(state.releasable),
-               0};
-    if (next_sample_ > 0) {
-        const std::size_t i = next_sample_ - 1;
-        const auto at = [i](const std::vector<std::uint64_t>& values, double otherwise) {
-            return i < values.size() ? static_cast<double>(values[i]) : otherwise;
-        };
-        now.requested = at(series_.requested_bytes, now.requested);
-        now.allocated = at(series_.allocated_bytes, now.allocated);
-        now.pending = at(series_.pending_bytes, now.pending);
-        now.reserved = at(series_.reserved_bytes, now.reserved);
-        now.releasable = at(series_.releasable_bytes, now.releasable);
-        now.other = at(series_.other_bytes, 0);
-    }
+               next_other_ > 0 ? static_cast<double>(others_.bytes[next_other_ - 1]) : 0};
     const double free_bytes = std::max(0.0, now.reserved - now.allocated - now.pending);
     now.releasable = std::min(now.releasable, free_bytes);
     now.requested = std::min(now.requested, now.allocated);

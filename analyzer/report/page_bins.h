@@ -1,5 +1,4 @@
-// Memory over time in kPageBins bins, from the series of an analysis and from the page's own sweep
-// where the series has nothing to say.
+// Memory over time in kPageBins bins, from the page's own sweep and what others have of the device.
 #pragma once
 
 #include "analyzer/report/page_data.h"
@@ -21,7 +20,7 @@ struct MemoryState {
 
 class BinFiller {
   public:
-    BinFiller(const PageSeries& series, std::uint64_t end_ns);
+    BinFiller(const PageOthers& others, std::uint64_t end_ns);
 
     // `state` held from the last call's time until `time_ns`.
     void advance(std::uint64_t time_ns, const MemoryState& state);
@@ -36,10 +35,10 @@ class BinFiller {
     [[nodiscard]] Sample sample(const MemoryState& state) const;
     void fill(double begin, double end, const Sample& sample);
 
-    const PageSeries& series_;
+    const PageOthers& others_;
     std::uint64_t end_ns_;
     std::uint64_t now_ns_ = 0;
-    std::size_t next_sample_ = 0;  // first of the series after now_ns_
+    std::size_t next_other_ = 0;  // first of others_ after now_ns_
     std::vector<PageBin> bins_;
 };
 

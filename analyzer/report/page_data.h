@@ -48,23 +48,24 @@ struct PageSegment {
     std::uint64_t end_ns = kPageNever;
     std::uint64_t address = 0;
     std::uint64_t size_bytes = 0;
-    std::uint64_t page_bytes = 0;    // expandable: what is returned at a time; 0 = only as a whole
-    std::uint32_t private_pool = 0;  // 0 = the default pool
+    std::uint64_t page_bytes = 0;  // expandable: what is returned at a time; 0 = only as a whole
+    std::uint32_t pool = 0;        // index into PageDevice::pools
     std::uint16_t stream = 0;
-    bool small = false;       // the pool's class for small blocks
-    bool may_release = true;  // false: a live private pool keeps it whatever happens
+    bool small = false;  // the pool's class for small blocks
 };
 
-// Columns of equal length, ascending time; a value holds until the next. `releasable_bytes` may be
-// empty: it is then derived from blocks and segments. All empty: everything is derived from them.
-struct PageSeries {
+// A private pool keeps its segments, empty or not, up to the first of these times, gives them up
+// until the second, keeps them up to the third and so on. The default pool never does.
+struct PagePool {
+    std::string name;
+    std::vector<std::uint64_t> changes_ns;  // ascending
+};
+
+// The device's memory in other hands. Columns of equal length, ascending time; a value holds until
+// the next, before the first it is 0.
+struct PageOthers {
     std::vector<std::uint64_t> time_ns;
-    std::vector<std::uint64_t> requested_bytes;
-    std::vector<std::uint64_t> allocated_bytes;
-    std::vector<std::uint64_t> pending_bytes;
-    std::vector<std::uint64_t> reserved_bytes;
-    std::vector<std::uint64_t> releasable_bytes;
-    std::vector<std::uint64_t> other_bytes;  // the device's memory in other hands; may be empty
+    std::vector<std::uint64_t> bytes;
 };
 
 enum class PageMarkerKind : std::uint8_t { kOom, kRetry, kDriverBurst, kEmptyCache, kOther };
@@ -157,7 +158,8 @@ struct PageDevice {
     std::vector<std::string> streams;
     PageBlocks blocks;
     std::vector<PageSegment> segments;
-    PageSeries series;
+    std::vector<PagePool> pools;  // the first is the default one; empty: there is no other
+    PageOthers others;
     std::vector<PageMarker> markers;
     std::vector<PagePhase> phases;         // ascending start
     std::vector<std::string> phase_lanes;  // "steps", "NVTX", ...

@@ -91,6 +91,7 @@ class DeviceWriter {
         header["first_start_ns"] = given.size() > 0 ? json(given.start_ns.front()) : json(nullptr);
         header["last_start_ns"] = given.size() > 0 ? json(given.start_ns.back()) : json(nullptr);
         header["phase_names"] = name_phases();
+        header["pools"] = pools();
         // Each makes one element; the first ones draw the overview.
         std::vector<std::pair<std::string, std::function<ColumnPack()>>> makers = {
             {"bins", [this] { return bins(); }},
@@ -176,6 +177,15 @@ class DeviceWriter {
         }
     }
 
+    [[nodiscard]] json pools() const {
+        json pools = json::array();
+        for (const PagePool& pool : device_.pools) {
+            pools.push_back({{"name", pool.name}, {"changes_ns", pool.changes_ns}});
+        }
+        if (pools.empty()) pools.push_back({{"name", ""}, {"changes_ns", json::array()}});
+        return pools;
+    }
+
     [[nodiscard]] ColumnPack bins() const {
         const std::vector<PageBin>& bins = overview_.bins;
         ColumnPack pack(bins.size());
@@ -215,14 +225,9 @@ class DeviceWriter {
         pack.add(
             "offset", 6, true, [&](std::size_t i) { return axis_.offset_of(units[i].address); });
         pack.add("size", 6, true, [&](std::size_t i) { return units[i].size_bytes; });
-        pack.add("segment", 4, true, [&](std::size_t i) { return units[i].segment; });
-        pack.add("pool", 4, false, [&](std::size_t i) { return segment(i).private_pool; });
+        pack.add("pool", 4, false, [&](std::size_t i) { return segment(i).pool; });
         pack.add("stream", 2, false, [&](std::size_t i) { return segment(i).stream; });
-        pack.add("flags", 1, false, [&](std::size_t i) {
-            const PageSegment& owner = segment(i);
-            return (owner.small ? 1u : 0u) | (owner.may_release ? 2u : 0u) |
-                   (owner.page_bytes > 0 ? 4u : 0u);
-        });
+        pack.add("small", 1, false, [&](std::size_t i) { return segment(i).small ? 1u : 0u; });
         return pack;
     }
 

@@ -1,165 +1,220 @@
 #include "analyzer/report/page_memory.h"
 
+#include "analyzer/model/recorded_state.h"
 #include "analyzer/support/units.h"
 
 #include <fmt/format.h>
-#include <unordered_map>
+#include <iterator>
+#include <map>
 
 namespace fragtrace::analyzer {
 namespace {
 
-class MemoryBuilder {
+// How often a private pool may be taken up again and be let go before the page stops looking.
+constexpr std::size_t kMostPoolChanges = 256;
+
+std::string pool_name(const Timeline& timeline, std::uint32_t number) {
+    const auto known = timeline.pools.find(number);
+    const bool of_graph = known != timeline.pools.end() && known->second.is_graph();
+    return fmt::format("{} {}", of_graph ? "CUDA graph pool" : "private pool", number);
+}
+
+class MemoryBuilder : public RecordedWatch {
   public:
     MemoryBuilder(const Timeline& timeline,
                   const ReplayScript& script,
                   PageStacks* stacks,
                   PageDevice* page)
-        : timeline_(timeline), script_(script), stacks_(stacks), page_(page) {}
+        : timeline_(timeline), script_(script), state_(timeline), stacks_(stacks), page_(page) {}
 
     BlockIndex build() {
         for (const std::uint64_t stream : script_.streams) {
             page_->streams.push_back(stream == 0 ? "default" : fmt::format("{:#x}", stream));
         }
+        page_->pools.push_back({"", {}});  // the default one
+        state_.watch(script_.device, this);
         for (EventIndex i = 0; i < timeline_.events.size(); ++i) {
             const Event& event = timeline_.events[i];
-            if (event.kind == EventKind::kEventComplete) {
-                complete(event);
-            } else if (event.kind == EventKind::kEmptyCache) {  // of all devices
-                page_->markers.push_back(
-                    {event.time_ns, PageMarkerKind::kEmptyCache, "empty_cache"});
-            } else if (event.device == script_.device) {
-                add(event, i);
+            now_ns_ = event.time_ns;
+            if (event.kind == EventKind::kEmptyCache) {  // of all devices
+                page_->markers.push_back({now_ns_, PageMarkerKind::kEmptyCache, "empty_cache"});
             }
+            state_.advance();
+            take_others();
+        }
+        for (const auto& [address, segment] : live_segments_) {
+            tell_owner(segment, owner_at(address));
         }
         return std::move(index_);
     }
 
-  private:
-    [[nodiscard]] bool blocks_are_pool_blocks() const {
-        return script_.source == ScriptSource::kBlocks;
-    }
-
-    void add(const Event& event, EventIndex i) {
-        if (event.kind != EventKind::kMap) {
-            last_map_end_ = 0;
-        }
-        switch (event.kind) {
-            case EventKind::kDeviceAlloc:
-                if (!blocks_are_pool_blocks()) {
-                    add_block(event, i, event.size_bytes);
-                    add_segment(event, i);
-                } else if ((event.flags & kFlagFromAllocator) != 0) {
-                    add_segment(event, i);
-                }
-                break;
-            case EventKind::kMap:
-                add_mapped(event, i);
-                break;
-            case EventKind::kBlockAlloc:
-                add_block(event, i, event.extra);
-                break;
-            case EventKind::kBlockFree:
-                freed_ = timeline_.partner[i];
-                break;
-            case EventKind::kPendingEvent:
-                add_pending(event);
-                break;
-            default:
-                break;
-        }
-    }
-
-    void add_block(const Event& event, EventIndex i, std::uint64_t size_bytes) {
+    void block_begins(const RecordedBlock& block) override {
         PageBlocks& blocks = page_->blocks;
-        index_.add(i);
-        const EventIndex free = timeline_.partner[i];
-        const std::uint64_t freed = free == kNoEvent ? kPageNever : timeline_.events[free].time_ns;
-        blocks.start_ns.push_back(event.time_ns);
-        blocks.freed_ns.push_back(freed);
-        blocks.end_ns.push_back(freed);
-        blocks.address.push_back(event.address);
-        blocks.size_bytes.push_back(size_bytes);
-        blocks.requested_bytes.push_back(event.size_bytes);
-        blocks.stack.push_back(stacks_->node_of(event.origin));
-        blocks.stream.push_back(event.stream == kNoStream ? std::uint16_t{0} : event.stream);
-    }
-
-    void add_segment(const Event& event, EventIndex i) {
-        const EventIndex free = timeline_.partner[i];
-        page_->segments.push_back(
-            {.start_ns = event.time_ns,
-             .end_ns = free == kNoEvent ? kPageNever : timeline_.events[free].time_ns,
-             .address = event.address,
-             .size_bytes = event.size_bytes,
-             .stream = event.stream == kNoStream ? std::uint16_t{0} : event.stream,
-             .small = blocks_are_pool_blocks() && event.size_bytes == 2 * kMiB});
-    }
-
-    // Pages of one map call that also leave together are shown as one segment.
-    void add_mapped(const Event& event, EventIndex i) {
-        const EventIndex unmap = timeline_.partner[i];
-        const std::uint64_t end = unmap == kNoEvent ? kPageNever : timeline_.events[unmap].time_ns;
-        if (last_map_end_ == event.address && (unmap == last_map_unmap_ || follows(unmap))) {
-            page_->segments.back().size_bytes += event.size_bytes;
-            page_->segments.back().end_ns = end;
-        } else {
-            page_->segments.push_back({.start_ns = event.time_ns,
-                                       .end_ns = end,
-                                       .address = event.address,
-                                       .size_bytes = event.size_bytes,
-                                       .page_bytes = event.size_bytes,
-                                       .small = event.size_bytes == 2 * kMiB});
-        }
-        last_map_end_ = event.address + event.size_bytes;
-        last_map_unmap_ = unmap;
-    }
-
-    // The unmap comes directly after the one of the page before: one unmap call of the pool.
-    [[nodiscard]] bool follows(EventIndex unmap) const {
-        if (unmap == kNoEvent || last_map_unmap_ == kNoEvent || unmap < last_map_unmap_) {
-            return false;
-        }
-        for (EventIndex i = last_map_unmap_; i < unmap; ++i) {
-            const EventKind kind = timeline_.events[i].kind;
-            if (kind != EventKind::kUnmap && kind != EventKind::kPhysicalRelease) {
-                return false;
-            }
-        }
-        return true;
+        const auto row = static_cast<std::uint32_t>(blocks.size());
+        index_.add(block.allocated_by, row);
+        live_blocks_[block.address] = row;
+        const Event& born = timeline_.events[block.allocated_by];
+        blocks.start_ns.push_back(now_ns_);
+        blocks.freed_ns.push_back(kPageNever);
+        blocks.end_ns.push_back(kPageNever);
+        blocks.address.push_back(block.address);
+        blocks.size_bytes.push_back(block.size_bytes);
+        blocks.requested_bytes.push_back(block.requested_bytes);
+        blocks.stack.push_back(stacks_->node_of(born.origin));
+        blocks.stream.push_back(block.stream == kNoStream ? std::uint16_t{0} : block.stream);
     }
 
     // Until its events are seen complete a freed block cannot be reused.
-    void add_pending(const Event& event) {
-        if (const auto block = index_.find(freed_)) {
-            page_->blocks.end_ns[*block] = kPageNever;
-            waiting_[event.extra].push_back(*block);
-            ++events_left_[*block];
+    void block_waits(const RecordedBlock& block) override {
+        page_->blocks.freed_ns[live_blocks_.at(block.address)] = now_ns_;
+    }
+
+    void block_ends(const RecordedBlock& block) override { end_block(take_row(block.address)); }
+
+    void segment_begins(const RecordedSegment& segment) override {
+        live_segments_[segment.address] = static_cast<std::uint32_t>(page_->segments.size());
+        const std::uint64_t unit = segment.expandable() ? segment.page_bytes : segment.size_bytes;
+        page_->segments.push_back(
+            {.start_ns = now_ns_,
+             .address = segment.address,
+             .size_bytes = segment.size_bytes,
+             .page_bytes = segment.page_bytes,
+             .small = state_.has_block_layer(script_.device) && unit == 2 * kMiB});
+    }
+
+    void range_ends(const RecordedSegment* segment,
+                    DeviceAddress begin,
+                    DeviceAddress end) override {
+        auto at = live_segments_.lower_bound(begin);
+        if (at != live_segments_.begin() && end_of(std::prev(at)->second) > begin) {
+            --at;
+        }
+        while (at != live_segments_.end() && at->first < end) {
+            const std::uint32_t ended = at->second;
+            // Only the first of them is known to lie in `segment`.
+            tell_owner(ended, at->first <= begin ? segment : owner_at(at->first));
+            page_->segments[ended].end_ns = now_ns_;
+            at = live_segments_.erase(at);
+            keep_rest(ended, begin, end);
         }
     }
 
-    void complete(const Event& event) {
-        const auto found = waiting_.find(event.extra);
-        if (found == waiting_.end()) {
-            return;
+    void all_ends() override {
+        for (const auto& [address, row] : live_blocks_) {
+            end_block(row);
         }
-        for (const std::uint32_t block : found->second) {
-            if (--events_left_[block] == 0) {
-                page_->blocks.end_ns[block] = event.time_ns;
+        live_blocks_.clear();
+        for (const auto& [address, segment] : live_segments_) {
+            tell_owner(segment, owner_at(address));
+            page_->segments[segment].end_ns = now_ns_;
+        }
+        live_segments_.clear();
+    }
+
+    void pool_changes(std::uint32_t private_pool, bool released) override {
+        std::vector<std::uint64_t>& changes = page_->pools[pool_of(private_pool)].changes_ns;
+        // Held, released, held and so on; after too many changes it stays held.
+        const bool next_releases = changes.size() % 2 == 0;
+        if (released == next_releases && changes.size() < kMostPoolChanges) {
+            changes.push_back(now_ns_);
+        }
+    }
+
+  private:
+    std::uint32_t take_row(DeviceAddress address) {
+        const auto found = live_blocks_.find(address);
+        const std::uint32_t row = found->second;
+        live_blocks_.erase(found);
+        return row;
+    }
+
+    void end_block(std::uint32_t row) {
+        page_->blocks.end_ns[row] = now_ns_;
+        if (page_->blocks.freed_ns[row] == kPageNever) {
+            page_->blocks.freed_ns[row] = now_ns_;
+        }
+    }
+
+    [[nodiscard]] std::uint64_t end_of(std::uint32_t segment) const {
+        return page_->segments[segment].address + page_->segments[segment].size_bytes;
+    }
+
+    // What a record that is out of order leaves of a segment goes on as another.
+    void keep_rest(std::uint32_t ended, DeviceAddress begin, DeviceAddress end) {
+        const PageSegment whole = page_->segments[ended];
+        const auto keep = [&](DeviceAddress from, DeviceAddress to) {
+            if (from < to) {
+                PageSegment rest = whole;
+                rest.start_ns = now_ns_;
+                rest.end_ns = kPageNever;
+                rest.address = from;
+                rest.size_bytes = to - from;
+                live_segments_[from] = static_cast<std::uint32_t>(page_->segments.size());
+                page_->segments.push_back(rest);
             }
+        };
+        const DeviceAddress whole_end = whole.address + whole.size_bytes;
+        keep(whole.address, std::min(begin, whole_end));
+        keep(std::max(end, whole.address), whole_end);
+    }
+
+    [[nodiscard]] const RecordedSegment* owner_at(DeviceAddress address) const {
+        const std::vector<RecordedSegment>& segments = state_.segments(script_.device);
+        const auto after = std::upper_bound(
+            segments.begin(), segments.end(), address, [](DeviceAddress value, const auto& one) {
+                return value < one.address;
+            });
+        return after == segments.begin() ? nullptr : &*std::prev(after);
+    }
+
+    // Whose a segment is shows with its first block, at the latest.
+    void tell_owner(std::uint32_t segment, const RecordedSegment* owner) {
+        if (owner != nullptr) {
+            page_->segments[segment].stream =
+                owner->stream == kNoStream ? std::uint16_t{0} : owner->stream;
+            page_->segments[segment].pool = pool_of(owner->private_pool);
         }
-        waiting_.erase(found);
+    }
+
+    std::uint32_t pool_of(std::uint32_t number) {
+        if (number == 0) {
+            return 0;
+        }
+        const auto next = static_cast<std::uint32_t>(page_->pools.size());
+        const auto [found, fresh] = pools_.try_emplace(number, next);
+        if (fresh) {
+            page_->pools.push_back({pool_name(timeline_, number), {}});
+        }
+        return found->second;
+    }
+
+    // This process's memory outside the pool, and what the driver's last report leaves to nobody in
+    // it: the context, libraries that were not seen, other processes.
+    void take_others() {
+        const MemoryTotals& totals = state_.totals(script_.device);
+        const MemorySample& sample = state_.sample(script_.device);
+        std::uint64_t bytes = totals.own - std::min(totals.own, totals.reserved);
+        if (sample.event != kNoEvent) {
+            const std::uint64_t known = sample.free_bytes + sample.own_bytes;
+            bytes += sample.total_bytes - std::min(sample.total_bytes, known);
+        }
+        PageOthers& others = page_->others;
+        if (bytes != (others.bytes.empty() ? 0 : others.bytes.back())) {
+            others.time_ns.push_back(now_ns_);
+            others.bytes.push_back(bytes);
+        }
     }
 
     const Timeline& timeline_;
     const ReplayScript& script_;
+    RecordedState state_;
     PageStacks* stacks_;
     PageDevice* page_;
+    std::uint64_t now_ns_ = 0;
     BlockIndex index_;
-    EventIndex freed_ = kNoEvent;
-    std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> waiting_;  // by event handle
-    std::unordered_map<std::uint32_t, std::uint32_t> events_left_;           // by block
-    DeviceAddress last_map_end_ = 0;
-    EventIndex last_map_unmap_ = kNoEvent;
+    std::unordered_map<DeviceAddress, std::uint32_t> live_blocks_;  // rows
+    std::map<DeviceAddress, std::uint32_t> live_segments_;          // into PageDevice::segments
+    std::unordered_map<std::uint32_t, std::uint32_t> pools_;        // by number, into the page's
 };
 
 }  // namespace

@@ -14,7 +14,14 @@ namespace {
 
 // Of events at one time, what gives memory back comes before what takes it, and a segment is there
 // before its blocks and goes after them.
-enum class Step : std::uint8_t { kBlockEnd, kSegmentEnd, kSegmentStart, kBlockStart, kBlockFreed };
+enum class Step : std::uint8_t {
+    kBlockEnd,
+    kSegmentEnd,
+    kPoolChange,
+    kSegmentStart,
+    kBlockStart,
+    kBlockFreed
+};
 
 struct SweepEvent {
     std::uint64_t time_ns;
@@ -28,7 +35,7 @@ class Sweep {
         : device_(device),
           axis_(axis),
           end_ns_(end_ns),
-          bins_(device.series, end_ns),
+          bins_(device.others, end_ns),
           in_use_(kMapColumns, kMapRows),
           kept_(kMapColumns, kMapRows),
           reserved_(kMapColumns, kMapRows) {}
@@ -56,8 +63,14 @@ class Sweep {
 
   private:
     struct UnitState {
+        bool present = false;
         std::uint32_t live = 0;
         std::uint64_t since_ns = kPageNever;  // not releasable since; kPageNever = releasable
+    };
+
+    struct PoolState {
+        bool released = false;
+        std::vector<std::uint32_t> units;
     };
 
     void make_units() {
@@ -77,6 +90,11 @@ class Sweep {
             return a.address != b.address ? a.address < b.address : a.start_ns < b.start_ns;
         });
         unit_states_.resize(result_.units.size());
+        pool_states_.resize(std::max<std::size_t>(1, device_.pools.size()));
+        for (std::uint32_t unit = 0; unit < result_.units.size(); ++unit) {
+            const std::uint32_t pool = pool_of(unit);
+            if (pool != 0) pool_states_[pool].units.push_back(unit);
+        }
     }
 
     static bool before(const SweepEvent& a, const SweepEvent& b) {
@@ -104,6 +122,11 @@ class Sweep {
                 events.push_back({blocks.end_ns[i], Step::kBlockEnd, i});
             }
         }
+        for (std::uint32_t pool = 1; pool < device_.pools.size(); ++pool) {
+            for (const std::uint64_t time_ns : device_.pools[pool].changes_ns) {
+                events.push_back({time_ns, Step::kPoolChange, pool});
+            }
+        }
         std::sort(events.begin(), events.end(), before);
         return events;
     }
@@ -127,6 +150,9 @@ class Sweep {
 
     void apply(const SweepEvent& event) {
         switch (event.step) {
+            case Step::kPoolChange:
+                change_pool(event.index, event.time_ns);
+                break;
             case Step::kSegmentStart:
                 start_unit(event.index, event.time_ns);
                 break;
@@ -149,10 +175,11 @@ class Sweep {
         const ReleaseUnit& unit = result_.units[index];
         live_units_[unit.address] = index;
         state_.reserved += unit.size_bytes;
-        if (device_.segments[unit.segment].may_release) {
-            state_.releasable += unit.size_bytes;
-        } else {
+        unit_states_[index].present = true;
+        if (is_held(pool_of(index))) {
             unit_states_[index].since_ns = time_ns;
+        } else {
+            state_.releasable += unit.size_bytes;
         }
         draw(reserved_, unit.start_ns, unit.end_ns, unit.address, unit.size_bytes);
     }
@@ -164,6 +191,32 @@ class Sweep {
         state_.reserved -= unit.size_bytes;
         if (unit_states_[index].since_ns == kPageNever) state_.releasable -= unit.size_bytes;
         close_kept(index, time_ns);
+        unit_states_[index].present = false;
+    }
+
+    // The pool's last user is gone, or there is one again.
+    void change_pool(std::uint32_t pool, std::uint64_t time_ns) {
+        PoolState& changed = pool_states_[pool];
+        changed.released = !changed.released;
+        for (const std::uint32_t unit : changed.units) {
+            UnitState& state = unit_states_[unit];
+            if (!state.present || state.live > 0) continue;
+            if (changed.released) {
+                close_kept(unit, time_ns);
+                state_.releasable += result_.units[unit].size_bytes;
+            } else {
+                state.since_ns = time_ns;
+                state_.releasable -= result_.units[unit].size_bytes;
+            }
+        }
+    }
+
+    [[nodiscard]] std::uint32_t pool_of(std::uint32_t unit) const {
+        return device_.segments[result_.units[unit].segment].pool;
+    }
+
+    [[nodiscard]] bool is_held(std::uint32_t pool) const {
+        return pool != 0 && !pool_states_[pool].released;
     }
 
     void close_kept(std::uint32_t index, std::uint64_t time_ns) {
@@ -228,8 +281,7 @@ class Sweep {
         }
         for_units(blocks.address[index], size_bytes, [&](std::uint32_t unit) {
             UnitState& state = unit_states_[unit];
-            if (state.live > 0 && --state.live == 0 &&
-                device_.segments[result_.units[unit].segment].may_release) {
+            if (state.live > 0 && --state.live == 0 && !is_held(pool_of(unit))) {
                 close_kept(unit, time_ns);
                 state_.releasable += result_.units[unit].size_bytes;
             }
@@ -260,6 +312,7 @@ class Sweep {
     std::uint64_t end_ns_;
     PageOverview result_;
     std::vector<UnitState> unit_states_;
+    std::vector<PoolState> pool_states_;
     std::map<std::uint64_t, std::uint32_t> live_units_;  // by address
     MemoryState state_;
     BinFiller bins_;

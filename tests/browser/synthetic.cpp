@@ -214,8 +214,7 @@ PageData synthetic_page(std::size_t blocks) {
                  {weights, "model.py:12 Linear.__init__"}});
     pool.now_ns += 30'000'000;
     pool.finish();
-    device.series.time_ns = {0};
-    device.series.other_bytes = {kOthers};
+    device.others = {{0}, {kOthers}};
     device.phase_lanes = {"steps", "NVTX"};
     device.markers.push_back(
         {pool.now_ns / 2, PageMarkerKind::kDriverBurst, "12 cudaMallocs <script>"});
@@ -275,13 +274,10 @@ PageData two_device_page() {
     device.end_ns = 10'000'000'000;
     device.streams = {"default", "0x55"};
     constexpr std::uint64_t kBase = 0x7f4400000000;
+    device.pools = {{"", {}}, {"private pool 3 <b>", {3'500'000'000, 6'500'000'000}}};
     device.segments = {
         {.start_ns = 1000, .address = kBase, .size_bytes = 80 * kMiB, .page_bytes = 20 * kMiB},
-        {.start_ns = 2000,
-         .address = kBase + kGiB,
-         .size_bytes = 20 * kMiB,
-         .private_pool = 3,
-         .may_release = false}};
+        {.start_ns = 2000, .address = kBase + kGiB, .size_bytes = 20 * kMiB, .pool = 1}};
     PageBlocks& blocks = device.blocks;
     const auto add = [&](std::uint64_t start,
                          std::uint64_t freed,

@@ -153,11 +153,9 @@ PageData shares_page() {
         }
         ranges.emplace_back(begin, at - begin);
     }
-    device.segments.push_back({.start_ns = 2,
-                               .address = kBase + 2048 * kGiB,
-                               .size_bytes = 20 * kMiB,
-                               .private_pool = 3,
-                               .may_release = false});
+    device.segments.push_back(
+        {.start_ns = 2, .address = kBase + 2048 * kGiB, .size_bytes = 20 * kMiB, .pool = 1});
+    device.pools = {{}, {"private pool 3", {}}};
     PageBlocks& blocks = device.blocks;
     const auto add = [&](std::uint64_t start,
                          std::uint64_t freed,

@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import { fromBase64, readPack, unpack } from "../src/data/columns";
 import { CoverageGrid, LineCoverage } from "../src/data/coverage";
 import { formatBytes, formatCount, formatMoment, formatTime, ticks } from "../src/data/format";
-import { type Header, parseHeader } from "../src/data/header";
+import { formatVersion, type Header, parseHeader } from "../src/data/header";
 import { makeMatcher } from "../src/data/search";
 import { LiveIndex } from "../src/data/liveindex";
 import { Stacks } from "../src/data/stacks";
@@ -111,7 +111,7 @@ test("sizes and times read like the program's", () => {
 
 function header(): Header {
     return parseHeader(JSON.stringify({
-        format: "fragtrace-page", version: 4, title: "", processes: [], ranks: [], unreadable: [], devices: [],
+        format: "fragtrace-page", version: formatVersion, title: "", processes: [], ranks: [], unreadable: [], devices: [],
         strings: ["main", "a/train.py", "keep", "samples.py", "malloc", "lib.so", "other"],
         frames: { function: [0, 2, 4, 6], file: [1, 3, 5, 1], line: [10, 20, 0, 30], python: [1, 1, 0, 1] },
         // root > main > keep > malloc, main > other

@@ -50,8 +50,8 @@ export function madeDevice({ blocks: count, seed = 5, lastTick = 1_000_000, slot
         lastTick, complete: true, bins: { count: 1, other: new Float64Array(1) },
         units: {
             count: units, start: unitStart, end: unitEnd, offset: Float64Array.from({ length: units }, (_, unit) => unit * slotsInUnit * slotBytes),
-            size: new Array<number>(units).fill(slotsInUnit * slotBytes), segment: [...Array(units).keys()], pool: new Array<number>(units).fill(0),
-            stream: new Array<number>(units).fill(0), flags: new Array<number>(units).fill(2),
+            size: new Array<number>(units).fill(slotsInUnit * slotBytes), pool: new Array<number>(units).fill(0),
+            stream: new Array<number>(units).fill(0), small: new Array<number>(units).fill(0),
         },
         blocks: {
             count: rows.length, start, freed: pending ? column("freed") : end, end, unit: Uint32Array.from(rows, (row) => Math.floor(row.slot / slotsInUnit)),
@@ -59,6 +59,7 @@ export function madeDevice({ blocks: count, seed = 5, lastTick = 1_000_000, slot
             excess: new Int32Array(rows.length), stack: Uint32Array.from(rows, () => random(stacks)), stream: new Uint8Array(rows.length),
         },
         spanBlock: new Uint32Array(0), spanUnit: new Uint32Array(0), live: new LiveIndex(start, end),
+        pools: [{ name: "", changes: [] }],
         phases: { count: 0, start: new Uint32Array(0), end: new Uint32Array(0), name: new Uint32Array(0), lane: new Uint8Array(0) },
     } as unknown as DeviceModel;
 }

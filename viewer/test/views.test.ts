@@ -43,10 +43,10 @@ function model(): DeviceModel {
     const freed = start.map((from) => (random(10) === 0 ? never : from + 1 + random(3000)));
     const end = freed.map((at) => (at === never ? never : at + (random(4) === 0 ? random(500) : 0)));
     const size = Float64Array.from(start, () => 512 * (1 + random(40)));
-    const units = { count: 1, start: [0], end: [never], offset: Float64Array.of(0), size: [1 << 20], segment: [0], pool: [0], stream: [0], flags: [3] };
+    const units = { count: 1, start: [0], end: [never], offset: Float64Array.of(0), size: [1 << 20], pool: [0], stream: [0], small: [1] };
     return {
         head: { phase_lanes: ["steps", "NVTX"], phase_names: ["step 1", "load", "train"], streams: ["default", "0x7"], tick_ns: 1 } as DeviceModel["head"],
-        lastTick, complete: true, units,
+        lastTick, complete: true, units, pools: [{ name: "", changes: [] }, { name: "private pool 1", changes: [] }],
         blocks: {
             count, start, freed, end, size, unit: new Uint32Array(count), offset: Float64Array.from(start, () => 512 * random(2000)),
             excess: new Int32Array(count), stack: Uint32Array.from(start, () => random(11)), stream: Uint8Array.from(start, () => random(2)),
@@ -112,7 +112,7 @@ function randomHeap(seed: number): DeviceModel {
             ...blocks, count: found.length, start, end, freed: end, unit: Uint32Array.from(found, ({ unit }) => unit), size: Float64Array.from(found, ({ size }) => size),
             offset: Float64Array.from(found, ({ offset }) => offset), excess: new Int32Array(found.length), stack: Uint32Array.from(found, () => 1 + random(10)),
         },
-        units: { count: 24, start: always, end: always.map(() => never), offset: unitOffset, size: unitSize, segment: always, pool: always, stream: always, flags: unitSize.map(() => 4 | (random(4) === 0 ? 0 : 2)) },
+        units: { count: 24, start: always, end: always.map(() => never), offset: unitOffset, size: unitSize, pool: unitSize.map(() => (random(4) === 0 ? 1 : 0)), stream: always, small: always },
         spanBlock: Uint32Array.from(spans, ([block]) => block), spanUnit: Uint32Array.from(spans, ([, unit]) => unit), live: new LiveIndex(start, end),
     };
 }
@@ -133,7 +133,7 @@ test("who holds holes open, against the definition over all blocks and units", (
                 Math.max(0, Math.min(all.offset[row] + all.size[row], units.offset[unit] + units.size[unit]) - Math.max(all.offset[row], units.offset[unit])));
             const used = within.reduce((sum, bytes) => sum + bytes, 0);
             const free = units.size[unit] - used;
-            if (used === 0 && (units.flags[unit] & 2) === 0) alone += free;
+            if (used === 0 && units.pool[unit] === 1) alone += free;
             if (used > 0) held += free;
             within.forEach((bytes, row) => {
                 if (bytes === 0) return;

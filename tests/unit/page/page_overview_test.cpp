@@ -88,12 +88,31 @@ TEST_CASE("pages of an expandable segment are released on their own, and blocks 
 
 TEST_CASE("what a private pool keeps is held, not releasable") {
     PageData data = small_page();
-    data.devices[0].segments[0].may_release = false;
+    data.devices[0].segments[0].pool = 1;
+    data.devices[0].pools = {{}, {"private pool 7", {}}};
     const PageDevice& device = data.devices[0];
     const PageOverview overview = make_overview(device, AddressAxis(device), 1000);
     const PageBin bin = overview.bins[kPageBins * 700 / 1000];
     CHECK(bin.held == Approx(20 * kMiB));
     CHECK(bin.releasable == Approx(0).margin(1e-6));
+}
+
+TEST_CASE("what a private pool keeps can be released while nobody uses it") {
+    PageData data = small_page();
+    data.devices[0].segments[0].pool = 1;
+    data.devices[0].pools = {{}, {"private pool 7", {200, 600, 800}}};
+    const PageDevice& device = data.devices[0];
+    const PageOverview overview = make_overview(device, AddressAxis(device), 1000);
+    const auto at = [&](std::size_t ns) { return overview.bins[kPageBins * ns / 1000]; };
+    // The block lives in [100, 300); the default pool's 2 MiB are there up to 500.
+    CHECK(at(50).held == Approx(20 * kMiB));
+    CHECK(at(250).held == Approx(10 * kMiB));
+    CHECK(at(250).releasable == Approx(2 * kMiB));
+    CHECK(at(400).held == Approx(0).margin(1e-6));
+    CHECK(at(400).releasable == Approx(22 * kMiB));
+    CHECK(at(700).held == Approx(20 * kMiB));
+    CHECK(at(700).releasable == Approx(0).margin(1e-6));
+    CHECK(at(900).releasable == Approx(20 * kMiB));
 }
 
 TEST_CASE("an address that is reserved again belongs to the segment of its time") {
@@ -109,15 +128,12 @@ TEST_CASE("an address that is reserved again belongs to the segment of its time"
     CHECK(overview.units[overview.block_unit[1]].size_bytes == 20 * kMiB);
 }
 
-TEST_CASE("the series of an analysis goes before the page's own sums") {
+TEST_CASE("what others use holds until it changes") {
     PageData data = small_page();
-    PageSeries& series = data.devices[0].series;
-    series.time_ns = {0, 500};
-    series.reserved_bytes = {100 * kMiB, 50 * kMiB};
-    series.other_bytes = {kMiB, 2 * kMiB};
+    data.devices[0].others = {{100, 500}, {kMiB, 2 * kMiB}};
     const PageDevice& device = data.devices[0];
     const PageOverview overview = make_overview(device, AddressAxis(device), 1000);
-    CHECK(overview.bins[100].reserved_max == 100 * kMiB);
-    CHECK(overview.bins[2000].reserved_max == 50 * kMiB);
+    CHECK(overview.bins[100].other == Approx(0).margin(1e-6));
+    CHECK(overview.bins[400].other == Approx(kMiB));
     CHECK(overview.bins[2000].other == Approx(2 * kMiB));
 }

@@ -92,6 +92,7 @@ export interface DeviceHeader {
     last_start_ns: number | null;
     map: [columns: number, rows: number];
     streams: string[];
+    pools: { name: string; changes_ns: number[] }[];  // the first is the default one
     axis: [address: string, size: number, offset: number][];
     axis_bytes: number;
     markers: Marker[];
@@ -148,7 +149,7 @@ export interface Header extends StackTables {
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 4;
+export const formatVersion = 5;
 
 /** Throws with a plain sentence when the text is not a whole header of this version. */
 export function parseHeader(text: string): Header {

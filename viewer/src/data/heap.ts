@@ -1,6 +1,6 @@
 // The heap at one time: what every release unit holds, the holes in it and the sums. A hole is held
 // open when its unit cannot be released, because a block is live in it or its pool forbids it.
-import { type DeviceModel, forUnits, noUnit, unitMayRelease } from "./model";
+import { type DeviceModel, forUnits, noUnit, poolsHeld } from "./model";
 
 export interface UnitState {
     unit: number;
@@ -32,12 +32,13 @@ export function heapAt(model: DeviceModel, tick: number): HeapState {
     const live = model.live.at(tick);
     const states: (UnitState | undefined)[] = new Array(units.count);  // by unit
     const spans = model.spanBlock.length > 0;
+    const poolHeld = poolsHeld(model, tick);
     const heap: HeapState = {
         tick, live, units: [], requested: 0, allocated: 0, pending: 0, reserved: 0, held: 0, releasable: 0,
     };
     for (let unit = 0; unit < units.count; ++unit) {
         if (units.start[unit] <= tick && tick < units.end[unit]) {
-            const state: UnitState = { unit, blocks: [], used: 0, free: units.size[unit], kept: (units.flags[unit] & unitMayRelease) === 0 };
+            const state: UnitState = { unit, blocks: [], used: 0, free: units.size[unit], kept: poolHeld[units.pool[unit]] === 1 };
             states[unit] = state;
             heap.units.push(state);
             heap.reserved += units.size[unit];

@@ -1,6 +1,6 @@
 // What the blocks of a picture can be coloured by: each block gets one of few kinds. Of ten million
 // blocks that takes longer than a frame, so it is done in steps.
-import { type DeviceModel, never, unitSmall } from "./model";
+import { type DeviceModel, never } from "./model";
 import { phasesInSteps } from "./phases";
 import type { Stacks } from "./stacks";
 import { finish, rowsInStep } from "./steps";
@@ -88,12 +88,10 @@ function* byAge(model: DeviceModel): Steps<Kinds> {
 function byPool(model: DeviceModel): Steps<Kinds> {
     const { blocks, units } = model;
     const [outside, small, large] = [0, 1, 2];  // private pools behind them
-    const numbers = [...new Set(Array.from(units.pool))].filter((pool) => pool > 0).sort((a, b) => a - b);
-    const placeOf = new Map(numbers.map((pool, at) => [pool, at + 3]));
-    const keys = Uint32Array.from(units.pool, (pool, at) => placeOf.get(pool) ?? (units.flags[at] & unitSmall ? small : large));
+    const keys = Uint32Array.from(units.pool, (pool, at) => (pool > 0 ? pool + 2 : units.small[at] === 1 ? small : large));
     // Blocks outside of all units have a number beyond them.
-    return largest(model, blocks.unit, keys, numbers.length + 3,
-        (key) => (key === outside ? "outside" : key === small ? "small blocks" : key === large ? "large blocks" : `private pool ${numbers[key - 3]}`));
+    return largest(model, blocks.unit, keys, model.pools.length + 2,
+        (key) => (key === outside ? "outside" : key === small ? "small blocks" : key === large ? "large blocks" : model.pools[key - 2].name));
 }
 
 function* byPhase(model: DeviceModel): Steps<Kinds> {

@@ -15,15 +15,13 @@ export interface Units {
     end: ArrayLike<number>;
     offset: Float64Array;
     size: ArrayLike<number>;
-    segment: ArrayLike<number>;
-    pool: ArrayLike<number>;
+    pool: ArrayLike<number>;    // 0 = the default one
     stream: ArrayLike<number>;
-    flags: ArrayLike<number>;
+    small: ArrayLike<number>;   // 1 = of the pool's class for small blocks
 }
 
-export const unitSmall = 1;
-export const unitMayRelease = 2;
-export const unitExpandable = 4;
+/** When a private pool gives up its segments, and when it keeps them again: ticks, in turns. */
+export interface PoolHistory { name: string; changes: number[] }
 
 export interface Bins {
     count: number;
@@ -59,6 +57,12 @@ export interface DeviceModel {
     live: LiveIndex;
     phases: Phases;
     curves: Curves;
+    pools: PoolHistory[];  // by units.pool
+}
+
+/** Per pool whether it keeps its segments at a time, empty or not. */
+export function poolsHeld(model: DeviceModel, tick: number): Uint8Array {
+    return Uint8Array.from(model.pools, ({ changes }, pool) => (pool > 0 && upperBound(changes, tick) % 2 === 0 ? 1 : 0));
 }
 
 /** The packs whose names end with these draw a device before its blocks are read. */
@@ -82,6 +86,7 @@ export function makeOverview(head: DeviceHeader, packs: Map<string, Columns>): D
         live: new LiveIndex(blocks.start, blocks.end),
         phases: readPhases(pack("phases")),
         curves: readCurves(head, pack("curve_times"), pack("curves")),
+        pools: head.pools.map(({ name, changes_ns }) => ({ name, changes: changes_ns.map((time) => Math.floor(time / head.tick_ns)) })),
     };
 }
 

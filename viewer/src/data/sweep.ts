@@ -1,6 +1,6 @@
 // Everything that happens between two times, exactly: memory over time in bins, and while which
 // units could not be released. The same rules as the writer's sweep over the whole trace.
-import { type Bins, type DeviceModel, forUnits, noUnit, unitMayRelease } from "./model";
+import { type Bins, type DeviceModel, forUnits, noUnit, poolsHeld } from "./model";
 import { each, finish } from "./steps";
 
 export interface WindowSweep {
@@ -22,7 +22,7 @@ export function emptyBins(count: number): Bins {
 }
 
 // Of events at one tick, what gives memory back comes before what takes it.
-const enum Step { blockEnd, unitEnd, unitStart, blockStart, blockFreed }
+const enum Step { blockEnd, unitEnd, poolChange, unitStart, blockStart, blockFreed }
 
 /** All at once; null when more than `limit` blocks start in the window. */
 export function sweepWindow(model: DeviceModel, from: number, to: number, binCount: number, limit: number): WindowSweep | null {
@@ -37,7 +37,8 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
     const { blocks, units } = model;
     const rows = yield* model.live.betweenInSteps(from, to);
     // In the order of steps; sorted by time below, and events of one time keep this order.
-    const most = rows.length * (blocks.freed === blocks.end ? 2 : 3) + units.count * 2;
+    const changes = model.pools.reduce((sum, pool) => sum + pool.changes.length, 0);
+    const most = rows.length * (blocks.freed === blocks.end ? 2 : 3) + units.count * 2 + changes;
     const steps = new Uint8Array(most);
     const ids = new Uint32Array(most);
     const times = new Uint32Array(most);
@@ -50,6 +51,7 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
     };
     yield* each(rows.length, (at) => inside(blocks.end[rows[at]]) && add(Step.blockEnd, rows[at], blocks.end[rows[at]]));
     yield* each(units.count, (unit) => inside(units.end[unit]) && add(Step.unitEnd, unit, units.end[unit]));
+    model.pools.forEach((pool, id) => pool.changes.forEach((time) => { if (inside(time)) add(Step.poolChange, id, time); }));
     yield* each(units.count, (unit) => inside(units.start[unit]) && add(Step.unitStart, unit, units.start[unit]));
     yield* each(rows.length, (at) => inside(blocks.start[rows[at]]) && add(Step.blockStart, rows[at], blocks.start[rows[at]]));
     if (blocks.freed !== blocks.end) {
@@ -79,10 +81,11 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
         if (spans) forUnits(model, row, (unit) => isThere(unit) && ++liveIn[unit]);
         else if (blocks.unit[row] !== noUnit && isThere(blocks.unit[row])) ++liveIn[blocks.unit[row]];
     });
+    const poolHeld = poolsHeld(model, from);
     yield* each(units.count, (unit) => {
         if (!isThere(unit)) return;
         reserved += units.size[unit];
-        if (liveIn[unit] > 0 || (units.flags[unit] & unitMayRelease) === 0) keptSince[unit] = from;
+        if (liveIn[unit] > 0 || poolHeld[units.pool[unit]] === 1) keptSince[unit] = from;
         else releasable += units.size[unit];
     });
     const bins = emptyBins(binCount);
@@ -114,7 +117,21 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
         sweep.keptTo.push(time);
         keptSince[unit] = -1;
     };
-    const releasableUnit = (unit: number): boolean => (units.flags[unit] & unitMayRelease) !== 0;
+    const releasableUnit = (unit: number): boolean => poolHeld[units.pool[unit]] === 0;
+    // Its last user is gone, or there is one again.
+    const changePool = (pool: number, time: number): void => {
+        poolHeld[pool] ^= 1;
+        for (let unit = 0; unit < units.count; ++unit) {
+            if (units.pool[unit] !== pool || units.start[unit] >= time || units.end[unit] <= time || liveIn[unit] > 0) continue;
+            if (poolHeld[pool] === 1) {
+                keptSince[unit] = time;
+                releasable -= units.size[unit];
+            } else {
+                close(unit, time);
+                releasable += units.size[unit];
+            }
+        }
+    };
     const enter = (unit: number, time: number): void => {
         if (liveIn[unit]++ === 0 && keptSince[unit] < 0) {
             keptSince[unit] = time;
@@ -145,6 +162,9 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
                 reserved -= units.size[id];
                 if (keptSince[id] < 0) releasable -= units.size[id];
                 close(id, time);
+                break;
+            case Step.poolChange:
+                changePool(id, time);
                 break;
             case Step.blockStart:
                 allocated += size;
