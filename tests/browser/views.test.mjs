@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch } from "./browser.mjs";
-import { hash, print, settle, share, text, visit } from "./look.mjs";
+import { download, hash, print, settle, share, text, visit } from "./look.mjs";
 
 const pages = process.env.FRAGTRACE_PAGES;
 const board = join(pages, "checkerboard.html");
@@ -101,7 +101,7 @@ test("a search marks every block it finds, however many, and counts all of them"
     const all = await lower();
     assert.ok(all > 0.25, `${all}`);
     assert.match(await text(page, "#status"), /search "crowd\.py": 300,000 blocks, [0-9.]+ GiB \([0-9,]+ B\) in the trace; [0-9,]+ blocks, [^;]* at the cursor/);
-    assert.ok(await share(page, "#segments", mark) > 0.1, "and in the segments");
+    assert.ok(await share(page, "#segments + canvas", mark, 60) > 0.1, "and in the segments");
     await page.fill("#search", "/layer199$/");
     await page.waitForTimeout(1500);
     const found = Number((await text(page, "#status")).match(/: ([\d,]+) blocks/)[1].replaceAll(",", ""));
@@ -113,19 +113,51 @@ test("a search marks every block it finds, however many, and counts all of them"
     assert.equal(await lower(), 0);
 }));
 
-test("a search and a selection are seen in the segments", () => on(run, {}, async (page) => {
+// What is marked in the segments lies above them, so that nothing else is drawn anew.
+test("a search, a stack and a selection are seen in the segments, and drawn above them", async () => {
     const mark = [0, 133, 122];
-    assert.equal(await share(page, "#segments", mark), 0);
-    await page.fill("#search", "Linear.__init__");
-    await settle(page);
-    assert.ok(await share(page, "#segments", mark) > 0.02);
-    await page.fill("#search", "");
-    await page.evaluate(() => document.activeElement.blur());
-    await page.keyboard.press("]");
-    await settle(page);
-    const selected = await share(page, "#segments", mark);
-    assert.ok(selected > 0 && selected < 0.2, `${selected}`);
-}));
+    for (const path of [run, join(pages, "crowd.html")]) {
+        await on(path, { hash: path === run ? "" : "#cursor=300000000&t0=0&t1=600000000" }, async (page) => {
+            const marked = () => share(page, "#segments + canvas", mark, 60);
+            // A drop of paint on the segments stays as long as they are not drawn anew.
+            const drop = (colour) => page.evaluate((colour) => {
+                const context = document.querySelector("#segments").getContext("2d");
+                context.fillStyle = colour ?? "#0000";
+                context.fillRect(0, 0, 3, 3);
+                return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).join();
+            }, colour);
+            assert.equal(await marked(), 0);
+            assert.equal(await share(page, "#segments", mark), 0);
+            await drop("rgb(1, 2, 3)");
+            await page.fill("#search", path === run ? "Linear.__init__" : "crowd.py");
+            await settle(page);
+            assert.ok(await marked() > 0.02, `${path}: a search`);
+            assert.equal(await drop(), "1,2,3");
+            await page.fill("#search", "");
+            await settle(page);
+            assert.equal(await marked(), 0);
+            await page.evaluate(() => document.activeElement.blur());
+            await page.keyboard.press("]");
+            await settle(page);
+            assert.match(await text(page, "#details"), /^Block/);
+            const selected = await marked();
+            assert.ok(selected > 0 && selected < 0.02, `${path}: a selected block, ${selected}`);
+            await page.keyboard.press("Escape");
+            await settle(page);
+            assert.equal(await marked(), 0);
+            await drop("rgb(1, 2, 3)");
+            await page.focus("#icicle");
+            await page.keyboard.press("ArrowDown");
+            await page.keyboard.press("Enter");
+            await settle(page);
+            assert.ok(Number((await hash(page)).stack) > 0);
+            assert.ok(await marked() > 0.0005, `${path}: a stack`);
+            assert.equal(await drop(), "1,2,3");
+            const saved = await download(page, () => page.click("#svg"));
+            assert.match(saved.text, /#00857a/, "and they are in what is saved");
+        });
+    }
+});
 
 test("a what-if row lays its replayed curve over the chart", () => on(run, {}, async (page) => {
     const green = [26, 127, 55];

@@ -9,47 +9,45 @@ import { pixelOf } from "./pixels";
 
 export interface Box { x: number; y: number; width: number; height: number }
 
-interface Lines { used: LineCoverage; pending: LineCoverage; pins: LineCoverage; marked: LineCoverage }
-const lines = new Map<number, Lines>();
+const lines = new Map<number, { used: LineCoverage; pending: LineCoverage; pins: LineCoverage }>();
 
-function linesOf(length: number): Lines {
+function linesOf(length: number): { used: LineCoverage; pending: LineCoverage; pins: LineCoverage } {
     let known = lines.get(length);
     if (!known) {
         if (lines.size > 64) lines.clear();
-        const line = (): LineCoverage => new LineCoverage(length);
-        lines.set(length, (known = { used: line(), pending: line(), pins: line(), marked: line() }));
+        lines.set(length, (known = { used: new LineCoverage(length), pending: new LineCoverage(length), pins: new LineCoverage(length) }));
     }
-    for (const line of [known.used, known.pending, known.pins, known.marked]) line.clear();
+    for (const line of [known.used, known.pending, known.pins]) line.clear();
     return known;
 }
 
 /** A unit with its blocks from left to right. */
 export function drawCrowd(
     context: CanvasRenderingContext2D, ratio: number, model: DeviceModel, state: UnitState, box: Box, tick: number,
-    look: { isPin: (block: number) => boolean; isMarked: (block: number) => boolean }, colours: Colours,
+    isPin: (block: number) => boolean, colours: Colours,
 ): void {
     const { blocks, units } = model;
     const left = Math.round(box.x * ratio);
     const top = Math.round(box.y * ratio);
     const columns = Math.max(1, Math.round((box.x + box.width) * ratio) - left);
     const rows = Math.max(1, Math.round((box.y + box.height) * ratio) - top);
-    const { used, pending, pins, marked } = linesOf(columns);
+    const { used, pending, pins } = linesOf(columns);
     const begin = units.offset[state.unit];
     const scale = columns / units.size[state.unit];
     for (const block of state.blocks) {
-        const line = look.isPin(block) ? pins : look.isMarked(block) ? marked : blocks.freed[block] <= tick ? pending : used;
+        const line = isPin(block) ? pins : blocks.freed[block] <= tick ? pending : used;
         const from = (blocks.offset[block] - begin) * scale;
         line.add(from, from + blocks.size[block] * scale);
     }
     const image = context.createImageData(columns, rows);
     const pixels = new Uint32Array(image.data.buffer);
-    const [hole, hatch, cached, use, waiting, pin, mark] = [colours.hole, colours.hatch, colours.cached, colours.use, colours.pending, colours.pin, colours.mark].map(rgb);
-    const shares = [used, pending, pins, marked].map((line) => line.shares());
+    const [hole, hatch, cached, use, waiting, pin] = [colours.hole, colours.hatch, colours.cached, colours.use, colours.pending, colours.pin].map(rgb);
+    const shares = [used.shares(), pending.shares(), pins.shares()];
     for (let column = 0; column < columns; ++column) {
-        const [inUse, isPending, pinned, isMarked] = shares.map((line) => Math.max(0, line[column]));
-        const free = Math.max(0, 1 - inUse - isPending - pinned - isMarked);
+        const [inUse, isPending, pinned] = shares.map((line) => Math.max(0, line[column]));
+        const free = Math.max(0, 1 - inUse - isPending - pinned);
         const mix = (empty: [number, number, number]): number => {
-            const channel = (i: 0 | 1 | 2): number => Math.min(255, free * empty[i] + inUse * use[i] + isPending * waiting[i] + pinned * pin[i] + isMarked * mark[i]);
+            const channel = (i: 0 | 1 | 2): number => Math.min(255, free * empty[i] + inUse * use[i] + isPending * waiting[i] + pinned * pin[i]);
             return pixelOf(channel(0), channel(1), channel(2));
         };
         const plain = mix(state.kept ? hole : cached);

@@ -18,8 +18,6 @@ export interface Band {
 /** How blocks are told apart: pins stand out, the others by state or by a colour of their kind. */
 export interface BlockLook {
     isPin: (block: number) => boolean;
-    isMarked: (block: number) => boolean;  // by a search or a stack
-    selected: number;
     colourOf: ((block: number) => string) | null;
 }
 
@@ -114,7 +112,7 @@ export function drawSegments(
         for (const place of placed) {
             // As many blocks as pixels are mixed by area; SVG has no pixels.
             const crowded = place.state.blocks.length > place.width * layer.ratio && "putImageData" in context;
-            if (crowded) drawCrowd(context, layer.ratio, model, place.state, place, heap.tick, look, colours);
+            if (crowded) drawCrowd(context, layer.ratio, model, place.state, place, heap.tick, look.isPin, colours);
             else drawOne(context, model, place, heap.tick, look, colours);
         }
         if (placed.length < band.states.length) {
@@ -154,15 +152,11 @@ function drawOne(
             continue;
         }
         const isPending = blocks.freed[block] <= tick && height > 2;
-        context.fillStyle = look.isMarked(block) ? colours.mark : look.colourOf ? look.colourOf(block) : isPending ? colours.pending : colours.use;
-        bar(block, look.isMarked(block) ? Math.min(2, width) : 0.3);
+        context.fillStyle = look.colourOf ? look.colourOf(block) : isPending ? colours.pending : colours.use;
+        bar(block, 0.3);
     }
     context.fillStyle = colours.pin;
     for (const block of pins) bar(block, Math.min(3, width));
-    if (state.blocks.includes(look.selected)) {
-        context.fillStyle = colours.mark;
-        bar(look.selected, Math.min(3, width));
-    }
     if (height >= 7) {
         context.strokeStyle = colours.line;
         context.strokeRect(x + 0.5, y + 0.5, Math.max(1, width - 1), height - 1);

@@ -31,8 +31,8 @@ function sheetOf(page: Page): Sheet {
     const right = border + Math.max(chart.base.width, map.base.width, panel.surface.base.width) + columnGap;
     const down = Math.max(
         column(border, [[chart, "Memory over time"], [map, "Address × time"], [panel.surface, `Stacks by ${panel.what}`]]),
-        column(right, [[segments, "Segments at the cursor"]]));
-    return { width: right + segments.base.width + border, height: down + border, places };
+        column(right, [[segments.surface, "Segments at the cursor"]]));
+    return { width: right + segments.surface.base.width + border, height: down + border, places };
 }
 
 /** All but the pictures: what happened, titles, and what the colours mean. */
@@ -108,7 +108,7 @@ export function saveSvg(page: Page): void {
     };
     const contents = new Map<Surface, string>([
         vector("chart", chart, (layer) => page.paintTime(layer, layer.context)), [map, mapImage(map)],
-        vector("segments", segments, (layer) => void page.paintHeap(layer)), vector("stacks", panel.surface, (layer) => panel.paint(layer)),
+        vector("segments", segments.surface, (layer) => void segments.paint(layer, layer.context)), vector("stacks", panel.surface, (layer) => panel.paint(layer)),
     ]);
     const texts = new SvgContext("texts");
     drawTexts(texts as unknown as CanvasRenderingContext2D, page, sheet);

@@ -133,12 +133,12 @@ export function connectInput(page: Page): void {
         return [event.clientX - box.left, event.clientY - box.top];
     };
     segments.addEventListener("pointermove", (event) => {
-        const hit = hitSegment(page.model, page.placed, ...local(event, segments));
+        const hit = hitSegment(page.model, page.segments.placed, ...local(event, segments));
         showTip(!hit ? "" : hit.block >= 0 ? blockText(page, hit.block) : hit.hole ? `hole of ${formatBytes(hit.hole[1])} at ${addressText(page.model, hit.hole[0])}` : "", event.clientX, event.clientY);
     });
     segments.addEventListener("pointerleave", () => showTip("", 0, 0));
     segments.addEventListener("click", (event) => {
-        const hit = hitSegment(page.model, page.placed, ...local(event, segments));
+        const hit = hitSegment(page.model, page.segments.placed, ...local(event, segments));
         if (hit) page.change({ selected: hit.block });
     });
     connectControls(page);

@@ -13,11 +13,10 @@ import { clampView, type Part, Store, type View } from "../state/store";
 import { readHash, unsaid, writeHash } from "../state/hash";
 import { type Colours, dark, light } from "../draw/colours";
 import { drawChart, drawCursor, drawMark, drawSplit, type Overlay } from "../draw/chart";
-import { drawKinds, kindColour } from "../draw/kinds";
+import { drawKinds } from "../draw/kinds";
 import { lanesHeight } from "../draw/lanes";
 import { drawMap } from "../draw/map";
-import { drawSegments, type Placed } from "../draw/segments";
-import { drawNotice, type Layer, Surface } from "../draw/surface";
+import { type Layer, Surface } from "../draw/surface";
 import { axisHeight, plotLeft, plotRight, timeX } from "../draw/timeaxis";
 import { byId } from "./dom";
 import { showCard, showCulprits } from "./cards";
@@ -31,6 +30,7 @@ import { RestSweep } from "./restsweep";
 import { connectScrollHints } from "./scrollhint";
 import { showTotals, showWhatIf } from "./side";
 import { Slices } from "./slices";
+import { SegmentsPanel } from "./segmentspanel";
 import { StacksPanel } from "./stackspanel";
 import { describe, say, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
@@ -50,13 +50,12 @@ export class Page {
     model!: DeviceModel;
     heap: HeapState = emptyHeap(0);
     complete: Promise<void> = Promise.resolve();  // all blocks of the device shown are drawn
-    placed: Placed[] = [];
     kinds: Kinds | null = null;  // what blocks are coloured by; null = their state
     matcher: Matcher | null = null;
     matches: Uint8Array | null = null;  // per stack
     readonly chart = new Surface(byId("chart").parentElement!);
     readonly map = new Surface(byId("map").parentElement!);
-    readonly segments = new Surface(byId("segments").parentElement!);
+    readonly segments = new SegmentsPanel(this);
     private readonly marks = new MapMarks();
     private readonly exact = new RestSweep(() => {
         this.drawTime();
@@ -98,7 +97,7 @@ export class Page {
         connectScrollHints();
         connectRanks(this);
         this.store.flush(["device", "theme"]);
-        const surfaces = [this.chart, this.map, this.segments];
+        const surfaces = [this.chart, this.map, this.segments.surface];
         const observer = new ResizeObserver(() => {
             if (surfaces.some((surface) => surface.grew())) this.store.flush(["size"]);
         });
@@ -206,7 +205,8 @@ export class Page {
         if (has("device", "blocks", "size", "t0", "t1", "a0", "a1", "theme", "colour", "kinds")) this.drawWindow(has("device", "blocks"));
         else if (has("whatif")) this.drawTime();
         else if (has("cursor", "mark", "card", "culprit", "selected", "query", "stack", "fold")) this.drawOver();
-        if (has("device", "blocks", "size", "cursor", "order", "theme", "card", "culprit", "selected", "colour", "kinds", "query", "stack", "fold")) this.drawHeap();
+        if (has("device", "blocks", "size", "cursor", "order", "theme", "card", "culprit", "colour", "kinds")) this.segments.draw();
+        else if (has("selected", "query", "stack", "fold")) this.segments.drawMarks();
         const moved = (view.stacks === "churn" || (view.stacks === "growth" && view.mark < 0)) && has("t0", "t1");
         if (moved || has("device", "blocks", "size", "cursor", "mark", "stacks", "shape", "fold", "theme", "query", "stack")) this.panel.draw();
         if (has("device", "blocks", "selected")) showDetails(this);
@@ -321,25 +321,12 @@ export class Page {
         if (model.complete) drawSplit(layer, context, model, this.heap, colours);
     }
 
+    /** Per stack, whether its blocks are marked; null = none. */
+    markedStacks(): Uint8Array | null {
+        return this.marks.stacks(this);
+    }
+
     drawMarks(): void {
         this.marks.draw(this, this.pins);
-    }
-
-    private drawHeap(): void {
-        if (!this.segments.fit()) return;
-        if (!this.model.complete) {
-            this.placed = [];
-            drawNotice(this.segments.base, "The blocks are being read.", this.colours);
-            return;
-        }
-        this.placed = this.paintHeap(this.segments.base);
-    }
-
-    paintHeap(layer: Layer): Placed[] {
-        const { model, heap, view, kinds, colours } = this;
-        const colourOf = kinds ? (block: number): string => kindColour(colours, kinds.of[block]) : null;
-        const marked = this.marks.stacks(this);
-        const isMarked = (block: number): boolean => marked !== null && marked[model.blocks.stack[block]] === 1;
-        return drawSegments(layer, model, heap, view.order, { isPin: this.isPin, isMarked, selected: view.selected, colourOf }, colours);
     }
 }
