@@ -1,0 +1,75 @@
+"""The man pages know every command and option that --help knows, and no other."""
+
+import re
+
+import real_process
+from real_process import ANALYZER, LAUNCHER, SOURCE
+
+
+def page(name):
+    """A man page as plain text, with its headings and paragraph marks."""
+    text = (SOURCE / "docs" / "man" / name).read_text().replace(r"\-", "-")
+    return re.sub(r"\\f.", "", text)
+
+
+def section(text, name):
+    return re.search(rf"^\.SH {name}\n(.*?)(?=^\.SH |\Z)", text, re.MULTILINE | re.DOTALL)[1]
+
+
+def entries(text):
+    """(first line, text) of each tagged paragraph."""
+    return [entry.partition("\n")[::2] for entry in text.split("\n.PP\n")[0].split(".TP\n")[1:]]
+
+
+def options(text):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) - {"--help"}
+
+
+class Analyzer(real_process.RealProcessTest):
+    def setUp(self):
+        super().setUp()
+        shown = self.run_well([ANALYZER, "--help"]).stdout
+        listed = shown[shown.index("\nCommands"):shown.index("\nExit status")]
+        self.commands = re.findall(r"^  (\w+) +\w", listed, re.MULTILINE)
+        self.text = page("fraganalyze.1")
+        self.told = {line.removeprefix(".B "): text
+                     for line, text in entries(section(self.text, "COMMANDS"))}
+
+    def known(self, command):
+        """The options of a command, by its --help."""
+        shown = self.run_well([ANALYZER, command, "--help"]).stdout
+        return set(re.findall(r"^ +(?:-\w,)?(--[\w-]+)", shown[shown.index("\nOptions:"):],
+                              re.MULTILINE)) - {"--help"}
+
+    def test_each_command_has_its_entry(self):
+        self.assertGreater(len(self.commands), 10)
+        self.assertEqual(sorted(self.told), sorted(self.commands))
+
+    def test_each_option_is_told_with_its_commands(self):
+        told = {command: options(text) & self.known(command) for command, text in self.told.items()}
+        for line, text in entries(section(self.text, "OPTIONS")):
+            of = re.search(r"\(([a-z,\s]+)\)$", text.strip())
+            self.assertTrue(of, f"{line}: no commands at the end")
+            for command in re.split(r",\s+", of[1]):
+                told[command] |= options(line)
+        for command in self.commands:
+            self.assertEqual(sorted(told[command]), sorted(self.known(command)), command)
+
+    def test_no_option_is_made_up(self):
+        known = set().union(*map(self.known, self.commands))
+        self.assertEqual(options(self.text), known)
+
+
+class Launcher(real_process.RealProcessTest):
+    def test_options_and_variables_are_those_of_help(self):
+        told = page("fragtrace.1")
+        shown = self.run_well([LAUNCHER, "--help"]).stdout
+        shown = shown[shown.index("\nUsage:"):]  # without the examples
+        self.assertEqual(options(told), options(shown))
+        for text in (told, shown):
+            self.assertGreater(len(options(text)), 10)
+        self.assertEqual(*(set(re.findall(r"FRAGTRACE_[A-Z_]*[A-Z]", text)) for text in (told, shown)))
+
+
+if __name__ == "__main__":
+    real_process.main()
