@@ -182,14 +182,3 @@ def text_of(figures):
     retries = f", {figures['retries']} retried" if figures["retries"] else ""
     return (f"{outcome}{figures['peak_reserved_bytes'] / MIB:,.1f} MiB, "
             f"+{figures['segments_allocated']} -{figures['segments_freed']}{retries}")
-
-
-def write_between(page, figures,
-                  marks=("<!-- counts of scripts/scenarios/confirm --pages -->",
-                         "<!-- end of counts -->")):
-    begin, end = map(re.escape, marks)
-    text, found = re.subn(f"{begin}\n.*?{end}", lambda _: f"{marks[0]}\n\n{figures}\n{marks[1]}",
-                          page.read_text(), flags=re.DOTALL)
-    if not found:
-        raise SystemExit(f"{page}: no line {marks[0]}")
-    page.write_text(text)

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,16 @@ def check_names(parser, names, known):
     unknown = set(names) - set(known)
     if unknown:
         parser.error(f"no scenario {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+
+
+def write_between(marks, page, figures):
+    """Puts figures, Markdown, between the two lines of a page that are the marks."""
+    begin, end = map(re.escape, marks)
+    text, found = re.subn(f"{begin}\n.*?{end}", lambda _: f"{marks[0]}\n\n{figures}\n{marks[1]}",
+                          page.read_text(), flags=re.DOTALL)
+    if not found:
+        raise SystemExit(f"{page}: no line {marks[0]}")
+    page.write_text(text)
 
 
 class Runner:

@@ -82,22 +82,40 @@ def summarize(build, trace):
     return done.returncode == 0
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def arguments(description):
+    """A parser with the options of every benchmark of a long trace."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--trace", type=pathlib.Path)
     parser.add_argument("--python", type=pathlib.Path, default=ROOT / ".venv/bin/python")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--no-sweep", action="store_true", help="two minutes less")
     parser.add_argument("--json", type=pathlib.Path, help="write the figures there, too")
+    return parser
+
+
+def trace_of(args, folder):
+    """The trace that was named, or one that is recorded now."""
+    if args.trace is None and not args.python.exists():
+        print(f"{pathlib.Path(sys.argv[0]).name}: {args.python} is not there (--python), and no "
+              "--trace is given", file=sys.stderr)
+        sys.exit(2)
+    return args.trace or record(args.build.resolve(), args.python.absolute(), folder)
+
+
+def tell(figures, args):
+    for name, value in figures.items():
+        print(f"{name:<20} {value:.3g}")
+    if args.json:
+        args.json.write_text(json.dumps(figures))
+
+
+def main():
+    parser = arguments(__doc__)
+    parser.add_argument("--no-sweep", action="store_true", help="two minutes less")
     args = parser.parse_args()
     build = args.build.resolve()
     with tempfile.TemporaryDirectory() as folder:
-        if args.trace is None and not args.python.exists():
-            print(f"analysis_cost.py: {args.python} is not there (--python), and no --trace is given",
-                  file=sys.stderr)
-            return 2
-        trace = args.trace or record(build, args.python.absolute(), folder)
+        trace = trace_of(args, folder)
         reads, replays, torch, memory = [], [], [], 0
         for _ in range(args.repeats):
             # Reading comes after the replay, in memory that the process has had before: on a
@@ -121,10 +139,7 @@ def main():
             one = results["sweep_settings/1/iterations:1"]["real_time"]
             two = results["sweep_settings/2/iterations:1"]["real_time"]
             figures |= {"sweep_s": two, "sweep_ratio": one / two}
-    for name, value in figures.items():
-        print(f"{name:<20} {value:.3g}")
-    if args.json:
-        args.json.write_text(json.dumps(figures))
+    tell(figures, args)
     return 0
 
 

@@ -6,17 +6,14 @@ Without --trace, ten million events of a training are recorded on the virtual GP
     report_cost.py --build build [--trace TRACE] [--python PY] [--repeats 3]
 """
 
-import argparse
-import json
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-from analysis_cost import ROOT, record
+from analysis_cost import arguments, tell, trace_of
 
 CORES = 2
 
@@ -42,28 +39,13 @@ def report(build, trace):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--trace", type=pathlib.Path)
-    parser.add_argument("--python", type=pathlib.Path, default=ROOT / ".venv/bin/python")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", type=pathlib.Path, help="write the figures there, too")
-    args = parser.parse_args()
-    build = args.build.resolve()
+    args = arguments(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        if args.trace is None and not args.python.exists():
-            print(f"report_cost.py: {args.python} is not there (--python), and no --trace is given",
-                  file=sys.stderr)
-            return 2
-        trace = args.trace or record(build, args.python.absolute(), folder)
-        runs = [report(build, trace) for _ in range(args.repeats)]
+        trace = trace_of(args, folder)
+        runs = [report(args.build.resolve(), trace) for _ in range(args.repeats)]
     firsts, wholes, processors, rows = zip(*runs)
-    figures = {"first_screen_s": statistics.median(firsts), "report_s": statistics.median(wholes),
-               "processor_s": statistics.median(processors), "rows": max(rows)}
-    for name, value in figures.items():
-        print(f"{name:<20} {value:.3g}")
-    if args.json:
-        args.json.write_text(json.dumps(figures))
+    tell({"first_screen_s": statistics.median(firsts), "report_s": statistics.median(wholes),
+          "processor_s": statistics.median(processors), "rows": max(rows)}, args)
     return 0
 
 

@@ -1,29 +1,19 @@
 """The shortest scenarios, run as documented: the figures on their pages are those of a run here, and
 no exact prediction is contradicted (the runner fails then)."""
 
-import os
 import re
 import sys
 
 import real_process
-from real_process import BUILD, SOURCE, TORCH_PYTHON
+from real_process import SOURCE
+from scenario_process import RUNNER, ScenarioTest
 
-SHORT = ("three_pieces", "pinned_loader", "no_caching")
-RUNNER = SOURCE / "scripts/scenarios/run"
 TABLE = SOURCE / "scripts/scenarios/scenario_table.py"
 
 
-class Scenarios(real_process.RealProcessTest):
+class Scenarios(ScenarioTest):
     def test_pages_say_what_runs_say(self):
-        said = self.run_well([sys.executable, RUNNER, *SHORT, "--python", TORCH_PYTHON, "--build",
-                              BUILD], timeout=600, env=dict(os.environ)).stdout
-        for name in SHORT:
-            with self.subTest(name):
-                page = (SOURCE / "docs/scenarios" / f"{name}.md").read_text()
-                table = [line for line in page.splitlines() if line.startswith("|")]
-                self.assertGreater(len(table), 3)
-                for line in table:
-                    self.assertIn(line, said.splitlines())
+        self.assert_pages_say_what_runs_say("three_pieces", "pinned_loader", "no_caching")
 
     def test_each_scenario_has_its_page(self):
         names = set(re.findall(r'^    "(\w+)": Scenario\(', TABLE.read_text(), re.MULTILINE))
@@ -34,6 +24,18 @@ class Scenarios(real_process.RealProcessTest):
     def test_a_name_that_is_none_is_refused(self):
         done = self.run_well([sys.executable, RUNNER, "nonsense"], expected=2)
         self.assertIn("no scenario nonsense", done.stderr)
+
+    def test_an_interpreter_without_pytorch_is_skipped_and_no_success(self):
+        for program in ("run", "confirm"):
+            done = self.run_well([sys.executable, RUNNER.with_name(program), "three_pieces", "--python",
+                                  "/bin/false"], expected=77)
+            self.assertIn("three_pieces: skipped, /bin/false has no PyTorch", done.stdout)
+
+    def test_counts_of_some_rows_are_not_written_into_the_page(self):
+        for some in (["three_pieces"], ["--rows", "expandable"]):
+            done = self.run_well([sys.executable, RUNNER.with_name("confirm"), "--pages", *some],
+                                 expected=2)
+            self.assertIn("without NAME and --rows", done.stderr)
 
 
 if __name__ == "__main__":
