@@ -84,6 +84,7 @@ class DeviceWriter {
         header["end_ns"] = end_ns_;
         header["blocks"] = kept_.size();
         header["blocks_left_out"] = device_.blocks.size() - kept_.size();
+        header["bytes_left_out"] = bytes_left_out_;
         header["longest_left_out_ns"] = longest_left_out_ns_;
         header["map"] = {kMapColumns, kMapRows};
         renumber_culprits(header);
@@ -155,6 +156,7 @@ class DeviceWriter {
                 });
             for (auto left_out = cut; left_out != kept_.end(); ++left_out) {
                 longest_left_out_ns_ = std::max(longest_left_out_ns_, weight(*left_out));
+                bytes_left_out_ += blocks.size_bytes[*left_out];
             }
             kept_.resize(budget_);
             std::sort(kept_.begin(), kept_.end());
@@ -328,6 +330,7 @@ class DeviceWriter {
     std::uint64_t end_ns_ = 1;
     std::uint64_t tick_ns_ = 1;
     std::uint64_t longest_left_out_ns_ = 0;
+    std::uint64_t bytes_left_out_ = 0;  // allocated over the run, not at one time
     PageOverview overview_;
     std::vector<std::uint32_t> kept_;        // rows of the file, as indices of the blocks given
     std::vector<std::uint32_t> new_index_;   // and back; kNoUnit = left out

@@ -41,22 +41,22 @@ test("tables behind every picture: sorted by a column, copied, saved as CSV", ()
         await page.click("#dialog-close");
     }
     await page.click("#map-table");
-    const sizes = () => page.$$eval("dialog tbody td:first-child", (cells) => cells.map((cell) => Number(cell.title)));
-    await page.click("dialog th:first-child .sort");
+    const sizes = () => page.$$eval("dialog .datatable:first-child tbody td:first-child", (cells) => cells.map((cell) => Number(cell.title)));
+    await page.click("dialog .datatable:first-child th:first-child .sort");
     const down = await sizes();
     assert.deepEqual(down, [...down].sort((a, b) => b - a));
-    assert.equal(await page.getAttribute("dialog th:first-child", "aria-sort"), "descending");
-    await page.click("dialog th:first-child .sort");
+    assert.equal(await page.getAttribute("dialog .datatable:first-child th:first-child", "aria-sort"), "descending");
+    await page.click("dialog .datatable:first-child th:first-child .sort");
     const up = await sizes();
     assert.deepEqual(up, [...up].sort((a, b) => a - b));
-    const saved = await download(page, () => page.click("dialog .headline button:has-text('CSV')"));
+    const saved = await download(page, () => page.click("dialog .datatable:first-child button:has-text('CSV')"));
     assert.match(saved.name, /^fragtrace-blocks-at-.*\.csv$/);
     const lines = saved.text.trimEnd().split("\r\n");
-    assert.equal(lines[0], "size,address,born,freed,state,stream,line");
-    assert.match(await text(page, "dialog .faint"), new RegExp(`^${(lines.length - 1).toLocaleString("en-US")} rows`));
-    await page.click("dialog .headline button:has-text('copy')");
+    assert.equal(lines[0], "size,address,born,freed,reusable,state,stream,line");
+    assert.match(await text(page, "dialog .datatable:first-child .faint"), new RegExp(`^${(lines.length - 1).toLocaleString("en-US")} rows`));
+    await page.click("dialog .datatable:first-child button:has-text('copy')");
     await settle(page);
-    assert.match(await text(page, "dialog .faint"), /copied/);
+    assert.match(await text(page, "dialog .datatable:first-child .faint"), /copied/);
 }));
 
 test("the SVG holds vectors and escaped text, and is well formed", () => on(run, { hash: "#stacks=live" }, async (page) => {

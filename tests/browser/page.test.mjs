@@ -174,8 +174,8 @@ test("a file that was cut off says so, wherever the cut is", async () => {
 
 test("what is left out of the file is announced", () => on(join(pages, "cut-down.html"), {}, async (page) => {
     assert.equal(await page.getAttribute("html", "data-blocks"), "1000");
-    assert.match(await text(page, "#count"), /1,000 blocks \([0-9,]+ more left out\)/);
-    assert.match(await text(page, "#notes"), /lived no longer than .* not in this file one by one/s);
+    assert.match(await text(page, "#count"), /1,000 blocks \([0-9,]+ more left out, [0-9.]+ [GT]iB\)/);
+    assert.match(await text(page, "#notes"), /[0-9,]+ blocks, [0-9.]+ [GT]iB allocated in all, that lived no longer than .* not in this file one by one/s);
 }));
 
 test("two devices: the selector shows the other, its pages, pools and pending blocks", () => on(join(pages, "two.html"), {}, async (page) => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { foldStacks } from "../src/data/fold";
 import type { StackTables } from "../src/data/header";
+import { formatBytes } from "../src/data/format";
 import { heapAt } from "../src/data/heap";
 import { heldByStack, keptByPools } from "../src/data/held";
 import { kindsOf, mostKinds } from "../src/data/kinds";
@@ -10,11 +11,12 @@ import { lifeOf, lifeWindow } from "../src/data/life";
 import { LiveIndex } from "../src/data/liveindex";
 import { stackSums } from "../src/data/measures";
 import { type DeviceModel, never } from "../src/data/model";
-import { copyText, csvText, sortedRows, type TableData } from "../src/data/rows";
+import { copyText, csvText, rowsText, sortedRows, type TableData } from "../src/data/rows";
 import { countAll, countOf, visitHits } from "../src/data/hits";
 import { finish } from "../src/data/steps";
 import { makeMatcher } from "../src/data/search";
 import { Stacks } from "../src/data/stacks";
+import { windowRows } from "../src/data/windowrows";
 
 function randomNumbers(seed: number): (below: number) => number {
     let state = seed;
@@ -219,8 +221,10 @@ test("kinds are ranked by bytes times time, and what is not shown is counted", (
     for (const row of rows) weights.set(blocks.stack[row], (weights.get(blocks.stack[row]) ?? 0) + blocks.size[row] * (Math.min(blocks.end[row], lastTick) - blocks.start[row] + 1));
     const ranked = [...weights].sort((a, b) => b[1] - a[1]).map(([stack]) => (stack === 0 ? "no stack recorded" : `a.py:${stack} f${stack - 1}`));
     const kinds = kindsOf(device, new Stacks(many), "stack")!;
-    assert.deepEqual(kinds.names, [...ranked.slice(0, mostKinds), `${ranked.length - mostKinds} others`]);
     const other = new Set(ranked.slice(mostKinds));
+    const left = rows.filter((row) => other.has(blocks.stack[row] === 0 ? "no stack recorded" : `a.py:${blocks.stack[row]} f${blocks.stack[row] - 1}`));
+    const leftBytes = formatBytes(left.reduce((bytes, row) => bytes + blocks.size[row], 0));
+    assert.deepEqual(kinds.names, [...ranked.slice(0, mostKinds), `${ranked.length - mostKinds} others: ${left.length} blocks, ${leftBytes} in all`]);
     for (const row of rows) assert.equal(kinds.of[row] === mostKinds, other.has(blocks.stack[row] === 0 ? "no stack recorded" : `a.py:${blocks.stack[row]} f${blocks.stack[row] - 1}`));
 });
 
@@ -243,16 +247,72 @@ test("what a search finds is every block there is, in all and in a window", () =
     }
 });
 
+test("what is too thin for a box is counted, with its bytes", () => {
+    const random = randomNumbers(31);
+    const wide: StackTables = {
+        strings: ["", "f", "/x/a.py"], frames: { function: [0, 1], file: [0, 2], line: [0, 1], python: [0, 1] },
+        stacks: { parent: [0, ...Array.from({ length: 300 }, (_, node) => random(node + 1))], frame: Array(301).fill(1) },
+    };
+    const { parent } = wide.stacks;
+    for (const share of [0, 0.01, 0.05]) {
+        const sums = new Map(Array.from({ length: 120 }, (): [number, number] => [1 + random(300), 1 + random(random(5) === 0 ? 4000 : 40)]));
+        const { boxes, total, thin } = new Stacks(wide).layout(sums, share);
+        const values = new Float64Array(301);
+        for (const [node, bytes] of sums) for (let at = node; ; at = parent[at]) {
+            values[at] += bytes;
+            if (at === 0) break;
+        }
+        const drawn = new Set(boxes.flatMap((box) => box.chain));
+        const left = [...values.keys()].filter((node) => values[node] > 0 && !drawn.has(node) && drawn.has(parent[node]));
+        assert.deepEqual(thin, { branches: left.length, bytes: left.reduce((bytes, node) => bytes + values[node], 0) });
+        assert.equal(total, values[0]);
+        assert.equal(share === 0, thin.branches === 0);
+    }
+});
+
 test("a block's life: who had its bytes before and who after", () => {
     for (const block of rows) {
         const life = lifeOf(device, block);
         const shares = (row: number): boolean => row !== block && blocks.offset[row] < blocks.offset[block] + blocks.size[block] && blocks.offset[row] + blocks.size[row] > blocks.offset[block];
         const after = life.reusable === never ? [] : rows.filter((row) => shares(row) && blocks.start[row] >= life.reusable).slice(0, 5);
         assert.deepEqual(life.after, after);
+        const alike = rows.filter(shares);
+        assert.equal(life.moreAfter, life.reusable !== never && alike.filter((row) => blocks.start[row] >= life.reusable).length > 5);
+        assert.equal(life.moreBefore, alike.filter((row) => row < block && blocks.end[row] <= blocks.start[block]).length > 5);
         for (const row of life.before) assert.ok(shares(row) && blocks.end[row] <= blocks.start[block]);
         assert.equal(life.before.length, Math.min(5, rows.filter((row) => row < block && shares(row) && blocks.end[row] <= blocks.start[block]).length));
         const window = lifeWindow(device, block);
         assert.ok(window.t0 < blocks.start[block] && window.t1 > Math.min(blocks.end[block], lastTick) && window.a1 > window.a0);
+    }
+});
+
+test("the rows of a window are all of its blocks, or the heaviest, and the rest is counted", () => {
+    const area = { t0: 2000, t1: 6000, a0: 100_000, a1: 900_000 };
+    const inside = rows.filter((row) => blocks.start[row] <= area.t1 && blocks.end[row] > area.t0 && blocks.offset[row] < area.a1 && blocks.offset[row] + blocks.size[row] > area.a0);
+    const sum = (of: number[]) => ({ blocks: of.length, bytes: of.reduce((bytes, row) => bytes + blocks.size[row], 0) });
+    const weight = (row: number): number => blocks.size[row] * (Math.min(blocks.end[row], lastTick) - blocks.start[row] + 1);
+    assert.ok(inside.length > 100);
+    for (const most of [0, 1, 7, 60, inside.length - 1, inside.length, 1e6]) {
+        const found = windowRows(device, area, most);
+        const shown = [...found.rows];
+        const left = inside.filter((row) => !shown.includes(row));
+        assert.equal(shown.length, Math.min(most, inside.length));
+        assert.ok(shown.every((row) => inside.includes(row)));
+        assert.deepEqual(found.all, sum(inside));
+        assert.deepEqual(found.left, sum(left));
+        const heaviest = Math.max(0, ...left.map(weight));
+        for (const row of shown) assert.ok(weight(row) * 1.05 + 1 >= heaviest, `${weight(row)} and ${heaviest}`);
+    }
+});
+
+test("rows that are not shown are counted and added up", () => {
+    const data: TableData = { title: "x", columns: [{ name: "at" }, { name: "size", show: (value) => `${value} B`, adds: true }], rows: Array.from({ length: 1200 }, (_, i) => [i, i % 3 === 0 ? null : 2]) };
+    assert.equal(rowsText(data, data.rows, 500), `1,200 rows, the first 500 shown; the others: ${data.rows.slice(500).filter((row) => row[1] !== null).length * 2} B`);
+    assert.equal(rowsText(data, data.rows.slice(0, 500), 500), "500 rows");
+    assert.equal(rowsText({ ...data, columns: [{ name: "at" }, { name: "size" }] }, data.rows, 1), "1,200 rows, the first 1 shown");
+    for (const evil of ["=1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "\uff1d1"]) {
+        assert.match(csvText(data, [[evil, null]]).split("\r\n").slice(1).join("\r\n"), /^"?'/, JSON.stringify(evil));
+        assert.doesNotMatch(copyText(data, [[evil, null]]).split("\n")[1], /^[=+@-]/, JSON.stringify(evil));
     }
 });
 

@@ -140,6 +140,7 @@ TEST_CASE("past the budget the long-lived and the named blocks stay") {
     CHECK(header["blocks"] == 2);
     CHECK(header["blocks_left_out"] == 1);
     CHECK(header["longest_left_out_ns"] == 60);
+    CHECK(header["bytes_left_out"] == kMiB);
     CHECK(header["cards"][0]["culprits"][0]["blocks"] == std::vector<int>{0, 1});
 }
 

@@ -87,6 +87,7 @@ export interface DeviceHeader {
     end_ns: number;
     blocks: number;
     blocks_left_out: number;
+    bytes_left_out: number;  // allocated over the run
     longest_left_out_ns: number;
     first_start_ns: number | null;  // of all blocks
     last_start_ns: number | null;

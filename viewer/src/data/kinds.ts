@@ -1,5 +1,6 @@
 // What the blocks of a picture can be coloured by: each block gets one of few kinds. Of ten million
 // blocks that takes longer than a frame, so it is done in steps.
+import { formatBytes, formatCount } from "./format";
 import { type DeviceModel, never } from "./model";
 import { phasesInSteps } from "./phases";
 import type { Stacks } from "./stacks";
@@ -38,13 +39,22 @@ function* largest(model: DeviceModel, column: ArrayLike<number>, table: Uint32Ar
     shown.forEach((key, at) => (place[key] = at));
     const kindOf = Uint8Array.from(table, (key) => place[key]);
     const of = new Uint8Array(count);
+    let others = 0;
+    let otherBytes = 0;
     for (let from = 0; from < count; from += rowsInStep) {
         const to = Math.min(count, from + rowsInStep);
-        for (let row = from; row < to; ++row) of[row] = column[row] < known ? kindOf[column[row]] : place[0];
+        for (let row = from; row < to; ++row) {
+            const kind = column[row] < known ? kindOf[column[row]] : place[0];
+            of[row] = kind;
+            if (kind === mostKinds) {
+                ++others;
+                otherBytes += size[row];
+            }
+        }
         yield;
     }
     const names = shown.map(name);
-    if (some > mostKinds) names.push(`${some - mostKinds} others`);
+    if (some > mostKinds) names.push(`${some - mostKinds} others: ${formatCount(others)} blocks, ${formatBytes(otherBytes)} in all`);
     return { names, of };
 }
 

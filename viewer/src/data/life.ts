@@ -8,6 +8,8 @@ export interface Life {
     reusable: number;  // > freed while other streams may still use it
     before: number[];  // the latest blocks that ended before and shared bytes, latest first
     after: number[];   // the first blocks that began afterwards on its bytes, earliest first
+    moreBefore: boolean;  // than are named
+    moreAfter: boolean;
     searched: boolean; // false: stopped before the end of the trace
 }
 
@@ -20,19 +22,22 @@ export function lifeOf(model: DeviceModel, block: number): Life {
     const high = low + blocks.size[block];
     const overlaps = (row: number): boolean => row !== block && blocks.offset[row] < high && blocks.offset[row] + blocks.size[row] > low;
     const life: Life = {
-        block, born: blocks.start[block], freed: blocks.freed[block], reusable: blocks.end[block], before: [], after: [], searched: true,
+        block, born: blocks.start[block], freed: blocks.freed[block], reusable: blocks.end[block], before: [], after: [], moreBefore: false, moreAfter: false, searched: true,
     };
     const floor = Math.max(0, block - mostRows);
-    for (let row = block - 1; row >= floor && life.before.length < mostNeighbours; --row) {
+    for (let row = block - 1; row >= floor && life.before.length <= mostNeighbours; --row) {
         if (overlaps(row) && blocks.end[row] <= life.born) life.before.push(row);
     }
-    life.before.sort((a, b) => blocks.end[b] - blocks.end[a]);
+    life.moreBefore = life.before.length > mostNeighbours;
+    life.before = life.before.slice(0, mostNeighbours).sort((a, b) => blocks.end[b] - blocks.end[a]);
     if (life.reusable === never) return life;
     const first = upperBound(blocks.start, life.reusable - 1);
     const ceiling = Math.min(blocks.count, first + mostRows);
     let row = first;
-    for (; row < ceiling && life.after.length < mostNeighbours; ++row) if (overlaps(row)) life.after.push(row);
-    life.searched = row >= blocks.count || life.after.length === mostNeighbours;
+    for (; row < ceiling && life.after.length <= mostNeighbours; ++row) if (overlaps(row)) life.after.push(row);
+    life.moreAfter = life.after.length > mostNeighbours;
+    life.after = life.after.slice(0, mostNeighbours);
+    life.searched = row >= blocks.count || life.moreAfter;
     return life;
 }
 

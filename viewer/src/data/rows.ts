@@ -1,10 +1,12 @@
 // A table as plain values: sorted by any column, as text to copy, as CSV.
+import { formatCount } from "./format";
 
 export type Cell = string | number | null;
 
 export interface TableColumn {
     name: string;
     show?: (value: number) => string;  // how a number is shown; copied and saved as it is
+    adds?: boolean;                    // its numbers can be added up
 }
 
 export interface TableData {
@@ -31,11 +33,20 @@ export function shownCell(data: TableData, column: number, value: Cell): string 
     return typeof value === "number" ? (data.columns[column].show?.(value) ?? String(value)) : value;
 }
 
+/** How many rows there are, and of those that are not among the first `shown` how much they are in all. */
+export function rowsText(data: TableData, rows: Cell[][], shown: number): string {
+    const all = `${formatCount(rows.length)} ${rows.length === 1 ? "row" : "rows"}`;
+    if (rows.length <= shown) return all;
+    const column = data.columns.findIndex((one) => one.adds);
+    const sum = rows.slice(shown).reduce((bytes, row) => bytes + (typeof row[column] === "number" ? (row[column] as number) : 0), 0);
+    return `${all}, the first ${shown} shown` + (column < 0 ? "" : `; the others: ${shownCell(data, column, sum)}`);
+}
+
 // A name from a trace must stay text in a spreadsheet as well.
 function csvCell(value: Cell): string {
     if (value === null) return "";
     if (typeof value === "number") return String(value);
-    const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+    const text = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(value) ? `'${value}` : value;
     return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 

@@ -14,6 +14,11 @@ export interface StackBox {
     to: number;
 }
 
+/** Branches of the tree that are too thin for a box; their bytes are part of the boxes of their callers. */
+export interface Thin { branches: number; bytes: number }
+
+export interface StackLayout { boxes: StackBox[]; total: number; depth: number; thin: Thin }
+
 export class Stacks {
     readonly count: number;
     private readonly firstChild: Uint32Array;
@@ -125,7 +130,7 @@ export class Stacks {
     }
 
     /** Boxes of the icicle, outermost on top; chains without branches become one box. */
-    layout(sums: Map<number, number>, smallestShare: number): { boxes: StackBox[]; total: number; depth: number } {
+    layout(sums: Map<number, number>, smallestShare: number): StackLayout {
         const { parent } = this.header.stacks;
         const values = new Float64Array(this.count);
         const own = new Float64Array(this.count);
@@ -136,16 +141,17 @@ export class Stacks {
         for (let node = this.count - 1; node > 0; --node) values[parent[node]] += values[node];
         const total = values[0];
         const boxes: StackBox[] = [];
+        const thin: Thin = { branches: 0, bytes: 0 };
         const work: { node: number; depth: number; from: number }[] = [{ node: 0, depth: 0, from: 0 }];
         let depth = 0;
         while (total > 0 && work.length > 0) {
             const item = work.pop()!;
             const value = values[item.node];
             const chain = [item.node];
-            let kids = this.heavyChildren(item.node, values, total * smallestShare);
+            let kids = this.heavyChildren(item.node, values, total * smallestShare, thin);
             while (item.node !== 0 && kids.length === 1 && own[chain[0]] === 0 && values[kids[0]] >= value * 0.9999) {
                 chain.unshift(kids[0]);
-                kids = this.heavyChildren(kids[0], values, total * smallestShare);
+                kids = this.heavyChildren(kids[0], values, total * smallestShare, thin);
             }
             boxes.push({ node: chain[0], chain, depth: item.depth, from: item.from, to: item.from + value });
             depth = Math.max(depth, item.depth + 1);
@@ -155,13 +161,18 @@ export class Stacks {
                 at += values[kid];
             }
         }
-        return { boxes, total, depth };
+        return { boxes, total, depth, thin };
     }
 
-    private heavyChildren(node: number, values: Float64Array, least: number): number[] {
+    private heavyChildren(node: number, values: Float64Array, least: number, thin: Thin): number[] {
         const kids: number[] = [];
         for (let i = this.firstChild[node]; i < this.firstChild[node + 1]; ++i) {
-            if (values[this.children[i]] > least) kids.push(this.children[i]);
+            const value = values[this.children[i]];
+            if (value > least) kids.push(this.children[i]);
+            else if (value > 0) {
+                ++thin.branches;
+                thin.bytes += value;
+            }
         }
         return kids.sort((a, b) => values[b] - values[a]);
     }

@@ -1,7 +1,6 @@
 // Tables in the dialog: sortable, to be copied, saved as CSV. Of long ones the first rows are shown,
 // and it is said of how many; copying and saving take all.
-import { type Cell, copyText, csvText, shownCell, sortedRows, type TableData } from "../data/rows";
-import { formatCount } from "../data/format";
+import { type Cell, copyText, csvText, rowsText, shownCell, sortedRows, type TableData } from "../data/rows";
 import { el, showDialog } from "./dom";
 import { saveText } from "./save";
 
@@ -13,7 +12,7 @@ export function dataTable(data: TableData): HTMLElement {
     let descending = false;
     const body = el("tbody");
     const said = el("span", { class: "faint", role: "status" });
-    const count = `${formatCount(rows.length)} ${rows.length === 1 ? "row" : "rows"}` + (rows.length > mostShown ? `, the first ${mostShown} shown` : "");
+    let count = "";
     const heads = data.columns.map((column, at) => {
         const button = el("button", { type: "button", class: "sort" }, column.name);
         const head = el("th", { scope: "col" }, button);
@@ -32,7 +31,7 @@ export function dataTable(data: TableData): HTMLElement {
         const cell = (value: Cell, at: number): HTMLElement =>
             el("td", typeof value === "number" ? { class: "amount", title: String(value) } : { class: "wrap" }, shownCell(data, at, value));
         body.replaceChildren(...rows.slice(0, mostShown).map((row) => el("tr", {}, ...row.map(cell))));
-        said.textContent = count;
+        said.textContent = count = rowsText(data, rows, mostShown);
     };
     fill();
     const copy = el("button", { type: "button" }, "copy");

@@ -37,8 +37,9 @@ function lifeList(page: Page, life: Life): HTMLElement {
         const { blocks } = page.model;
         return button(`${formatBytes(blocks.size[row])} at ${time(blocks.start[row])}`, `select block ${formatCount(row)}`, () => page.change({ selected: row, cursor: blocks.start[row] }));
     });
-    if (life.before.length > 0) add("before it", ...links(life.before));
-    add("reused by", ...(life.after.length > 0 ? links(life.after) : [life.reusable === never ? "nobody: its bytes never came back" : life.searched ? "nobody: its bytes stayed free" : "not found nearby"]));
+    const more = (are: boolean, text: string): string[] => (are ? [text] : []);
+    if (life.before.length > 0) add("before it", ...links(life.before), ...more(life.moreBefore, "and earlier ones"));
+    add("reused by", ...(life.after.length > 0 ? [...links(life.after), ...more(life.moreAfter, "and later ones")] : [life.reusable === never ? "nobody: its bytes never came back" : life.searched ? "nobody: its bytes stayed free" : "not found nearby"]));
     return list;
 }
 

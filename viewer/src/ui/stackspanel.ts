@@ -1,11 +1,11 @@
 // The panel of stacks: which bytes are measured, as icicle or flame, whole or with library frames
 // folded; the box under the pointer or the keyboard.
 import { foldStacks, type FoldedStacks } from "../data/fold";
-import { formatBytes, formatTime } from "../data/format";
+import { formatBytes, formatCount, formatTime } from "../data/format";
 import { keptByPools } from "../data/held";
 import { type Measure, type StackSums, stackSums } from "../data/measures";
 import { makeMatcher } from "../data/search";
-import { type StackBox, Stacks } from "../data/stacks";
+import { type StackBox, Stacks, type Thin } from "../data/stacks";
 import { boxLabel, boxTop, drawIcicle, hitIcicle, rowHeight } from "../draw/icicle";
 import { drawNotice, type Layer, Surface } from "../draw/surface";
 import { byId, showTip } from "./dom";
@@ -16,6 +16,7 @@ export const measureNames: Record<Measure, string> = {
 };
 
 const smallestShare = 0.001;
+const mostFrames = 14;  // in the tip
 
 export class StacksPanel {
     readonly surface = new Surface(byId("icicle").parentElement!);
@@ -23,6 +24,7 @@ export class StacksPanel {
     private readonly folded: () => { stacks: Stacks; fold: FoldedStacks };
     private boxes: StackBox[] = [];
     private total = 0;
+    private thin: Thin = { branches: 0, bytes: 0 };
     private focused = -1;  // box that the keyboard is on
 
     constructor(private readonly page: Page) {
@@ -64,9 +66,10 @@ export class StacksPanel {
             return;
         }
         this.sums = stackSums(model, page.heap, view.stacks, view);
-        const { boxes, total, depth } = this.tree.layout(this.folding(this.sums.sums), smallestShare);
+        const { boxes, total, depth, thin } = this.tree.layout(this.folding(this.sums.sums), smallestShare);
         this.boxes = boxes;
         this.total = total;
+        this.thin = thin;
         this.focused = Math.min(this.focused, boxes.length - 1);
         const scroll = surface.box.parentElement!;
         surface.box.style.height = `${Math.max(scroll.clientHeight, depth * rowHeight)}px`;
@@ -78,7 +81,7 @@ export class StacksPanel {
     paint(layer: Layer): void {
         const { view, colours } = this.page;
         drawIcicle(layer, this.tree, {
-            boxes: this.boxes, total: this.total, what: this.caption(), marked: view.stack, matches: this.matches(),
+            boxes: this.boxes, total: this.total, what: this.caption() + this.leftOut(), marked: view.stack, matches: this.matches(),
             hatch: view.stacks === "holes", flame: view.shape === "flame",
         }, colours);
     }
@@ -127,6 +130,12 @@ export class StacksPanel {
         }
     }
 
+    // Said in the outermost box.
+    private leftOut(): string {
+        const { branches, bytes } = this.thin;
+        return branches === 0 ? "" : `; ${formatCount(branches)} ${branches === 1 ? "branch" : "branches"}, ${formatBytes(Math.round(bytes))}, too thin to draw`;
+    }
+
     private drawFocus(): void {
         const context = this.surface.clearOver();
         const box = this.boxes[this.focused];
@@ -139,7 +148,7 @@ export class StacksPanel {
     }
 
     private label(box: StackBox): string {
-        return boxLabel(this.tree, box, this.total, this.caption());
+        return boxLabel(this.tree, box, this.total, this.caption() + this.leftOut());
     }
 
     private mark(box: StackBox | null): void {
@@ -157,7 +166,9 @@ export class StacksPanel {
         canvas.addEventListener("pointermove", (event) => {
             const box = hit(event);
             const share = box && this.total > 0 ? ` (${((100 * (box.to - box.from)) / this.total).toFixed(1)} %)` : "";
-            showTip(box ? this.label(box).split(" ‹ ").slice(0, 14).join("\n‹ ") + share : "", event.clientX, event.clientY);
+            const frames = box ? this.label(box).split(" ‹ ") : [];
+            const more = frames.length > mostFrames ? `\n‹ ${frames.length - mostFrames} more frames` : "";
+            showTip(box ? frames.slice(0, mostFrames).join("\n‹ ") + more + share : "", event.clientX, event.clientY);
         });
         canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
         canvas.addEventListener("click", (event) => this.mark(hit(event)));

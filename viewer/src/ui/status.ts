@@ -49,11 +49,11 @@ export function describe(page: Page): void {
         ...(head.virtual ? [" ", el("span", { class: "badge" }, "virtual GPU")] : []));
     run.title = process.command;
     const left = head.blocks_left_out;
-    byId("count").textContent = `${formatCount(head.blocks)} blocks` + (left > 0 ? ` (${formatCount(left)} more left out)` : "");
+    byId("count").textContent = `${formatCount(head.blocks)} blocks` + (left > 0 ? ` (${formatCount(left)} more left out, ${formatBytes(head.bytes_left_out)})` : "");
     const notes = [...process.notes];
     if (head.phases_left_out > 0) notes.unshift(`${formatCount(head.phases_left_out)} phases, the shortest or the deepest, are not in this file.`);
     if (left > 0) {
-        notes.unshift(`${formatCount(left)} blocks that lived no longer than ${formatTime(head.longest_left_out_ns)} are not in this file one by one. ` +
+        notes.unshift(`${formatCount(left)} blocks, ${formatBytes(head.bytes_left_out)} allocated in all, that lived no longer than ${formatTime(head.longest_left_out_ns)} are not in this file one by one. ` +
             "They are part of the overview and of every total, but not of the cursor's state, search and close-up pictures.");
     }
     if (header.ranks.length > 0) notes.push("Each process has its own clock: times are since its trace began. The table of processes says when that was.");

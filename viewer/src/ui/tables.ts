@@ -3,6 +3,7 @@ import { formatBytes, formatCount, formatTime } from "../data/format";
 import { holesOf } from "../data/heap";
 import { never } from "../data/model";
 import type { Cell, TableColumn, TableData } from "../data/rows";
+import { windowRows } from "../data/windowrows";
 import { addressText } from "../draw/map";
 import { showTables } from "./datatable";
 import { byId, showDialog } from "./dom";
@@ -10,6 +11,7 @@ import type { Page } from "./page";
 import { measureNames } from "./stackspanel";
 
 const bytes = (name: string): TableColumn => ({ name, show: (value) => formatBytes(Math.round(value)) });
+const sizes = (name: string): TableColumn => ({ ...bytes(name), adds: true });  // of things that do not overlap
 const count = (name: string): TableColumn => ({ name, show: formatCount });
 const text = (name: string): TableColumn => ({ name });
 const time = (name: string): TableColumn => ({ name, show: formatTime });
@@ -41,19 +43,27 @@ export function memoryTables(page: Page): TableData[] {
     return tables;
 }
 
-/** The blocks at the cursor: what the map shows there. */
+const mostRows = 20_000;
+
+/** The blocks at the cursor, which the strip at the right of the map shows, and those of the window. */
 export function blockTables(page: Page): TableData[] {
-    const { heap, model } = page;
+    const { heap, model, view } = page;
     const { blocks, head } = model;
     const moment = (tick: number): number => tick * head.tick_ns;
-    return [{
-        title: `Blocks at ${formatTime(moment(page.view.cursor))}`,
-        columns: [bytes("size"), text("address"), time("born"), time("freed"), text("state"), text("stream"), text("line")],
-        rows: Array.from(heap.live, (row): Cell[] => [
+    const columns = [sizes("size"), text("address"), time("born"), time("freed"), time("reusable"), text("state"), text("stream"), text("line")];
+    const table = (title: string, rows: Uint32Array, state: (row: number) => string): TableData => ({
+        title, columns,
+        rows: Array.from(rows, (row): Cell[] => [
             blocks.size[row], addressText(model, blocks.offset[row]), moment(blocks.start[row]), blocks.freed[row] === never ? null : moment(blocks.freed[row]),
-            blocks.freed[row] <= heap.tick ? "waits for streams" : page.isPin(row) ? "pins" : "in use", head.streams[blocks.stream[row]] ?? String(blocks.stream[row]),
+            blocks.end[row] === never ? null : moment(blocks.end[row]), state(row), head.streams[blocks.stream[row]] ?? String(blocks.stream[row]),
             line(page, blocks.stack[row])]),
-    }];
+    });
+    const { rows, all, left } = windowRows(model, view, mostRows);
+    const without = left.blocks > 0 ? `, without ${formatCount(left.blocks)} of ${formatBytes(left.bytes)} that hold least (bytes x time)` : "";
+    return [
+        table(`Blocks at ${formatTime(moment(view.cursor))}`, heap.live, (row) => (blocks.freed[row] <= heap.tick ? "waits for streams" : page.isPin(row) ? "pins" : "in use")),
+        table(`Blocks in the window: ${formatCount(all.blocks)}, ${formatBytes(all.bytes)} allocated${without}`, rows, (row) => (page.isPin(row) ? "pins" : "")),
+    ];
 }
 
 export function holeTables(page: Page): TableData[] {
@@ -69,8 +79,8 @@ export function holeTables(page: Page): TableData[] {
     holes.sort((a, b) => (b[0] as number) - (a[0] as number));
     segments.sort((a, b) => (b[1] as number) - (a[1] as number));
     return [
-        { title: "Holes at the cursor", columns: [bytes("size"), text("address"), bytes("segment"), count("blocks in it"), text("state"), text("one of them from")], rows: holes },
-        { title: "Segments at the cursor", columns: [bytes("size"), bytes("free"), text("address"), count("blocks"), text("state")], rows: segments },
+        { title: "Holes at the cursor", columns: [sizes("size"), text("address"), bytes("segment"), count("blocks in it"), text("state"), text("one of them from")], rows: holes },
+        { title: "Segments at the cursor", columns: [sizes("size"), bytes("free"), text("address"), count("blocks"), text("state")], rows: segments },
     ];
 }
 
@@ -79,7 +89,7 @@ export function stackTables(page: Page): TableData[] {
     const { sums, shrunk } = panel.sums;
     const blocks = panel.sums.blocks();
     const what = measureNames[view.stacks];
-    const columns = [bytes(what), count("blocks"), text("line"), text("innermost frame"), text("callers")];
+    const columns = [sizes(what), count("blocks"), text("line"), text("innermost frame"), text("callers")];
     const rows = (of: Map<number, number>): Cell[][] => [...of].sort((a, b) => b[1] - a[1]).map(([stack, value]) => [
         Math.round(value), blocks.get(stack) ?? null, line(page, stack), stacks.label(stack), stacks.frames(stack).slice(1).map((node) => stacks.label(node)).join(" ‹ ")]);
     const tables = [{ title: `Stacks by ${what}`, columns, rows: rows(sums) }];
@@ -106,7 +116,7 @@ function culpritTables(page: Page): TableData[] {
 
 export function connectTables(page: Page): void {
     const makers: [id: string, name: string, make: (page: Page) => TableData[]][] = [
-        ["chart-table", "memory, events and phases as tables", memoryTables], ["map-table", "blocks at the cursor as a table", blockTables],
+        ["chart-table", "memory, events and phases as tables", memoryTables], ["map-table", "blocks at the cursor and in the window as tables", blockTables],
         ["segments-table", "holes and segments as tables", holeTables], ["stacks-table", "stacks as a table", stackTables],
         ["whatif-table", "what if as a table", whatIfTables], ["culprits-table", "who pins and who holds as tables", culpritTables],
     ];
