@@ -85,7 +85,7 @@ std::string content_policy() {
     };
     return "default-src 'none'; script-src " + hash(page_script_sha256()) + "; style-src " +
            hash(page_style_sha256()) +
-           "; worker-src blob:; img-src blob: data:; base-uri 'none'; form-action 'none'";
+           "; worker-src blob:; base-uri 'none'; form-action 'none'";
 }
 
 Error cannot_be_drawn(const std::string& problem) {

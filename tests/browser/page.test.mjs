@@ -111,14 +111,20 @@ test("a click selects a block everywhere and shows its life and stack", () => on
 test("a row of who pins marks its blocks alone", () => on(run, {}, async (page) => {
     const rows = page.locator("#culprits tbody tr");
     const before = await share(page, "#segments", plum);
+    // In this made-up run the blocks of the first row alone are named.
+    await rows.nth(1).click();
+    await settle(page);
+    assert.ok(before > 0.005);
+    assert.equal(await share(page, "#segments", plum), 0, "none of another row");
     await rows.first().click();
     await settle(page);
     assert.equal(await page.locator("#culprits tbody tr").first().getAttribute("aria-selected"), "true");
-    assert.ok(before > 0.005);
+    assert.equal(await share(page, "#segments", plum), before);
     assert.ok(await share(page, "#icicle", [0, 133, 122]) > 0.01, "its stack is marked in the icicle");
     await page.locator("#culprits tbody tr").first().press("Enter");
     await settle(page);
     assert.equal(await page.locator("#culprits tbody tr").first().getAttribute("aria-selected"), "false");
+    assert.equal(await share(page, "#segments", plum), before, "and all of them again");
 }));
 
 test("links show what their sender saw; broken ones show the page", async () => {
@@ -144,13 +150,17 @@ test("names from the trace are text, never markup", () => on(run, {}, async (pag
     assert.equal(await page.locator("dialog img").count(), 0);
 }));
 
-test("a foreign script in the file is refused by the page's own policy", async () => {
+test("a foreign script or image in the file is refused by the page's own policy", async () => {
     const folder = mkdtempSync(join(tmpdir(), "fragtrace-page-"));
     const path = join(folder, "foreign.html");
-    writeFileSync(path, readFileSync(board, "utf8").replace('<div id="app">', '<script>document.title = "taken"</script><div id="app">'));
+    const pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==";
+    writeFileSync(path, readFileSync(board, "utf8").replace('<div id="app">', `<script>document.title = "taken"</script><img id="foreign" src="${pixel}"><div id="app">`));
     const { page, problems } = await open(browser, path);
     assert.equal(await page.title(), "fragment.py - fragtrace");
-    assert.match(problems.join(), /Content Security Policy/);
+    assert.ok(problems.some((text) => /script/.test(text) && /Content Security Policy/.test(text)), problems.join());
+    // The page shows no image: not even one that it holds itself is allowed.
+    assert.ok(problems.some((text) => /image/.test(text) && /Content Security Policy/.test(text)), problems.join());
+    assert.equal(await page.$eval("#foreign", (image) => image.naturalWidth), 0);
     rmSync(folder, { recursive: true });
 });
 

@@ -193,7 +193,11 @@ test("a what-if row lays its replayed curve over the chart", () => on(run, {}, a
 test("lanes and markers say what they are", () => on(run, {}, async (page) => {
     await page.keyboard.press("0");
     await page.waitForTimeout(400);
-    assert.match(await text(page, "#status"), /cursor .* in |cursor /);
+    // The failure came behind the last step; at 50 ms the run was in one.
+    assert.match(await text(page, "#status"), /^cursor [0-9.]+ ms: /);
+    await page.evaluate(() => (location.hash = location.hash.replace(/cursor=\d+/, "cursor=50000000")));
+    await settle(page);
+    assert.match(await text(page, "#status"), /^cursor 50(\.0+)? ms in (forward|backward <b>pass<\/b>|step \d+): /);
     const box = await page.locator("#chart").boundingBox();
     const tip = async (x, y) => {
         await page.mouse.move(x, y);
@@ -211,7 +215,8 @@ test("lanes and markers say what they are", () => on(run, {}, async (page) => {
     assert.match(await tip(middle, box.y + box.height - 16 - 13 - 6), /^step \d+\n/);
     const names = new Set();
     for (let x = middle; x < middle + 60; x += 1) names.add((await tip(x, box.y + box.height - 16 - 6)).split("\n")[0]);
-    assert.ok([...names].every((name) => ["forward", "backward <b>pass</b>", ""].includes(name)), `${[...names]}`);
+    names.delete("");  // between two ranges
+    assert.deepEqual([...names].sort(), ["backward <b>pass</b>", "forward"]);
     assert.match(await tip(middle, box.y + 60), /at most .* reserved/);
 }));
 
@@ -228,7 +233,8 @@ test("blocks are coloured by six things, and the legend says by what", () => on(
         if (by === "stack") assert.match(legend, /samples\.py:33 SampleCache\.add|model\.py:\d+ Layer/);
         if (by === "age") assert.match(legend, /never freed/);
     }
-    assert.ok(maps.size >= 5);
+    // The run has one stream and one pool, so these two look alike.
+    assert.equal(maps.size, 5);
     await page.keyboard.press("c");
     assert.equal((await hash(page)).colour, undefined);
     assert.match(await text(page, "#map-legend"), /hole held open/);
@@ -264,13 +270,17 @@ test("play moves the cursor, stops at a key, and with reduced motion takes one s
     await on(run, {}, async (page) => {
         await page.keyboard.press("0");
         await page.evaluate(() => document.activeElement.blur());
+        const start = await hash(page);
         await page.keyboard.press(" ");
         assert.equal(await page.getAttribute("#play", "aria-pressed"), "true");
         await page.waitForTimeout(700);
         await page.keyboard.press("Escape");
-        const stopped = Number((await hash(page)).cursor);
+        const stopped = await hash(page);
         assert.equal(await page.getAttribute("#play", "aria-pressed"), "false");
-        assert.equal(Number((await hash(page)).cursor), stopped);
+        assert.ok(Number(stopped.cursor) > Number(start.cursor), `from ${start.cursor} to ${stopped.cursor}`);
+        assert.ok(Number(stopped.cursor) < Number(stopped.t1), "it was stopped on its way");
+        await page.waitForTimeout(300);
+        assert.equal((await hash(page)).cursor, stopped.cursor);
     });
     await on(run, {}, async (page) => {
         await page.emulateMedia({ reducedMotion: "reduce" });
@@ -279,7 +289,8 @@ test("play moves the cursor, stops at a key, and with reduced motion takes one s
         await page.click("#play");
         const moved = await hash(page);
         assert.equal(await page.getAttribute("#play", "aria-pressed"), "false");
-        assert.notEqual(moved.cursor, start.cursor);
+        // A twentieth of the window.
+        assert.ok(Math.abs(Number(moved.cursor) - Number(start.cursor) - (Number(start.t1) - Number(start.t0)) / 20) < 2, `from ${start.cursor} to ${moved.cursor}`);
         assert.equal((await hash(page)).cursor, moved.cursor, "and rests there");
     });
 });
