@@ -55,6 +55,14 @@ class Analyzer(real_process.RealProcessTest):
         for command in self.commands:
             self.assertEqual(sorted(told[command]), sorted(self.known(command)), command)
 
+    def test_each_simulated_pool_is_named(self):
+        shown = self.run_well([ANALYZER, "replay", "--help"]).stdout
+        pools = re.search(r"simulated pool: ([a-z, -]+)\n", shown)[1].split(", ")
+        self.assertGreater(len(pools), 10)
+        (told,) = [text for line, text in entries(section(self.text, "OPTIONS")) if "--pool" in line]
+        self.assertEqual(sorted(re.findall(r"[\w-]+", told[told.index(":"):told.index(". (")])),
+                         sorted([*pools, "or", "a", "bound"]))
+
     def test_no_option_is_made_up(self):
         known = set().union(*map(self.known, self.commands))
         self.assertEqual(options(self.text), known)
