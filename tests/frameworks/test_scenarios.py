@@ -5,7 +5,7 @@ import re
 import sys
 
 import real_process
-from real_process import SOURCE
+from real_process import LAUNCHER, SOURCE, TORCH_PYTHON, environment, run
 from scenario_process import RUNNER, ScenarioTest
 
 TABLE = SOURCE / "scripts/scenarios/scenario_table.py"
@@ -14,6 +14,23 @@ TABLE = SOURCE / "scripts/scenarios/scenario_table.py"
 class Scenarios(ScenarioTest):
     def test_pages_say_what_runs_say(self):
         self.assert_pages_say_what_runs_say("three_pieces", "pinned_loader", "no_caching")
+
+    def test_the_guide_says_what_its_runs_say(self):
+        guide = (SOURCE / "docs/guide.md").read_text()
+        part = guide.split("## From an out-of-memory to the fix")[1].split("\n## ")[0]
+        shown = re.findall(r"^ {7}(?! *(?:fragtrace|python|PYTORCH_CUDA_ALLOC_CONF=\S+ fragtrace) )(.*)$",
+                           part, re.MULTILINE)
+        self.assertGreater(len(shown), 5)
+        said = []
+        for conf, expected in (("", 1), ("expandable_segments:True", 0)):
+            env = environment(FRAGTRACE_OUTPUT=self.folder, PYTORCH_CUDA_ALLOC_CONF=conf)
+            done = self.without_abort_at_end(
+                run([LAUNCHER, "run", "--virtual-gpu", "3.5GiB,context=0", "--", TORCH_PYTHON,
+                     RUNNER.with_name("variable_lengths.py")], env=env), env)
+            self.assertEqual(done.returncode, expected, done.stderr)
+            said += done.stderr.splitlines()
+        for line in shown:
+            self.assertIn(line, said)
 
     def test_each_scenario_has_its_page(self):
         names = set(re.findall(r'^    "(\w+)": Scenario\(', TABLE.read_text(), re.MULTILINE))

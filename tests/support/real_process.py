@@ -91,9 +91,9 @@ class RealProcessTest(unittest.TestCase):
         self.assertEqual(done.returncode, expected,
                          f"{command}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}")
 
-    def run_training(self, command, expected=0, **options):
+    def run_training(self, command, expected=0, *, env, **options):
         """run_well of a program with a backward pass in PyTorch, which may abort at its end."""
-        done = self.without_abort_at_end(run([TORCH_PYTHON, *command], **options), **options)
+        done = self.without_abort_at_end(run([TORCH_PYTHON, *command], env=env, **options), env)
         self.assert_status(command, done, expected)
         return done
 
