@@ -28,21 +28,11 @@ class JobPage {
 
     Result<std::string> make() {
         data_.title = job_title(request_);
-        std::uint64_t blocks = 0;
-        for (const std::size_t at : by_interest(*job_)) {
-            const std::uint64_t more = job_->processes[at].sum(&JobDevice::blocks);
-            const bool has_room = data_.processes.empty() || blocks + more <= data_.block_budget;
-            if (data_.processes.size() == kMostWholeProcesses) {
-                break;
-            }
-            if (!has_room) {
-                continue;
-            }
+        for (const std::size_t at : choose_whole(*job_, kMostWholeProcesses, data_.block_budget)) {
             const Status added = add(at);
             if (!added) {
                 return added.error();
             }
-            blocks += more;
         }
         if (writer_.devices() == 0) {
             return Error{ErrorCode::kInput,

@@ -10,7 +10,7 @@
 
 namespace fragtrace::analyzer {
 
-// Of more processes than these, or of more blocks, the most interesting are on the page whole.
+// Of more processes than these, or of more blocks than a page has room for, these are whole on it.
 inline constexpr std::size_t kMostWholeProcesses = 8;
 
 // Analyses one process after the other and writes the page to `request.html`. A process whose

@@ -157,4 +157,18 @@ std::vector<std::size_t> by_interest(const Job& job) {
     return order;
 }
 
+std::vector<std::size_t> choose_whole(const Job& job, std::size_t processes, std::uint64_t blocks) {
+    std::vector<std::size_t> chosen;
+    std::uint64_t used = 0;
+    for (const std::size_t at : by_interest(job)) {
+        const std::uint64_t more = job.processes[at].sum(&JobDevice::blocks);
+        const bool has_room = chosen.empty() || used + more <= blocks;
+        if (has_room && chosen.size() < processes) {
+            chosen.push_back(at);
+            used += more;
+        }
+    }
+    return chosen;
+}
+
 }  // namespace fragtrace::analyzer

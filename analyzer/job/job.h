@@ -62,4 +62,8 @@ Job read_job(const std::vector<std::string>& paths,
 // by failure, retries and reserved memory.
 std::vector<std::size_t> by_interest(const Job& job);
 
+// Of these, in that order, at most so many processes, together of at most so many blocks: one that
+// has no room is passed over for the next, but for the first, which is always among them.
+std::vector<std::size_t> choose_whole(const Job& job, std::size_t processes, std::uint64_t blocks);
+
 }  // namespace fragtrace::analyzer

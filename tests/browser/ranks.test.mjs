@@ -18,7 +18,7 @@ const middle = async (page, row) => {  // of a row in the strip
 
 test("the page opens with what failed, and says how many processes are in it whole, as lines, and not at all", () => on({}, async (page) => {
     assert.match(await text(page, "#run"), /^fragment.py/);
-    assert.match(await text(page, "#ranks"), /2 of 40 whole in this file \(underlined\), 38 as lines of the table; 2 out of memory; 1 could not be read/);
+    assert.match(await text(page, "#ranks"), /2 of 40 whole in this file \(underlined\), 38 as lines; 2 out of memory; 1 unreadable/);
     const options = await page.$$eval("#device option", (all) => all.map(({ textContent, disabled, selected }) => [textContent, disabled, selected]));
     assert.equal(options.length, 41);
     assert.deepEqual(options.filter(([, disabled]) => !disabled), [
@@ -99,6 +99,15 @@ test("links keep the process; a device that is not there shows the first", async
     });
     await on({ hash: "#device=41" }, async (page) => assert.equal(await page.inputValue("#device"), "0"));
 });
+
+test("a saved picture has the strip, and names the process", () => on({ hash: "#device=2" }, async (page) => {
+    const { text: svg } = await download(page, () => page.click("#svg"));
+    assert.match(svg, />Processes</);
+    assert.match(svg, /other.py · pid 4007, rank 7 · other/);
+    assert.ok(svg.split('fill="#b3001b"').length >= 5, "two failures, each with a bar and a sign");
+    const [png] = await Promise.all([page.waitForEvent("download"), page.click("#png")]);
+    assert.equal(png.suggestedFilename(), "fragtrace.png");
+}));
 
 test("the page of one process has no strip", () => visit(browser, join(process.env.FRAGTRACE_PAGES, "two.html"), {}, async (page) => {
     assert.equal(await page.locator("#ranks").isVisible(), false);

@@ -19,8 +19,8 @@ test("a process is named by rank, process and device, and what happened to it", 
 
 test("processes are counted once, however many devices they have", () => {
     const ranks = [row({ gpu: 0, device: 0, ooms: 1 }), row({ gpu: 1, ooms: 1 }), row({ command: "b" })];
-    assert.equal(ranksText(header(ranks, 1)), "1 of 2 whole in this file (underlined), 1 as lines of the table; 1 out of memory");
-    assert.equal(ranksText(header([row()], 1, [{ file: "x", reason: "y" }])), "all 1 whole in this file; none out of memory; 1 could not be read");
+    assert.equal(ranksText(header(ranks, 1)), "1 of 2 whole in this file (underlined), 1 as lines; 1 out of memory");
+    assert.equal(ranksText(header([row()], 1, [{ file: "x", reason: "y" }])), "all 1 whole in this file; none out of memory; 1 unreadable");
 });
 
 test("the row under a point is the one drawn there, against brute force", () => {

@@ -56,6 +56,23 @@ TEST_CASE("the highest and the lowest come before the seventh failure") {
     CHECK(order.size() == job.processes.size());
 }
 
+TEST_CASE("what has no room for its blocks is passed over, but for the first") {
+    Job job;
+    job.processes = {process(1), failed(1, 1), process(3), process(2)};
+    const auto blocks = [&](std::vector<std::uint64_t> counts) {
+        for (std::size_t i = 0; i < counts.size(); ++i) {
+            job.processes[i].devices[0].blocks = counts[i];
+        }
+    };
+    blocks({10, 60, 50, 40});  // in the order of interest: 60, 50, 10, 40
+    CHECK(choose_whole(job, 8, 100) == std::vector<std::size_t>{1, 0});
+    CHECK(choose_whole(job, 8, 110) == std::vector<std::size_t>{1, 2});
+    CHECK(choose_whole(job, 8, 160) == std::vector<std::size_t>{1, 2, 0, 3});
+    CHECK(choose_whole(job, 2, 160) == std::vector<std::size_t>{1, 2});
+    CHECK(choose_whole(job, 8, 59) == std::vector<std::size_t>{1});
+    CHECK(choose_whole(Job(), 8, 100).empty());
+}
+
 TEST_CASE("a process that used no device is nothing to draw") {
     Job job;
     job.processes = {JobProcess(), process(1)};

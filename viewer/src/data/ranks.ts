@@ -1,6 +1,6 @@
 // The processes of a job: what each is called, and where they lie in the strip that shows them all.
 import { formatBytes, formatCount, formatTime } from "./format";
-import type { Header, Rank } from "./header";
+import type { DeviceHeader, Header, Rank } from "./header";
 import type { Cell, TableData } from "./rows";
 
 export function rankState({ ooms, retries }: Rank): "OOM" | "retries" | "" {
@@ -16,6 +16,11 @@ export function rankLabel(row: Rank): string {
     return parts.filter((part) => part).join(" · ");
 }
 
+/** What runs on a device: the program and the process. */
+export function processTitle({ processes }: Header, { process }: DeviceHeader): string {
+    return [processes[process].title, processes[process].process].filter((part) => part).join(" · ");
+}
+
 /** How many processes are in the file, and how; nothing is left out unsaid. */
 export function ranksText({ ranks, processes, unreadable }: Header): string {
     const counted = (rows: Rank[]): number => new Set(rows.map(({ command }) => command)).size;  // a process has a row per device
@@ -23,9 +28,9 @@ export function ranksText({ ranks, processes, unreadable }: Header): string {
     const lines = all - processes.length;
     const oom = counted(ranks.filter(({ ooms }) => ooms > 0));
     return [
-        lines > 0 ? `${formatCount(processes.length)} of ${formatCount(all)} whole in this file (underlined), ${formatCount(lines)} as lines of the table` : `all ${all} whole in this file`,
+        lines > 0 ? `${formatCount(processes.length)} of ${formatCount(all)} whole in this file (underlined), ${formatCount(lines)} as lines` : `all ${all} whole in this file`,
         oom > 0 ? `${formatCount(oom)} out of memory` : "none out of memory",
-        unreadable.length > 0 ? `${formatCount(unreadable.length)} could not be read` : "",
+        unreadable.length > 0 ? `${formatCount(unreadable.length)} unreadable` : "",
     ].filter((part) => part).join("; ");
 }
 

@@ -26,8 +26,9 @@ export function drawRanks(layer: Layer, ranks: Rank[], shown: number, focused: n
         if (from >= ranks.length) break;
         const to = slots.width >= 1 ? i + 1 : Math.max(from + 1, Math.min(ranks.length, Math.floor((i + 1) / slots.width)));
         const row = ranks[worstOf(ranks, from, to)];
-        const left = slots.width >= 1 ? slots.first + i * slots.width : i;
-        const wide = slots.width >= 1 ? Math.max(1, slots.width - (slots.width >= 4 ? 2 : 0)) : 1;
+        // Whole pixels: else the seams between narrow bars draw stripes of their own.
+        const left = slots.width >= 1 ? Math.floor(slots.first + i * slots.width) : i;
+        const wide = slots.width >= 1 ? Math.max(1, Math.floor(slots.first + (i + 1) * slots.width) - left - (slots.width >= 6 ? 2 : 0)) : 1;
         context.fillStyle = colours.ground;
         context.fillRect(left, above, wide, floor - above);
         const state = rankState(row);
@@ -69,5 +70,5 @@ function drawName(context: CanvasRenderingContext2D, row: Rank, left: number, wi
     context.textAlign = "left";
     context.fillStyle = colours.faint;
     const name = row.rank === null ? `pid ${row.pid}` : `rank ${row.rank}`;
-    context.fillText(fitText(context, `${name} · ${formatBytes(row.peak_reserved)}`, wide - 4), left + 2, base);
+    context.fillText(fitText(context, `${name} · ${formatBytes(row.peak_reserved)}`, wide - 8), left + 4, base);
 }

@@ -4,6 +4,7 @@
 import { hatched } from "../draw/colours";
 import { hatchPattern, SvgContext, svgFile } from "../draw/svg";
 import { fitText, font, type Layer, type Surface } from "../draw/surface";
+import { processTitle } from "../data/ranks";
 import { chartLegend, mapLegend } from "./legends";
 import type { Page } from "./page";
 import { saveBlob, saveText } from "./save";
@@ -18,8 +19,12 @@ interface Sheet { width: number; height: number; places: Place[] }
 /** Where the pictures go, in CSS pixels. */
 function sheetOf(page: Page): Sheet {
     const { chart, map, segments, panel } = page;
-    const top = border + 2 * titleHeight;
     const places: Place[] = [];
+    let top = border + 2 * titleHeight;
+    if (page.ranks) {
+        places.push({ surface: page.ranks.surface, title: "Processes", x: border, y: top + titleHeight });
+        top += titleHeight + page.ranks.surface.base.height;
+    }
     const column = (x: number, pictures: [Surface, string][]): number => {
         let y = top;
         for (const [surface, title] of pictures) {
@@ -43,7 +48,7 @@ function drawTexts(context: CanvasRenderingContext2D, page: Page, sheet: Sheet):
     context.textAlign = "left";
     context.fillStyle = colours.ink;
     context.font = font(14, "bold");
-    context.fillText(fitText(context, [card?.heading, header.title, model.head.name].filter((part) => part).join(" · "), room), border, border + 13);
+    context.fillText(fitText(context, [card?.heading, processTitle(header, model.head), model.head.name].filter((part) => part).join(" · "), room), border, border + 13);
     context.font = font(12);
     context.fillText(fitText(context, card?.sentence ?? "", room), border, border + titleHeight + 11);
     for (const { surface, title, x, y } of sheet.places) {
@@ -110,6 +115,8 @@ export function saveSvg(page: Page): void {
         vector("chart", chart, (layer) => page.paintTime(layer, layer.context)), [map, mapImage(map)],
         vector("segments", segments.surface, (layer) => void segments.paint(layer, layer.context)), vector("stacks", panel.surface, (layer) => panel.paint(layer)),
     ]);
+    const { ranks } = page;
+    if (ranks) contents.set(...vector("ranks", ranks.surface, (layer) => ranks.paint(layer)));
     const texts = new SvgContext("texts");
     drawTexts(texts as unknown as CanvasRenderingContext2D, page, sheet);
     const parts = sheet.places.map(({ surface, x, y }) => ({ x, y, content: contents.get(surface)! }));

@@ -108,7 +108,7 @@ function showHelp(): void {
     const rows = table.map((key) => el("tr", {}, el("td", {}, el("kbd", {}, key.shown)), el("td", {}, key.text)));
     showDialog(el("h2", {}, "Keys"), el("table", {}, ...rows),
         el("p", {}, "Wheel: time at the pointer. Shift and wheel: addresses. Drag: pan. Click: cursor and block. " +
-            "Tab reaches every control and picture; in the stacks arrows walk the boxes and Enter marks one. " +
+            "Tab reaches every control and picture; in the stacks arrows walk the boxes and Enter marks one; in the strip of processes, of a job, they walk the bars and Enter shows one. " +
             "Search takes text, or /a regular expression/."),
         el("h2", {}, "Reading the colours"),
         el("p", {}, "Orange and hatched is memory that is free and yet cannot be given back, because a block is live in the same segment (or page of an expandable segment). " +

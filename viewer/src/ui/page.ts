@@ -25,7 +25,7 @@ import { showDetails } from "./details";
 import { fillLegends } from "./legends";
 import { MapMarks } from "./mapmarks";
 import { Player } from "./play";
-import { connectRanks } from "./ranks";
+import { connectRanks, type RankStrip } from "./ranks";
 import { RestSweep } from "./restsweep";
 import { connectScrollHints } from "./scrollhint";
 import { showTotals, showWhatIf } from "./side";
@@ -56,6 +56,7 @@ export class Page {
     readonly chart = new Surface(byId("chart").parentElement!);
     readonly map = new Surface(byId("map").parentElement!);
     readonly segments = new SegmentsPanel(this);
+    ranks: RankStrip | null = null;  // null: not a job
     private readonly marks = new MapMarks();
     private readonly exact = new RestSweep(() => {
         this.drawTime();

@@ -4,7 +4,7 @@ import { formatBytes, formatCount } from "../data/format";
 import type { Rank } from "../data/header";
 import { rankAt, rankLabel, ranksText, rankTables } from "../data/ranks";
 import { drawRanks } from "../draw/ranks";
-import { Surface } from "../draw/surface";
+import { type Layer, Surface } from "../draw/surface";
 import { dataTable, showTables } from "./datatable";
 import { byId, el, showDialog, showTip } from "./dom";
 import type { Page } from "./page";
@@ -27,7 +27,7 @@ export function connectRanks(page: Page): void {
         if (changed.has("device")) follow();
     });
     follow();
-    if (header.ranks.length > 1 || header.unreadable.length > 0) new RankStrip(page);
+    if (header.ranks.length > 1 || header.unreadable.length > 0) page.ranks = new RankStrip(page);
 }
 
 function rankText(row: Rank): string {
@@ -37,8 +37,9 @@ function rankText(row: Rank): string {
         `; ${row.ended}; ${row.file}` + (row.device === null ? "; only this line is in the file" : "");
 }
 
-class RankStrip {
-    private readonly surface = new Surface(byId("ranks-strip").parentElement!);
+/** Of a job: all its processes in one picture. */
+export class RankStrip {
+    readonly surface = new Surface(byId("ranks-strip").parentElement!);
     private focused = -1;
 
     constructor(private readonly page: Page) {
@@ -97,7 +98,11 @@ class RankStrip {
     }
 
     private draw(): void {
+        if (this.surface.fit()) this.paint(this.surface.base);
+    }
+
+    paint(layer: Layer): void {
         const { header, view, colours } = this.page;
-        if (this.surface.fit()) drawRanks(this.surface.base, header.ranks, header.ranks.findIndex((row) => row.device === view.device), this.focused, colours);
+        drawRanks(layer, header.ranks, header.ranks.findIndex((row) => row.device === view.device), this.focused, colours);
     }
 }
