@@ -159,6 +159,14 @@ test("who holds holes open, against the definition over all blocks and units", (
     assert.ok(kept > 0 && overSeveral > 100);
 });
 
+test("native functions are named without parameters, and not cut inside their names", () => {
+    for (const [full, name] of [["at::native::clone(at::Tensor const&, int)", "at::native::clone"], ["at::(anonymous namespace)::wrapper(at::Tensor)", "at::(anonymous namespace)::wrapper"],
+        ["wrap<at::Tensor (int), f>::call(int)", "wrap<at::Tensor (int), f>::call"], ["A::operator->(int)", "A::operator->"], ["main", "main"]]) {
+        const one: StackTables = { strings: ["", full, "lib.so"], frames: { function: [0, 1], file: [0, 2], line: [0, 0], python: [0, 0] }, stacks: { parent: [0, 0], frame: [0, 1] } };
+        assert.equal(new Stacks(one).label(1), `${name} (lib.so)`);
+    }
+});
+
 test("folding joins runs of library frames and keeps the user's own", () => {
     const { tables: folded, to } = foldStacks(tables);
     const stacks = new Stacks(folded);

@@ -6,6 +6,17 @@ import type { Matcher } from "./search";
 
 const backward = /(\w+Backward\d+)::apply\(/;  // a node of autograd
 
+// As the analyzer's trace/user_frame.cpp: neither template arguments nor (anonymous namespace) end a name.
+function withoutParameters(name: string): string {
+    let depth = 0;
+    for (let i = 1; i < name.length; ++i) {
+        const character = name[i];
+        depth += character === "<" ? 1 : character === ">" && name[i - 1] !== "-" ? -1 : 0;
+        if (character === "(" && depth === 0 && !name.startsWith("(anonymous namespace)", i)) return name.slice(0, i);
+    }
+    return name;
+}
+
 export interface StackBox {
     node: number;   // innermost node of the box
     chain: number[];  // nodes drawn as one box, innermost first
@@ -50,8 +61,7 @@ export class Stacks {
         const step = frames.python[frame] === 1 ? null : backward.exec(full);
         if (step) return `${step[1]} (backward pass)`;
         // Of native functions the parameters say little and take much room.
-        const open = frames.python[frame] === 1 ? -1 : full.indexOf("(", 1);
-        const name = open > 0 ? full.slice(0, open) : full;
+        const name = frames.python[frame] === 1 ? full : withoutParameters(full);
         const file = strings[frames.file[frame]];
         if (!file) return name;
         const base = file.slice(file.lastIndexOf("/") + 1);

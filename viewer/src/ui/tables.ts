@@ -3,6 +3,7 @@ import { formatBytes, formatCount, formatTime } from "../data/format";
 import { holesOf } from "../data/heap";
 import { never } from "../data/model";
 import type { Cell, TableColumn, TableData } from "../data/rows";
+import type { Stacks } from "../data/stacks";
 import { windowRows } from "../data/windowrows";
 import { addressText } from "../draw/map";
 import { showTables } from "./datatable";
@@ -16,8 +17,16 @@ const count = (name: string): TableColumn => ({ name, show: formatCount });
 const text = (name: string): TableColumn => ({ name });
 const time = (name: string): TableColumn => ({ name, show: formatTime });
 
+const lines = new WeakMap<Stacks, Map<number, string>>();
+
+// Tables name the lines of many blocks that have few stacks.
 function line(page: Page, stack: number): string {
-    return page.stacks.label(page.stacks.telling(stack));
+    const { stacks } = page;
+    let known = lines.get(stacks);
+    if (!known) lines.set(stacks, (known = new Map()));
+    let label = known.get(stack);
+    if (label === undefined) known.set(stack, (label = stacks.label(stacks.telling(stack))));
+    return label;
 }
 
 export function memoryTables(page: Page): TableData[] {
