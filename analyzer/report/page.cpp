@@ -84,8 +84,7 @@ std::string content_policy() {
         return text + "'";
     };
     return "default-src 'none'; script-src " + hash(page_script_sha256()) + "; style-src " +
-           hash(page_style_sha256()) +
-           "; worker-src blob:; base-uri 'none'; form-action 'none'";
+           hash(page_style_sha256()) + "; worker-src blob:; base-uri 'none'; form-action 'none'";
 }
 
 Error cannot_be_drawn(const std::string& problem) {
