@@ -1,5 +1,6 @@
 // Addresses for simulated segments. Only names, for display and for rules that go by address
-// (PyTorch before 2.13). No call takes longer the more there is reserved. Not thread-safe.
+// (PyTorch before 2.13). A call looks at the gaps by their lengths, of which there are few, and not
+// at what is reserved. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace fragtrace::analyzer {
 enum class AddressOrder : std::uint8_t {
     kAscending,   // the lowest gap that is large enough, as drivers tend to give
     kDescending,  // the highest
-    kScattered,   // anywhere, by a seed
+    kScattered,   // anywhere, by a seed; the lowest gap once hardly any place is left
 };
 
 class AddressSpace {
@@ -39,13 +40,15 @@ class AddressSpace {
             case AddressOrder::kScattered:
                 break;
         }
-        for (;;) {
+        // A recorded run may hold more than what is drawn from.
+        for (int draw = 0; draw < kMostDraws; ++draw) {
             const std::uint64_t begin =
                 kFirstAddress + next_random() % kScatteredBytes / kAlignmentBytes * kAlignmentBytes;
             if (reserve_at(begin, size_bytes, owner)) {
                 return begin;
             }
         }
+        return insert(lowest(length), length, owner);
     }
 
     // At a given place. False: part of it is taken.
@@ -88,6 +91,7 @@ class AddressSpace {
     static constexpr std::uint64_t kFirstAddress = 0x7'0000'0000;
     static constexpr std::uint64_t kLastAddress = 0x7000'0000'0000;
     static constexpr std::uint64_t kScatteredBytes = std::uint64_t{1} << 46;
+    static constexpr int kMostDraws = 64;
 
     static std::uint64_t align(std::uint64_t size_bytes) {
         return std::max((size_bytes + kAlignmentBytes - 1) & ~(kAlignmentBytes - 1),
@@ -141,7 +145,7 @@ class AddressSpace {
             return kLastAddress - length;
         }
         const std::uint64_t before = around != gaps_.end() ? around->first : kLastAddress;
-        std::uint64_t highest_end = length;
+        std::uint64_t highest_end = 0;
         for (auto same = gaps_by_length_.lower_bound(length); same != gaps_by_length_.end();
              ++same) {
             const auto beyond = same->second.lower_bound(before);
@@ -149,7 +153,7 @@ class AddressSpace {
                 highest_end = std::max(highest_end, *std::prev(beyond) + same->first);
             }
         }
-        return highest_end - length;
+        return highest_end != 0 ? highest_end - length : lowest(length);
     }
 
     // The place is free.

@@ -119,6 +119,24 @@ struct PlainAddresses {
     }
 };
 
+TEST_CASE("addresses: more than any order draws from is found a place") {
+    constexpr std::uint64_t kLarge = std::uint64_t{1} << 46;  // a damaged trace may say so
+    for (const AddressOrder order :
+         {AddressOrder::kAscending, AddressOrder::kDescending, AddressOrder::kScattered}) {
+        AddressSpace space(order, 5);
+        for (int i = 0; i < 5; ++i) {
+            space.reserve(kLarge, 1);
+        }
+        REQUIRE(space.ranges().size() == 5);
+        std::uint64_t end = 0;
+        for (const auto& [begin, range] : space.ranges()) {
+            CHECK(begin >= end);
+            CHECK(range.end - begin == kLarge);
+            end = range.end;
+        }
+    }
+}
+
 TEST_CASE("addresses: the lowest or the highest gap that is large enough, like a plain search") {
     for (const AddressOrder order : {AddressOrder::kAscending, AddressOrder::kDescending}) {
         AddressSpace space(order, 0);
