@@ -56,6 +56,13 @@ bool serves_as_it_is(const Pool& pool, const Request& request) {
     return outcome == Outcome::kHit || outcome == Outcome::kGrow;
 }
 
+// Nothing that is known of the state stands in the way. After a failed retry a block that the pool
+// waited for is one that it did not look at again: that is the verdict "pending".
+bool is_unexplained(const Pool& state, const Request& request, std::uint64_t waited_for_bytes) {
+    const Outcome outcome = state.clone()->allocate(request).outcome;
+    return outcome == Outcome::kGrow || (outcome == Outcome::kHit && waited_for_bytes == 0);
+}
+
 // With what the rung makes free given back to the driver if that helps: the rung "releasable" comes
 // before most others, and those before it are tried without.
 bool serves(Pool& pool, const Request& request, Relaxation relaxation) {
@@ -211,6 +218,10 @@ Verdict judge(Pool& state,
               std::uint64_t waited_for_bytes) {
     Verdict verdict = describe_state(state, request.requested_bytes);
     verdict.largest_free_bytes = state.largest_free_bytes(request);
+    if (is_unexplained(state, request, waited_for_bytes)) {
+        verdict.id = "unexplained";
+        return verdict;
+    }
     const std::unique_ptr<Pool> relaxed = state.clone();
     for (const Rung& rung : kPoolRungs) {
         const Available before = available(*relaxed, request);

@@ -45,16 +45,17 @@ struct Verdict {
     std::uint64_t active_bytes = 0;
     std::uint64_t reserved_bytes = 0;
 
-    // "Out of memory despite free memory": any verdict but these three.
+    // "Out of memory despite free memory": any verdict but these four.
     [[nodiscard]] bool despite_free_memory() const {
-        return id != "genuine" && id != "limit" && id != "outside_pool";
+        return id != "genuine" && id != "limit" && id != "outside_pool" && id != "unexplained";
     }
 };
 
 // `state` is the pool right after its own releases and retry have failed (out of memory), or
 // right before them (retry). It is cloned, not changed. `others_bytes` is what the context,
 // libraries and other processes hold of the card, `waited_for_bytes` what was freed and pending
-// when the request came: after a failed retry it no longer is.
+// when the request came: after a failed retry it no longer is. A state that would serve the request
+// as it is gets no rung, and is "unexplained".
 Verdict judge(Pool& state,
               const Request& request,
               std::uint64_t others_bytes,

@@ -196,6 +196,11 @@ std::string serving_text(const Verdict& verdict) {
             "that it would have fitted",
             frees);
     }
+    if (id == "unexplained") {
+        return "as far as the record tells there was room: the card has less than is known of it, "
+               "or "
+               "others held more";
+    }
     if (id == "outside_pool") {
         return fmt::format(
             "what others have of the card ({}: CUDA context, libraries, other processes) would "

@@ -220,6 +220,22 @@ TEST_CASE("other_pool: what a private pool in use has cached goes back only with
     CHECK(verdict.steps.back().frees_bytes >= 60 * kMiB);
 }
 
+TEST_CASE("unexplained: the state serves the request as it is, and no rung is blamed") {
+    // The driver refused in the record; as far as is known of the card it had room.
+    const auto pool = pytorch(580 * kMiB);
+    allocate(*pool, 0, 280 * kMiB);
+    const Verdict grows = judge(*pool, {.block = 1, .requested_bytes = 50 * kMiB}, 0);
+    CHECK(grows.id == "unexplained");
+    CHECK(grows.steps.empty());
+    CHECK(grows.also_served_by.empty());
+    CHECK_FALSE(grows.despite_free_memory());
+    CHECK(verdict_sentence(grows, Outcome::kOutOfMemory).starts_with("Out of memory: 50 MiB"));
+    CHECK(verdict_explanation(grows).find("there was room") != std::string::npos);
+    // Nor is what was waited for, where the driver is asked: there it was refused.
+    CHECK(judge(*pool, {.block = 1, .requested_bytes = 50 * kMiB}, 0, 40 * kMiB).id ==
+          "unexplained");
+}
+
 TEST_CASE("a retry names what would have avoided it: free blocks of other streams") {
     const auto pool = pytorch(100 * kMiB);
     allocate(*pool, 0, 60 * kMiB, 1);
