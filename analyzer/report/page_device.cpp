@@ -3,6 +3,7 @@
 #include "analyzer/report/page_columns.h"
 #include "analyzer/report/page_header.h"
 #include "analyzer/report/page_overview.h"
+#include "analyzer/support/threads.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +11,6 @@
 #include <functional>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -62,11 +62,7 @@ void on_all_processors(std::size_t count, const std::function<void(std::size_t)>
         for (std::size_t i = next++; i < count; i = next++)
             work(i);
     };
-    const std::size_t helpers = std::min<std::size_t>(count, std::thread::hardware_concurrency());
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < helpers; ++i)
-        threads.emplace_back(run);
-    run();
+    on_threads(std::min(count, processors()), run);
 }
 
 class DeviceWriter {

@@ -45,14 +45,39 @@ const char* escape_of(Style style) {
     return "";
 }
 
+// Bytes of the character that `text` begins with; 0: it is a control character, or no UTF-8.
+std::size_t shown_bytes(std::string_view text) {
+    const auto byte = [text](std::size_t at) {
+        return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
+    };
+    const unsigned lead = byte(0);
+    if (lead < 0x80) {
+        return lead < 0x20 || lead == 0x7f ? 0 : 1;
+    }
+    const std::size_t length = lead < 0xc2 || lead > 0xf4 ? 0
+                               : lead < 0xe0              ? 2
+                               : lead < 0xf0              ? 3
+                                                          : 4;
+    for (std::size_t i = 1; i < length; ++i) {
+        if ((byte(i) & 0xc0u) != 0x80) {
+            return 0;
+        }
+    }
+    // Written longer than need be; the second set of control characters.
+    const bool too_long = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
+    return too_long || (lead == 0xc2 && byte(1) < 0xa0) ? 0 : length;
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
     std::string result(text);
-    for (char& character : result) {
-        if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) {
-            character = '?';
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t length = shown_bytes(text.substr(at));
+        if (length == 0) {
+            result[at] = '?';
         }
+        at += std::max<std::size_t>(length, 1);
     }
     return result;
 }
@@ -63,9 +88,20 @@ std::string shell_quoted(std::string_view path) {
     if (!path.empty() && path.find_first_not_of(kPlain) == std::string_view::npos) {
         return std::string(path);
     }
-    std::string result = "'";
-    for (const char character : path) {
-        result += character == '\'' ? std::string("'\\''") : std::string(1, character);
+    const bool escapes = printable(path) != path;
+    std::string result = escapes ? "$'" : "'";
+    for (std::size_t at = 0; at < path.size();) {
+        const std::size_t length = shown_bytes(path.substr(at));
+        if (length == 0) {
+            result += fmt::format("\\{:03o}", static_cast<unsigned char>(path[at]));
+        } else if (escapes && (path[at] == '\'' || path[at] == '\\')) {
+            result += {'\\', path[at]};
+        } else if (path[at] == '\'') {
+            result += "'\\''";
+        } else {
+            result += path.substr(at, length);
+        }
+        at += std::max<std::size_t>(length, 1);
     }
     return result + "'";
 }

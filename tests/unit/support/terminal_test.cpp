@@ -1,0 +1,87 @@
+// What a trace says reaches a terminal, or a shell, as text and never as a command.
+#include "analyzer/support/terminal.h"
+
+#include "analyzer/support/threads.h"
+
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+using namespace fragtrace::analyzer;
+using namespace std::string_literals;
+
+namespace {
+
+// As a shell that has $'...' reads it back.
+std::string read_back(const std::string& quoted) {
+    std::string result;
+    FILE* shell = popen(("bash -c " + shell_quoted("printf %s " + quoted)).c_str(), "r");
+    REQUIRE(shell != nullptr);
+    std::array<char, 256> buffer = {};
+    for (std::size_t read = 0; (read = fread(buffer.data(), 1, buffer.size(), shell)) != 0;) {
+        result.append(buffer.data(), read);
+    }
+    REQUIRE(pclose(shell) == 0);
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("control characters of both sets, and what is no UTF-8, are not shown") {
+    CHECK(printable("a\x1b[31m\n\x7f") == "a?[31m??");
+    CHECK(printable("a\xc2\x9b"
+                    "31m") == "a??31m");  // U+009B: control sequence introducer
+    CHECK(printable("a\x9b"
+                    "31m") == "a?31m");         // the same on a Latin-1 terminal
+    CHECK(printable("\xe0\x82\x9b") == "???");  // the same, written too long
+    CHECK(printable("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80") ==
+          "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+    CHECK(printable("cut \xe2\x82") == "cut ??");
+}
+
+TEST_CASE("a path is quoted so that the shell reads it back and the terminal does nothing") {
+    CHECK(shell_quoted("out/train.1.ftrace") == "out/train.1.ftrace");
+    CHECK(shell_quoted("my run") == "'my run'");
+    CHECK(shell_quoted("a\x1b[31m") == "$'a\\033[31m'");
+    for (const std::string& path : {"my run"s,
+                                    "it's"s,
+                                    "back\\slash"s,
+                                    "a\x1b]0;title\x07'q\\n"s,
+                                    "new\nline 7"s,
+                                    "\xc2\x9b"
+                                    "1m"s,
+                                    "\xc3\xa4 \xff"s}) {
+        CAPTURE(path);
+        const std::string quoted = shell_quoted(path);
+        CHECK(printable(quoted) == quoted);
+        CHECK(read_back(quoted) == path);
+    }
+}
+
+TEST_CASE(
+    "work on several threads: all is done, and a failure of one arrives where it was asked for") {
+    std::atomic<std::size_t> next{0};
+    std::atomic<std::size_t> done{0};
+    on_threads(8, [&] {
+        while (next++ < 1000) {
+            ++done;
+        }
+    });
+    CHECK(done == 1000);
+    std::atomic<int> calls{0};
+    CHECK_THROWS_AS(on_threads(4,
+                               [&] {
+                                   if (++calls == 3) {
+                                       throw std::bad_alloc();
+                                   }
+                               }),
+                    std::bad_alloc);
+    CHECK(calls == 4);
+    on_threads(0, [&] { ++calls; });
+    CHECK(calls == 5);
+    CHECK(processors() >= 1);
+}
