@@ -83,19 +83,18 @@ std::size_t first_request_from(const Requests& requests, EventIndex event) {
 
 }  // namespace
 
-std::vector<HoldingPlace> places_of(const std::vector<std::int64_t>& bytes,
-                                    const std::vector<std::int64_t>& blocks,
+std::vector<HoldingPlace> places_of(const std::vector<StackSum>& sums,
                                     const RunHistory& history,
                                     Symbolizer* symbols) {
     Places places;
-    for (std::size_t stack = 0; stack < bytes.size(); ++stack) {
-        if (bytes[stack] != 0) {
-            const OriginId origin = history.requests.origins[stack];
+    for (const StackSum& sum : sums) {
+        if (sum.bytes != 0) {
+            const OriginId origin = history.requests.origins[sum.stack];
             places.add({.label = symbols->describe(origin),
                         .origin = origin,
-                        .category = category_of(history.stacks[stack]),
-                        .bytes = bytes[stack],
-                        .blocks = blocks[stack]});
+                        .category = category_of(history.stacks[sum.stack]),
+                        .bytes = sum.bytes,
+                        .blocks = sum.blocks});
         }
     }
     std::vector<HoldingPlace> rows = places.sorted();
@@ -231,8 +230,10 @@ IterationDifference difference_to_last_good(const Timeline& timeline,
     result.against = good;
     result.event = event;
     result.place = requests.events[*place];
-    std::vector<std::int64_t> bytes(history.stacks.size(), 0);
-    std::vector<std::int64_t> blocks(history.stacks.size(), 0);
+    std::vector<StackSum> sums(history.stacks.size());
+    for (std::uint32_t stack = 0; stack < sums.size(); ++stack) {
+        sums[stack].stack = stack;
+    }
     for (std::size_t i = 0; i < event_at; ++i) {
         const EventIndex born = requests.events[i];
         const EventIndex ended = timeline.partner[born];
@@ -245,13 +246,14 @@ IterationDifference difference_to_last_good(const Timeline& timeline,
             continue;
         }
         const std::uint64_t size = allocated_bytes(timeline.events[born]);
-        bytes[requests.stacks[i]] += (live - then) * static_cast<std::int64_t>(size);
-        blocks[requests.stacks[i]] += live - then;
+        StackSum& sum = sums[requests.stacks[i]];
+        sum.bytes += (live - then) * static_cast<std::int64_t>(size);
+        sum.blocks += live - then;
         result.bytes += (live - then) * static_cast<std::int64_t>(size);
         result.asked_bytes += counts_now ? size : 0;
         result.asked_bytes_then += counts_then ? size : 0;
     }
-    result.places = places_of(bytes, blocks, history, symbols);
+    result.places = places_of(sums, history, symbols);
     return result;
 }
 

@@ -91,9 +91,15 @@ IterationDifference difference_to_last_good(const Timeline& timeline,
                                             const RunHistory& history,
                                             Symbolizer* symbols);
 
+// What stands to one stack's account.
+struct StackSum {
+    std::uint32_t stack = 0;
+    std::int64_t bytes = 0;
+    std::int64_t blocks = 0;
+};
+
 // Bytes of stacks, joined by line and kind; the greatest first (by absolute value).
-std::vector<HoldingPlace> places_of(const std::vector<std::int64_t>& bytes,
-                                    const std::vector<std::int64_t>& blocks,
+std::vector<HoldingPlace> places_of(const std::vector<StackSum>& sums,
                                     const RunHistory& history,
                                     Symbolizer* symbols);
 

@@ -225,26 +225,26 @@ class Finder {
     template <typename Counts>
     bool add(Survivors found, EventIndex from, EventIndex to, Counts counts) {
         const Requests& requests = history_.requests;
-        std::map<std::uint32_t, std::pair<std::int64_t, std::int64_t>> held;  // bytes, blocks
+        std::map<std::uint32_t, StackSum> held;  // by stack
         for (std::size_t i = first_from(from); i < requests.size() && requests.events[i] < to;
              ++i) {
             const std::uint32_t stack = requests.stacks[i];
             if (timeline_.partner[requests.events[i]] > found.until && counts(stack)) {
-                held[stack].first += static_cast<std::int64_t>(size_of(i));
-                ++held[stack].second;
+                StackSum& sum = held[stack];
+                sum.stack = stack;
+                sum.bytes += static_cast<std::int64_t>(size_of(i));
+                ++sum.blocks;
                 found.bytes += size_of(i);
             }
         }
         if (found.bytes == 0) {
             return false;
         }
-        std::vector<std::int64_t> bytes(history_.stacks.size(), 0);
-        std::vector<std::int64_t> blocks(history_.stacks.size(), 0);
-        for (const auto& [stack, sums] : held) {
-            bytes[stack] = sums.first;
-            blocks[stack] = sums.second;
+        std::vector<StackSum> sums;  // not of all stacks: thousands of phases may recur
+        for (const auto& [stack, sum] : held) {
+            sums.push_back(sum);
         }
-        found.places = places_of(bytes, blocks, history_, symbols_);
+        found.places = places_of(sums, history_, symbols_);
         found_.push_back(std::move(found));
         return true;
     }
