@@ -80,19 +80,17 @@ std::uint64_t PytorchPool::largest_free_bytes(const Request& request) const {
     if (set == kNoSet) {
         return 0;
     }
-    // From the largest down to the first that the rules on splitting let the request have.
-    for (BlockIndex at = sets_.last(set); at != kNoBlock; at = sets_.previous(at)) {
-        const Block& block = blocks_[at];
-        const bool usable =
-            (config_.expandable_segments || !block.expandable) &&
-            (rounded < config_.max_split_size_bytes
-                 ? block.size_bytes < config_.max_split_size_bytes
-                 : block.size_bytes < rounded + config_.max_non_split_rounding_bytes);
-        if (usable) {
-            return block.size_bytes;
-        }
+    // From the largest down that the rules on splitting let the request have.
+    const std::uint64_t below_bytes =
+        rounded < config_.max_split_size_bytes
+            ? config_.max_split_size_bytes
+            : rounded + std::min(config_.max_non_split_rounding_bytes, kNoLimit - rounded);
+    const BlockIndex too_large = sets_.lower_bound(set, FreeKey::make(below_bytes, 0, 0));
+    BlockIndex at = too_large == kNoBlock ? sets_.last(set) : sets_.previous(too_large);
+    while (at != kNoBlock && blocks_[at].expandable && !config_.expandable_segments) {
+        at = sets_.previous(at);
     }
-    return 0;
+    return at == kNoBlock ? 0 : blocks_[at].size_bytes;
 }
 
 std::uint64_t PytorchPool::releasable_bytes() const {
