@@ -173,7 +173,7 @@ std::string list_lines(const char* title,
     }
     std::string text = terminal.styled(Style::kBold, title) + "\n";
     for (std::size_t i = 0; i < std::min(limit, lines.size()); ++i) {
-        text += "  - " + lines[i] + "\n";
+        text += "  - " + printable(lines[i]) + "\n";
     }
     if (lines.size() > limit) {
         text += fmt::format("  and {} more (--json has all)\n", lines.size() - limit);
@@ -187,7 +187,7 @@ std::string settings_in_force(const Timeline& timeline, const DeviceAnalysis& de
     const std::string backend = timeline.fact("allocator_backend", "native");
     if (backend != "native") return "allocator " + printable(backend);
     if (timeline.fact("torch.caching") == "off") return "caching off";
-    return device.config.empty() ? "default" : device.config;
+    return device.config.empty() ? "default" : printable(device.config);
 }
 
 std::string device_text(const Analysis& analysis,

@@ -72,7 +72,7 @@ std::string replay_text(const Analysis& analysis,
     std::string text = terminal.styled(Style::kBold, outcome_headline(row.result)) + "\n";
     text += fmt::format("  pool       {}, settings: {}, {} for the pool\n",
                         candidate.pool,
-                        candidate.config.empty() ? "default" : candidate.config,
+                        candidate.config.empty() ? "default" : printable(candidate.config),
                         format_bytes(candidate.capacity_bytes));
     text +=
         fmt::format("  peaks      requested {}, allocated {}, active {}, reserved {} ({} bytes)\n",

@@ -72,13 +72,14 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
         }
         ++shown;
         const std::string line = fmt::format("  {:<52} {:<14} {:>12} {:>11} {:>11}  {}",
-                                             row.candidate.name,
+                                             printable(row.candidate.name),
                                              outcome_text(row),
                                              format_bytes(row.result.statistics.reserved.peak),
                                              difference_text(row, recorded),
                                              format_count(row.result.statistics.segments_allocated),
                                              row_class_name(row.row_class));
-        const std::string use = row.usable ? "" : "; not usable here: " + row.usable_reason;
+        const std::string use =
+            row.usable ? "" : "; not usable here: " + printable(row.usable_reason);
         const Style style = row.ooms() != 0   ? Style::kRed
                             : row.is_recorded ? Style::kBold
                                               : Style::kPlain;
@@ -101,7 +102,7 @@ std::string whatif_note(const WhatIfRow& row) {
         note += fmt::format("{}in PyTorch: {}{}",
                             note.empty() ? "" : "; ",
                             row.usable ? "" : "no, ",
-                            row.usable_reason);
+                            printable(row.usable_reason));
     }
     return note;
 }
@@ -130,7 +131,7 @@ std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal) 
                                              format_bytes_difference(difference),
                                              format_count(row.result.statistics.segments_allocated),
                                              row.usable ? "" : "not usable here: ",
-                                             row.usable_reason);
+                                             printable(row.usable_reason));
         text += terminal.styled(row.ooms() != 0 ? Style::kRed : Style::kPlain, line) + "\n";
     }
     return text;
