@@ -10,6 +10,7 @@
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
+#include "analyzer/whatif/order.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -238,17 +239,6 @@ Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidat
         return pool.error();
     }
     return ReplaySetup{std::move(pool).value(), nullptr};
-}
-
-SweepContext sweep_context(const DeviceAnalysis& device) {
-    return {.fidelity_exact = device.fidelity && device.fidelity->exact(),
-            .recorded_config = device.config,
-            .recorded_capacity_bytes = device.capacity_bytes,
-            .driver_page_bytes = device.assumptions.driver_page_bytes,
-            .assumed = device.script.requested_unknown != 0 || device.script.stream_unknown != 0,
-            .pending_assumed = device.assumptions.pending != PendingRule::kRecorded &&
-                               !device.script.pending.empty(),
-            .rules = device.script.rules};
 }
 
 Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options) {

@@ -37,7 +37,4 @@ Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device);
 // A pool on a card of `candidate`'s size, for a replay under other settings.
 Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidate& candidate);
 
-// What limits the class of any what-if row of this device.
-SweepContext sweep_context(const DeviceAnalysis& device);
-
 }  // namespace fragtrace::analyzer

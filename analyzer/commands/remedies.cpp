@@ -1,10 +1,10 @@
 #include "analyzer/commands/remedies.h"
 
 #include "analyzer/support/terminal.h"
+#include "analyzer/whatif/order.h"
 #include "analyzer/whatif/remedies.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -39,8 +39,7 @@ DriverTimes driver_times(const RunMetrics& run) {
     return times;
 }
 
-// Whose blocks hold most open: of the first out-of-memory its cheapest set, else the map at the
-// peak.
+// Who holds most open at the first out-of-memory, else at the peak: the live blocks there.
 void find_culprit(Analysis* analysis, const DeviceAnalysis& device, RemedyPlan* plan) {
     const Diagnosis* diagnosis = device.peak ? &*device.peak : nullptr;
     for (const Diagnosis& one : device.diagnoses) {
@@ -49,45 +48,24 @@ void find_culprit(Analysis* analysis, const DeviceAnalysis& device, RemedyPlan* 
             break;
         }
     }
-    if (diagnosis == nullptr) {
+    const auto most = diagnosis == nullptr ? std::nullopt : most_pinning(*analysis, *diagnosis);
+    if (!most) {
         return;
     }
     const std::vector<HeapBlock>& blocks = diagnosis->heap.blocks;
-    const std::vector<std::uint32_t>& cheapest = diagnosis->cheapest.blocks;
-    std::vector<std::uint32_t> suspects = cheapest;
-    if (suspects.empty()) {
-        for (std::uint32_t i = 0; i < blocks.size(); ++i) {
-            suspects.push_back(i);
-        }
-    }
-
-    struct Line {
-        std::uint64_t bytes = 0;
-        std::vector<EventIndex> allocations;
-    };
-
-    std::map<std::string, Line> lines;
-    for (const std::uint32_t i : suspects) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
         const HeapBlock& block = blocks[i];
-        const std::uint64_t held = i < diagnosis->held_open.size() ? diagnosis->held_open[i] : 0;
-        if (block.state != BlockState::kLive || block.allocated_by == kNoEvent ||
-            (cheapest.empty() && held == 0)) {
-            continue;
+        if (block.state == BlockState::kLive && block.allocated_by != kNoEvent &&
+            diagnosis->held_open[i] != 0 &&
+            analysis->symbols->describe(analysis->timeline.events[block.allocated_by].origin) ==
+                most->label) {
+            plan->culprit.push_back(block.allocated_by);
         }
-        const Event& event = analysis->timeline.events[block.allocated_by];
-        Line& line = lines[analysis->symbols->describe(event.origin)];
-        line.bytes += cheapest.empty() ? held : block.size_bytes;
-        line.allocations.push_back(block.allocated_by);
     }
-    const auto most =
-        std::max_element(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
-            return a.second.bytes < b.second.bytes;
-        });
-    if (most == lines.end() || most->second.bytes == 0) {
-        return;
+    if (plan->culprit.empty()) {
+        return;  // what is pending was freed
     }
-    plan->culprit_label = most->first;
-    plan->culprit = std::move(most->second.allocations);
+    plan->culprit_label = most->label;
     std::sort(plan->culprit.begin(), plan->culprit.end());
     plan->culprit_line = requests_of_line(analysis->timeline, device.script, plan->culprit.front());
 }

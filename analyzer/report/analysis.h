@@ -30,6 +30,10 @@ namespace fragtrace::analyzer {
 
 MemorySummary summarize(const ReplayResult& result);
 
+struct DeviceAnalysis;
+// What limits the class of any what-if row of this device.
+SweepContext sweep_context(const DeviceAnalysis& device);
+
 // An address map right after a request.
 struct MapAtEvent {
     EventIndex event = kNoEvent;  // kNoEvent = none
@@ -90,7 +94,7 @@ struct Analysis {
 // The warnings, and what became known of stacks while the report named them: to be asked last.
 std::vector<std::string> warnings_with_stacks(const Analysis& analysis);
 
-// The live blocks that came from the same line: one row of "who pins the holes".
+// The blocks in use that came from the same line: one row of "who pins the holes".
 struct CulpritGroup {
     OriginId origin = 0;  // of one of them
     std::string label;    // the line, as Symbolizer::describe has it
@@ -111,12 +115,16 @@ Outlived outlived_of(const Analysis& analysis,
 // What the rows join: the line, the phase in which a block was born, its age.
 enum class CulpritKey : std::uint8_t { kLine, kPhase, kAge };
 
-// Live blocks in segments with free memory, grouped; most bytes held open first.
-// With `only_cheapest` just the blocks of the diagnosis's cheapest set, with `stream` those of one.
+// Blocks in use, pending ones included, in segments with free memory, grouped; most bytes held open
+// first. With `only_cheapest` just the blocks of the diagnosis's cheapest set, with `stream` those
+// of one.
 std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
                                          const Diagnosis& diagnosis,
                                          bool only_cheapest,
                                          CulpritKey key = CulpritKey::kLine,
                                          StreamId stream = kNoStream);
+
+// The line that holds most open, whom reports name and remedies try to move; nullopt: nobody does.
+std::optional<CulpritGroup> most_pinning(const Analysis& analysis, const Diagnosis& diagnosis);
 
 }  // namespace fragtrace::analyzer

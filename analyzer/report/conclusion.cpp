@@ -4,6 +4,7 @@
 #include "analyzer/report/text.h"
 #include "analyzer/report/text_parts.h"
 #include "analyzer/support/units.h"
+#include "analyzer/whatif/order.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -20,27 +21,23 @@ std::string change_text(const WhatIfRow& row) {
     return candidate.name;
 }
 
-// Serves what the record did not, or reserves 2 % less at least without more retries.
-bool is_worth_naming(const WhatIfRow& row, const WhatIfRow& recorded) {
-    const std::uint64_t before = recorded.result.statistics.reserved.peak;
-    const std::uint64_t after = row.result.statistics.reserved.peak;
-    return row.usable &&
-           (row.ooms() < recorded.ooms() ||
-            (row.ooms() == 0 && recorded.ooms() == 0 && row.retries() <= recorded.retries() &&
-             after + before / kSmallPart <= before));
-}
-
-// Of ranked rows the first is the best.
-const WhatIfRow* first_worth_naming(const std::vector<WhatIfRow>& rows, const WhatIfRow* recorded) {
+// Of ranked rows the first is the best. Where the replay of the recorded settings does not end as
+// the record did, no row says what would have.
+const WhatIfRow* first_worth_naming(const DeviceAnalysis& device,
+                                    const std::vector<WhatIfRow>& rows) {
+    const WhatIfRow* recorded = recorded_row(device.settings);
+    if (recorded == nullptr || !replay_ends_as_recorded(device)) {
+        return nullptr;
+    }
     const auto found = std::find_if(rows.begin(), rows.end(), [recorded](const WhatIfRow& row) {
-        return recorded != nullptr && row.candidate.remedy != Remedy::kOthersGone &&
-               is_worth_naming(row, *recorded);
+        return row.usable && row.candidate.remedy != Remedy::kOthersGone &&
+               change_of(row, *recorded) == Change::kHelps;
     });
     return found == rows.end() ? nullptr : &*found;
 }
 
-std::string fewer_retries(const WhatIfRow& row, const WhatIfRow& recorded) {
-    return row.retries() >= recorded.retries()
+std::string retries_text(const WhatIfRow& row, const WhatIfRow& recorded) {
+    return row.retries() == recorded.retries()
                ? ""
                : fmt::format(", {} instead of {}",
                              format_counted(row.retries(), "retry", "retries"),
@@ -66,36 +63,37 @@ std::string row_text(const WhatIfRow& row, const WhatIfRow& recorded) {
                        change_text(row),
                        reserved,
                        format_bytes(recorded.result.statistics.reserved.peak),
-                       fewer_retries(row, recorded),
+                       retries_text(row, recorded),
                        row_class_name(row.row_class));
 }
 
 // What the program itself could do, which no replay of the same requests shows.
-std::string change_of_program(const Verdict& verdict) {
+std::string change_of_program(const DeviceAnalysis& device, const Verdict& verdict) {
     const FreePlace* place = serving_place(verdict);
     if (place == nullptr) {
         return "";
     }
     if (verdict.id == "stream_bound") {
         return fmt::format(
-            "allocate and free on one stream: what {} has free would then have served it (exact "
-            "for that moment)",
-            stream_text(*place));
+            "allocate and free on one stream: what {} has free would then have served it ({} for "
+            "that moment)",
+            stream_text(*place),
+            row_class_name(class_of_moment(device)));
     }
     return place->private_pool == verdict.places->own.private_pool
                ? ""  // the size classes: no program chooses them
                : fmt::format(
                      "allocate both from one pool: what {} has free would then have served it "
-                     "(exact for that moment)",
-                     pool_text(*place));
+                     "({} for that moment)",
+                     pool_text(*place),
+                     row_class_name(class_of_moment(device)));
 }
 
 // A setting where one is worth it, else a change of the program; empty: nothing that was replayed.
 std::string best_change(const DeviceAnalysis& device) {
-    const WhatIfRow* recorded = recorded_row(device.settings);
     const WhatIfRow* row = best_remedy(device);
-    row = row != nullptr ? row : first_worth_naming(device.remedies, recorded);
-    return row == nullptr ? "" : row_text(*row, *recorded);
+    row = row != nullptr ? row : first_worth_naming(device, device.remedies);
+    return row == nullptr ? "" : row_text(*row, *recorded_row(device.settings));
 }
 
 std::string card_text(const DeviceAnalysis& device) {
@@ -109,16 +107,24 @@ std::string card_text(const DeviceAnalysis& device) {
 std::string remedy_of_failure(const DeviceAnalysis& device, const Diagnosis& oom) {
     const Verdict& verdict = oom.verdict;
     if (verdict.requester == "library" && verdict.id == "releasable") {
-        return "torch.cuda.empty_cache() just before (exact for that moment)";
+        return fmt::format("torch.cuda.empty_cache() just before ({} for that moment)",
+                           row_class_name(class_of_moment(device)));
     }
-    const std::string of_program = change_of_program(verdict);
+    if (!replay_ends_as_recorded(device)) {
+        return fmt::format(
+            "cannot be told: replayed {}, the recorded settings serve it as well",
+            device.capacity_known
+                ? fmt::format("with {} for the pool", format_bytes(device.capacity_bytes))
+                : "without a capacity, which the trace does not tell");
+    }
+    const std::string of_program = change_of_program(device, verdict);
     if (const std::string change = best_change(device); !change.empty()) {
         return of_program.empty() ? change : fmt::format("{}; or {}", change, of_program);
     }
     const std::uint64_t asked = std::max(verdict.requested_bytes, verdict.rounded_bytes);
     const std::uint64_t free = verdict.free_bytes + verdict.device_free_bytes;
     std::string text = of_program.empty() ? "" : of_program + "; ";
-    text += "no setting tried helps";
+    text += "no usable setting tried helps";
     if (!verdict.despite_free_memory() && asked > free) {
         text =
             fmt::format("hold or ask for at least {} less: {}", format_bytes(asked - free), text);
@@ -136,6 +142,9 @@ std::string remedy_of_retry(const DeviceAnalysis& device) {
     if (recorded == nullptr) {
         return "";
     }
+    if (recorded->retries() == 0) {
+        return "cannot be told: replayed, the recorded settings need none";
+    }
     for (const auto* rows : {&device.settings, &device.remedies}) {
         for (const WhatIfRow& row : *rows) {
             if (row.usable && row.candidate.remedy != Remedy::kOthersGone &&
@@ -149,7 +158,7 @@ std::string remedy_of_retry(const DeviceAnalysis& device) {
             }
         }
     }
-    return "no setting tried has fewer retries: only holding less would";
+    return "no usable setting tried has fewer retries: only holding less would";
 }
 
 std::string remedy_without_failure(const DeviceAnalysis& device) {
@@ -165,15 +174,28 @@ std::string remedy_without_failure(const DeviceAnalysis& device) {
     if (const std::string change = best_change(device); !change.empty()) {
         return change;
     }
+    if (!replay_ends_as_recorded(device)) {
+        return "cannot be told: replayed, the recorded settings run out of memory";
+    }
     return recorded_row(device.settings) == nullptr
                ? ""
-               : "no setting saves 2 %: only holding less would, see holders";
+               : "no usable setting saves 2 %: only holding less would, see holders";
 }
 
 }  // namespace
 
+bool replay_ends_as_recorded(const DeviceAnalysis& device) {
+    const WhatIfRow* recorded = recorded_row(device.settings);
+    return recorded == nullptr || (recorded->ooms() != 0) == (first_oom(device) != nullptr);
+}
+
+RowClass class_of_moment(const DeviceAnalysis& device) {
+    return device.capacity_known && sweep_context(device).is_exact() ? RowClass::kExact
+                                                                     : RowClass::kEstimate;
+}
+
 const WhatIfRow* best_remedy(const DeviceAnalysis& device) {
-    return first_worth_naming(device.settings, recorded_row(device.settings));
+    return first_worth_naming(device, device.settings);
 }
 
 Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device) {

@@ -27,8 +27,14 @@ Conclusion conclusion_at(const Analysis& analysis,
 const WhatIfRow* smallest_fitting(const DeviceAnalysis& device);
 const WhatIfRow* largest_failing(const DeviceAnalysis& device);
 
-// The best row that is worth naming: serves what the record did not, or reserves at least 2 %
-// less without retries. nullptr: nothing tried helps.
+// Whether the replay of the recorded settings, on the capacity that is taken, runs out where the
+// record did. If not, the capacity is another than is known, and no replay tells what would help.
+bool replay_ends_as_recorded(const DeviceAnalysis& device);
+
+// Of what follows from the state of one moment of the recorded run.
+RowClass class_of_moment(const DeviceAnalysis& device);
+
+// The best setting that helps (order.h) and can be used. nullptr: none.
 const WhatIfRow* best_remedy(const DeviceAnalysis& device);
 
 }  // namespace fragtrace::analyzer

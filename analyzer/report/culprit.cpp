@@ -13,17 +13,14 @@ namespace fragtrace::analyzer {
 namespace {
 
 std::string who_pins(const Analysis& analysis, const Diagnosis& diagnosis) {
-    const std::vector<CulpritGroup> groups = group_culprits(analysis, diagnosis, false);
-    if (groups.empty()) {
-        return "";
-    }
-    const CulpritGroup& most = groups.front();
-    return fmt::format("{}: {} in {} {} {} of holes open",
-                       most.label,
-                       format_bytes(most.live_bytes),
-                       format_counted(most.blocks, "block", "blocks"),
-                       most.blocks == 1 ? "keeps" : "keep",
-                       format_bytes(most.held_open_bytes));
+    const auto most = most_pinning(analysis, diagnosis);
+    return most ? fmt::format("{}: {} in {} {} {} of holes open",
+                              most->label,
+                              format_bytes(most->live_bytes),
+                              format_counted(most->blocks, "block", "blocks"),
+                              most->blocks == 1 ? "keeps" : "keep",
+                              format_bytes(most->held_open_bytes))
+                : "";
 }
 
 std::string who_holds(const Holders* found) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <utility>
 
 namespace fragtrace::analyzer {
 
@@ -18,6 +19,17 @@ MemorySummary summarize(const ReplayResult& result) {
             .segments_freed = statistics.segments_freed,
             .retries = statistics.retries,
             .ooms = statistics.ooms};
+}
+
+SweepContext sweep_context(const DeviceAnalysis& device) {
+    return {.fidelity_exact = device.fidelity && device.fidelity->exact(),
+            .recorded_config = device.config,
+            .recorded_capacity_bytes = device.capacity_bytes,
+            .driver_page_bytes = device.assumptions.driver_page_bytes,
+            .assumed = device.script.requested_unknown != 0 || device.script.stream_unknown != 0,
+            .pending_assumed = device.assumptions.pending != PendingRule::kRecorded &&
+                               !device.script.pending.empty(),
+            .rules = device.script.rules};
 }
 
 namespace {
@@ -110,6 +122,11 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
         return a.held_open_bytes > b.held_open_bytes;
     });
     return rows;
+}
+
+std::optional<CulpritGroup> most_pinning(const Analysis& analysis, const Diagnosis& diagnosis) {
+    std::vector<CulpritGroup> groups = group_culprits(analysis, diagnosis, false);
+    return groups.empty() ? std::nullopt : std::optional(std::move(groups.front()));
 }
 
 }  // namespace fragtrace::analyzer

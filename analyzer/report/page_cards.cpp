@@ -18,7 +18,7 @@ std::string heading_of(const Verdict& verdict) {
     if (verdict.requester == "library") {
         return "A library found no memory beside the pool";
     }
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kHeadings = {{
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kHeadings = {{
         {"pending", "The memory was freed, but another stream may still use it"},
         {"granularity", "The memory was there, but not in the piece that the pool asks for"},
         {"limit", "A limit that was set stopped it"},
@@ -26,6 +26,7 @@ std::string heading_of(const Verdict& verdict) {
         {"other_pool", "The memory was free, but it belongs to another pool"},
         {"rounding", "What was missing went into rounding"},
         {"outside_pool", "Others on the card hold what was needed"},
+        {"unexplained", "There was room, as far as the record tells"},
         {"genuine", "More was needed than there was"},
     }};
     const auto* const found =

@@ -31,16 +31,21 @@ std::string fidelity_percent(std::uint64_t equal, std::uint64_t all) {
 
 std::string remedy_clause(const DeviceAnalysis& device, const Verdict& verdict) {
     if (verdict.requester == "library" && verdict.id == "releasable") {
-        return "empty_cache() just before would have served it.";
+        return fmt::format("empty_cache() just before would have served it ({}).",
+                           row_class_name(class_of_moment(device)));
+    }
+    if (!replay_ends_as_recorded(device)) {
+        return "Replayed, the recorded settings serve it: what would help cannot be told.";
     }
     const WhatIfRow* remedy = best_remedy(device);
     if (remedy == nullptr) {
-        return device.settings.empty() ? "" : "No setting tried would have avoided it.";
+        return device.settings.empty() ? "" : "No usable setting tried would have avoided it.";
     }
-    return fmt::format(
-        "{} would have {}.",
-        remedy->candidate.config.empty() ? "The default settings" : remedy->candidate.name,
-        remedy->ooms() == 0 ? "served it" : "served more of it");
+    return fmt::format("{} would have {} ({}).",
+                       remedy->candidate.config.empty() ? "The default settings"
+                                                        : printable(remedy->candidate.name),
+                       remedy->ooms() == 0 ? "served it" : "served more of it",
+                       row_class_name(remedy->row_class));
 }
 
 }  // namespace
@@ -95,7 +100,7 @@ std::string fidelity_line(const DeviceAnalysis& device) {
         format_count(fidelity.segments_equal),
         format_count(fidelity.segments));
     if (!fidelity.reason.empty()) {
-        text += fmt::format("             first difference: {}\n", fidelity.reason);
+        text += fmt::format("             first difference: {}\n", printable(fidelity.reason));
     }
     return text;
 }
@@ -145,9 +150,13 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
         text += fmt::format(" {}.", format_counted(run.retries, "retry", "retries"));
     }
     if (const WhatIfRow* remedy = best_remedy(device)) {
-        text += fmt::format(" {} would have reserved {}.",
-                            remedy->candidate.name,
-                            format_bytes(remedy->result.statistics.reserved.peak));
+        text += fmt::format(" {} would have reserved {}{} ({}).",
+                            printable(remedy->candidate.name),
+                            format_bytes(remedy->result.statistics.reserved.peak),
+                            remedy->retries() == run.retries
+                                ? std::string()
+                                : ", with " + format_counted(remedy->retries(), "retry", "retries"),
+                            row_class_name(remedy->row_class));
     }
     return terminal.styled(Style::kBold, text) + "\n";
 }

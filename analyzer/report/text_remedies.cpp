@@ -67,6 +67,9 @@ std::string advice_text(const Advice& advice) {
                         : fmt::format("reserved {}", format_bytes_difference(-advice.saved_bytes)),
                     printable(advice.row),
                     row_class_name(advice.row_class));
+    if (advice.effect != Advice::Effect::kNotUsable && !advice.reason.empty()) {
+        text += ", " + printable(advice.reason);
+    }
     if (advice.helped + advice.nothing + advice.worse > 1) {
         text += fmt::format("; of {} tried {} helped, {} did nothing, {} made it worse",
                             advice.helped + advice.nothing + advice.worse,

@@ -1,6 +1,7 @@
 #include "analyzer/whatif/advice.h"
 
 #include "analyzer/support/units.h"
+#include "analyzer/whatif/order.h"
 #include "analyzer/whatif/remedies.h"
 
 #include <algorithm>
@@ -11,12 +12,12 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
-constexpr std::uint64_t kGreatPart = 50;  // 2 % of peak reserved
-
+// A row is about one setting, the recorded run may have several in force.
 bool sets(const WhatIfRow& row, std::string_view key) {
-    return row.candidate.remedy == Remedy::kSettings && row.candidate.change == nullptr &&
-           setting_key(row.candidate.config) == key;
+    return row.is_recorded
+               ? setting_keys(row.candidate.config).contains(key)
+               : row.candidate.remedy == Remedy::kSettings && row.candidate.change == nullptr &&
+                     setting_key(row.candidate.config) == key;
 }
 
 Advice judge(std::string name,
@@ -70,6 +71,9 @@ Advice judge(std::string name,
     } else if (!usable) {
         advice.effect = Advice::Effect::kNotUsable;
         advice.reason = best->usable_reason;
+    } else if (best->candidate.remedy == Remedy::kSettings && !recorded.candidate.config.empty() &&
+               best->candidate.config != recorded.candidate.config) {
+        advice.reason = "in place of the recorded settings";
     }
     return advice;
 }
@@ -105,32 +109,19 @@ std::string_view effect_name(Advice::Effect effect) {
 }
 
 Advice::Effect effect_of(const WhatIfRow& row, const WhatIfRow& recorded) {
-    const std::uint64_t now = row.result.statistics.reserved.peak;
-    const std::uint64_t before = recorded.result.statistics.reserved.peak;
-    if (row.ooms() != recorded.ooms()) {
-        return row.ooms() < recorded.ooms() ? Advice::Effect::kHelped : Advice::Effect::kWorse;
+    switch (change_of(row, recorded)) {
+        case Change::kHelps:
+            return Advice::Effect::kHelped;
+        case Change::kHelpsALittle:
+            return Advice::Effect::kHelpedALittle;
+        case Change::kNothing:
+            return Advice::Effect::kNothing;
+        case Change::kHurtsALittle:
+            return Advice::Effect::kWorseALittle;
+        case Change::kHurts:
+            return Advice::Effect::kWorse;
     }
-    // As many, but the first difference is a request that the recorded run could serve.
-    if (row.fails_first()) {
-        return Advice::Effect::kWorse;
-    }
-    if (row.retries() != recorded.retries()) {
-        return row.retries() < recorded.retries() ? Advice::Effect::kHelped
-                                                  : Advice::Effect::kWorse;
-    }
-    const bool saves = now < before;
-    const std::uint64_t difference = saves ? before - now : now - before;
-    if (difference < kPageBytes) {
-        return Advice::Effect::kNothing;
-    }
-    const bool little = difference < before / kGreatPart;
-    if (saves && recorded.ooms() != 0) {
-        return Advice::Effect::kNothing;  // it ends as before
-    }
-    if (saves) {
-        return little ? Advice::Effect::kHelpedALittle : Advice::Effect::kHelped;
-    }
-    return little ? Advice::Effect::kWorseALittle : Advice::Effect::kWorse;
+    return Advice::Effect::kNothing;
 }
 
 std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
@@ -160,13 +151,13 @@ std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
               *recorded,
               [](const WhatIfRow& row) { return row.candidate.remedy == Remedy::kCachingOff; }));
     Advice collect{.name = "del and gc.collect()", .key = "collect"};
-    collect.row_class = RowClass::kBound;
+    collect.row_class = RowClass::kEstimate;
     collect.reason = "when a block was used last is not recorded";
     if (held) {
         collect.saved_bytes = static_cast<std::int64_t>(held->older_bytes);
         collect.reason = fmt::format(
-            "at most {} of the {} live at the peak: what had lived through two steps, parameters "
-            "included",
+            "{} of the {} live at the peak had lived through two steps, parameters included "
+            "(estimate)",
             format_bytes(held->older_bytes),
             format_bytes(held->live_bytes));
     }

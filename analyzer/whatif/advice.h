@@ -13,12 +13,12 @@ namespace fragtrace::analyzer {
 
 struct Advice {
     enum class Effect : std::uint8_t {
-        // docs/metrics.md has the thresholds. OOMs decide, then retries, then peak reserved.
-        kHelped,         // fewer; or 2 % less reserved
-        kHelpedALittle,  // less reserved, by a page of the driver's at least
-        kNothing,        // within a page
+        // The first five are those of change_of (order.h).
+        kHelped,
+        kHelpedALittle,
+        kNothing,
         kWorseALittle,
-        kWorse,        // more; or 2 % more reserved
+        kWorse,
         kInForce,      // the recorded run had it
         kNotUsable,    // in this program; what it would have done is in `row`
         kNotReplayed,  // nothing in the trace to replay it by
@@ -35,11 +35,12 @@ struct Advice {
     std::uint64_t nothing = 0;
     std::uint64_t worse = 0;
     RowClass row_class = RowClass::kExact;
-    std::string reason = {};  // why it could not be used, or was not replayed
+    // Why it could not be used, or was not replayed; what else the row changes.
+    std::string reason = {};
 };
 
-// When a block was used last is not recorded: what del and gc.collect() could have freed at the
-// peak is at most what was old by then.
+// When a block was used last is not recorded: that del and gc.collect() could have freed what was
+// old at the peak is an estimate. Parameters are old as well, and the last step's loss is not.
 struct HeldAtPeak {
     std::uint64_t live_bytes = 0;
     std::uint64_t older_bytes = 0;  // of blocks that had lived through two steps

@@ -1,8 +1,10 @@
 #include "analyzer/whatif/capacity_scan.h"
 
+#include "analyzer/pools/pytorch_config.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 namespace fragtrace::analyzer {
@@ -56,9 +58,35 @@ struct Scan {
     }
 };
 
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
+
+// The least part of the card to which the process is ever limited; 1 = never.
+double least_part_of_card(const ReplayScript& script, const Candidate& setting) {
+    double least = 1;
+    if (const auto config = parse_pytorch_config(setting.config, script.rules)) {
+        least = std::min(least, config->per_process_memory_fraction);
+    }
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step step = script.steps[i];
+        if (step.kind == Step::Kind::kMemoryFraction) {
+            least = std::min(least, std::bit_cast<double>(step.value));
+        }
+    }
+    return least;
+}
+
+// The pool's capacity on the least card of which `part` is `bytes`.
+std::uint64_t capacity_for_part(std::uint64_t bytes, double part, std::uint64_t others_bytes) {
+    const double card = static_cast<double>(bytes) / part;
+    if (!(card < static_cast<double>(kMostBytes))) {  // of a part of nothing as well
+        return kMostBytes;
+    }
+    const auto card_bytes = static_cast<std::uint64_t>(card) + 1;
+    return card_bytes - std::min(card_bytes, others_bytes);
+}
+
 // Of a replay on a card of kUnlimitedBytes.
 std::uint64_t enough_bytes(const ReplayResult& unlimited) {
-    constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
     const auto all = static_cast<std::int64_t>(kUnlimitedBytes);
     const std::int64_t for_libraries = all - std::min(all, unlimited.libraries_spare);
     return std::min(
@@ -115,8 +143,11 @@ Result<std::vector<CapacityScan>> scan_capacities(
         return candidate;
     };
     std::vector<Candidate> unlimited;
+    std::vector<double> parts;
     for (const Candidate& setting : settings) {
+        parts.push_back(least_part_of_card(script, setting));
         unlimited.push_back(on_card(setting, kUnlimitedBytes));
+        unlimited.back().total_bytes = capacity_for_part(kUnlimitedBytes, parts.back(), 0);
     }
     const auto peaks = sweep(script, unlimited, context, 0);
     if (!peaks) {
@@ -125,7 +156,12 @@ Result<std::vector<CapacityScan>> scan_capacities(
     for (std::size_t i = 0; i < settings.size(); ++i) {
         Scan scan;
         scan.result.candidate = settings[i];
-        scan.result.enough_bytes = up(enough_bytes((*peaks)[i].result), page);
+        std::uint64_t enough = enough_bytes((*peaks)[i].result);
+        if (parts[i] < 1) {
+            const std::uint64_t peak = (*peaks)[i].result.statistics.reserved.peak;
+            enough = std::max(enough, capacity_for_part(peak, parts[i], others_bytes));
+        }
+        scan.result.enough_bytes = up(enough, page);
         scans.push_back(std::move(scan));
     }
     const auto try_all = [&](const std::vector<std::vector<std::uint64_t>>& capacities) -> Status {
@@ -205,15 +241,18 @@ Result<std::vector<CapacityScan>> scan_capacities(
             const std::uint64_t capacity = card - others_bytes;
             const auto tried =
                 std::find(scan.tried.begin(), scan.tried.end(), std::pair(capacity, true));
-            const bool fits = (result.least_fits != 0 && capacity >= result.enough_bytes) ||
-                              tried != scan.tried.end();
+            const bool enough = std::find(scan.tried.begin(),
+                                          scan.tried.end(),
+                                          std::pair(result.enough_bytes, true)) != scan.tried.end();
+            const bool fits =
+                (enough && capacity >= result.enough_bytes) || tried != scan.tried.end();
             if (fits && result.least_card_bytes == 0) {
                 result.least_card_bytes = card;
             } else if (!fits && result.least_card_bytes != 0) {
                 result.failing_cards.push_back(card);
             }
         }
-        if (!context.fidelity_exact || context.assumed || context.pending_assumed) {
+        if (!context.is_exact()) {
             result.row_class = RowClass::kEstimate;
             result.class_reason = "the replay is not that of the recorded run";
         } else if (adaptation.adapts()) {

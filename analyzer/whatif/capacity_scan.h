@@ -14,7 +14,8 @@ namespace fragtrace::analyzer {
 struct CapacityScan {
     Candidate candidate;  // capacity_bytes has no meaning
     // Fits, and above: peak reserved when nothing ever runs out, and room for what libraries ask
-    // beside it.
+    // beside it; where the program limits itself to a part of the card, as much as makes that part
+    // enough. Tried like the others.
     std::uint64_t enough_bytes = 0;
     std::uint64_t least_fits = 0;     // of the capacities tried, bytes for the pool; 0 = none fits
     std::uint64_t largest_fails = 0;  // below `enough_bytes`; 0 = all tried fit

@@ -1,5 +1,6 @@
 // Combinations by a greedy search: the best row, with one more change of another kind.
 #include "analyzer/pools/pytorch_config.h"
+#include "analyzer/whatif/order.h"
 #include "analyzer/whatif/remedies.h"
 
 #include <algorithm>
@@ -12,7 +13,15 @@ namespace {
 
 constexpr std::size_t kValuesPerKind = 2;
 
-std::set<std::string_view> keys_of(std::string_view config) {
+bool combines(const WhatIfRow& row) {
+    return row.usable && row.candidate.pool == "pytorch" &&
+           (row.candidate.remedy == Remedy::kSettings ||
+            row.candidate.remedy == Remedy::kEmptyCache);
+}
+
+}  // namespace
+
+std::set<std::string_view> setting_keys(std::string_view config) {
     std::set<std::string_view> keys;
     while (!config.empty()) {
         const std::size_t comma = std::min(config.find(','), config.size());
@@ -22,23 +31,8 @@ std::set<std::string_view> keys_of(std::string_view config) {
     return keys;
 }
 
-bool combines(const WhatIfRow& row) {
-    return row.usable && row.candidate.pool == "pytorch" &&
-           (row.candidate.remedy == Remedy::kSettings ||
-            row.candidate.remedy == Remedy::kEmptyCache);
-}
-
-}  // namespace
-
 std::string_view setting_key(std::string_view config) {
     return config.find(',') == std::string_view::npos ? config.substr(0, config.find(':')) : "";
-}
-
-bool is_better(const WhatIfRow& row, const WhatIfRow& other) {
-    const std::uint64_t before = other.result.statistics.reserved.peak;
-    return row.ooms() < other.ooms() ||
-           (row.ooms() == other.ooms() && (row.retries() == 0 || other.retries() != 0) &&
-            row.result.statistics.reserved.peak + before / 200 < before);
 }
 
 const WhatIfRow* best_row(const std::vector<WhatIfRow>& rows) {
@@ -74,7 +68,7 @@ std::vector<Candidate> combine(const std::vector<WhatIfRow>& rows, const SweepCo
             kinds[key].push_back(&row);
         }
     }
-    const std::set<std::string_view> taken = keys_of(best->candidate.config);
+    const std::set<std::string_view> taken = setting_keys(best->candidate.config);
     for (auto& [key, values] : kinds) {
         const bool empties = key == "empty_cache";
         if (taken.contains(key) || (empties && best->candidate.change != nullptr)) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,7 @@ struct RemedyPlan {
     std::vector<EventIndex>
         long_lived;  // allocations of blocks that live through two steps or more
     std::vector<EventIndex> their_lines;  // all allocations of the lines that make hardly any other
-    std::vector<EventIndex> culprit;      // allocations of the culprit's blocks at that moment
+    std::vector<EventIndex> culprit;      // allocations of the culprit's live blocks at that moment
     std::vector<EventIndex> culprit_line;  // all allocations of the culprit's line
     std::string culprit_label;             // empty: nobody in particular
 };
@@ -78,12 +79,11 @@ void judge_use(const Obstacles& obstacles, const std::string& recorded_config, W
 // the kind of, the two best values of each kind. Empty: nothing to add. `rows` are all rows so far,
 // any order.
 std::vector<Candidate> combine(const std::vector<WhatIfRow>& rows, const SweepContext& context);
-// Whether `row` is better than `other`: fewer OOMs, or as many, no first retry and at least 0.5 %
-// less reserved.
-bool is_better(const WhatIfRow& row, const WhatIfRow& other);
 // The best of the rows that the program could use; nullptr without any.
 const WhatIfRow* best_row(const std::vector<WhatIfRow>& rows);
 // "expandable_segments", "roundup_power2_divisions", ... of a single setting; else empty.
 std::string_view setting_key(std::string_view config);
+// Those of all settings of `config`, which must outlive them.
+std::set<std::string_view> setting_keys(std::string_view config);
 
 }  // namespace fragtrace::analyzer

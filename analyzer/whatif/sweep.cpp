@@ -2,13 +2,13 @@
 
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/script_plan.h"
+#include "analyzer/support/threads.h"
 #include "analyzer/whatif/alike.h"
 #include "analyzer/whatif/reserved_curve.h"
 
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -221,16 +221,8 @@ Result<std::vector<WhatIfRow>> sweep(
             }
         }
     };
-    const unsigned wanted =
-        threads != 0 ? threads : std::max(1u, std::thread::hardware_concurrency());
-    std::vector<std::thread> workers;
-    for (std::size_t i = 1; i < std::min<std::size_t>(wanted, order.size()); ++i) {
-        workers.emplace_back(work);
-    }
-    work();
-    for (std::thread& worker : workers) {
-        worker.join();
-    }
+    const std::size_t wanted = threads != 0 ? threads : processors();
+    on_threads(std::min(wanted, order.size()), work);
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (!outcomes[i]) {
             return outcomes[i].error();
@@ -250,27 +242,6 @@ const WhatIfRow* recorded_row(const std::vector<WhatIfRow>& rows) {
     const auto found = std::find_if(
         rows.begin(), rows.end(), [](const WhatIfRow& row) { return row.is_recorded; });
     return found == rows.end() ? nullptr : &*found;
-}
-
-bool ranks_before(const WhatIfRow& a, const WhatIfRow& b) {
-    // A row that needs retries is at the brink, one that fills the card is as well.
-    const auto weighted_reserved = [](const WhatIfRow& row) {
-        const std::uint64_t reserved = row.result.statistics.reserved.peak;
-        const std::uint64_t retries = std::min<std::uint64_t>(row.retries(), 100);
-        return reserved + reserved / 100 * (row.ooms() == 0 ? retries : 0);
-    };
-    const auto key = [&weighted_reserved](const WhatIfRow& row) {
-        return std::tuple(row.ooms(),
-                          row.fails_first(),
-                          weighted_reserved(row),
-                          std::count(row.candidate.config.begin(), row.candidate.config.end(), ','),
-                          row.result.statistics.segments_allocated);
-    };
-    return key(a) < key(b);
-}
-
-void rank(std::vector<WhatIfRow>* rows) {
-    std::stable_sort(rows->begin(), rows->end(), ranks_before);
 }
 
 }  // namespace fragtrace::analyzer

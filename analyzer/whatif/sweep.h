@@ -92,6 +92,9 @@ struct SweepContext {
     bool assumed = false;          // requested sizes or streams had to be assumed
     bool pending_assumed = false;  // cross-stream frees complete at other times than recorded
     PytorchRules rules;  // of the recorded release: it takes only the settings that it knows
+
+    // A replay of the record under its own settings is what happened.
+    [[nodiscard]] bool is_exact() const { return fidelity_exact && !assumed && !pending_assumed; }
 };
 
 // Settings worth trying on any PyTorch trace at the recorded capacity, as far as the release knows
@@ -137,12 +140,5 @@ Result<std::vector<WhatIfRow>> sweep(
 
 // The row that is the recorded run; nullptr without one.
 const WhatIfRow* recorded_row(const std::vector<WhatIfRow>& rows);
-
-// Whether a row is the better one: fewer OOMs, then one that serves what the record served, then
-// less reserved, of which each retry counts as one percent more, then fewer settings, then fewer
-// driver calls.
-bool ranks_before(const WhatIfRow& a, const WhatIfRow& b);
-// Best first; the recorded row keeps the place that it earns.
-void rank(std::vector<WhatIfRow>* rows);
 
 }  // namespace fragtrace::analyzer

@@ -18,7 +18,7 @@ bool has_expandable(std::string_view config) {
     return config.find("expandable_segments:True") != std::string_view::npos;
 }
 
-// False where the release is not known.
+// False where the release is not known: "2.2 or later" names none.
 bool is_before(const std::string& release, int major, int minor) {
     int parts[2] = {};
     const char* at = release.data();
@@ -26,6 +26,9 @@ bool is_before(const std::string& release, int major, int minor) {
     for (int& part : parts) {
         const auto read = std::from_chars(at, end, part);
         if (read.ec != std::errc{}) {
+            return false;
+        }
+        if (read.ptr != end && *read.ptr == ' ') {
             return false;
         }
         at = read.ptr == end ? end : read.ptr + 1;

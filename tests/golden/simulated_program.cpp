@@ -89,7 +89,7 @@ void SimulatedProgram::record_driver_calls(std::uint64_t asked_bytes, Outcome ou
                 EventRecord sample = {};
                 sample.kind = EventKind::kMemoryInfo;
                 sample.flags = kFlagByPool;
-                sample.size = pool_->device().free_bytes();
+                sample.size = pool_->device().free_bytes() + unseen_bytes_;
                 sample.extra = card_bytes_;
                 trace_.event(sample);
             }

@@ -32,6 +32,11 @@ class SimulatedProgram {
     void free(std::uint32_t block, std::uint64_t used_by = 0);
     // Somebody beside the pool asks the driver in vain.
     void refuse_library(std::uint64_t bytes);
+
+    // Others take this much of the card after it was asked how much is free: unseen. To be called
+    // before the first request; the pool's card must be without it.
+    void take_unseen(std::uint64_t bytes) { unseen_bytes_ = bytes; }
+
     // A torch.cuda.MemPool, in use.
     void make_pool(std::uint32_t number);
     void begin_phase(const std::string& name);
@@ -61,6 +66,7 @@ class SimulatedProgram {
     std::uint32_t next_block_ = 0;
     std::uint64_t next_event_ = 1;
     bool sampled_ = false;
+    std::uint64_t unseen_bytes_ = 0;
     std::uint64_t reserved_ = 0;
 };
 

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <unistd.h>
@@ -144,6 +145,17 @@ SimulatedProgram outside_pool() {
     return program;
 }
 
+// The driver has less than it said at first.
+SimulatedProgram unexplained() {
+    SimulatedProgram program(200 * kMiB, 100 * kMiB);
+    program.take_unseen(100 * kMiB);
+    program.at("load", 10);
+    program.alloc(60 * kMiB);
+    program.at("step", 40);
+    program.alloc(60 * kMiB);
+    return program;
+}
+
 SimulatedProgram library() {
     SimulatedProgram program(200 * kMiB);
     program.at("evaluate", 30);
@@ -190,6 +202,24 @@ SimulatedProgram retry() {
     return program;
 }
 
+// Whether a row moves another line than the one that the report says pins the holes.
+bool moves_another(const DeviceAnalysis& device, const Analysis& analysis) {
+    const Diagnosis* shown = device.peak ? &*device.peak : nullptr;
+    for (const Diagnosis& diagnosis : device.diagnoses) {
+        if (diagnosis.trouble.outcome != Outcome::kRetryOk) {
+            shown = &diagnosis;
+            break;
+        }
+    }
+    const auto most = shown == nullptr ? std::nullopt : most_pinning(analysis, *shown);
+    return std::any_of(
+        device.remedies.begin(), device.remedies.end(), [&most](const WhatIfRow& row) {
+            const std::string& name = row.candidate.name;
+            return row.candidate.remedy == Remedy::kMoveFirst &&
+                   name != "long-lived blocks first" && (!most || name != most->label + " first");
+        });
+}
+
 }  // namespace
 
 TEST_CASE("the report of each rung of the ladder reads as approved") {
@@ -204,6 +234,7 @@ TEST_CASE("the report of each rung of the ladder reads as approved") {
         {"compaction_only", "verdict    compaction_only", compaction_only},
         {"rounding", "verdict    rounding", rounding},
         {"outside_pool", "verdict    outside_pool", outside_pool},
+        {"unexplained", "verdict    unexplained", unexplained},
         {"library", "A library's own allocation failed", library},
         {"genuine", "verdict    genuine", genuine},
         {"retry", "retry      releasable", retry},
@@ -228,6 +259,7 @@ TEST_CASE("the report of each rung of the ladder reads as approved") {
         INFO("FRAGTRACE_APPROVE=1 writes " << path);
         CHECK(text.find(rung.verdict) != std::string::npos);
         CHECK(text.find("fidelity   100.00 %") != std::string::npos);
+        CHECK_FALSE(moves_another((*analysis)->devices.front(), **analysis));
         CHECK(text == read_file(path));
     }
 }

@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <bit>
 
 using namespace fragtrace::analyzer;
 
@@ -159,7 +160,8 @@ TEST_CASE("advice helped, did nothing or made it worse, by what was replayed") {
     CHECK(named("max_split_size_mb").effect == Advice::Effect::kNothing);
     CHECK(named("torch.cuda.empty_cache()").effect == Advice::Effect::kHelped);
     CHECK(named("garbage_collection_threshold").effect == Advice::Effect::kNotReplayed);
-    CHECK(named("del and gc.collect()").row_class == RowClass::kBound);
+    CHECK(named("del and gc.collect()").row_class == RowClass::kEstimate);
+    CHECK(named("del and gc.collect()").reason.find("at most") == std::string::npos);
     CHECK(named("del and gc.collect()").saved_bytes == 4);
     CHECK(named("activation checkpointing").saved_bytes == 6);
     CHECK(named("activation checkpointing").row_class == RowClass::kEstimate);
@@ -173,23 +175,29 @@ TEST_CASE("advice helped, did nothing or made it worse, by what was replayed") {
     CHECK(again.front().reason == "event 7");
 }
 
-TEST_CASE("an advice helped a little where it saved less than a fiftieth, and a page at least") {
+TEST_CASE("an advice is in force where it is one of several recorded settings") {
     WhatIfRow recorded;
-    recorded.result.statistics.reserved.peak = 1000 * kMiB;
-    const auto effect = [&](std::int64_t more_bytes) {
-        WhatIfRow row = recorded;
-        row.result.statistics.reserved.peak += static_cast<std::uint64_t>(more_bytes);
-        return effect_of(row, recorded);
+    recorded.candidate.config = "expandable_segments:True,max_split_size_mb:128";
+    recorded.is_recorded = true;
+    recorded.result.statistics.reserved.peak = 200 * kMiB;
+    WhatIfRow other = recorded;
+    other.is_recorded = false;
+    other.candidate.config = "max_split_size_mb:20";
+    WhatIfRow rounded = other;
+    rounded.candidate.config = "roundup_power2_divisions:4";
+    rounded.result.statistics.reserved.peak = 100 * kMiB;
+    const auto advice = judge_advice({recorded, other, rounded}, std::nullopt);
+    const auto of = [&advice](std::string_view key) {
+        return *std::find_if(
+            advice.begin(), advice.end(), [key](const Advice& one) { return one.key == key; });
     };
-    const auto mib = static_cast<std::int64_t>(kMiB);
-    CHECK(effect(-20 * mib) == Advice::Effect::kHelped);
-    CHECK(effect(-20 * mib + 1) == Advice::Effect::kHelpedALittle);
-    CHECK(effect(-2 * mib) == Advice::Effect::kHelpedALittle);
-    CHECK(effect(-2 * mib + 1) == Advice::Effect::kNothing);
-    CHECK(effect(2 * mib - 1) == Advice::Effect::kNothing);
-    CHECK(effect(2 * mib) == Advice::Effect::kWorseALittle);
-    CHECK(effect(20 * mib) == Advice::Effect::kWorse);
-    CHECK(effect_name(effect(-2 * mib)) == "helped a little");
+    CHECK(of("expandable_segments").effect == Advice::Effect::kInForce);
+    CHECK(of("max_split_size_mb").effect == Advice::Effect::kInForce);
+    CHECK(of("max_split_size_mb").reason.empty());
+    // The row has dropped the recorded settings: that is said.
+    CHECK(of("roundup_power2_divisions").effect == Advice::Effect::kHelped);
+    CHECK(of("roundup_power2_divisions").reason == "in place of the recorded settings");
+    CHECK(setting_keys("a:1,b:[2,c:3").contains("b"));
 }
 
 TEST_CASE("a card is enough where the libraries beside the pool have room as well") {
@@ -217,6 +225,49 @@ TEST_CASE("a card is enough where the libraries beside the pool have room as wel
     script.libraries.front().asked_bytes = ~std::uint64_t{0};  // of a damaged trace
     CHECK(scan().least_fits == 0);
     CHECK(scan().least_card_bytes == 0);
+}
+
+TEST_CASE("where a part of the card is the limit, larger cards are enough") {
+    // At most 180 MiB are reserved, and 80 in use: of 0.02 of the card, 4 GiB and more serve it.
+    const bool by_setting = GENERATE(true, false);
+    ReplayScript script = growing();
+    std::string config;
+    if (by_setting) {
+        config = "per_process_memory_fraction:0.02";
+    } else {
+        script = {};
+        script.streams = {0};
+        script.steps.push_back(
+            {.kind = Step::Kind::kMemoryFraction, .value = std::bit_cast<std::uint64_t>(0.02)});
+        const ReplayScript all = growing();
+        for (std::size_t i = 0; i < all.steps.size(); ++i) {
+            script.steps.push_back(all.steps[i]);
+        }
+    }
+    const auto scans = scan_capacities(script,
+                                       {{.name = "as recorded", .config = config}},
+                                       context_of(4096 * kMiB),
+                                       80 * kMiB,
+                                       100 * kMiB);
+    REQUIRE(scans.ok());
+    const CapacityScan& scan = scans->front();
+    // 180 MiB are 0.02 of 9,000 MiB, of which others have 100.
+    CHECK(scan.enough_bytes >= 8900 * kMiB);
+    CHECK(scan.enough_bytes <= 8902 * kMiB);
+    CHECK(scan.least_fits >= 3900 * kMiB);
+    CHECK(scan.least_fits <= scan.enough_bytes);
+    CHECK(scan.least_card_bytes == 4096 * kMiB);
+    CHECK(scan.failing_cards.empty());
+
+    // A part of nothing: no card is enough, and none is said to be.
+    const auto never =
+        scan_capacities(growing(),
+                        {{.name = "none", .config = "per_process_memory_fraction:0.000000000001"}},
+                        context_of(4096 * kMiB),
+                        80 * kMiB,
+                        0);
+    REQUIRE(never.ok());
+    CHECK(never->front().least_card_bytes == 0);
 }
 
 TEST_CASE("combinations add one more kind of change to the best row that can be used") {
@@ -348,4 +399,21 @@ TEST_CASE("what rules a row out is named by its event") {
     judge_use(captures, "", &uncached);
     CHECK_FALSE(uncached.usable);
     CHECK(uncached.usable_reason.find("event 4") == 0);
+}
+
+TEST_CASE("a MemPool is ruled out by a release that is known to have none, not by a range") {
+    const auto usable_in = [](const char* release) {
+        Obstacles obstacles;
+        obstacles.torch_version = release;
+        WhatIfRow row;
+        row.candidate.remedy = Remedy::kOwnPool;
+        judge_use(obstacles, "", &row);
+        return row.usable;
+    };
+    CHECK_FALSE(usable_in("2.4.1"));
+    CHECK_FALSE(usable_in("2.4.0a0+git1"));
+    CHECK(usable_in("2.5"));
+    CHECK(usable_in("2.15.0+cu128"));
+    CHECK(usable_in("2.2 or later"));  // of a snapshot, which does not name its release
+    CHECK(usable_in(""));
 }

@@ -2,6 +2,7 @@
 #include "analyzer/whatif/sweep.h"
 
 #include "analyzer/whatif/alike.h"
+#include "analyzer/whatif/order.h"
 
 #include <catch2/catch.hpp>
 
@@ -79,30 +80,6 @@ TEST_CASE("rows differ as the settings do, and the best comes first") {
     for (std::size_t i = 1; i < rows.size(); ++i) {
         CHECK(rows[i - 1].ooms() <= rows[i].ooms());
     }
-}
-
-TEST_CASE("a retry counts as one percent more reserved") {
-    const auto row =
-        [](const char* name, std::size_t ooms, std::size_t retries, std::uint64_t reserved) {
-            WhatIfRow made;
-            made.candidate.name = name;
-            made.result.troubles.assign(ooms, {.outcome = Outcome::kOutOfMemory});
-            made.result.troubles.insert(
-                made.result.troubles.end(), retries, {.outcome = Outcome::kRetryOk});
-            made.result.statistics.reserved.peak = reserved;
-            return made;
-        };
-    std::vector<WhatIfRow> rows = {row("fails", 1, 0, 1),
-                                   row("fails, retries", 1, 2, 0),
-                                   row("retries", 0, 6, 995),
-                                   row("fits", 0, 0, 1000),
-                                   row("one retry", 0, 1, 980)};
-    rank(&rows);
-    CHECK(rows[0].candidate.name == "one retry");
-    CHECK(rows[1].candidate.name == "fits");
-    CHECK(rows[2].candidate.name == "retries");
-    CHECK(rows[3].candidate.name == "fails, retries");  // of a run that fails they do not count
-    CHECK(rows[4].candidate.name == "fails");
 }
 
 TEST_CASE("a row is exact as far as it shows the program what the recorded run showed it") {

@@ -1,0 +1,105 @@
+// One order of "better": ranks, remedies, combinations and advice follow it.
+#include "analyzer/whatif/order.h"
+
+#include "analyzer/whatif/advice.h"
+
+#include <catch2/catch.hpp>
+
+using namespace fragtrace::analyzer;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+WhatIfRow row(const char* name, std::size_t ooms, std::size_t retries, std::uint64_t reserved) {
+    WhatIfRow made;
+    made.candidate.name = name;
+    made.result.troubles.assign(ooms, {.outcome = Outcome::kOutOfMemory});
+    made.result.troubles.insert(
+        made.result.troubles.end(), retries, {.outcome = Outcome::kRetryOk});
+    made.result.statistics.reserved.peak = reserved;
+    return made;
+}
+
+// Its first out-of-memory is of a request that the record served.
+WhatIfRow failing_first(std::size_t ooms, std::uint64_t reserved) {
+    WhatIfRow made = row("fails first", ooms, 0, reserved);
+    made.result.parting = Parting{.kind = Parting::Kind::kFails, .event = 1, .statistics = {}};
+    return made;
+}
+
+}  // namespace
+
+TEST_CASE("a retry counts as one percent more reserved") {
+    const auto row =
+        [](const char* name, std::size_t ooms, std::size_t retries, std::uint64_t reserved) {
+            WhatIfRow made;
+            made.candidate.name = name;
+            made.result.troubles.assign(ooms, {.outcome = Outcome::kOutOfMemory});
+            made.result.troubles.insert(
+                made.result.troubles.end(), retries, {.outcome = Outcome::kRetryOk});
+            made.result.statistics.reserved.peak = reserved;
+            return made;
+        };
+    std::vector<WhatIfRow> rows = {row("fails", 1, 0, 1),
+                                   row("fails, retries", 1, 2, 0),
+                                   row("retries", 0, 6, 995),
+                                   row("fits", 0, 0, 1000),
+                                   row("one retry", 0, 1, 980)};
+    rank(&rows);
+    CHECK(rows[0].candidate.name == "one retry");
+    CHECK(rows[1].candidate.name == "fits");
+    CHECK(rows[2].candidate.name == "retries");
+    CHECK(rows[3].candidate.name == "fails, retries");  // of a run that fails they do not count
+    CHECK(rows[4].candidate.name == "fails");
+}
+
+TEST_CASE("a change helps a little below a fiftieth, and from a page of the driver's on") {
+    const auto change = [&](std::int64_t more_bytes) {
+        const WhatIfRow recorded = row("as run", 0, 0, 1000 * kMiB);
+        WhatIfRow changed = recorded;
+        changed.result.statistics.reserved.peak += static_cast<std::uint64_t>(more_bytes);
+        return change_of(changed, recorded);
+    };
+    const auto mib = static_cast<std::int64_t>(kMiB);
+    CHECK(change(-20 * mib) == Change::kHelps);
+    CHECK(change(-20 * mib + 1) == Change::kHelpsALittle);
+    CHECK(change(-2 * mib) == Change::kHelpsALittle);
+    CHECK(change(-2 * mib + 1) == Change::kNothing);
+    CHECK(change(2 * mib - 1) == Change::kNothing);
+    CHECK(change(2 * mib) == Change::kHurtsALittle);
+    CHECK(change(20 * mib) == Change::kHurts);
+    const WhatIfRow less = row("less", 0, 0, 998 * kMiB);
+    CHECK(effect_name(effect_of(less, row("as run", 0, 0, 1000 * kMiB))) == "helped a little");
+}
+
+TEST_CASE("retries are weighed against reserved memory everywhere alike") {
+    const WhatIfRow recorded = row("as run", 0, 0, 1000 * kMiB);
+    // 3 % less for five retries is no gain, 10 % less is.
+    const WhatIfRow dear = row("dear", 0, 5, 970 * kMiB);
+    CHECK(change_of(dear, recorded) == Change::kHurtsALittle);
+    CHECK_FALSE(is_better(dear, recorded));
+    CHECK(ranks_before(recorded, dear));
+    const WhatIfRow cheap = row("cheap", 0, 5, 900 * kMiB);
+    CHECK(change_of(cheap, recorded) == Change::kHelps);
+    CHECK(is_better(cheap, recorded));
+    CHECK(ranks_before(cheap, recorded));
+    // One retry less does not make up for a tenth more.
+    const WhatIfRow retried = row("as run", 0, 1, 1000 * kMiB);
+    CHECK(change_of(row("more", 0, 0, 1100 * kMiB), retried) == Change::kHurts);
+    // Of a small run a percent is less than a page, a retry is still one.
+    CHECK(change_of(row("less", 0, 0, 100 * kMiB), row("as run", 0, 1, 100 * kMiB)) ==
+          Change::kHelpsALittle);
+}
+
+TEST_CASE("a run that ends where the recorded one went on is not better") {
+    const WhatIfRow recorded = row("as run", 3, 0, 1000 * kMiB);
+    const WhatIfRow fails_first = failing_first(1, 900 * kMiB);
+    CHECK(change_of(fails_first, recorded) == Change::kHurts);
+    CHECK_FALSE(is_better(fails_first, recorded));
+    CHECK(ranks_before(recorded, fails_first));
+    CHECK(change_of(row("two", 2, 0, 1000 * kMiB), recorded) == Change::kHelps);
+    CHECK(change_of(row("as many", 3, 0, 500 * kMiB), recorded) == Change::kNothing);
+    // Where the replay of the record itself does not hold, neither says anything.
+    CHECK(change_of(fails_first, failing_first(2, 1000 * kMiB)) == Change::kNothing);
+}
