@@ -70,11 +70,15 @@ def show(name, figures):
         least, most = figures["interactive_range"]
         print(f", interactive {figures['interactive_ms']:.0f} ms ({least:.0f} to {most:.0f})", end="")
     print(f", JS heap and buffers {figures['heap_mb']:.0f} MB")
-    for what, (median, most) in figures.get("moving", {}).items():
-        print(f"  {what}: frame median {median:.1f} ms, 95th {most:.1f} ms")
+    for what, (median, most, processor) in figures.get("moving", {}).items():
+        print(f"  {what}: frame median {median:.1f} ms, 95th {most:.1f} ms, {processor:.1f} ms of "
+              "processor time")
     if MOVING in figures:
         print(f"  moving, all: frame median {figures[MOVING]:.1f} ms, "
               f"95th {figures['move_95th_ms']:.1f} ms")
+    for what, (median, most, processor) in figures.get("cursor", {}).items():
+        print(f"  moving the cursor, {what}: frame median {median:.1f} ms, 95th {most:.1f} ms, "
+              f"{processor:.1f} ms of processor time")
     if "scrub_median_ms" in figures:
         print(f"  moving the cursor: frame median {figures['scrub_median_ms']:.1f} ms, "
               f"95th {figures['scrub_95th_ms']:.1f} ms")

@@ -42,30 +42,41 @@ function churn(model: DeviceModel, from: number, to: number): StackSums {
     return result;
 }
 
-function liveBytes(model: DeviceModel, live: Uint32Array): [bytes: Map<number, number>, blocks: Map<number, number>] {
+function bytesOf(model: DeviceModel, live: Uint32Array): Float64Array {
     const { size, stack } = model.blocks;
-    const bytes = new Map<number, number>();
-    const blocks = new Map<number, number>();
-    for (const row of live) {
-        bytes.set(stack[row], (bytes.get(stack[row]) ?? 0) + size[row]);
-        blocks.set(stack[row], (blocks.get(stack[row]) ?? 0) + 1);
-    }
-    return [bytes, blocks];
+    let most = 0;
+    for (const row of live) if (stack[row] > most) most = stack[row];
+    const bytes = new Float64Array(most + 1);
+    for (const row of live) bytes[stack[row]] += size[row];
+    return bytes;
 }
 
-/** Live at the later of two times against the earlier one. */
-function growth(model: DeviceModel, one: number, other: number): StackSums {
-    const [before] = liveBytes(model, model.live.at(Math.min(one, other)));
-    const [after, blocks] = liveBytes(model, model.live.at(Math.max(one, other)));
+function countOf(model: DeviceModel, live: Uint32Array): Map<number, number> {
+    const { stack } = model.blocks;
+    const blocks = new Map<number, number>();
+    for (const row of live) blocks.set(stack[row], (blocks.get(stack[row]) ?? 0) + 1);
+    return blocks;
+}
+
+let lastMark: { model: DeviceModel; tick: number; live: Uint32Array; bytes: Float64Array } | null = null;
+
+/** Live at the later of two times against the earlier one. What is live at the mark is kept while only the cursor moves. */
+function growth(model: DeviceModel, heap: HeapState, mark: number, cursor: number): StackSums {
+    if (lastMark?.model !== model || lastMark.tick !== mark) {
+        const live = model.live.at(mark);
+        lastMark = { model, tick: mark, live, bytes: bytesOf(model, live) };
+    }
+    const live = heap.tick === cursor ? heap.live : model.live.at(cursor);
+    const bytes = bytesOf(model, live);
+    const [before, after, later] = mark <= cursor ? [lastMark.bytes, bytes, live] : [bytes, lastMark.bytes, lastMark.live];
     const sums = new Map<number, number>();
     const shrunk = new Map<number, number>();
-    for (const [stack, bytes] of after) {
-        const more = bytes - (before.get(stack) ?? 0);
+    for (let stack = 0; stack < Math.max(before.length, after.length); ++stack) {
+        const more = (after[stack] ?? 0) - (before[stack] ?? 0);
         if (more > 0) sums.set(stack, more);
         if (more < 0) shrunk.set(stack, -more);
     }
-    for (const [stack, bytes] of before) if (!after.has(stack)) shrunk.set(stack, bytes);
-    return { sums, total: sum(sums), shrunk, blocks: () => blocks };
+    return { sums, total: sum(sums), shrunk, blocks: () => countOf(model, later) };
 }
 
 function sum(values: Map<number, number>): number {
@@ -78,7 +89,7 @@ export interface Times { t0: number; t1: number; cursor: number; mark: number }
 
 export function stackSums(model: DeviceModel, heap: HeapState, measure: Measure, times: Times): StackSums {
     if (measure === "churn") return churn(model, times.t0, times.t1);
-    if (measure === "growth") return growth(model, times.mark < 0 ? times.t0 : times.mark, times.cursor);
+    if (measure === "growth") return growth(model, heap, times.mark < 0 ? times.t0 : times.mark, times.cursor);
     const sums = measure === "holes" ? heldByStack(model, heap) : liveByStack(model, heap);
-    return { sums, total: sum(sums), shrunk: new Map(), blocks: () => liveBytes(model, heap.live)[1] };
+    return { sums, total: sum(sums), shrunk: new Map(), blocks: () => countOf(model, heap.live) };
 }
