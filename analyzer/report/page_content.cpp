@@ -33,7 +33,8 @@ class DevicePage {
         page_.name = device_.name;
         page_.index = device_.device;
         page_.virtual_gpu = device_.virtual_gpu;
-        page_.capacity_bytes = device_.capacity_known ? device_.capacity_bytes : kPageUnknown;
+        // Of the card: what others use of it hangs from there.
+        page_.capacity_bytes = device_.capacity_known ? device_.total_bytes : kPageUnknown;
         page_.end_ns =
             analysis_.timeline.events.empty() ? 0 : analysis_.timeline.events.back().time_ns;
         const BlockIndex blocks = add_memory(analysis_.timeline, device_.script, stacks_, &page_);

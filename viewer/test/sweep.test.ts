@@ -9,7 +9,8 @@ import { counted, madeDevice } from "./made";
 
 test("the sweep is the heap at every time of its window", () => {
     const device = madeDevice({ blocks: 900, lastTick: 4000, slots: 130 });
-    device.units.flags = [2, 0, 2];  // one pool keeps its segments
+    device.units.pool = [0, 1, 2];  // a pool that is kept, one that comes and goes
+    device.pools = [{ name: "", changes: [] }, { name: "kept", changes: [] }, { name: "at times", changes: [700, 1100, 3950] }];
     for (const [from, to] of [[0, 4000], [1000, 1200], [1000.5, 1100.25], [3900, 4000], [0, 1]]) {
         // A bin for each tick: what holds throughout it is the heap at it.
         const bins = Math.ceil(to - from);
