@@ -20,6 +20,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
+constexpr const char* kAbsorbed = "ring.absorbed";  // a fact: how many events
+
 bool write_all(int descriptor, std::string_view data) {
     while (!data.empty()) {
         const ssize_t count = write(descriptor, data.data(), data.size());
@@ -107,7 +109,7 @@ bool absorb_ring(const std::string& trace_path,
             &chunks, ChunkType::kFacts, surplus.facts, static_cast<std::uint32_t>(lines), 0);
     }
     std::map<std::string, std::string> facts = ring.losses;
-    facts["ring.absorbed"] = std::to_string(surplus.events.size());
+    facts[kAbsorbed] = std::to_string(surplus.events.size());
     append_facts(&chunks, facts);
     if (!write_all(file.get(), std::string(padding, '\0') + chunks) || fsync(file.get()) != 0) {
         // A half-written end is skipped by readers, but is better not left behind.
@@ -116,6 +118,10 @@ bool absorb_ring(const std::string& trace_path,
     }
     unlink(ring_path.c_str());
     return true;
+}
+
+bool was_absorbed(const std::map<std::string, std::string>& facts) {
+    return facts.contains(kAbsorbed);
 }
 
 bool process_runs(const TraceHeader& trace) {

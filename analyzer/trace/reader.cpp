@@ -41,7 +41,7 @@ void report_ring(const RingContents& ring, const std::string& ring_path, Timelin
         timeline->damage.notes.push_back(
             fmt::format("the ring {} is ignored: {}", ring_path, ring.reason));
     } else if (ring.state == RingContents::State::kAbsent && !ring_path.empty() &&
-               timeline->ending == Ending::kKilled && !timeline->facts.contains("ring.absorbed")) {
+               timeline->ending == Ending::kKilled && !was_absorbed(timeline->facts)) {
         timeline->damage.notes.push_back(
             fmt::format("the process was killed and its ring {} is gone: the last events before "
                         "the end may be missing",
@@ -71,11 +71,12 @@ class TraceReading {
         ChunkScanner scanner(file_, header_.header_bytes, running);
         read_chunks(&scanner);
         // A part may say that another one follows, which the process did not live to begin: the
-        // ring then continues this one still.
+        // ring then continues this one still, or was absorbed by it.
         bool ended = builder_.ended();
         if (ended && builder_.ending() == Ending::kContinued) {
-            ended = ring.state != RingContents::State::kRead;
-            ring.state = ended ? RingContents::State::kAbsent : ring.state;
+            const bool in_ring = ring.state == RingContents::State::kRead;
+            ended = !in_ring && !was_absorbed(builder_.facts());
+            ring.state = in_ring ? ring.state : RingContents::State::kAbsent;
         }
         if (ring.state == RingContents::State::kRead) {
             use_ring(ring, options.absorb_ring && !running);

@@ -51,6 +51,8 @@ bool absorb_ring(const std::string& trace_path,
                  const std::string& ring_path,
                  const RingContents& ring,
                  const RingSurplus& surplus);
+// Whether a trace with these facts has absorbed its ring.
+bool was_absorbed(const std::map<std::string, std::string>& facts);
 
 // Is the process that wrote this trace still there? (Same pid, same start, and, if it has a ring,
 // the ring mapped: an exec keeps pid and start but drops the ring.)

@@ -116,7 +116,8 @@ Result<TraceOutline> read_outline(const std::string& path) {
                 return event.sequence > walk.last_sequence();
             }));
     }
-    if (builder.ended() && !in_ring) {
+    const bool continues = builder.ending() == Ending::kContinued;
+    if (builder.ended() && !in_ring && !(continues && was_absorbed(builder.facts()))) {
         outline.ending = builder.ending();
     } else {
         outline.ending = running                      ? Ending::kRunning

@@ -1,5 +1,6 @@
 // What a killed process left in its ring.
 #include "analyzer/trace/reader.h"
+#include "analyzer/trace/trace_outline.h"
 #include "tests/support/trace_writer.h"
 
 #include <catch2/catch.hpp>
@@ -87,6 +88,22 @@ TEST_CASE("the ring of a dead process is absorbed once and for all", "[ring]") {
     CHECK(again.damage.notes.empty());
     CHECK(again.damage.bytes_unreadable == 0);
     check_complete(again);
+}
+
+TEST_CASE("a process killed before it began its next part was killed, absorbed or not", "[ring]") {
+    Killed killed(60);
+    killed.trace.end(EndReason::kContinued);
+    killed.trace.flush();
+    killed.file = killed.trace.bytes();
+    killed.save(60);
+    for (const bool ring_there : {true, false}) {
+        CAPTURE(ring_there);
+        CHECK(std::filesystem::exists(killed.ring_path) == ring_there);
+        const auto outline = read_outline(killed.path);
+        REQUIRE(outline.ok());
+        CHECK(outline->ending == Ending::kKilled);
+        CHECK(killed.read().ending == Ending::kKilled);
+    }
 }
 
 TEST_CASE("events that are in both are not doubled", "[ring]") {
