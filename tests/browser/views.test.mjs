@@ -247,7 +247,7 @@ test("a block's details tell its whole life, and lead to who had its bytes", () 
     await page.reload();
     await page.waitForSelector("html[data-ready]");
     await page.waitForSelector("#details:not([hidden])");
-    assert.match(await text(page, "#details"), /born[^]*freed[^]*after[^]*reused by\s+nobody: its bytes stayed free/);
+    assert.match(await text(page, "#details"), /born[^]*freed[^]*after[^]*reused by\s+nobody until the end of the trace/);
     await page.keyboard.press("z");
     const zoomed = await hash(page);
     assert.ok(Number(zoomed.a1) - Number(zoomed.a0) < 30 * 2 ** 20);

@@ -209,6 +209,13 @@ test("kinds: every block has one, the large ones a name", () => {
     }
     const ages = kindsOf(device, stacks, "age")!;
     for (const row of rows) assert.equal(ages.names[ages.of[row]] === "never freed", blocks.freed[row] === never);
+    const last = count - 1;  // freed, and still waiting for another stream when the trace ends
+    const waiting = { ...device, blocks: { ...blocks, freed: blocks.freed.slice(), end: blocks.end.slice() } };
+    waiting.blocks.freed[last] = blocks.start[last];
+    waiting.blocks.end[last] = never;
+    const share = (device.lastTick - blocks.start[last]) / device.lastTick;
+    assert.ok(share < 0.01, "the last block begins late");
+    assert.match(ages.names[kindsOf(waiting, stacks, "age")!.of[last]], /^(below 0.1 %|0.1 to 1 %)/);
     const phase = kindsOf(device, stacks, "phase")!;
     for (const row of rows) {
         const at = blocks.start[row];
@@ -329,7 +336,7 @@ test("tables sort, and text stays text in CSV and on the clipboard", () => {
     assert.deepEqual(sortedRows(data.rows, 0, true).map((row) => row[0]), [null, 200, 10, 9].slice(1).concat([null] as never[]));
     assert.deepEqual(sortedRows(data.rows, 0, false).map((row) => row[0]), [9, 10, 200, null]);
     assert.deepEqual(sortedRows(data.rows, 1, false).slice(-2).map((row) => row[1]), ["b9\n<img>", "b10"]);
-    assert.equal(csvText(data, data.rows), `bytes,name\r\n10,b10\r\n,'=1+1\r\n9,"a""b,c"\r\n200,"b9\n<img>"\r\n`);
+    assert.equal(csvText(data, data.rows), `"bytes","name"\r\n10,"b10"\r\n,"'=1+1"\r\n9,"a""b,c"\r\n200,"b9\n<img>"\r\n`);
     assert.equal(copyText(data, data.rows).split("\n").length, 5);
     assert.ok(copyText(data, data.rows).includes("'=1+1"));
 });

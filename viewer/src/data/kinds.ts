@@ -81,13 +81,13 @@ const ageLimits = [0.001, 0.01, 0.1, 0.5];  // shares of the run
 const ageNames = ["below 0.1 % of the run", "0.1 to 1 %", "1 to 10 %", "10 to 50 %", "over half of it", "never freed"];
 
 function* byAge(model: DeviceModel): Steps<Kinds> {
-    const { start, end, freed, count } = model.blocks;
-    const [first, second, third, fourth] = ageLimits.map((share) => share * model.lastTick);
+    const { lastTick, blocks: { start, end, freed, count } } = model;
+    const [first, second, third, fourth] = ageLimits.map((share) => share * lastTick);
     const of = new Uint8Array(count);
     for (let from = 0; from < count; from += rowsInStep) {
         const to = Math.min(count, from + rowsInStep);
         for (let row = from; row < to; ++row) {
-            const lived = end[row] - start[row];
+            const lived = (end[row] < lastTick ? end[row] : lastTick) - start[row];  // some wait beyond the end
             of[row] = freed[row] === never ? 5 : lived < first ? 0 : lived < second ? 1 : lived < third ? 2 : lived < fourth ? 3 : 4;
         }
         yield;

@@ -46,8 +46,11 @@ export function rowsText(data: TableData, rows: Cell[][], shown: number): string
 function csvCell(value: Cell): string {
     if (value === null) return "";
     if (typeof value === "number") return String(value);
-    const text = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(value) ? `'${value}` : value;
-    return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+    return `"${harmless(value).replace(/"/g, '""')}"`;  // quoted, as some spreadsheets separate by semicolons
+}
+
+function harmless(text: string): string {
+    return /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/.test(text) ? `'${text}` : text;
 }
 
 /** RFC 4180, with exact numbers. */
@@ -57,6 +60,6 @@ export function csvText(data: TableData, rows: Cell[][]): string {
 
 /** Separated by tabs, as spreadsheets take it from the clipboard. */
 export function copyText(data: TableData, rows: Cell[][]): string {
-    const plain = (value: Cell): string => csvCell(value === null ? null : typeof value === "number" ? value : value.replace(/[\t\r\n]+/g, " ").replace(/"/g, "'"));
+    const plain = (value: Cell): string => (typeof value === "string" ? harmless(value.replace(/[\t\r\n]+/g, " ")) : String(value ?? ""));
     return [data.columns.map((column) => column.name), ...rows].map((row) => row.map(plain).join("\t")).join("\n");
 }

@@ -39,7 +39,7 @@ function lifeList(page: Page, life: Life): HTMLElement {
     });
     const more = (are: boolean, text: string): string[] => (are ? [text] : []);
     if (life.before.length > 0) add("before it", ...links(life.before), ...more(life.moreBefore, "and earlier ones"));
-    add("reused by", ...(life.after.length > 0 ? [...links(life.after), ...more(life.moreAfter, "and later ones")] : [life.reusable === never ? "nobody: its bytes never came back" : life.searched ? "nobody: its bytes stayed free" : "not found nearby"]));
+    add("reused by", ...(life.after.length > 0 ? [...links(life.after), ...more(life.moreAfter, "and later ones")] : [life.reusable === never ? "nobody: its bytes never came back" : life.searched && page.model.head.blocks_left_out === 0 ? "nobody until the end of the trace" : "none of the blocks on this page that were looked at"]));
     return list;
 }
 

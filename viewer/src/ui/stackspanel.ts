@@ -121,11 +121,12 @@ export class StacksPanel {
             case "live": return nothing ? "nothing is live at the cursor" : "live bytes";
             case "churn": return nothing ? "nothing was allocated in the window" : "allocated in the window, whether freed or not";
             case "growth": {
-                const from = view.mark < 0 ? "the window's left edge (key m sets a mark at the cursor)" : `the mark at ${formatTime(view.mark * model.head.tick_ns)}`;
+                const [mark, from] = view.mark < 0 ? [view.t0, "the window's left edge (key m sets a mark at the cursor)"] : [view.mark, `the mark at ${formatTime(view.mark * model.head.tick_ns)}`];
+                const [later, earlier] = mark <= view.cursor ? ["the cursor", from] : [from, "the cursor"];
                 let shrunk = 0;
                 for (const bytes of this.sums.shrunk.values()) shrunk += bytes;
                 const less = shrunk > 0 ? `, ${formatBytes(shrunk)} less elsewhere` : "";
-                return nothing ? `nothing grew between the cursor and ${from}${less}` : `more live than at ${from}${less}:`;
+                return nothing ? `nothing grew from ${earlier} to ${later}${less}` : `more live at ${later} than at ${earlier}${less}:`;
             }
         }
     }
