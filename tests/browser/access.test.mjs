@@ -168,6 +168,13 @@ test("one time axis: chart and map have the same margins, and move as one", () =
     assert.notEqual((await hash(page)).cursor, cursor);
     await page.mouse.click(map.x + 400, map.y + 60);
     assert.equal((await hash(page)).cursor, cursor);
+    // The column at the right is the cursor's moment: a click there takes a block of it and leaves the cursor.
+    await page.mouse.click(map.x + map.width - 10, map.y + 20);
+    const chosen = await hash(page);
+    assert.equal(chosen.cursor, cursor);
+    assert.ok(Number(chosen.selected) >= 0);
+    await page.mouse.click(chart.x + chart.width - 10, chart.y + 60);
+    assert.equal((await hash(page)).cursor, cursor);
     for (const place of [chart, map]) {
         await page.mouse.move(place.x + 400, place.y + 60);
         await page.mouse.wheel(0, -300);

@@ -55,7 +55,7 @@ for (const [theme, colours] of themes) {
             ["ink on paper", colours.ink, colours.paper], ["faint text", colours.faint, colours.paper], ["OOM label", colours.oom, colours.paper],
             ["retry label", colours.retry, colours.paper], ["name of a curve", colours.good, colours.paper], ["box of the user's code", colours.ink, colours.use],
             ["box of a library", colours.ink, colours.ground], ["box of holes", colours.onHole, colours.hole], ["library's box of holes", colours.ink, colours.cached],
-            ["marked box", colours.onMark, colours.mark], ["outermost box", colours.ink, colours.other],
+            ["marked box", colours.onMark, colours.mark], ["outermost box", colours.ink, colours.other], ["band of a lane", colours.ink, colours.line],
             ...colours.phases.map((phase, i): [string, string, string] => [`phase ${i}`, colours.ink, phase]),
         ];
         for (const [name, text, ground] of pairs) assert.ok(contrast(text, ground) >= 4.5, `${name}: ${contrast(text, ground).toFixed(2)}`);

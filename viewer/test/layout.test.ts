@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { activeWindow } from "../src/data/firstwindow";
 import { type DeviceModel, never } from "../src/data/model";
-import { laneNames, laneParts } from "../src/draw/lanes";
+import { laneKind, laneNames, laneParts } from "../src/draw/lanes";
 import { groupMarkers, groupWord, placeWords } from "../src/draw/markers";
 
 interface Range { lane: number; start: number; end: number; name: number }
@@ -97,6 +97,7 @@ test("a lane has the name that all its ranges have, else its kind and number", (
     const ranges = [step(0, 0, 9, 0), step(1, 0, 9, 1), step(2, 1, 4, 2), step(3, 1, 3, 3), step(2, 5, 8, 4), step(1, 20, 29, 1), step(3, 21, 23, 4)];
     const model = made({ lanes: ["steps", "NVTX", "NVTX", "NVTX", "cells"], ranges, names: ["step 1", "train", "forward", "attention", "backward"] });
     assert.deepEqual(laneNames(model), ["steps", "train", "NVTX 2", "NVTX 3", "cells"]);
+    assert.deepEqual([0, 1, 4].map((lane) => laneKind(model, lane)), ["steps", "NVTX 1", "cells"]);
 });
 
 test("words of signs that share a place say how many, and out of memory wins", () => {

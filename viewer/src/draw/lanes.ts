@@ -16,7 +16,15 @@ export function lanesHeight(model: DeviceModel): number {
     return model.head.phase_lanes.length * laneHeight;
 }
 
-/** "steps", the name that all ranges of a lane have, or what kind they are and the how many-th such lane. */
+/** What kind a lane is, and which of several alike: "steps", "cells", "NVTX 2". */
+export function laneKind(model: DeviceModel, lane: number): string {
+    const lanes = model.head.phase_lanes;
+    const kind = lanes[lane];
+    if (lanes.filter((other) => other === kind).length === 1) return kind;
+    return `${kind} ${lanes.slice(0, lane + 1).filter((other) => other === kind).length}`;
+}
+
+/** For each lane the name that all its ranges have, else its kind. */
 export function laneNames(model: DeviceModel): string[] {
     const { phases, head } = model;
     const only: number[] = head.phase_lanes.map(() => -1);  // -2 = several
@@ -24,13 +32,7 @@ export function laneNames(model: DeviceModel): string[] {
         const lane = phases.lane[i];
         if (only[lane] !== phases.name[i]) only[lane] = only[lane] === -1 ? phases.name[i] : -2;
     }
-    return head.phase_lanes.map((kind, lane) => {
-        if (kind === "steps") return kind;
-        if (only[lane] >= 0) return head.phase_names[only[lane]];
-        const alike = head.phase_lanes.filter((other) => other === kind).length;
-        const before = head.phase_lanes.slice(0, lane).filter((other) => other === kind).length;
-        return alike > 1 ? `${kind} ${before + 1}` : kind;
-    });
+    return head.phase_lanes.map((kind, lane) => (kind !== "steps" && only[lane] >= 0 ? head.phase_names[only[lane]] : laneKind(model, lane)));
 }
 
 const namesOf = new WeakMap<DeviceModel["phases"], string[]>();

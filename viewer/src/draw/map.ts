@@ -113,7 +113,7 @@ export function drawAxes(layer: Layer, frame: MapFrame, model: DeviceModel, wind
     context.textAlign = "right";
     context.fillStyle = colours.faint;
     context.fillText(stripName, width, height - 3);
-    const steps = ticks(window.a0, window.a1, Math.max(2, (frame.bottom - frame.top) / 70), true);
+    const steps = ticks(window.a0, window.a1, Math.max(2, (frame.bottom - frame.top) / 50), true);
     for (const at of steps) {
         context.fillText("+" + (at === 0 ? "0" : formatBytes(at)), frame.left - 6, Math.max(10, Math.min(frame.bottom, frame.y(at) + 4)));
     }

@@ -6,7 +6,7 @@ import type { Colours } from "./colours";
 import { type Layer, font } from "./surface";
 import { plotLeft, timeX, type Window } from "./timeaxis";
 
-const signs = 13;                  // height of the row of signs and words
+export const signsHeight = 13;     // the row of signs and words
 export const markersHeight = 24;   // with the row of small ones
 const reach = 6;                   // half a sign
 const near = 13;                   // signs closer than this share a word
@@ -93,23 +93,23 @@ export function drawMarkers(layer: Layer, model: DeviceModel, window: Window, bo
     placeWords(groups, widths, plotLeft, width).forEach((place, i) => {
         if (place === null) return;
         context.fillStyle = groups[i].ooms > 0 ? colours.oom : colours.retry;
-        context.fillText(groupWord(groups[i]), place, signs - 2);
+        context.fillText(groupWord(groups[i]), place, signsHeight - 2);
     });
 }
 
 function drawSign(context: CanvasRenderingContext2D, marker: Marker, x: number, bottom: number, colours: Colours): void {
     context.strokeStyle = context.fillStyle = markerColour(colours, marker);
     context.beginPath();
-    context.moveTo(x, signs - 2);
+    context.moveTo(x, signsHeight - 2);
     context.lineTo(x, bottom);
     context.stroke();
     context.beginPath();
     if (marker.kind === "oom") {
         context.moveTo(x - reach, 1);
         context.lineTo(x + reach, 1);
-        context.lineTo(x, signs - 1);
+        context.lineTo(x, signsHeight - 1);
     } else {
-        context.arc(x, signs - 6, 4, 0, 7);
+        context.arc(x, signsHeight - 6, 4, 0, 7);
     }
     context.fill();
 }
@@ -119,11 +119,11 @@ function drawSmall(context: CanvasRenderingContext2D, marker: Marker, x: number,
     context.globalAlpha = 0.8;
     context.beginPath();
     if (marker.kind === "empty_cache") {  // an open square: what was emptied
-        context.rect(x - 3, signs + 2, 6, 6);
+        context.rect(x - 3, signsHeight + 2, 6, 6);
         context.stroke();
     } else {
-        if (marker.kind === "burst") context.rect(x - 1, signs + 1, 3, 8);  // a small tower: cudaMallocs in a row
-        else context.arc(x, signs + 5, 2.5, 0, 7);
+        if (marker.kind === "burst") context.rect(x - 1, signsHeight + 1, 3, 8);  // a small tower: cudaMallocs in a row
+        else context.arc(x, signsHeight + 5, 2.5, 0, 7);
         context.fill();
     }
     context.globalAlpha = 1;
@@ -137,7 +137,7 @@ export function markerAt(layer: Layer, model: DeviceModel, window: Window, x: nu
     for (const marker of model.head.markers) {
         const distance = Math.abs(timeX(layer, window, marker.time_ns / model.head.tick_ns) - x);
         if (distance > reach) continue;
-        const cost = distance + (isMain(marker) === y < signs ? 0 : 100) - (marker.kind === "oom" ? 1 : 0);
+        const cost = distance + (isMain(marker) === y < signsHeight ? 0 : 100) - (marker.kind === "oom" ? 1 : 0);
         if (cost >= least) continue;
         least = cost;
         best = marker;

@@ -1,7 +1,7 @@
 // Mouse, wheel, keyboard and the controls of the header.
 import { addressText, mapFrame } from "../draw/map";
 import { laneAt } from "../draw/chart";
-import { hitLane } from "../draw/lanes";
+import { hitLane, laneKind } from "../draw/lanes";
 import { markerAt } from "../draw/markers";
 import { hitSegment } from "../draw/segments";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
@@ -35,7 +35,7 @@ function chartText(page: Page, x: number, y: number): string {
         const phase = hitLane(model, lane, tick);
         if (phase < 0) return "";
         const end = Math.min(phases.end[phase], model.lastTick);
-        return `${head.phase_names[phases.name[phase]]}\n${formatTime(phases.start[phase] * head.tick_ns)}, ${formatTime((end - phases.start[phase]) * head.tick_ns)} long`;
+        return `${head.phase_names[phases.name[phase]]}\n${laneKind(model, lane)}: ${formatTime(phases.start[phase] * head.tick_ns)}, ${formatTime((end - phases.start[phase]) * head.tick_ns)} long`;
     }
     const bin = Math.max(0, Math.min(bins.count - 1, Math.floor((tick / model.lastTick) * bins.count)));
     const about = (bytes: number): string => formatBytes(Math.round(bytes));
@@ -46,7 +46,8 @@ function chartText(page: Page, x: number, y: number): string {
 interface Mapping { tick: (x: number) => number; offset: ((y: number) => number) | null }
 
 function chartMapping(page: Page): Mapping {
-    return { tick: (x) => tickAt(page.chart.base, page.view, x), offset: null };
+    const { t0, t1 } = page.view;
+    return { tick: (x) => tickAt(page.chart.base, { t0, t1 }, x), offset: null };
 }
 
 function mapMapping(page: Page): Mapping {
@@ -56,6 +57,11 @@ function mapMapping(page: Page): Mapping {
         tick: (x) => tickAt(page.map.base, { t0, t1 }, x),
         offset: (y) => a0 + ((y - frame.top) / (frame.bottom - frame.top)) * (a1 - a0),
     };
+}
+
+// The column at the right, which shows the cursor's moment: a click there leaves the cursor alone.
+function inStrip(page: Page, x: number): boolean {
+    return x > plotRight(page.map.base);
 }
 
 export function zoomTime(page: Page, centre: number, factor: number): void {
@@ -80,7 +86,7 @@ function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping)
         const map = mapping();
         const factor = Math.exp(Math.sign(event.deltaY || event.deltaX) * 0.25);
         if (event.shiftKey && map.offset) zoomAddress(page, map.offset(y), factor);
-        else zoomTime(page, map.tick(x), factor);
+        else zoomTime(page, Math.max(page.view.t0, Math.min(page.view.t1, map.tick(x))), factor);
     }, { passive: false });
     canvas.addEventListener("pointerdown", (event) => {
         const [x, y] = point(event);
@@ -92,9 +98,9 @@ function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping)
         if (!drag) {
             const map = mapping();
             if (!map.offset) showTip(chartText(page, x, y), event.clientX, event.clientY);
-            if (!map.offset || x < 64) return;
+            if (!map.offset || x < plotLeft) return;
             const offset = map.offset(y);
-            const block = blockAt(page, map.tick(x), offset);
+            const block = blockAt(page, inStrip(page, x) ? page.view.cursor : map.tick(x), offset);
             showTip(block >= 0 ? blockText(page, block) : addressText(page.model, offset), event.clientX, event.clientY);
             return;
         }
@@ -108,8 +114,9 @@ function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping)
     canvas.addEventListener("pointerup", (event) => {
         const [x, y] = point(event);
         const map = mapping();
-        if (drag && !drag.moved && x >= 60) {
-            const cursor = Math.floor(map.tick(x));
+        if (drag && !drag.moved && x >= plotLeft - 4) {
+            const strip = inStrip(page, x);
+            const cursor = strip ? page.view.cursor : Math.floor(map.tick(x));
             if (!map.offset) page.change({ cursor });
             else page.change({ cursor, selected: blockAt(page, cursor, map.offset(y)) });
         }

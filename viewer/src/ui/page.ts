@@ -15,6 +15,7 @@ import { type Colours, dark, light } from "../draw/colours";
 import { drawChart, drawCursor, drawMark, drawSplit, type Overlay } from "../draw/chart";
 import { drawKinds } from "../draw/kinds";
 import { lanesHeight } from "../draw/lanes";
+import { signsHeight } from "../draw/markers";
 import { drawMap } from "../draw/map";
 import { type Layer, Surface } from "../draw/surface";
 import { axisHeight, plotLeft, plotRight, timeX } from "../draw/timeaxis";
@@ -318,7 +319,7 @@ export class Page {
         const mark = timeX(layer, view, view.mark);
         if (view.mark >= 0 && inside(mark)) drawMark(context, mark, 4, bottom, colours);
         const x = timeX(layer, view, view.cursor);
-        if (inside(x)) drawCursor(context, x, 4, bottom, colours);
+        if (inside(x)) drawCursor(context, x, signsHeight, bottom, colours);  // never over a sign
         if (model.complete) drawSplit(layer, context, model, this.heap, colours);
     }
 
