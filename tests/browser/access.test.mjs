@@ -52,7 +52,7 @@ test("tables behind every picture: sorted by a column, copied, saved as CSV", ()
     const saved = await download(page, () => page.click("dialog .datatable:first-child button:has-text('CSV')"));
     assert.match(saved.name, /^fragtrace-blocks-at-.*\.csv$/);
     const lines = saved.text.trimEnd().split("\r\n");
-    assert.equal(lines[0], "size,address,born,freed,reusable,state,stream,line");
+    assert.equal(lines[0], '"size","address","born","freed","reusable","state","stream","line"');
     assert.match(await text(page, "dialog .datatable:first-child .faint"), new RegExp(`^${(lines.length - 1).toLocaleString("en-US")} rows`));
     await page.click("dialog .datatable:first-child button:has-text('copy')");
     await settle(page);
