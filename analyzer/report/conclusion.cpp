@@ -75,17 +75,14 @@ std::string change_of_program(const DeviceAnalysis& device, const Verdict& verdi
     }
     if (verdict.id == "stream_bound") {
         return fmt::format(
-            "allocate and free on one stream: what {} has free would then have served it ({} for "
-            "that moment)",
-            stream_text(*place),
+            "allocate and free on one stream: then it would have been served ({} for that moment)",
             row_class_name(class_of_moment(device)));
     }
     return place->private_pool == verdict.places->own.private_pool
                ? ""  // the size classes: no program chooses them
                : fmt::format(
-                     "allocate both from one pool: what {} has free would then have served it "
-                     "({} for that moment)",
-                     pool_text(*place),
+                     "allocate both from one pool: then it would have been served ({} for that "
+                     "moment)",
                      row_class_name(class_of_moment(device)));
 }
 

@@ -1,41 +1,16 @@
 #include "analyzer/report/page_cards.h"
 
 #include "analyzer/report/conclusion.h"
-#include "analyzer/report/text_parts.h"
+#include "analyzer/report/culprit.h"
+#include "analyzer/report/page_card_words.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
-#include <string_view>
 #include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
-
-// The rung of the ladder (docs/metrics.md) that served the request, as a headline.
-std::string heading_of(const Verdict& verdict) {
-    if (verdict.requester == "library") {
-        return "A library found no memory beside the pool";
-    }
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kHeadings = {{
-        {"pending", "The memory was freed, but another stream may still use it"},
-        {"granularity", "The memory was there, but not in the piece that the pool asks for"},
-        {"limit", "A limit that was set stopped it"},
-        {"stream_bound", "The memory was free, but it belongs to another stream"},
-        {"other_pool", "The memory was free, but it belongs to another pool"},
-        {"rounding", "What was missing went into rounding"},
-        {"outside_pool", "Others on the card hold what was needed"},
-        {"unexplained", "There was room, as far as the record tells"},
-        {"genuine", "More was needed than there was"},
-    }};
-    const auto* const found =
-        std::find_if(kHeadings.begin(), kHeadings.end(), [&](const auto& entry) {
-            return entry.first == verdict.id;
-        });
-    return std::string(found == kHeadings.end() ? "The memory was there, but in pieces"
-                                                : found->second);
-}
 
 class CardBuilder {
   public:
@@ -44,12 +19,7 @@ class CardBuilder {
                 const BlockIndex& blocks,
                 PageStacks* stacks,
                 PageDevice* page)
-        : analysis_(analysis),
-          device_(device),
-          blocks_(blocks),
-          stacks_(stacks),
-          page_(page),
-          conclusion_(conclusion_of(analysis, device)) {}
+        : analysis_(analysis), device_(device), blocks_(blocks), stacks_(stacks), page_(page) {}
 
     void build() {
         for (const Diagnosis& diagnosis : device_.diagnoses) {
@@ -79,7 +49,6 @@ class CardBuilder {
             card.culprits.push_back(culprit_of(group, event.time_ns));
         }
         add_holders(diagnosis.trouble.event, &card);
-        card.who = who_of(card);
         return card;
     }
 
@@ -102,44 +71,22 @@ class CardBuilder {
         return row;
     }
 
-    // Known at each failed request that was looked into, and at the peak of runs without any.
-    void add_holders(EventIndex event, PageCard* card) {
-        for (const Holders& at : device_.held.holders) {
-            if (at.event != event) {
-                continue;
+    void add_holders(EventIndex event, PageCard* card) const {
+        const Holders* at = holders_at(device_, event);
+        for (std::size_t i = 0; at != nullptr && i < at->places.size(); ++i) {
+            const HoldingPlace& place = at->places[i];
+            if (place.bytes > 0) {
+                card->holders.push_back(
+                    {.stack = stacks_->node_of(place.origin),
+                     .label = place.label,
+                     .category = place.category == Category::kOther
+                                     ? std::string()
+                                     : std::string(category_name(place.category)),
+                     .live_bytes = static_cast<std::uint64_t>(place.bytes),
+                     .block_count =
+                         static_cast<std::uint64_t>(std::max<std::int64_t>(0, place.blocks))});
             }
-            for (const HoldingPlace& place : at.places) {
-                if (place.bytes > 0) {
-                    card->holders.push_back({.stack = stacks_->node_of(place.origin),
-                                             .label = place.label,
-                                             .category = std::string(category_name(place.category)),
-                                             .live_bytes = static_cast<std::uint64_t>(place.bytes),
-                                             .block_count = static_cast<std::uint64_t>(
-                                                 std::max<std::int64_t>(0, place.blocks))});
-                }
-            }
         }
-    }
-
-    static std::string who_of(const PageCard& card) {
-        if (!card.culprits.empty()) {
-            const PageCulprit& first = card.culprits.front();
-            return fmt::format("{}: {} in {} {} {} of holes open",
-                               first.label,
-                               format_bytes(first.live_bytes),
-                               format_counted(first.block_count, "block", "blocks"),
-                               first.block_count == 1 ? "keeps" : "keep",
-                               format_bytes(first.held_open_bytes));
-        }
-        if (!card.holders.empty()) {
-            const PageHolder& first = card.holders.front();
-            return fmt::format("{} holds {} in {} ({})",
-                               first.label,
-                               format_bytes(first.live_bytes),
-                               format_counted(first.block_count, "block", "blocks"),
-                               first.category);
-        }
-        return {};
     }
 
     void add_trouble(const Diagnosis& diagnosis) {
@@ -148,19 +95,17 @@ class CardBuilder {
         PageCard card = card_of(diagnosis);
         card.kind = retry ? PageCardKind::kRetry : PageCardKind::kOom;
         card.heading = retry ? "Retry: the pool had to give its cache back" : heading_of(verdict);
-        card.sentence = verdict_sentence(verdict, diagnosis.trouble.outcome);
-        if (!retry) {
-            card.change = conclusion_.remedy;
-            // The report's own words, where it speaks of the same request.
-            if (&diagnosis == first_oom(device_) && !conclusion_.culprit.empty()) {
-                card.who = conclusion_.culprit;
-            }
-        }
+        card.sentence = retry ? retry_sentence(analysis_, diagnosis)
+                              : verdict_sentence(verdict, diagnosis.trouble.outcome);
+        const Event& event = analysis_.timeline.events[diagnosis.trouble.event];
+        card.asked_by = analysis_.symbols->describe(event.origin);
+        // The report's own words.
+        card.who = retry ? culprit_of_retry(analysis_, diagnosis)
+                         : culprit_of_failure(analysis_, device_, diagnosis);
+        card.change = conclusion_at(analysis_, device_, diagnosis).remedy;
         card.verdict = verdict.id;
         card.requested_bytes = verdict.requested_bytes;
-        card.free_bytes = verdict.free_bytes;
-        card.largest_free_bytes = verdict.largest_hole_bytes;
-        card.device_free_bytes = verdict.device_free_bytes;
+        card.bars = retry ? retry_bars(diagnosis) : failure_bars(verdict);
         card.details.push_back(verdict_explanation(verdict));
         if (diagnosis.cheapest.kind != CheapestSet::Kind::kNone) {
             card.details.push_back(
@@ -176,25 +121,24 @@ class CardBuilder {
     }
 
     void add_peak(const Diagnosis& peak) {
-        const MemorySummary& run = device_.recorded;
         PageCard card = card_of(peak);
-        card.kind = PageCardKind::kWaste;
-        card.holders.clear();
-        add_holders(device_.most_allocated.event, &card);
-        card.heading = "No out-of-memory: what the cache holds at its peak";
-        card.sentence = fmt::format(
-            "{} reserved at the peak, {} ever allocated at once. Of what is free then, {} is held "
-            "in holes by live blocks, {} could go back to the driver.",
-            format_bytes(run.peak_reserved),
-            format_bytes(run.peak_allocated),
-            format_bytes(run.waste_at_peak.inactive_split),
-            format_bytes(run.waste_at_peak.releasable));
-        card.verdict = "waste";
-        card.free_bytes = run.waste_at_peak.inactive_split;
-        card.device_free_bytes = peak.verdict.device_free_bytes;
-        card.change = conclusion_.remedy;
-        if (!conclusion_.culprit.empty()) {
-            card.who = conclusion_.culprit;
+        card.kind = is_near_miss(device_) ? PageCardKind::kNearMiss : PageCardKind::kNoOom;
+        card.heading = peak_heading(device_);
+        card.sentence = peak_sentence(device_);
+        card.bars = peak_bars(device_);
+        card.verdict = "no_oom";
+        const Conclusion conclusion = conclusion_of(analysis_, device_);
+        card.who = conclusion.culprit;
+        card.change = conclusion.remedy;
+        const EventIndex most = device_.most_allocated.event;
+        if (most != kNoEvent) {
+            card.holders.clear();
+            add_holders(most, &card);
+            if (most != peak.trouble.event) {
+                card.holders_when =
+                    fmt::format("when most was in use, at {}",
+                                format_duration(analysis_.timeline.events[most].time_ns));
+            }
         }
         page_->cards.push_back(std::move(card));
     }
@@ -204,7 +148,6 @@ class CardBuilder {
     const BlockIndex& blocks_;
     PageStacks* stacks_;
     PageDevice* page_;
-    Conclusion conclusion_;
 };
 
 }  // namespace

@@ -85,17 +85,19 @@ class DevicePage {
                                  &device_.capacities}) {
             for (const WhatIfRow& row : *rows) {
                 const WasteSplit& waste = row.result.waste_at_peak;
-                PageWhatIf shown{.name = row.candidate.name,
-                                 .row_class = std::string(row_class_name(row.row_class)),
-                                 .ooms = row.ooms(),
-                                 .peak_reserved_bytes = row.result.statistics.reserved.peak,
-                                 .waste_bytes = waste.reserved - waste.requested,
-                                 .segments_allocated = row.result.statistics.segments_allocated,
-                                 .retries = row.retries(),
-                                 .usable = row.usable,
-                                 .note = whatif_note(row),
-                                 .as_run = row.is_recorded,
-                                 .reserved_curve = row.reserved_curve};
+                PageWhatIf shown{
+                    .name = (row.is_recorded ? "as recorded: " : "") + row.candidate.name,
+                    .row_class = std::string(row_class_name(row.row_class)),
+                    .ooms = row.ooms(),
+                    .peak_reserved_bytes = row.result.statistics.reserved.peak,
+                    .held_open_bytes = waste.inactive_split,
+                    .releasable_bytes = waste.releasable,
+                    .segments_allocated = row.result.statistics.segments_allocated,
+                    .retries = row.retries(),
+                    .usable = row.usable,
+                    .note = whatif_note(row),
+                    .as_run = row.is_recorded,
+                    .reserved_curve = row.reserved_curve};
                 const auto place = row.is_recorded ? page_.whatif.begin() : page_.whatif.end();
                 page_.whatif.insert(place, std::move(shown));
             }

@@ -99,14 +99,23 @@ struct PageCulprit {
 struct PageHolder {
     std::uint32_t stack = 0;
     std::string label;     // as of a culprit
-    std::string category;  // "activations": an estimate
+    std::string category;  // "activations": an estimate; empty: not known
     std::uint64_t live_bytes = 0;
     std::uint64_t block_count = 0;
 };
 
-enum class PageCardKind : std::uint8_t { kOom, kRetry, kWaste };
+// A run without an out-of-memory has one card of the last two: retries or little left, or neither.
+enum class PageCardKind : std::uint8_t { kOom, kRetry, kNearMiss, kNoOom };
 
-// A verdict on one moment. Sizes that do not apply are kPageUnknown and leave no bar.
+// One size among those of a card, all on one scale.
+struct PageBar {
+    std::string label;  // "free, in holes"
+    std::string kind;   // its colour: asked, free, device, used, reserved, ...
+    std::uint64_t bytes = 0;
+    std::uint64_t from_bytes = 0;  // where it begins: parts of a whole follow each other
+};
+
+// A verdict on one moment.
 struct PageCard {
     PageCardKind kind = PageCardKind::kOom;
     std::uint64_t time_ns = 0;  // of the state shown: after the retry's releases
@@ -115,15 +124,15 @@ struct PageCard {
     std::string who = {};     // "train.py:33 add keeps 5.9 GiB of holes open with 1.5 GiB ..."
     std::string change = {};  // what would have helped, or that nothing that was tried would
     std::string verdict;      // id of the verdict table
-    std::uint64_t requested_bytes = kPageUnknown;
-    std::uint64_t free_bytes = kPageUnknown;  // in holes of the pool
-    std::uint64_t largest_free_bytes = kPageUnknown;
-    std::uint64_t device_free_bytes = kPageUnknown;
+    std::uint64_t requested_bytes = kPageUnknown;  // a line across all bars
+    std::vector<PageBar> bars = {};
     std::vector<std::string> details;
     std::vector<std::string> assumptions;
-    std::uint32_t stack = 0;  // who asked
+    std::uint32_t stack = 0;    // who asked
+    std::string asked_by = {};  // its line; empty: nobody in particular
     std::vector<PageCulprit> culprits;
     std::vector<PageHolder> holders = {};  // most bytes first
+    std::string holders_when = {};         // where it is not the card's moment
 };
 
 struct PageWhatIf {
@@ -131,7 +140,9 @@ struct PageWhatIf {
     std::string row_class;  // exact, bound, estimate
     std::uint64_t ooms = 0;
     std::uint64_t peak_reserved_bytes = 0;
-    std::uint64_t waste_bytes = kPageUnknown;
+    // Free at its own peak of reserved memory: kept by live blocks, and not.
+    std::uint64_t held_open_bytes = kPageUnknown;
+    std::uint64_t releasable_bytes = kPageUnknown;
     std::uint64_t segments_allocated = 0;
     std::uint64_t retries = 0;
     bool usable = true;

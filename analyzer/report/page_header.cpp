@@ -35,10 +35,12 @@ const char* card_name(PageCardKind kind) {
             return "oom";
         case PageCardKind::kRetry:
             return "retry";
-        case PageCardKind::kWaste:
+        case PageCardKind::kNearMiss:
+            return "near_miss";
+        case PageCardKind::kNoOom:
             break;
     }
-    return "waste";
+    return "no_oom";
 }
 
 json culprit_json(const PageCulprit& culprit) {
@@ -63,6 +65,12 @@ json card_json(const PageCard& card) {
                            {"category", holder.category},
                            {"live", holder.live_bytes},
                            {"count", holder.block_count}});
+    json bars = json::array();
+    for (const PageBar& bar : card.bars)
+        bars.push_back({{"label", bar.label},
+                        {"kind", bar.kind},
+                        {"bytes", bar.bytes},
+                        {"from", bar.from_bytes}});
     return {{"kind", card_name(card.kind)},
             {"time_ns", card.time_ns},
             {"heading", card.heading},
@@ -71,12 +79,12 @@ json card_json(const PageCard& card) {
             {"change", card.change},
             {"verdict", card.verdict},
             {"requested", known(card.requested_bytes)},
-            {"free", known(card.free_bytes)},
-            {"largest", known(card.largest_free_bytes)},
-            {"device_free", known(card.device_free_bytes)},
+            {"bars", std::move(bars)},
             {"details", card.details},
             {"assumptions", card.assumptions},
             {"stack", card.stack},
+            {"asked_by", card.asked_by},
+            {"holders_when", card.holders_when},
             {"culprits", std::move(culprits)},
             {"holders", std::move(holders)}};
 }
@@ -86,7 +94,8 @@ json whatif_json(const PageWhatIf& row) {
             {"class", row.row_class},
             {"ooms", row.ooms},
             {"peak_reserved", row.peak_reserved_bytes},
-            {"waste", known(row.waste_bytes)},
+            {"held_open", known(row.held_open_bytes)},
+            {"releasable", known(row.releasable_bytes)},
             {"segments", row.segments_allocated},
             {"retries", row.retries},
             {"usable", row.usable},

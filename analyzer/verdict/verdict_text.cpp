@@ -103,8 +103,7 @@ std::string stream_bound_text(const Verdict& verdict) {
     }
     const FreePlace& own = verdict.places->own;
     return fmt::format(
-        "a free block is used again only on its own stream: asked was on {}, which has {} "
-        "free; {}, which would have served it",
+        "{} asked and has {} free; {}, but a free block is used again only on its own stream",
         stream_text(own),
         format_bytes(own.free_bytes),
         places_text(verdict, stream_text));
@@ -120,8 +119,7 @@ std::string other_pool_text(const Verdict& verdict) {
     }
     const FreePlace& own = verdict.places->own;
     return fmt::format(
-        "pools do not lend each other memory: asked was {}, which has {} free; {}, "
-        "which would have served it",
+        "asked was {}, which has {} free; {}, but pools do not lend each other memory",
         pool_text(own),
         format_bytes(own.free_bytes),
         places_text(verdict, pool_text));

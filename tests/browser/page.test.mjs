@@ -108,6 +108,33 @@ test("a click selects a block everywhere and shows its life and stack", () => on
     assert.ok(Number((await hash(page)).selected) >= 0);
 }));
 
+test("tables say what their columns mean, what ran as recorded, and rows with retries are set apart", () => on(run, {}, async (page) => {
+    for (const table of ["#culprits-list", "#whatif-list"]) {
+        const titles = await page.$$eval(`${table} th`, (heads) => heads.map((head) => head.title));
+        assert.ok(titles.length >= 4 && titles.every((title) => title.length > 8), `${table}: ${titles}`);
+    }
+    assert.deepEqual(await page.$$eval("#culprits-list table:first-of-type th", (heads) => heads.slice(0, 5).map((head) => head.textContent)),
+        ["keeps open", "by live bytes", "blocks", "allocated at", "age of oldest"]);
+    const rows = await page.$$eval("#whatif-list tbody tr", (lines) => lines.map((line) => line.innerText.replace(/\s+/g, " ")));
+    assert.match(rows[0], /^as recorded: default settings ✗ 1 OOM 31 GiB 6 GiB 1 GiB 1,108 exact/);
+    assert.match(rows[1], /✓ fits 26 GiB 1 GiB 0 B 214 estimate/);
+    assert.match(await text(page, "#whatif"), /exact: .*bound: .*estimate: /s);
+    assert.match(await text(page, "#verdict"), /Asked by model.py:40 Layer3.forward/);
+    await page.keyboard.press("?");
+    for (const word of ["hole held open", "releasable", "pins", "retry", "exact", "bound", "estimate"]) assert.ok((await text(page, "dialog")).includes(word), word);
+}));
+
+test("events are counted, and a zero is no bar", () => on(join(pages, "two.html"), { hash: "#device=1" }, async (page) => {
+    assert.match(await text(page, "#verdict"), /NEAR MISS.*event 2 of 2/s);
+    const filled = await page.$$eval("#verdict .track", (tracks) => tracks.map((track) => track.querySelectorAll(".fill").length));
+    assert.deepEqual(filled, [1, 0, 1]);
+    const ends = await page.$$eval("#verdict .fill", (bars) => bars.map((bar) => [parseFloat(bar.style.left), parseFloat(bar.style.width)].map(Math.round)));
+    assert.deepEqual(ends, [[0, 25], [25, 75]], "parts of a whole follow each other");
+    await page.keyboard.press("p");
+    await settle(page);
+    assert.match(await text(page, "#verdict"), /RETRY.*event 1 of 2/s);
+}));
+
 test("a row of who pins marks its blocks alone", () => on(run, {}, async (page) => {
     const rows = page.locator("#culprits tbody tr");
     const before = await share(page, "#segments", plum);

@@ -56,9 +56,11 @@ void add_verdict(PageDevice& device,
     card.time_ns = pool.now_ns;
     card.heading = "Out of memory despite free memory";
     card.requested_bytes = requested_bytes;
-    card.free_bytes = pool.free_bytes();
-    card.largest_free_bytes = pool.largest();
-    card.device_free_bytes = pool.device_free();
+    card.bars = {{"asked for", "asked", requested_bytes},
+                 {"free, in holes", "free", pool.free_bytes()},
+                 {"largest hole", "free", pool.largest()},
+                 {"free on the device", "device", pool.device_free()}};
+    card.asked_by = "model.py:40 Layer3.forward";
     card.verdict = "compaction_only";
     card.stack = asking;
     pool.write_segments();
@@ -74,8 +76,8 @@ void add_verdict(PageDevice& device,
         "{} was asked for. {} is free inside reserved segments, but the largest hole is {}. "
         "{} of live blocks hold {} of it open.",
         format_bytes(requested_bytes),
-        format_bytes(card.free_bytes),
-        format_bytes(card.largest_free_bytes),
+        format_bytes(pool.free_bytes()),
+        format_bytes(pool.largest()),
         format_bytes(live_sum),
         format_bytes(held_sum));
     card.details = {
@@ -94,31 +96,51 @@ void add_verdict(PageDevice& device,
     }
     device.markers.push_back({pool.now_ns, PageMarkerKind::kOom, card.sentence});
     device.cards.push_back(std::move(card));
-    device.whatif = {
-        {"as run", "exact", 1, 31 * kGiB, 7 * kGiB, 1108, 2, true, "", true},
-        {"expandable_segments:True",
-         "estimate",
-         0,
-         26 * kGiB,
-         kGiB,
-         214,
-         0,
-         true,
-         "replayed",
-         false},
-        {"max_split_size_mb:64", "estimate", 1, 30 * kGiB, 6 * kGiB, 1204, 3, true, "", false},
-        {"compact (bound)",
-         "bound",
-         0,
-         25 * kGiB,
-         0,
-         0,
-         0,
-         false,
-         "no allocator does this",
-         false}};
-    device.totals = {{"free in holes", device.cards[0].free_bytes},
-                     {"retries", pool.retries, false}};
+    device.whatif = {{"as recorded: default settings",
+                      "exact",
+                      1,
+                      31 * kGiB,
+                      6 * kGiB,
+                      kGiB,
+                      1108,
+                      2,
+                      true,
+                      "",
+                      true},
+                     {"expandable_segments:True",
+                      "estimate",
+                      0,
+                      26 * kGiB,
+                      kGiB,
+                      0,
+                      214,
+                      0,
+                      true,
+                      "replayed",
+                      false},
+                     {"max_split_size_mb:64",
+                      "estimate",
+                      1,
+                      30 * kGiB,
+                      5 * kGiB,
+                      kGiB,
+                      1204,
+                      3,
+                      true,
+                      "",
+                      false},
+                     {"compact (bound)",
+                      "bound",
+                      0,
+                      25 * kGiB,
+                      0,
+                      0,
+                      0,
+                      0,
+                      false,
+                      "no allocator does this",
+                      false}};
+    device.totals = {{"free in holes", pool.free_bytes()}, {"retries", pool.retries, false}};
 }
 
 }  // namespace
@@ -301,7 +323,14 @@ PageData two_device_page() {
     card.time_ns = 7'000'000'000;
     card.heading = "Retry";
     card.holders = {{1, "holder <i>one</i>", "parameters", 30 * kMiB, 1}};
-    device.cards = {std::move(card)};
+    PageCard peak = card;
+    peak.kind = PageCardKind::kNearMiss;
+    peak.time_ns = 8'000'000'000;
+    peak.heading = "No out-of-memory, but a Retry";
+    peak.bars = {{"in use then", "used", 2 * kGiB},
+                 {"cached", "cached", 0, 2 * kGiB},
+                 {"left on the device", "device", 6 * kGiB, 2 * kGiB}};
+    device.cards = {std::move(card), std::move(peak)};
     data.devices.push_back(std::move(device));
     return data;
 }

@@ -164,6 +164,39 @@ TEST_CASE("the page's numbers are those of the JSON, to the byte") {
     CHECK(totals.at("retries") == recorded["retries"]);
     CHECK(totals.at("ooms") == recorded["ooms"]);
 
+    // Each bar is a number of the JSON, or a difference of two.
+    std::map<std::string, std::uint64_t> bars;
+    for (const PageBar& bar : page.cards[0].bars) {
+        bars[bar.label] = bar.bytes;
+    }
+    if (ran_out) {
+        const auto& oom = report["ooms"][0];
+        CHECK(bars["asked for"] == oom["requested_bytes"]);
+        CHECK(bars["free, in holes"] == oom["free_bytes"]);
+        CHECK(bars["largest hole"] == oom["largest_free_bytes"]);
+        CHECK(bars["free on the device"] == oom["device_free_bytes"]);
+    } else {
+        const std::uint64_t reserved = recorded["peak"]["reserved"];
+        const std::uint64_t capacity = recorded["capacity_bytes"];
+        CHECK(bars["most in use at once"] == recorded["peak"]["allocated"]);
+        CHECK(bars["reserved at the peak"] == reserved);
+        CHECK(bars["free, in holes"] == recorded["waste_at_peak"]["inactive_split"]);
+        CHECK(bars["cached"] == recorded["waste_at_peak"]["releasable"]);
+        CHECK(bars["in use then"] + bars["free, in holes"] + bars["cached"] == reserved);
+        CHECK(bars["left on the device"] == capacity - reserved);
+        CHECK(page.cards[0].bars.back().from_bytes + page.cards[0].bars.back().bytes == capacity);
+    }
+    const auto& rows = report["whatif"];
+    for (const PageWhatIf& row : page.whatif) {
+        const std::string name = row.as_run ? row.name.substr(13) : row.name;  // "as recorded: "
+        const auto told = std::find_if(
+            rows.begin(), rows.end(), [&](const auto& one) { return one["name"] == name; });
+        REQUIRE(told != rows.end());
+        CHECK(row.peak_reserved_bytes == (*told)["peak_reserved_bytes"]);
+        CHECK(row.held_open_bytes == (*told)["waste_at_peak"]["inactive_split"]);
+        CHECK(row.releasable_bytes == (*told)["waste_at_peak"]["releasable"]);
+    }
+
     // The first card speaks the report's words, and the curves are those of its rows.
     REQUIRE_FALSE(page.cards.empty());
     const auto& conclusion = report["devices"][0]["conclusion"];

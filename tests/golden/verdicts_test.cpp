@@ -1,11 +1,14 @@
 // The report of a small made-up program for each rung of the verdict ladder, and for what is beside
 // it: what a user gets to read. FRAGTRACE_APPROVE=1 writes the files anew, to be read by eye.
 #include "analyzer/commands/analyze.h"
+#include "analyzer/report/json.h"
+#include "analyzer/report/page_content.h"
 #include "analyzer/report/text.h"
 #include "analyzer/support/terminal.h"
 #include "tests/golden/simulated_program.h"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -221,6 +224,70 @@ bool moves_another(const DeviceAnalysis& device, const Analysis& analysis) {
 }
 
 }  // namespace
+
+namespace {
+
+std::uint64_t bar(const PageCard& card, const std::string& label) {
+    for (const PageBar& one : card.bars) {
+        if (one.label == label) {
+            return one.bytes;
+        }
+    }
+    FAIL("no bar " << label);
+    return 0;
+}
+
+struct Told {
+    std::unique_ptr<Analysis> analysis;
+    nlohmann::json report;
+    PageData page;
+
+    explicit Told(SimulatedProgram program) {
+        TemporaryFolder folder;
+        const std::string path = folder.file("train.4711.ftrace");
+        program.save(path);
+        AnalyzeOptions options;
+        options.settings = true;
+        auto done = analyze(path, options);
+        REQUIRE(done.ok());
+        analysis = std::move(done).value();
+        report = nlohmann::json::parse(report_json(*analysis));
+        page = page_content(*analysis);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("the page's bars of a stream-bound request are the JSON's free places") {
+    const Told told(stream_bound());
+    const auto& places = told.report["ooms"][0]["free_places"];
+    CHECK(places["own"]["stream"] == 0);
+    CHECK(places["elsewhere"][0]["stream"] == kSide);
+    const PageCard& card = told.page.devices[0].cards.back();
+    REQUIRE(card.kind == PageCardKind::kOom);
+    CHECK(bar(card, "free on its own stream") == places["own"]["free_bytes"]);
+    CHECK(bar(card, "free on other streams") == places["elsewhere_free_bytes"]);
+    CHECK(bar(card, "largest hole there") == places["elsewhere_largest_free_bytes"]);
+    CHECK(bar(card, "free on other streams") == 80 * kMiB);
+    CHECK(card.asked_by == "train.py:40 step");
+}
+
+TEST_CASE("a run with a retry opens as a near miss, and the retry's card says what it gave back") {
+    const Told told(retry());
+    const std::vector<PageCard>& cards = told.page.devices[0].cards;
+    REQUIRE(cards.size() == 2);
+    const bool first = cards[0].kind == PageCardKind::kRetry;
+    const PageCard& again = first ? cards[0] : cards[1];
+    const PageCard& whole = first ? cards[1] : cards[0];
+    REQUIRE(again.kind == PageCardKind::kRetry);
+    REQUIRE(whole.kind == PageCardKind::kNearMiss);
+    CHECK(whole.heading == "No out-of-memory, but the device was full once");
+    CHECK(whole.sentence.find("1 retry") != std::string::npos);
+    CHECK(bar(again, "given back") == 40 * kMiB);
+    CHECK(bar(again, "given back") == told.report["retries"][0]["released_bytes"]);
+    CHECK(bar(again, "free on the device") == told.report["retries"][0]["device_free_bytes"]);
+    CHECK(again.sentence.find("gave 40 MiB of its cache back") != std::string::npos);
+}
 
 TEST_CASE("the report of each rung of the ladder reads as approved") {
     const Rung rungs[] = {

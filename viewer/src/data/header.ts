@@ -38,8 +38,16 @@ export interface Holder {
     count: number;
 }
 
+/** One size of a card; all are on one scale, parts of a whole begin where the one before ends. */
+export interface Bar {
+    label: string;
+    kind: string;
+    bytes: number;
+    from: number;
+}
+
 export interface Card {
-    kind: "oom" | "retry" | "waste";
+    kind: "oom" | "retry" | "near_miss" | "no_oom";
     time_ns: number;
     heading: string;
     sentence: string;
@@ -47,12 +55,12 @@ export interface Card {
     change: string;
     verdict: string;
     requested: number | null;
-    free: number | null;
-    largest: number | null;
-    device_free: number | null;
+    bars: Bar[];
     details: string[];
     assumptions: string[];
     stack: number;
+    asked_by: string;
+    holders_when: string;
     culprits: Culprit[];
     holders: Holder[];
 }
@@ -62,7 +70,8 @@ export interface WhatIf {
     class: string;
     ooms: number;
     peak_reserved: number;
-    waste: number | null;
+    held_open: number | null;
+    releasable: number | null;
     segments: number;
     retries: number;
     usable: boolean;
@@ -150,7 +159,7 @@ export interface Header extends StackTables {
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 5;
+export const formatVersion = 6;
 
 /** Throws with a plain sentence when the text is not a whole header of this version. */
 export function parseHeader(text: string): Header {

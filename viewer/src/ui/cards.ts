@@ -4,7 +4,7 @@ import type { Card, Culprit, Holder } from "../data/header";
 import { byId, el } from "./dom";
 import type { Page } from "./page";
 
-const kinds = { oom: "OOM", retry: "RETRY", waste: "WASTE" } as const;
+const kinds = { oom: "OOM", retry: "RETRY", near_miss: "NEAR MISS", no_oom: "NO OOM" } as const;
 
 export function showCard(cards: Card[], index: number, step: (by: number) => void): void {
     const panel = byId("verdict");
@@ -15,12 +15,12 @@ export function showCard(cards: Card[], index: number, step: (by: number) => voi
         return;
     }
     panel.dataset.kind = card.kind;
-    const stepping = cards.length > 1 && el("span", {}, button("previous event (p)", "‹", () => step(-1)),
-        ` ${index + 1} of ${cards.length} `, button("next event (n)", "›", () => step(1)));
+    const stepping = cards.length > 1 && el("span", { class: "step" }, button("previous event (p)", "‹", () => step(-1)),
+        ` event ${index + 1} of ${cards.length} `, button("next event (n)", "›", () => step(1)));
     panel.replaceChildren(
         el("div", { class: "headline" }, el("span", { class: "kind" }, kinds[card.kind]), el("h2", {}, card.heading),
             el("span", { class: "grow" }), el("span", { class: "faint" }, `at ${formatTime(card.time_ns)}`), stepping),
-        el("p", { class: "sentence" }, card.sentence),
+        el("p", { class: "sentence" }, card.sentence, card.asked_by ? el("span", { class: "faint" }, ` Asked by ${card.asked_by}.`) : null),
         ...answers(card),
         bars(card),
         more(card),
@@ -41,22 +41,18 @@ function button(name: string, text: string, click: () => void): HTMLElement {
     return element;
 }
 
-// Four sizes on one scale: whether the request fits somewhere is seen, not computed.
+// Sizes on one scale: whether the request fits somewhere, and what a whole is made of, is seen.
 function bars(card: Card): HTMLElement {
-    const rows: [string, string, number | null][] = [
-        ["asked for", "asked", card.requested], ["free, in holes", "free", card.free],
-        ["largest hole", "largest", card.largest], ["free on the device", "device", card.device_free],
-    ];
-    const most = Math.max(1, ...rows.map(([, , bytes]) => bytes ?? 0));
+    const most = Math.max(1, ...card.bars.map((bar) => bar.from + bar.bytes));
     const grid = el("div", { class: "bars" });
-    for (const [name, kind, bytes] of rows) {
-        if (bytes === null) continue;
-        const fill = el("div", { class: `fill ${kind}` });
-        fill.style.width = `${(bytes / most) * 100}%`;
+    for (const bar of card.bars) {
+        const fill = el("div", { class: `fill ${bar.kind}` });
+        fill.style.left = `${(bar.from / most) * 100}%`;
+        fill.style.width = `${(bar.bytes / most) * 100}%`;
         const line = el("div", { class: "asked-line" });
         line.style.left = `${((card.requested ?? 0) / most) * 100}%`;
-        grid.append(el("span", {}, name), el("div", { class: "track" }, fill, card.requested !== null && line),
-            el("span", { class: "number", title: `${formatCount(bytes)} B` }, formatBytes(bytes)));
+        grid.append(el("span", {}, bar.label), el("div", { class: "track" }, bar.bytes > 0 && fill, card.requested !== null && line),
+            el("span", { class: "number", title: `${formatCount(bar.bytes)} B` }, formatBytes(bar.bytes)));
     }
     return grid;
 }
@@ -65,7 +61,7 @@ function more(card: Card): HTMLElement {
     const rest = card.details.slice(1);
     const box = el("div", { class: "more" });
     if (rest.length + card.assumptions.length > 0) {
-        box.append(el("details", {}, el("summary", {}, `verdict "${card.verdict}": details and assumptions`),
+        box.append(el("details", {}, el("summary", {}, card.kind === "oom" || card.kind === "retry" ? `verdict "${card.verdict}": details and assumptions` : "details and assumptions"),
             ...rest.map((line) => el("p", {}, line)), ...card.assumptions.map((line) => el("p", {}, "assumed: " + line))));
     }
     return box;
@@ -83,8 +79,9 @@ export function choosable(row: HTMLElement, choose: () => void): HTMLElement {
     return row;
 }
 
-function heads(names: string[]): HTMLElement {
-    return el("thead", {}, el("tr", {}, ...names.map((name) => el("th", { scope: "col" }, name))));
+/** A row of headers, each with what it means. */
+export function heads(columns: [name: string, title: string][]): HTMLElement {
+    return el("thead", {}, el("tr", {}, ...columns.map(([name, title]) => el("th", { scope: "col", title }, name))));
 }
 
 // Draws the panel anew; the row that had the keyboard keeps it.
@@ -106,31 +103,37 @@ function culpritTable(page: Page, culprits: Culprit[]): HTMLElement {
                 culprit.phase ? el("span", { class: "faint" }, ` in ${culprit.phase}`) : null),
             el("td", {}, culprit.age.replace(/^oldest /, ""))),
         () => page.change({ culprit: page.view.culprit === row ? -1 : row, stack: page.view.culprit === row ? -1 : page.panel.shown(culprit.stack) })));
-    return el("table", { role: "grid" }, heads(["holds open", "with only", "blocks", "allocated at", "oldest"]), el("tbody", {}, ...rows));
+    return el("table", { role: "grid" }, heads([
+        ["keeps open", "free bytes that cannot go back to the driver because of these live blocks: their share of the segment's (or page's) free bytes"],
+        ["by live bytes", "the size of the live blocks that do it"], ["blocks", "how many live blocks"],
+        ["allocated at", "the line that allocated them"], ["age of oldest", "how long the oldest of them had lived by then"]]), el("tbody", {}, ...rows));
 }
 
 function holderTable(page: Page, holders: Holder[]): HTMLElement {
+    const kinds = holders.some((holder) => holder.category !== "");
     const rows = holders.map((holder) => {
         const stack = page.panel.shown(holder.stack);
         const chosen = (): boolean => page.view.culprit < 0 && stack > 0 && page.view.stack === stack;
         return choosable(el("tr", { tabindex: "0", "aria-selected": String(chosen()) },
             el("td", { class: "size" }, formatBytes(holder.live)), el("td", {}, formatCount(holder.count)),
-            el("td", { class: "wrap" }, el("code", {}, holder.label)), el("td", {}, holder.category)),
+            el("td", { class: "wrap" }, el("code", {}, holder.label)), kinds && el("td", {}, holder.category || "unknown kind")),
         () => page.change({ culprit: -1, stack: chosen() ? -1 : stack, stacks: "live" }));
     });
-    return el("table", { role: "grid" }, heads(["live", "blocks", "allocated at", "kind (estimate)"]), el("tbody", {}, ...rows));
+    return el("table", { role: "grid" }, heads([["live", "bytes of live blocks"], ["blocks", "how many live blocks"], ["allocated at", "the line that allocated them"],
+        ...(kinds ? [["kind (estimate)", "told by stack and lifetime: an estimate"] as [string, string]] : [])]), el("tbody", {}, ...rows));
 }
 
 /** Who pins the holes, and who holds the memory; where nobody pins, the second alone. */
 export function showCulprits(page: Page, card: Card | undefined): void {
     const culprits = card?.culprits ?? [];
     const holders = card?.holders ?? [];
+    const holding = ["Who holds the memory", card?.holders_when].filter(Boolean).join(" ");
     byId("culprits-table").hidden = culprits.length + holders.length === 0;
     if (culprits.length > 0) {
-        const more = holders.length > 0 ? [el("h2", { class: "second" }, "Who holds the memory"), holderTable(page, holders)] : [];
+        const more = holders.length > 0 ? [el("h2", { class: "second" }, holding), holderTable(page, holders)] : [];
         fill("Who pins the holes", "a row marks its blocks everywhere", culpritTable(page, culprits), ...more);
     } else if (holders.length > 0) {
-        fill("Who holds the memory", "no block pins a hole here; a row marks its stack", holderTable(page, holders));
+        fill(holding, "no block pins a hole here; a row marks its stack", holderTable(page, holders));
     } else {
         fill("Who pins the holes", "", el("p", { class: "faint" }, "No block stands in the way here. The stacks below show who holds what at the cursor."));
     }

@@ -53,7 +53,7 @@ const table: Key[] = [
     { keys: ["S"], shown: "S", text: "wider in addresses", run: (page) => zoomAddress(page, middleAddress(page), 1 / 0.6) },
     { keys: ["0"], shown: "0", text: "everything", run: whole },
     { keys: [" "], shown: "space", text: "play: the cursor runs through the window", run: (page) => page.player.toggle() },
-    { keys: ["n"], shown: "n", text: "next event: OOM, retry or waste", run: (page) => page.stepCard(1) },
+    { keys: ["n"], shown: "n", text: "next event: OOM, retry, or the peak of a run without OOM", run: (page) => page.stepCard(1) },
     { keys: ["p"], shown: "p", text: "previous event", run: (page) => page.stepCard(-1) },
     { keys: ["["], shown: "[", text: "select the block before, in order of address at the cursor", run: (page) => stepBlock(page, -1) },
     { keys: ["]"], shown: "]", text: "select the block after", run: (page) => stepBlock(page, 1) },
@@ -104,6 +104,16 @@ function clear(page: Page): void {
     page.change({ selected: -1, stack: -1, culprit: -1, whatif: -1, query: "" });
 }
 
+const glossary: [word: string, meaning: string][] = [
+    ["hole held open", "free memory inside a segment (or a page of an expandable one) that cannot go back to the driver, because a block is live in it"],
+    ["pins", "a live block pins a hole: were it not there, the memory around it could be given back or used as one piece"],
+    ["releasable", "cached memory with no live block in its segment or page: it can go back to the driver at any time"],
+    ["retry", "the device was full: the pool gave its cache back to the driver and asked again; the program waits meanwhile"],
+    ["exact", "replayed request by request as the allocator serves them, up to the end of the record"],
+    ["bound", "the replay goes on past where the recorded run failed or parts from it: the row says at least, or at most, how good it would be"],
+    ["estimate", "something had to be assumed: the note of the row, or the details of the card, say what"],
+];
+
 function showHelp(): void {
     const rows = table.map((key) => el("tr", {}, el("td", {}, el("kbd", {}, key.shown)), el("td", {}, key.text)));
     showDialog(el("h2", {}, "Keys"), el("table", {}, ...rows),
@@ -113,7 +123,9 @@ function showHelp(): void {
         el("h2", {}, "Reading the colours"),
         el("p", {}, "Orange and hatched is memory that is free and yet cannot be given back, because a block is live in the same segment (or page of an expandable segment). " +
             "Sand is cached memory that could be given back. Where several things share a pixel its colour is their mix by area. " +
-            "Blocks that the verdict names are drawn at least 3 pixels thick."));
+            "Blocks that the verdict names are drawn at least 3 pixels thick."),
+        el("h2", {}, "Words"),
+        el("dl", { class: "life" }, ...glossary.flatMap(([word, meaning]) => [el("dt", {}, word), el("dd", {}, meaning)])));
 }
 
 export function connectKeys(page: Page): void {

@@ -127,7 +127,7 @@ export class Page {
         this.exact.drop();
         this.model = model;
         const { head, lastTick } = this.model;
-        const firstOom = head.cards.findIndex((card) => card.kind === "oom");
+        const firstOom = head.cards.findIndex((card) => card.kind !== "retry");  // or the run without one, as a whole
         const card = wanted.card !== undefined && wanted.card < head.cards.length ? wanted.card : Math.min(head.cards.length - 1, Math.max(0, firstOom));
         const cursor = card >= 0 ? cardTick(head, head.cards[card]) : peakTick(this.model);
         const [t0, t1] = activeWindow(this.model);

@@ -1,7 +1,7 @@
 // What-if table and totals.
 import { formatBytes, formatCount } from "../data/format";
 import type { DeviceModel } from "../data/model";
-import { choosable } from "./cards";
+import { choosable, heads } from "./cards";
 import { byId, el, table } from "./dom";
 import type { Page } from "./page";
 
@@ -9,6 +9,8 @@ import type { Page } from "./page";
 function breakable(name: string): string {
     return name.replace(/([,:])/g, "$1\u200b");
 }
+
+const classes = "exact: what the allocator would have done; bound: at least as good (the program goes on past where the record ends); estimate: an assumption is in it.";
 
 /** Of the rows that have a replayed curve one can be laid over the chart. */
 export function showWhatIf(page: Page): void {
@@ -18,19 +20,30 @@ export function showWhatIf(page: Page): void {
     const focused = [...list.querySelectorAll("tbody tr")].indexOf(document.activeElement as HTMLTableRowElement);
     byId("whatif").hidden = rows.length === 0;
     const lines = rows.map((row, at) => {
-        const verdict = !row.usable ? el("span", { class: "faint" }, "not usable") : row.ooms === 0 ? el("span", { class: "yes" }, "✓ fits") : el("span", { class: "no" }, `✗ ${formatCount(row.ooms)} OOM`);
+        const again = row.retries > 0 ? `, ${formatCount(row.retries)} ${row.retries === 1 ? "retry" : "retries"}` : "";
+        const verdict = !row.usable ? el("span", { class: "faint" }, "not usable")
+            : row.ooms > 0 ? el("span", { class: "no" }, `✗ ${formatCount(row.ooms)} OOM${row.ooms === 1 ? "" : "s"}`)
+            : el("span", { class: again ? "near" : "yes" }, `${again ? "~" : "✓"} fits${again}`);
         const line = el("tr", { title: row.note, class: row.as_run ? "run" : "" },
             el("td", { class: "wrap" }, row.as_run ? row.name : el("code", {}, breakable(row.name))), el("td", {}, verdict),
-            el("td", {}, formatBytes(row.peak_reserved)), el("td", {}, row.waste === null ? "" : formatBytes(row.waste)),
-            el("td", {}, formatCount(row.segments)), el("td", {}, formatCount(row.retries)), el("td", {}, row.class));
+            el("td", {}, formatBytes(row.peak_reserved)), el("td", {}, row.held_open === null ? "" : formatBytes(row.held_open)),
+            el("td", {}, row.releasable === null ? "" : formatBytes(row.releasable)), el("td", {}, formatCount(row.segments)), el("td", {}, row.class));
         if (!model.curves.byRow[at]) return line;
         line.setAttribute("tabindex", "0");
         line.setAttribute("aria-selected", String(view.whatif === at));
         return choosable(line, () => page.change({ whatif: page.view.whatif === at ? -1 : at }));
     });
     list.replaceChildren(el("table", { role: "grid" },
-        el("thead", {}, el("tr", {}, ...["replayed with", "result", "reserved", "waste", "cudaMallocs", "retries", "class"].map((name) => el("th", { scope: "col" }, name)))),
-        el("tbody", {}, ...lines)));
+        heads([
+            ["replayed with", "the settings, or the change, under which the recorded requests were replayed"],
+            ["result", "whether all requests that the program made were served; a retry is a full device: the pool gave its cache back and asked again"],
+            ["reserved", "most that the pool had from the driver at any time"],
+            ["in holes", "of that, at that replay's own peak: free, but kept by live blocks in the same segment or page"],
+            ["cached", "of that, at that replay's own peak: free, and could have gone back to the driver"],
+            ["mallocs", "cudaMallocs or maps: how often the pool asked the driver for memory"],
+            ["class", classes]]),
+        el("tbody", {}, ...lines)),
+        el("p", { class: "faint explain" }, "in holes, cached: free at that replay's own peak. " + classes));
     if (focused >= 0) (list.querySelectorAll("tbody tr")[focused] as HTMLElement | undefined)?.focus();
 }
 

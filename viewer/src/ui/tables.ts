@@ -108,18 +108,18 @@ export function stackTables(page: Page): TableData[] {
 
 function whatIfTables(page: Page): TableData[] {
     return [{
-        title: "What if", columns: [text("replayed with"), count("OOMs"), bytes("peak reserved"), bytes("waste"), count("cudaMallocs"), count("retries"), text("class"), text("note")],
-        rows: page.model.head.whatif.map((row) => [row.name, row.ooms, row.peak_reserved, row.waste, row.segments, row.retries, row.usable ? row.class : `${row.class}, not usable`, row.note]),
+        title: "What if", columns: [text("replayed with"), count("OOMs"), bytes("peak reserved"), bytes("in holes then"), bytes("cached then"), count("cudaMallocs or maps"), count("retries"), text("class"), text("note")],
+        rows: page.model.head.whatif.map((row) => [row.name, row.ooms, row.peak_reserved, row.held_open, row.releasable, row.segments, row.retries, row.usable ? row.class : `${row.class}, not usable`, row.note]),
     }];
 }
 
 function culpritTables(page: Page): TableData[] {
     const card = page.model.head.cards[page.view.card];
     return [
-        { title: "Who pins the holes", columns: [bytes("holds open"), bytes("with only"), count("blocks"), text("allocated at"), text("age"), text("phase")],
+        { title: "Who pins the holes", columns: [bytes("keeps open"), bytes("by live bytes"), count("blocks"), text("allocated at"), text("age of oldest"), text("phase")],
             rows: (card?.culprits ?? []).map((row) => [row.held_open, row.live, row.count, row.label, row.age, row.phase]) },
-        { title: "Who holds the memory", columns: [bytes("live"), count("blocks"), text("allocated at"), text("kind (estimate)")],
-            rows: (card?.holders ?? []).map((row) => [row.live, row.count, row.label, row.category]) },
+        { title: ["Who holds the memory", card?.holders_when].filter(Boolean).join(" "), columns: [bytes("live"), count("blocks"), text("allocated at"), text("kind (estimate)")],
+            rows: (card?.holders ?? []).map((row) => [row.live, row.count, row.label, row.category || "unknown kind"]) },
     ];
 }
 
