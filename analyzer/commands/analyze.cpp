@@ -27,6 +27,7 @@ constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
 void add_recorded(const Timeline& timeline, DeviceAnalysis* device, PeakHistory* peaks) {
     const DeviceMetrics metrics = measure_device(timeline, device->device, 0, peaks);
     device->recorded = metrics.summary;
+    device->recorded_troubles = metrics.troubles;
     device->violations = metrics.violations;
     device->after_gap = metrics.after_gap;
     device->context = context_memory(timeline, device->device);
@@ -68,6 +69,17 @@ void take_settings(const Timeline& timeline, Analysis* analysis, DeviceAnalysis*
                     parsed.error().message));
 }
 
+// The tightest that was ever in force. PyTorch takes its memory fraction of what the card has.
+void take_limit(DeviceAnalysis* device) {
+    const auto parsed = parse_pytorch_config(device->config, device->script.rules);
+    const double fraction = std::min(least_memory_fraction(device->script),
+                                     parsed ? parsed->per_process_memory_fraction : 1);
+    if (device->capacity_known && fraction > 0 && fraction < 1) {
+        device->limit_bytes =
+            static_cast<std::uint64_t>(fraction * static_cast<double>(device->total_bytes));
+    }
+}
+
 // What is known of a device before anything is replayed.
 DeviceAnalysis recorded_device(const AnalyzeOptions& options,
                                DeviceId id,
@@ -88,6 +100,7 @@ DeviceAnalysis recorded_device(const AnalyzeOptions& options,
     }
     if (blocks) {
         take_settings(timeline, analysis, &device);
+        take_limit(&device);
     }
     if (options.capacity_bytes) {
         device.capacity_bytes = *options.capacity_bytes;

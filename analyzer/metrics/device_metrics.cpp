@@ -83,7 +83,7 @@ class DeviceMeasurement::State {
         const bool ours = event.device == device_ || changed(before, totals());
         if (ours) {
             count_call(event, totals().reserved != before.reserved);
-            count_trouble(event);
+            count_trouble(i, event);
         }
         take_peaks(i);
         if (event.kind == EventKind::kBlockAlloc && event.device == device_) {
@@ -180,12 +180,13 @@ class DeviceMeasurement::State {
 
     // retry_ok: the driver refused the allocator, which then got its memory before it handed out
     // the next block. An OOM ends the request too.
-    void count_trouble(const Event& event) {
+    void count_trouble(EventIndex i, const Event& event) {
         MemorySummary& summary = metrics_.summary;
         switch (event.kind) {
             case EventKind::kAllocRefused:
                 if (!metrics_.block_layer) {
                     ++summary.ooms;
+                    keep_trouble(i, false);
                 } else if ((event.flags & kFlagFromAllocator) != 0) {
                     refused_ = true;
                     obtained_after_ = false;
@@ -197,14 +198,24 @@ class DeviceMeasurement::State {
                 break;
             case EventKind::kBlockOutOfMemory:
                 ++summary.ooms;
+                keep_trouble(i, false);
                 refused_ = false;
                 break;
             case EventKind::kBlockAlloc:
-                summary.retries += refused_ && obtained_after_ ? 1 : 0;
+                if (refused_ && obtained_after_) {
+                    ++summary.retries;
+                    keep_trouble(i, true);
+                }
                 refused_ = false;
                 break;
             default:
                 break;
+        }
+    }
+
+    void keep_trouble(EventIndex i, bool retry) {
+        if (metrics_.troubles.size() < kMostRecordedTroubles) {
+            metrics_.troubles.push_back({i, retry});
         }
     }
 

@@ -36,8 +36,17 @@ struct DriverCalls {
     std::uint64_t refused = 0;
 };
 
+// An out-of-memory or a retry as the summary counts it; its event is the request.
+struct RecordedTrouble {
+    EventIndex event = kNoEvent;
+    bool retry = false;
+};
+
+inline constexpr std::size_t kMostRecordedTroubles = 2000;
+
 struct DeviceMetrics {
     MemorySummary summary;
+    std::vector<RecordedTrouble> troubles;  // the first kMostRecordedTroubles of the summary's
     bool block_layer = false;  // false: the device's own allocations were counted as blocks
 
     EventIndex peak_event = kNoEvent;  // brought reserved to its maximum

@@ -4,6 +4,7 @@
 #include "analyzer/replay/private_pools.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -328,6 +329,17 @@ ReplayScript make_script(const Timeline& timeline, DeviceId device) {
     return Builder(
                timeline, device, has_blocks ? ScriptSource::kBlocks : ScriptSource::kDeviceLayer)
         .build();
+}
+
+double least_memory_fraction(const ReplayScript& script) {
+    double least = 1;
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step step = script.steps[i];
+        if (step.kind == Step::Kind::kMemoryFraction) {
+            least = std::min(least, std::bit_cast<double>(step.value));
+        }
+    }
+    return least;
 }
 
 }  // namespace fragtrace::analyzer

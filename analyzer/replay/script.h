@@ -77,4 +77,7 @@ std::vector<DeviceId> replayable_devices(const Timeline& timeline);
 
 ReplayScript make_script(const Timeline& timeline, DeviceId device);
 
+// The least part of the card to which the program ever limited its pool by a call; 1 = never.
+double least_memory_fraction(const ReplayScript& script);
+
 }  // namespace fragtrace::analyzer

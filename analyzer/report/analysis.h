@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/holders/device_holders.h"
+#include "analyzer/metrics/device_metrics.h"
 #include "analyzer/metrics/memory_summary.h"
 #include "analyzer/metrics/other_processes.h"
 #include "analyzer/metrics/run_metrics.h"
@@ -47,9 +48,11 @@ struct DeviceAnalysis {
     std::uint64_t total_bytes = 0;     // as the card reports
     std::uint64_t others_bytes = 0;    // context, libraries, other processes
     std::uint64_t capacity_bytes = 0;  // budget of the pool: total - others
-    bool capacity_known = false;       // false: nothing in the trace says how large the card is
-    std::string pool;                  // simulated pool the record is compared with
-    std::string config;                // recorded settings, as the allocator prints them
+    // Of the least memory fraction that was in force; 0 = none, or as much as the card has.
+    std::uint64_t limit_bytes = 0;
+    bool capacity_known = false;  // false: nothing in the trace says how large the card is
+    std::string pool;             // simulated pool the record is compared with
+    std::string config;           // recorded settings, as the allocator prints them
 
     ReplayScript script;
     ReplayAssumptions assumptions;  // of replays other than the one that fidelity measures
@@ -62,8 +65,9 @@ struct DeviceAnalysis {
     std::optional<Fidelity> fidelity;  // none: there is no caching pool to compare with
     std::vector<Diagnosis> diagnoses;  // of the recorded settings, in time order
     std::uint64_t troubles = 0;        // OOMs and retries in all; diagnoses may be fewer
-    std::optional<Diagnosis> peak;     // the address map at peak reserved; its verdict is empty
-    MapAtEvent most_allocated;         // the same at the peak of allocated memory
+    std::vector<RecordedTrouble> recorded_troubles;  // the first ones; `recorded` counts all
+    std::optional<Diagnosis> peak;    // the address map at peak reserved; its verdict is empty
+    MapAtEvent most_allocated;        // the same at the peak of allocated memory
     DeviceHolders held;               // at each diagnosed OOM, else at the peak of allocated memory
     std::vector<WhatIfRow> settings;  // ranked
     std::vector<WhatIfRow> capacities;

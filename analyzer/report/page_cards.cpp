@@ -115,6 +115,13 @@ class CardBuilder {
                             diagnosis.cheapest.blocks.size(),
                             diagnosis.cheapest.equally_cheap_sets));
         }
+        const std::uint64_t all = device_.recorded.ooms + device_.recorded.retries;
+        if (all > device_.diagnoses.size()) {
+            card.details.push_back(fmt::format(
+                "{} of {} failed requests and retries were looked into; the others have a marker.",
+                device_.diagnoses.size(),
+                format_count(all)));
+        }
         page_->markers.push_back(
             {card.time_ns, retry ? PageMarkerKind::kRetry : PageMarkerKind::kOom, card.sentence});
         page_->cards.push_back(std::move(card));

@@ -33,14 +33,16 @@ class DevicePage {
         page_.name = device_.name;
         page_.index = device_.device;
         page_.virtual_gpu = device_.virtual_gpu;
-        // Of the card: what others use of it hangs from there.
-        page_.capacity_bytes = device_.capacity_known ? device_.total_bytes : kPageUnknown;
+        page_.capacity_bytes = device_.capacity_known ? device_.capacity_bytes : kPageUnknown;
+        page_.total_bytes = device_.capacity_known ? device_.total_bytes : kPageUnknown;
+        page_.limit_bytes = device_.limit_bytes != 0 ? device_.limit_bytes : kPageUnknown;
         page_.end_ns =
             analysis_.timeline.events.empty() ? 0 : analysis_.timeline.events.back().time_ns;
         const BlockIndex blocks = add_memory(analysis_.timeline, device_.script, stacks_, &page_);
         add_phases(analysis_.timeline, device_.held.iterations, &page_);
         add_bursts();
         add_cards(analysis_, device_, blocks, stacks_, &page_);
+        add_troubles();
         std::stable_sort(
             page_.markers.begin(),
             page_.markers.end(),
@@ -62,6 +64,28 @@ class DevicePage {
                                                  format_count(burst.requests),
                                                  format_duration(to_ns - from_ns),
                                                  format_bytes(burst.bytes))});
+        }
+    }
+
+    // Failed requests and retries without a card: nothing more is said of them than that they were.
+    void add_troubles() {
+        const EventTable& events = analysis_.timeline.events;
+        for (const RecordedTrouble& trouble : device_.recorded_troubles) {
+            const bool has_card = std::any_of(
+                device_.diagnoses.begin(), device_.diagnoses.end(), [&](const Diagnosis& one) {
+                    return one.trouble.event == trouble.event;
+                });
+            if (!has_card) {
+                const Event& event = events[trouble.event];
+                page_.markers.push_back(
+                    {event.time_ns,
+                     trouble.retry ? PageMarkerKind::kRetry : PageMarkerKind::kOom,
+                     fmt::format("{} when {} {} asked for; not looked into",
+                                 trouble.retry ? "retry" : "out of memory",
+                                 event.size_bytes == kUnknown64 ? "an unknown size"
+                                                                : format_bytes(event.size_bytes),
+                                 event.size_bytes == kUnknown64 ? "was" : "were")});
+            }
         }
     }
 
@@ -128,6 +152,27 @@ class DevicePage {
     PageDevice page_;
 };
 
+// What of the device the page cannot show, or not one by one.
+void add_device_notes(const DeviceAnalysis& device, std::vector<std::string>* notes) {
+    const std::uint64_t troubles = device.recorded.ooms + device.recorded.retries;
+    if (troubles > device.diagnoses.size()) {
+        notes->push_back(fmt::format(
+            "device {}: of {} failed requests and retries {} were looked into and have a card; {} "
+            "have a marker",
+            device.device,
+            format_count(troubles),
+            device.diagnoses.size(),
+            troubles > kMostRecordedTroubles ? fmt::format("the first {}", kMostRecordedTroubles)
+                                             : std::string("all")));
+    }
+    if (!device.capacity_known) {
+        notes->push_back(fmt::format(
+            "device {}: the driver's figures are not in the trace: what the context and other "
+            "processes use of the card is not known and not drawn",
+            device.device));
+    }
+}
+
 }  // namespace
 
 void PageContent::add(const Analysis& analysis) {
@@ -139,6 +184,7 @@ void PageContent::add(const Analysis& analysis) {
                           : fmt::format("pid {}, rank {}", timeline.pid, timeline.rank);
     process.command = timeline.fact("command_line");
     for (const DeviceAnalysis& device : analysis.devices) {
+        add_device_notes(device, &process.notes);
         if (const auto& fidelity = device.fidelity) {
             process.notes.push_back(
                 fmt::format("replay fidelity: {} of {} placements, {} of {} "

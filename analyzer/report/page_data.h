@@ -19,6 +19,8 @@ struct PageFrame {
     std::string file;  // the module where the source file is not known
     std::uint32_t line = 0;
     bool python = false;
+    std::string label = {};    // as the report names it
+    std::string library = {};  // whose code it is; empty: the program's own
 };
 
 // A stack is a node of one call tree: the node's frame is the innermost, its parents call it.
@@ -26,6 +28,7 @@ struct PageFrame {
 struct PageStackNode {
     std::uint32_t parent = 0;
     std::uint32_t frame = 0;
+    std::uint32_t telling = 0;  // the frame that the report names the stack by: so many callers up
 };
 
 // Columns of equal length, ascending start_ns (of equal times, in the order they happened).
@@ -164,8 +167,10 @@ struct PageDevice {
     std::string name;
     std::uint32_t index = 0;
     bool virtual_gpu = false;
-    std::uint64_t capacity_bytes = kPageUnknown;
-    std::uint64_t end_ns = 0;  // of the trace; 0 = the last event's time
+    std::uint64_t capacity_bytes = kPageUnknown;  // what the pool can have
+    std::uint64_t total_bytes = kPageUnknown;     // of the card, others' share included
+    std::uint64_t limit_bytes = kPageUnknown;     // that the process set itself
+    std::uint64_t end_ns = 0;                     // of the trace; 0 = the last event's time
     std::vector<std::string> streams;
     PageBlocks blocks;
     std::vector<PageSegment> segments;

@@ -97,8 +97,9 @@ class DeviceWriter {
             {"phases", [this] { return phases(); }},
             {"curve_times", [this] { return curve_times(); }},
             {"curves", [this] { return curves(); }},
+            {"others", [this] { return others(); }},
             {"spans", [this] { return spans(); }}};
-        constexpr std::size_t kOverviewPacks = 6;
+        constexpr std::size_t kOverviewPacks = 7;
         for (std::size_t begin = 0; begin < kept_.size(); begin += kBlocksPerChunk) {
             const std::size_t end = std::min(begin + kBlocksPerChunk, kept_.size());
             makers.emplace_back(fmt::format("blocks-{}", begin / kBlocksPerChunk),
@@ -226,6 +227,14 @@ class DeviceWriter {
         pack.add("pool", 4, false, [&](std::size_t i) { return segment(i).pool; });
         pack.add("stream", 2, false, [&](std::size_t i) { return segment(i).stream; });
         pack.add("small", 1, false, [&](std::size_t i) { return segment(i).small ? 1u : 0u; });
+        return pack;
+    }
+
+    [[nodiscard]] ColumnPack others() const {
+        const PageOthers& others = device_.others;
+        ColumnPack pack(others.time_ns.size());
+        pack.add("time", 4, true, [&](std::size_t i) { return tick(others.time_ns[i]); });
+        pack.add("bytes", 6, true, [&](std::size_t i) { return others.bytes[i]; });
         return pack;
     }
 

@@ -145,17 +145,23 @@ json page_header(const PageData& data) {
     json files = json::array();
     json lines = json::array();
     json python = json::array();
+    json labels = json::array();
+    json libraries = json::array();
     for (const PageFrame& frame : data.frames) {
         functions.push_back(strings.id(frame.function));
         files.push_back(strings.id(frame.file));
         lines.push_back(frame.line);
         python.push_back(frame.python ? 1 : 0);
+        labels.push_back(strings.id(frame.label));
+        libraries.push_back(strings.id(frame.library));
     }
     json parents = json::array();
     json frames = json::array();
+    json telling = json::array();
     for (const PageStackNode& node : data.stacks) {
         parents.push_back(node.parent);
         frames.push_back(node.frame);
+        telling.push_back(node.telling);
     }
     json processes = json::array();
     for (const PageProcess& process : data.processes) {
@@ -170,17 +176,22 @@ json page_header(const PageData& data) {
     json unreadable = json::array();
     for (const PageUnreadable& trace : data.unreadable)
         unreadable.push_back({{"file", trace.file}, {"reason", trace.reason}});
-    return {
-        {"format", "fragtrace-page"},
-        {"version", kPageFormatVersion},
-        {"title", data.title},
-        {"processes", processes},
-        {"ranks", ranks},
-        {"unreadable", unreadable},
-        {"strings", strings.take()},
-        {"frames", {{"function", functions}, {"file", files}, {"line", lines}, {"python", python}}},
-        {"stacks", {{"parent", parents}, {"frame", frames}}},
-        {"devices", json::array()}};
+    return {{"format", "fragtrace-page"},
+            {"version", kPageFormatVersion},
+            {"title", data.title},
+            {"processes", processes},
+            {"ranks", ranks},
+            {"unreadable", unreadable},
+            {"strings", strings.take()},
+            {"frames",
+             {{"function", functions},
+              {"file", files},
+              {"line", lines},
+              {"python", python},
+              {"label", labels},
+              {"library", libraries}}},
+            {"stacks", {{"parent", parents}, {"frame", frames}, {"telling", telling}}},
+            {"devices", json::array()}};
 }
 
 json device_header(const PageDevice& device, const AddressAxis& axis) {
@@ -211,6 +222,8 @@ json device_header(const PageDevice& device, const AddressAxis& axis) {
             {"index", device.index},
             {"virtual", device.virtual_gpu},
             {"capacity", known(device.capacity_bytes)},
+            {"total", known(device.total_bytes)},
+            {"limit", known(device.limit_bytes)},
             {"streams", device.streams},
             {"axis", ranges},
             {"axis_bytes", axis.size_bytes()},

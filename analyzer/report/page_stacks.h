@@ -11,16 +11,14 @@
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
 class PageStacks {
   public:
     // `data` must live as long as this object; it gets frames and nodes.
-    explicit PageStacks(PageData* data) : data_(data) {
-        data_->stacks.push_back({0, 0});
-        data_->frames.push_back({});
-    }
+    explicit PageStacks(PageData* data);
 
     // Origins are those of this process from here on.
     void begin_process(Symbolizer* symbols) {
@@ -33,12 +31,16 @@ class PageStacks {
 
   private:
     std::uint32_t frame_id(const Frame& frame);
+    [[nodiscard]] std::uint32_t telling_of(std::uint32_t node) const;
 
     Symbolizer* symbols_ = nullptr;
     PageData* data_;
     std::unordered_map<OriginId, std::uint32_t> origins_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> nodes_;  // (parent, frame)
-    std::map<std::tuple<std::string, std::string, std::uint32_t>, std::uint32_t> frames_;
+    // Function, source file, module, line, whether it is Python.
+    std::map<std::tuple<std::string, std::string, std::string, std::uint32_t, bool>, std::uint32_t>
+        frames_;
+    std::vector<FrameTraits> traits_;  // by frame
 };
 
 }  // namespace fragtrace::analyzer

@@ -6,6 +6,7 @@
 
 #include "analyzer/model/timeline.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -86,6 +87,17 @@ class Symbolizer {
 
 // Which of these frames (innermost first) Symbolizer::describe picks; nullptr if there is none.
 const Frame* pick_user_frame(const std::vector<Frame>& frames);
+
+// What pick_user_frame asks of a frame, one bit each: known once per frame where many stacks share
+// frames.
+using FrameTraits = std::uint32_t;
+FrameTraits frame_traits(const Frame& frame);
+// The same choice among frames of which only the traits are at hand; frames.size() if there is
+// none.
+std::size_t user_frame_index(const std::vector<FrameTraits>& frames);
+// The library that a frame's code belongs to, as few words as do: "torch", "pandas",
+// "libcublas.so.12"; empty: the program's own.
+std::string library_of(const Frame& frame);
 // "model/net.py:42 forward", "MmBackward0 (backward pass)", "cublasCreate in libcublas.so.12".
 std::string describe_frame(const Frame& frame);
 

@@ -50,20 +50,6 @@ bool is_interpreter_module(const Frame& frame) {
     return name.starts_with("python") || name.starts_with("libpython");
 }
 
-// Without Python frames the framework's outermost function names the operation best.
-const Frame* outermost_operation(const std::vector<Frame>& frames) {
-    const Frame* found = nullptr;
-    for (const Frame& frame : frames) {
-        if (is_interpreter_module(frame)) {
-            break;
-        }
-        if (base_name(frame.module).starts_with("libtorch")) {
-            found = &frame;
-        }
-    }
-    return found;
-}
-
 // Modules whose functions only pass on what somebody else asked for.
 bool is_plumbing(const Frame& frame) {
     constexpr std::array<std::string_view, 20> kNames = {
@@ -103,24 +89,87 @@ std::string_view backward_node(std::string_view function) {
     return is_node ? name : std::string_view();
 }
 
-constexpr std::string_view kEngine = "torch::autograd::Engine::";
-
-bool runs_backward(const std::vector<Frame>& frames) {
-    return std::any_of(frames.begin(), frames.end(), [](const Frame& frame) {
-        return frame.function.starts_with(kEngine);
-    });
-}
-
 // What the engine does between the nodes: to check, to sum and to hand on their gradients.
 bool is_backward_step(const Frame& frame) {
     return frame.function.starts_with("torch::autograd::") &&
            !frame.function.starts_with("torch::autograd::VariableType::");
 }
 
-template <typename Accept>
-const Frame* first(const std::vector<Frame>& frames, Accept accept) {
-    const auto found = std::find_if(frames.begin(), frames.end(), accept);
-    return found == frames.end() ? nullptr : &*found;
+enum Trait : FrameTraits {
+    kPython = 1,
+    kLibraryFile = 2,
+    kGenerated = 4,
+    kBackwardNode = 8,
+    kEngine = 16,  // runs the backward pass
+    kBackwardStep = 32,
+    kPlumbing = 64,
+    kInterpreter = 128,
+    kFramework = 256,
+};
+
+bool has(const Frame& frame, Trait trait) {
+    switch (trait) {
+        case kPython:
+            return frame.kind == Frame::Kind::kPython;
+        case kLibraryFile:
+            return is_library_file(frame.file);
+        case kGenerated:
+            return is_generated_file(frame.file);
+        case kBackwardNode:
+            return !backward_node(frame.function).empty();
+        case kEngine:
+            return frame.function.starts_with("torch::autograd::Engine::");
+        case kBackwardStep:
+            return is_backward_step(frame);
+        case kPlumbing:
+            return is_plumbing(frame);
+        case kInterpreter:
+            return is_interpreter_module(frame);
+        case kFramework:
+            return base_name(frame.module).starts_with("libtorch");
+    }
+    return false;
+}
+
+bool has(FrameTraits traits, Trait trait) {
+    return (traits & trait) != 0;
+}
+
+// Index of the frame that tells most; frames.size() if there is none at all.
+template <typename Frames>
+std::size_t pick(const Frames& frames) {
+    const std::size_t none = frames.size();
+    const auto first = [&](auto accept) {
+        return static_cast<std::size_t>(std::find_if(frames.begin(), frames.end(), accept) -
+                                        frames.begin());
+    };
+    const auto is_own = [](const auto& frame) {
+        return has(frame, kPython) && !has(frame, kLibraryFile);
+    };
+    std::size_t found =
+        first([&](const auto& frame) { return is_own(frame) && !has(frame, kGenerated); });
+    if (found == none) {
+        found = first(is_own);
+    }
+    if (found == none) {
+        found = first([](const auto& frame) { return has(frame, kPython); });
+    }
+    if (found == none) {
+        found = first([](const auto& frame) { return has(frame, kBackwardNode); });
+    }
+    if (found == none && first([](const auto& frame) { return has(frame, kEngine); }) != none) {
+        found = first([](const auto& frame) { return has(frame, kBackwardStep); });
+    }
+    if (found == none) {
+        found = first([](const auto& frame) { return !has(frame, kPlumbing); });
+    }
+    // Without Python frames the framework's outermost function names the operation best.
+    if (found == none) {
+        for (std::size_t i = 0; i < none && !has(frames[i], kInterpreter); ++i) {
+            found = has(frames[i], kFramework) ? i : found;
+        }
+    }
+    return found == none ? 0 : found;  // of no frames 0 is the size
 }
 
 // The last two components say enough in a line of a table.
@@ -149,34 +198,46 @@ std::string_view without_parameters(std::string_view function) {
 }  // namespace
 
 const Frame* pick_user_frame(const std::vector<Frame>& frames) {
-    const auto is_python = [](const Frame& frame) { return frame.kind == Frame::Kind::kPython; };
-    const auto is_own = [&](const Frame& candidate) {
-        return is_python(candidate) && !is_library_file(candidate.file);
-    };
-    const Frame* frame = first(frames, [&](const Frame& candidate) {
-        return is_own(candidate) && !is_generated_file(candidate.file);
-    });
-    if (frame == nullptr) {
-        frame = first(frames, is_own);
+    return frames.empty() ? nullptr : &frames[pick(frames)];
+}
+
+FrameTraits frame_traits(const Frame& frame) {
+    FrameTraits traits = 0;
+    for (unsigned trait = kPython; trait <= kFramework; trait *= 2) {
+        traits |= has(frame, static_cast<Trait>(trait)) ? trait : 0;
     }
-    if (frame == nullptr) {
-        frame = first(frames, is_python);
+    return traits;
+}
+
+std::size_t user_frame_index(const std::vector<FrameTraits>& frames) {
+    return pick(frames);
+}
+
+std::string library_of(const Frame& frame) {
+    const bool python = frame.kind == Frame::Kind::kPython;
+    const std::string_view path = python ? frame.file : frame.module;
+    if (python && !is_library_file(path)) {
+        return is_generated_file(path) ? "generated code" : "";
     }
-    if (frame == nullptr) {
-        frame = first(frames, [](const Frame& candidate) {
-            return !backward_node(candidate.function).empty();
-        });
+    if (!python && !is_library_file(path) && !is_plumbing(frame)) {
+        return "";
     }
-    if (frame == nullptr && runs_backward(frames)) {
-        frame = first(frames, is_backward_step);
+    for (const std::string_view folder : {"/site-packages/", "/dist-packages/"}) {
+        if (const std::size_t at = path.find(folder); at != std::string_view::npos) {
+            const std::string_view inside = path.substr(at + folder.size());
+            const std::string_view package = inside.substr(0, inside.find('/'));
+            return std::string(package.ends_with(".py") ? package.substr(0, package.size() - 3)
+                                                        : package);
+        }
     }
-    if (frame == nullptr) {
-        frame = first(frames, [](const Frame& candidate) { return !is_plumbing(candidate); });
+    if (python) {
+        return contains(path, "/torch/") ? "torch" : "Python's library";
     }
-    if (frame == nullptr) {
-        frame = outermost_operation(frames);
+    const std::string_view name = base_name(path);
+    if (name.starts_with("libtorch") || name.starts_with("libc10")) {
+        return "torch";
     }
-    return frame == nullptr && !frames.empty() ? &frames.front() : frame;
+    return contains(name, ".so") ? std::string(name) : "native code";
 }
 
 std::string describe_frame(const Frame& frame) {

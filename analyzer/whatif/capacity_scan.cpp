@@ -4,7 +4,6 @@
 #include "analyzer/support/units.h"
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 
 namespace fragtrace::analyzer {
@@ -62,17 +61,9 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 
 // The least part of the card to which the process is ever limited; 1 = never.
 double least_part_of_card(const ReplayScript& script, const Candidate& setting) {
-    double least = 1;
-    if (const auto config = parse_pytorch_config(setting.config, script.rules)) {
-        least = std::min(least, config->per_process_memory_fraction);
-    }
-    for (std::size_t i = 0; i < script.steps.size(); ++i) {
-        const Step step = script.steps[i];
-        if (step.kind == Step::Kind::kMemoryFraction) {
-            least = std::min(least, std::bit_cast<double>(step.value));
-        }
-    }
-    return least;
+    const auto config = parse_pytorch_config(setting.config, script.rules);
+    return std::min(least_memory_fraction(script),
+                    config ? config->per_process_memory_fraction : 1);
 }
 
 // The pool's capacity on the least card of which `part` is `bytes`.

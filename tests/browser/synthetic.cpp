@@ -25,7 +25,11 @@ struct Tree {
                         const std::string& file,
                         std::uint32_t line,
                         bool python) {
+        const std::string base = file.substr(file.find_last_of('/') + 1);
         data->frames.push_back({function, file, line, python});
+        data->frames.back().label = python ? fmt::format("{}:{} {}", base, line, function)
+                                           : fmt::format("{} in {}", function, base);
+        data->frames.back().library = python ? "" : "torch";
         return static_cast<std::uint32_t>(data->frames.size() - 1);
     }
 
@@ -42,7 +46,9 @@ struct Tree {
     }
 
     std::uint32_t native(std::uint32_t parent, const std::string& function) {
-        return node(parent, frame(function, "libtorch_cuda.so", 0, false));
+        const std::uint32_t made = node(parent, frame(function, "libtorch_cuda.so", 0, false));
+        data->stacks[made].telling = data->stacks[parent].telling + 1;
+        return made;
     }
 };
 

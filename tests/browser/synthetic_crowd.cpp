@@ -17,6 +17,7 @@ PageData crowded_page(std::size_t blocks) {
     constexpr std::uint32_t kStacks = 200;
     for (std::uint32_t i = 1; i <= kStacks; ++i) {
         data.frames.push_back({fmt::format("layer{}", i), "/demo/crowd.py", i, true});
+        data.frames.back().label = fmt::format("crowd.py:{} layer{}", i, i);
         data.stacks.push_back({i / 4, i});
     }
     PageDevice device;

@@ -119,12 +119,15 @@ PageData shares_page() {
     std::vector<std::pair<std::uint32_t, std::string>> names;
     for (std::uint32_t line = 1; line <= 5; ++line) {
         data.frames.push_back({fmt::format("line{}", line), "/demo/shares.py", line, true});
+        data.frames.back().label = fmt::format("shares.py:{} line{}", line, line);
         data.stacks.push_back({0, line});
         names.emplace_back(line, fmt::format("shares.py:{0} line{0}", line));
     }
     // The same line by another way.
     data.frames.push_back({"at::native::clone", "libtorch_cuda.so", 0, false});
-    data.stacks.push_back({5, 6});
+    data.frames.back().label = "at::native::clone in libtorch_cuda.so";
+    data.frames.back().library = "torch";
+    data.stacks.push_back({.parent = 5, .frame = 6, .telling = 1});
     names.emplace_back(6, names.back().second);
 
     PageDevice device;

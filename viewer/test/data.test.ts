@@ -112,17 +112,19 @@ test("sizes and times read like the program's", () => {
 function header(): Header {
     return parseHeader(JSON.stringify({
         format: "fragtrace-page", version: formatVersion, title: "", processes: [], ranks: [], unreadable: [], devices: [],
-        strings: ["main", "a/train.py", "keep", "samples.py", "malloc", "lib.so", "other"],
-        frames: { function: [0, 2, 4, 6], file: [1, 3, 5, 1], line: [10, 20, 0, 30], python: [1, 1, 0, 1] },
+        strings: ["main", "a/train.py", "keep", "samples.py", "malloc", "lib.so", "other", "a/train.py:10 main",
+            "samples.py:20 keep", "malloc in lib.so", "a/train.py:30 other", "", "lib.so"],
+        frames: { function: [0, 2, 4, 6], file: [1, 3, 5, 1], line: [10, 20, 0, 30], python: [1, 1, 0, 1],
+            label: [7, 8, 9, 10], library: [11, 11, 12, 11] },
         // root > main > keep > malloc, main > other
-        stacks: { parent: [0, 0, 1, 2, 1], frame: [0, 0, 1, 2, 3] },
+        stacks: { parent: [0, 0, 1, 2, 1], frame: [0, 0, 1, 2, 3], telling: [0, 0, 0, 1, 0] },
     }));
 }
 
 test("stacks: labels, search, and boxes that add up", () => {
     const stacks = new Stacks(header());
     assert.equal(stacks.label(2), "samples.py:20 keep");
-    assert.equal(stacks.label(3), "malloc (lib.so)");
+    assert.equal(stacks.label(3), "malloc in lib.so");
     assert.equal(stacks.label(0), "no stack recorded");
     assert.equal(stacks.telling(3), 2);
     assert.deepEqual(stacks.frames(3), [3, 2, 1]);

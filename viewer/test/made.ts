@@ -59,7 +59,7 @@ export function madeDevice({ blocks: count, seed = 5, lastTick = 1_000_000, slot
             excess: new Int32Array(rows.length), stack: Uint32Array.from(rows, () => random(stacks)), stream: new Uint8Array(rows.length),
         },
         spanBlock: new Uint32Array(0), spanUnit: new Uint32Array(0), live: new LiveIndex(start, end),
-        pools: [{ name: "", changes: [] }],
+        others: { time: [], bytes: [] }, pools: [{ name: "", changes: [] }],
         phases: { count: 0, start: new Uint32Array(0), end: new Uint32Array(0), name: new Uint32Array(0), lane: new Uint8Array(0) },
     } as unknown as DeviceModel;
 }

@@ -375,6 +375,11 @@ TEST_CASE("the user's line is chosen by what the stack has", "[symbols]") {
     const auto describe = [](const std::string& function) {
         return describe_frame(native_frame(function, "/x/libtorch_cpu.so"));
     };
+    CHECK(describe("at::(anonymous namespace)::wrapper(at::Tensor)") ==
+          "at::(anonymous namespace)::wrapper in libtorch_cpu.so");
+    CHECK(describe("wrap<at::Tensor (int), f>::call(int)") ==
+          "wrap<at::Tensor (int), f>::call in libtorch_cpu.so");
+    CHECK(describe("A::operator->(int)") == "A::operator-> in libtorch_cpu.so");
     CHECK(describe("torch::autograd::AccumulateGrad::apply(std::vector<at::Tensor>&&)") ==
           "AccumulateGrad (backward pass)");
     CHECK(describe("torch::autograd::CppNode<my::Op>::apply(std::vector<at::Tensor>&&)") ==

@@ -1,7 +1,6 @@
 // The call tree with runs of library frames folded into one node each: what is left is the user's
 // own code and where it enters a library.
 import type { StackTables } from "./header";
-import { isLibraryFrame, packageOf } from "./own";
 
 export interface FoldedStacks {
     tables: StackTables;
@@ -13,6 +12,7 @@ export function foldStacks(whole: StackTables): FoldedStacks {
     const strings = whole.strings.slice();
     const frames = {
         function: whole.frames.function.slice(), file: whole.frames.file.slice(), line: whole.frames.line.slice(), python: whole.frames.python.slice(),
+        label: whole.frames.label.slice(), library: whole.frames.library.slice(),
     };
     const noFile = strings.push("") - 1;
     const packageFrames = new Map<string, number>();
@@ -20,25 +20,39 @@ export function foldStacks(whole: StackTables): FoldedStacks {
         const known = packageFrames.get(name);
         if (known !== undefined) return known;
         frames.function.push(strings.push(`${name} …`) - 1);
+        frames.label.push(strings.length - 1);
+        frames.library.push(strings.push(name) - 1);
         frames.file.push(noFile);
         frames.line.push(0);
         const made = frames.python.push(0) - 1;
         packageFrames.set(name, made);
         return made;
     };
-    const library = Uint8Array.from(whole.frames.function, (_, at) => (isLibraryFrame(whole, at) ? 1 : 0));
-    const stacks = { parent: [0], frame: [frame[0] ?? 0] };
+    const libraryOf = (at: number): string => whole.strings[whole.frames.library[at]];
+    const stacks = { parent: [0], frame: [frame[0] ?? 0], telling: [0] };
     const folded = [false];  // per new node: stands for library frames
     const known = new Map<string, number>();
     const to = new Uint32Array(parent.length);
+    const tellingOf = (node: number): number => {
+        let at = node;
+        for (let up = whole.stacks.telling[node] ?? 0; up > 0; --up) at = parent[at];
+        return at;
+    };
+    // What tells a stack tells its folded one: itself, or one of its callers.
+    const upTo = (made: number, node: number): number => {
+        let up = 0;
+        if (node === 0) return 0;
+        for (let at = made; at > 0; at = stacks.parent[at], ++up) if (at === to[node]) return up;
+        return 0;
+    };
     for (let node = 1; node < parent.length; ++node) {
         const above = to[parent[node]];
-        const isLibrary = library[frame[node]] === 1;
+        const isLibrary = libraryOf(frame[node]) !== "";
         if (isLibrary && folded[above]) {
             to[node] = above;
             continue;
         }
-        const of = isLibrary ? packageFrame(packageOf(whole, frame[node])) : frame[node];
+        const of = isLibrary ? packageFrame(libraryOf(frame[node])) : frame[node];
         const key = `${above},${of}`;
         let made = known.get(key);
         if (made === undefined) {
@@ -46,6 +60,7 @@ export function foldStacks(whole: StackTables): FoldedStacks {
             made = stacks.frame.push(of) - 1;
             folded.push(isLibrary);
             known.set(key, made);
+            stacks.telling.push(upTo(made, tellingOf(node)));
         }
         to[node] = made;
     }

@@ -91,7 +91,9 @@ export interface DeviceHeader {
     name: string;
     index: number;
     virtual: boolean;
-    capacity: number | null;
+    capacity: number | null;  // what the pool can have
+    total: number | null;     // of the card
+    limit: number | null;     // that the process set itself
     tick_ns: number;
     end_ns: number;
     blocks: number;
@@ -145,8 +147,11 @@ export interface Rank {
 /** Names, frames and the call tree; the parts of the header that stacks are made of. */
 export interface StackTables {
     strings: string[];
-    frames: { function: number[]; file: number[]; line: number[]; python: number[] };
-    stacks: { parent: number[]; frame: number[] };
+    // Numbers of strings, but for line and python. `label` is how the report names the frame, `library`
+    // whose code it is ("" = the program's own).
+    frames: { function: number[]; file: number[]; line: number[]; python: number[]; label: number[]; library: number[] };
+    // `telling`: so many callers up is the frame that the report names the stack by.
+    stacks: { parent: number[]; frame: number[]; telling: number[] };
 }
 
 export interface Header extends StackTables {
@@ -159,7 +164,7 @@ export interface Header extends StackTables {
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 6;
+export const formatVersion = 7;
 
 /** Throws with a plain sentence when the text is not a whole header of this version. */
 export function parseHeader(text: string): Header {

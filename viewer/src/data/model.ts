@@ -57,7 +57,14 @@ export interface DeviceModel {
     live: LiveIndex;
     phases: Phases;
     curves: Curves;
+    others: { time: ArrayLike<number>; bytes: ArrayLike<number> };  // from a tick on, up to the next
     pools: PoolHistory[];  // by units.pool
+}
+
+/** What others have of the device at a time: the context, libraries beside the pool, other processes. */
+export function othersAt(model: DeviceModel, tick: number): number {
+    const after = upperBound(model.others.time, tick);
+    return after > 0 ? model.others.bytes[after - 1] : 0;
 }
 
 /** Per pool whether it keeps its segments at a time, empty or not. */
@@ -66,7 +73,7 @@ export function poolsHeld(model: DeviceModel, tick: number): Uint8Array {
 }
 
 /** The packs whose names end with these draw a device before its blocks are read. */
-export const overviewPacks = ["bins", "map", "units", "phases", "curve_times", "curves"];
+export const overviewPacks = ["bins", "map", "units", "phases", "curve_times", "curves", "others"];
 
 export function makeOverview(head: DeviceHeader, packs: Map<string, Columns>): DeviceModel {
     const pack = packNamed(packs);
@@ -86,6 +93,7 @@ export function makeOverview(head: DeviceHeader, packs: Map<string, Columns>): D
         live: new LiveIndex(blocks.start, blocks.end),
         phases: readPhases(pack("phases")),
         curves: readCurves(head, pack("curve_times"), pack("curves")),
+        others: pack("others") as unknown as DeviceModel["others"],
         pools: head.pools.map(({ name, changes_ns }) => ({ name, changes: changes_ns.map((time) => Math.floor(time / head.tick_ns)) })),
     };
 }

@@ -1,21 +1,7 @@
 // The call tree of all stacks: labels, search, and sums for the icicle. A parent always has a
 // smaller number than its children, so one backward pass sums up and nothing recurses.
 import type { StackTables } from "./header";
-import { isLibraryFrame } from "./own";
 import type { Matcher } from "./search";
-
-const backward = /(\w+Backward\d+)::apply\(/;  // a node of autograd
-
-// As the analyzer's trace/user_frame.cpp: neither template arguments nor (anonymous namespace) end a name.
-function withoutParameters(name: string): string {
-    let depth = 0;
-    for (let i = 1; i < name.length; ++i) {
-        const character = name[i];
-        depth += character === "<" ? 1 : character === ">" && name[i - 1] !== "-" ? -1 : 0;
-        if (character === "(" && depth === 0 && !name.startsWith("(anonymous namespace)", i)) return name.slice(0, i);
-    }
-    return name;
-}
 
 export interface StackBox {
     node: number;   // innermost node of the box
@@ -34,7 +20,6 @@ export class Stacks {
     readonly count: number;
     private readonly firstChild: Uint32Array;
     private readonly children: Uint32Array;
-    private readonly library: Uint8Array;  // per frame
 
     constructor(private readonly header: StackTables) {
         const { parent } = header.stacks;
@@ -43,7 +28,6 @@ export class Stacks {
         for (let node = 1; node < this.count; ++node) ++this.firstChild[parent[node] + 1];
         for (let node = 0; node < this.count; ++node) this.firstChild[node + 1] += this.firstChild[node];
         this.children = new Uint32Array(Math.max(0, this.count - 1));
-        this.library = Uint8Array.from(header.frames.function, (_, frame) => (isLibraryFrame(header, frame) ? 1 : 0));
         const fill = this.firstChild.slice();
         for (let node = 1; node < this.count; ++node) this.children[fill[parent[node]]++] = node;
     }
@@ -52,20 +36,11 @@ export class Stacks {
         return node > 0 && this.header.frames.python[this.header.stacks.frame[node]] === 1;
     }
 
-    /** "samples.py:33 SampleCache.add"; the file without its folders. */
+    /** "samples.py:33 SampleCache.add", in the report's words. */
     label(node: number): string {
-        if (node <= 0 || node >= this.count) return "no stack recorded";
         const { frames, strings, stacks } = this.header;
-        const frame = stacks.frame[node];
-        const full = strings[frames.function[frame]];
-        const step = frames.python[frame] === 1 ? null : backward.exec(full);
-        if (step) return `${step[1]} (backward pass)`;
-        // Of native functions the parameters say little and take much room.
-        const name = frames.python[frame] === 1 ? full : withoutParameters(full);
-        const file = strings[frames.file[frame]];
-        if (!file) return name;
-        const base = file.slice(file.lastIndexOf("/") + 1);
-        return frames.line[frame] > 0 ? `${base}:${frames.line[frame]} ${name}` : `${name} (${base})`;
+        const known = node > 0 && node < this.count ? strings[frames.label[stacks.frame[node]]] : "";
+        return known || "no stack recorded";
     }
 
     /** Path and line in full, for the details of a block. */
@@ -74,11 +49,6 @@ export class Stacks {
         const frame = stacks.frame[node];
         const file = strings[frames.file[frame]] || "unknown file";
         return frames.line[frame] > 0 ? `${file}:${frames.line[frame]}` : file;
-    }
-
-    name(node: number): string {
-        const { frames, strings, stacks } = this.header;
-        return strings[frames.function[stacks.frame[node]]];
     }
 
     /** Innermost first, without the root. */
@@ -90,26 +60,16 @@ export class Stacks {
 
     /** Python code of the user's own, not of a library. */
     isOwn(node: number): boolean {
-        return this.isPython(node) && this.library[this.header.stacks.frame[node]] === 0;
+        const { frames, strings, stacks } = this.header;
+        return this.isPython(node) && strings[frames.library[stacks.frame[node]]] === "";
     }
 
-    /**
-     * The frame a person looks for: the innermost Python one of their own, else the innermost
-     * Python one, else a step of autograd, else the innermost native one outside of libraries.
-     */
+    /** The frame a person looks for, as the report chooses it. */
     telling(node: number): number {
-        const { parent, frame } = this.header.stacks;
-        const { strings, frames } = this.header;
-        let python = 0;
-        let step = 0;
-        let native = 0;
-        for (let at = node; at > 0; at = parent[at]) {
-            if (this.isOwn(at)) return at;
-            if (python === 0 && this.isPython(at)) python = at;
-            if (step === 0 && backward.test(strings[frames.function[frame[at]]])) step = at;
-            if (native === 0 && this.library[frame[at]] === 0) native = at;
-        }
-        return python || step || native || node;
+        const { parent, telling } = this.header.stacks;
+        let at = node;
+        for (let up = telling[node] ?? 0; up > 0 && at > 0; --up) at = parent[at];
+        return at;
     }
 
     /** Per node whether it or a caller matches; null for no query. */

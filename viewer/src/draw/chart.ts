@@ -49,7 +49,8 @@ export function chartScale(model: DeviceModel): number {
     let most = 1;
     const { bins, head } = model;
     for (let i = 0; i < bins.count; ++i) most = Math.max(most, bins.reserved_max[i] + bins.other[i]);
-    return head.capacity ? Math.max(head.capacity, most) : most * 1.05;
+    const ceiling = head.total ?? head.capacity;
+    return ceiling ? Math.max(ceiling, most) : most * 1.05;
 }
 
 /** Where the areas are, and the pixel of a number of bytes. */
@@ -66,7 +67,7 @@ export function drawChart(layer: Layer, model: DeviceModel, data: ChartData, win
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
     const areas = layers.map(([name]): [Float64Array, string] => [data.bins[name] as Float64Array, name === "held" ? "" : layerColour(colours, name)]);
-    const frame = { left: plotLeft, right, top, bottom, most, capacity: model.head.capacity };
+    const frame = { left: plotLeft, right, top, bottom, most, capacity: model.head.total ?? model.head.capacity };
     const draw = "putImageData" in context ? drawAreas : drawAreaPaths;  // SVG has no pixels
     draw(layer, data, window.t0, window.t1, frame, areas, colours);
     if (overlay) {
@@ -77,7 +78,8 @@ export function drawChart(layer: Layer, model: DeviceModel, data: ChartData, win
         drawOverlay(layer, overlay, window, y, colours);
         context.restore();
     }
-    drawSizes(layer, most, model.head.capacity, bottom, y, colours);
+    drawSizes(layer, most, frame.capacity, bottom, y, colours);
+    if (model.head.limit) drawLimit(layer, model.head.limit, y, colours);
     drawMarkers(layer, model, window, bottom, colours);
     drawLanes(layer, model, window, bottom + 3, colours);
     drawTimes(layer, model.head.tick_ns, window, 0, colours);
@@ -111,6 +113,22 @@ function drawSizes(layer: Layer, most: number, capacity: number | null, bottom: 
     context.fillText("capacity", plotLeft - 6, ceiling - 7);
     context.font = font(11, "bold");
     context.fillText(formatBytes(capacity), plotLeft - 6, ceiling + 5);
+}
+
+// A memory fraction: the pool may have no more of the card than this.
+function drawLimit(layer: Layer, limit: number, y: (bytes: number) => number, colours: Colours): void {
+    const { context } = layer;
+    const right = plotRight(layer);
+    context.strokeStyle = context.fillStyle = colours.ink;
+    context.setLineDash([2, 3]);
+    context.beginPath();
+    context.moveTo(plotLeft, y(limit));
+    context.lineTo(right, y(limit));
+    context.stroke();
+    context.setLineDash([]);
+    context.font = font(11);
+    context.textAlign = "right";
+    context.fillText(`limit ${formatBytes(limit)}`, right - 4, y(limit) - 4);
 }
 
 function drawOverlay(layer: Layer, overlay: Overlay, window: Window, y: (bytes: number) => number, colours: Colours): void {

@@ -1,6 +1,7 @@
 // What is said in words: the state at the cursor, the window, the run, and the notes on it.
 import { formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
 import { type BlockCount, countAll, countOf } from "../data/hits";
+import { othersAt } from "../data/model";
 import { phaseAt } from "../data/phases";
 import { byId, el } from "./dom";
 import type { Page } from "./page";
@@ -10,11 +11,13 @@ export function statusText(page: Page): string {
     if (!model.complete) return "The blocks are being read.";
     const { tick_ns, phase_names } = model.head;
     const phase = phaseAt(model.phases, view.cursor);
+    const others = othersAt(model, view.cursor);
     const text = `cursor ${formatMoment(view.cursor * tick_ns, (view.t1 - view.t0) * tick_ns / 1000)}` +
         (phase >= 0 ? ` in ${phase_names[model.phases.name[phase]]}` : "") +
         `: ${formatBytes(heap.requested)} requested, ${formatBytes(heap.allocated)} allocated, ` +
         (heap.pending > 0 ? `${formatBytes(heap.pending)} waiting, ` : "") +
         `${formatBytes(heap.reserved)} reserved; holes held open ${formatBytes(heap.held)}, releasable ${formatBytes(heap.releasable)}; ` +
+        (others > 0 ? `used by others ${formatBytes(others)}; ` : "") +
         `${formatCount(heap.live.length)} blocks in ${formatCount(heap.units.length)} segments`;
     if (!matches || !matcher) return text;
     if (matcher.problem) return `search: ${matcher.problem}. ${text}`;

@@ -1,7 +1,7 @@
 // Every picture also as a table: all that a reader without the picture needs of it.
 import { formatBytes, formatCount, formatTime } from "../data/format";
 import { holesOf } from "../data/heap";
-import { never } from "../data/model";
+import { never, othersAt } from "../data/model";
 import type { Cell, TableColumn, TableData } from "../data/rows";
 import type { Stacks } from "../data/stacks";
 import { windowRows } from "../data/windowrows";
@@ -31,12 +31,16 @@ function line(page: Page, stack: number): string {
 
 export function memoryTables(page: Page): TableData[] {
     const { heap, model } = page;
-    const { capacity, markers, tick_ns, phase_lanes, phase_names, phases_left_out } = model.head;
+    const { capacity, total, limit, markers, tick_ns, phase_lanes, phase_names, phases_left_out } = model.head;
     const parts: Cell[][] = [
         ["requested", heap.requested], ["rounding and slack", heap.allocated - heap.requested], ["waiting for streams", heap.pending],
         ["holes held open", heap.held], ["cached, releasable", heap.releasable], ["reserved (sum)", heap.reserved],
     ];
-    if (capacity !== null) parts.push(["capacity", capacity]);
+    const others = othersAt(model, page.view.cursor);
+    if (others > 0) parts.push(["used by others", others]);
+    if (total !== null) parts.push(["left on the card", Math.max(0, total - others - heap.reserved)], ["the card", total]);
+    else if (capacity !== null) parts.push(["capacity", capacity]);
+    if (limit !== null) parts.push(["limit of the process", limit]);
     const exactly = parts.map(([name, value]) => [name, value, `${formatCount(value as number)} B`]);
     const tables: TableData[] = [
         { title: `Memory at ${formatTime(page.view.cursor * tick_ns)}`, columns: [text("part"), bytes("bytes"), text("exactly")], rows: exactly },
