@@ -25,7 +25,7 @@ export function showWhatIf(page: Page): void {
             : row.ooms > 0 ? el("span", { class: "no" }, `✗ ${formatCount(row.ooms)} OOM${row.ooms === 1 ? "" : "s"}`)
             : el("span", { class: again ? "near" : "yes" }, `${again ? "~" : "✓"} fits${again}`);
         const line = el("tr", { title: row.note, class: row.as_run ? "run" : "" },
-            el("td", { class: "wrap" }, row.as_run ? row.name : el("code", {}, breakable(row.name))), el("td", {}, verdict),
+            el("td", { class: "wrap" }, row.as_run ? row.name : el("code", {}, breakable(row.name))), el("td", { class: "result" }, verdict),
             el("td", {}, formatBytes(row.peak_reserved)), el("td", {}, row.held_open === null ? "" : formatBytes(row.held_open)),
             el("td", {}, row.releasable === null ? "" : formatBytes(row.releasable)), el("td", {}, formatCount(row.segments)), el("td", {}, row.class));
         if (!model.curves.byRow[at]) return line;
