@@ -47,8 +47,13 @@ std::string retries_text(const WhatIfRow& row, const WhatIfRow& recorded) {
 std::string row_text(const WhatIfRow& row, const WhatIfRow& recorded) {
     const std::string reserved = format_bytes(row.result.statistics.reserved.peak);
     if (row.ooms() == 0 && recorded.ooms() != 0) {
-        return fmt::format("{}: the same requests fit, in {} reserved ({})",
+        const std::string retries =
+            row.retries() == 0
+                ? std::string()
+                : fmt::format(" with {}", format_counted(row.retries(), "retry", "retries"));
+        return fmt::format("{}: the same requests fit{}, in {} reserved ({})",
                            change_text(row),
+                           retries,
                            reserved,
                            row_class_name(row.row_class));
     }

@@ -61,7 +61,7 @@ std::string heading_of(const Verdict& verdict) {
         {"stream_bound", "The memory was free, but it belongs to another stream"},
         {"other_pool", "The memory was free, but it belongs to another pool"},
         {"rounding", "What was missing went into rounding"},
-        {"outside_pool", "Others on the card hold what was needed"},
+        {"outside_pool", "More was needed than others on the card leave"},
         {"unexplained", "There was room, as far as the record tells"},
         {"genuine", "More was needed than there was"},
     }};
@@ -149,11 +149,16 @@ std::string peak_sentence(const DeviceAnalysis& device) {
         text = fmt::format("{}: the pool had to give its cache back. ",
                            format_counted(run.retries, "retry", "retries"));
     }
-    const std::string capacity = device.capacity_known
-                                     ? fmt::format(" of {} reserved ({} left)",
-                                                   format_bytes(device.capacity_bytes),
-                                                   format_bytes(left_bytes(device)))
-                                     : std::string(" reserved");
+    const std::uint64_t others = less(device.total_bytes, device.capacity_bytes);
+    const std::string capacity =
+        device.capacity_known
+            ? fmt::format(" of {} reserved ({} left{})",
+                          format_bytes(device.capacity_bytes),
+                          format_bytes(left_bytes(device)),
+                          others == 0
+                              ? std::string()
+                              : fmt::format("; context and others have {}", format_bytes(others)))
+            : std::string(" reserved");
     text += fmt::format(
         "At its peak the pool had {}{}: {} in use (never more than {} at once), {} free in holes "
         "that live blocks hold open, {} cached.",

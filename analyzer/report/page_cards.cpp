@@ -136,6 +136,11 @@ class CardBuilder {
         card.verdict = "no_oom";
         const Conclusion conclusion = conclusion_of(analysis_, device_);
         card.who = conclusion.culprit;
+        // Where that is about the cache, the table beside it is still about the holes.
+        if (const std::string pins = culprit_of_retry(analysis_, peak);
+            !pins.empty() && card.who.find(pins) == std::string::npos) {
+            card.who += (card.who.empty() ? "holes: " : "; holes: ") + pins;
+        }
         card.change = conclusion.remedy;
         const EventIndex most = device_.most_allocated.event;
         if (most != kNoEvent) {

@@ -87,7 +87,7 @@ test("the table has every process, sorts, and saves as CSV without formulas", ()
     const { text: csv } = await download(page, () => page.locator('dialog button:text-is("CSV")').first().click());
     const lines = csv.trim().split("\r\n");
     assert.equal(lines.length, 42);
-    assert.match(lines[1], /^5,4005,0,1078984704,2147483648,2147483648,0,1,80000000,5000000,ended normally,"whole, 188 blocks",python <img src=x onerror=alert\(1\)>.py,<b>job<\/b>.4005.ftrace,/);
+    assert.match(lines[1], /^5,4005,0,1078984704,2147483648,2147483648,0,1,80000000,5000000,"ended normally","whole, 188 blocks","python <img src=x onerror=alert\(1\)>.py","<b>job<\/b>.4005.ftrace",/);
     assert.ok(lines.every((line) => !/(^|,)"?[=+@-]/.test(line)));
     assert.match(await text(page, "dialog"), /<s>bad<\/s>.ftrace\s+is not a trace/);
 }));

@@ -4,6 +4,7 @@ import type { Card, Culprit, Holder } from "../data/header";
 import { byId, el } from "./dom";
 import type { Page } from "./page";
 
+const classes = { exact: "as the allocator would have done", bound: "exact as far as the record goes", estimate: "rests on an assumption" } as const;
 const kinds = { oom: "OOM", retry: "RETRY", near_miss: "NEAR MISS", no_oom: "NO OOM" } as const;
 
 export function showCard(cards: Card[], index: number, step: (by: number) => void): void {
@@ -16,7 +17,7 @@ export function showCard(cards: Card[], index: number, step: (by: number) => voi
     }
     panel.dataset.kind = card.kind;
     const stepping = cards.length > 1 && el("span", { class: "step" }, button("previous event (p)", "‹", () => step(-1)),
-        ` event ${index + 1} of ${cards.length} `, button("next event (n)", "›", () => step(1)));
+        ` ${card.kind === "oom" || card.kind === "retry" ? "event" : "peak,"} ${index + 1} of ${cards.length} `, button("next event (n)", "›", () => step(1)));
     panel.replaceChildren(
         el("div", { class: "headline" }, el("span", { class: "kind" }, kinds[card.kind]), el("h2", {}, card.heading),
             el("span", { class: "grow" }), el("span", { class: "faint" }, `at ${formatTime(card.time_ns)}`), stepping),
@@ -29,7 +30,7 @@ export function showCard(cards: Card[], index: number, step: (by: number) => voi
 
 // Why, who did it and what would help, where the analysis knows.
 function answers(card: Card): HTMLElement[] {
-    const rows: [string, string][] = [["why", card.details[0] ?? ""], ["who", card.who], ["what helps", card.change]];
+    const rows: [string, string][] = [["why", card.details[0] ?? ""], ["who", card.who], [card.kind === "no_oom" ? "to use less" : "what helps", card.change]];
     const known = rows.filter(([, text]) => text !== "");
     if (known.length === 0) return [];
     return [el("dl", { class: "answers" }, ...known.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]))];
@@ -60,6 +61,8 @@ function bars(card: Card): HTMLElement {
 function more(card: Card): HTMLElement {
     const rest = card.details.slice(1);
     const box = el("div", { class: "more" });
+    const said = Object.entries(classes).filter(([name]) => `${card.sentence} ${card.change}`.includes(`(${name}`));
+    if (said.length > 0) box.append(el("p", { class: "classes" }, said.map(([name, text]) => `${name}: ${text}`).join(" · ")));
     if (rest.length + card.assumptions.length > 0) {
         box.append(el("details", {}, el("summary", {}, card.kind === "oom" || card.kind === "retry" ? `verdict "${card.verdict}": details and assumptions` : "details and assumptions"),
             ...rest.map((line) => el("p", {}, line)), ...card.assumptions.map((line) => el("p", {}, "assumed: " + line))));
@@ -99,7 +102,7 @@ function culpritTable(page: Page, culprits: Culprit[]): HTMLElement {
     const rows = culprits.map((culprit, row) => choosable(
         el("tr", { tabindex: "0", "aria-selected": String(view.culprit === row) },
             el("td", { class: "size" }, formatBytes(culprit.held_open)), el("td", {}, formatBytes(culprit.live)), el("td", {}, formatCount(culprit.count)),
-            el("td", { class: "wrap" }, el("span", { class: "swatch" }), el("code", {}, culprit.label || stacks.label(stacks.telling(culprit.stack))),
+            el("td", { class: "wrap pins" }, el("span", { class: "swatch" }), el("code", {}, culprit.label || stacks.label(stacks.telling(culprit.stack))),
                 culprit.phase ? el("span", { class: "faint" }, ` in ${culprit.phase}`) : null),
             el("td", {}, culprit.age.replace(/^oldest /, ""))),
         () => page.change({ culprit: page.view.culprit === row ? -1 : row, stack: page.view.culprit === row ? -1 : page.panel.shown(culprit.stack) })));

@@ -60,8 +60,11 @@ function drawTexts(context: CanvasRenderingContext2D, page: Page, sheet: Sheet):
         for (const { colour, text } of surface === page.chart ? chartLegend(page) : surface === page.map ? mapLegend(page) : []) {
             const size = context.measureText(text).width;
             if (at + 15 + size > x + surface.base.width) break;
-            context.fillStyle = colour === "hatch" ? hatched(context, colours) : colour === "line" ? colours.faint : colour;
+            context.strokeStyle = colours.faint;
+            context.fillStyle = colour === "hatch" ? hatched(context, colours) : colour === "line" || colour === "burst" ? colours.faint : colour;
             if (colour === "line") context.fillRect(at, y - 12, 11, 1.5);
+            else if (colour === "burst") context.fillRect(at + 4, y - 15, 3, 8);
+            else if (colour === "emptied") context.strokeRect(at + 2, y - 14, 7, 7);
             else context.fillRect(at, y - 16, 11, 11);
             context.fillStyle = colours.faint;
             context.fillText(text, at + 15, y - 7);

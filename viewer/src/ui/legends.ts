@@ -4,7 +4,7 @@ import { layerColour, layers } from "../draw/chart";
 import { byId, el } from "./dom";
 import type { Page } from "./page";
 
-/** `colour` may be "hatch", of holes held open, or "line". */
+/** `colour` may be "hatch", of holes held open, "line", or a marker's "burst" or "emptied". */
 export interface LegendEntry { colour: string; text: string }
 
 export function chartLegend({ colours, model }: Page): LegendEntry[] {
@@ -13,6 +13,8 @@ export function chartLegend({ colours, model }: Page): LegendEntry[] {
     const entries = layers.filter(([name]) => name === "requested" || name === "held" || some(bins[name] as Float64Array))
         .map(([name, text]) => ({ colour: name === "held" ? "hatch" : layerColour(colours, name), text }));
     entries.push({ colour: "line", text: "highest allocated" });
+    if (model.head.markers.some((marker) => marker.kind === "burst")) entries.push({ colour: "burst", text: "many cudaMallocs" });
+    if (model.head.markers.some((marker) => marker.kind === "empty_cache")) entries.push({ colour: "emptied", text: "empty_cache" });
     if (some(bins.other)) entries.push({ colour: colours.other, text: "used by others (from above)" });
     return entries;
 }
@@ -25,7 +27,7 @@ export function mapLegend({ colours, kinds, model }: Page): LegendEntry[] {
 }
 
 function element({ colour, text }: LegendEntry): HTMLElement {
-    const named = colour === "hatch" || colour === "line";
+    const named = ["hatch", "line", "burst", "emptied"].includes(colour);
     const box = el("i", named ? { class: colour } : {});
     if (!named) box.style.background = colour;
     return el("span", {}, box, text);

@@ -294,7 +294,7 @@ export class Page {
             text = `coloured by ${view.colour}, mixed by area`;
         } else {
             const mode = drawMap(this.map.base, model, view, sweep, colours);
-            text = mode === "overview" ? "shares of area (overview)" : mode === "exact shares" ? "shares of area per pixel" : "every block";
+            text = mode === "overview" ? "shares of area (overview)" : mode === "exact shares" ? "shares of area per pixel" : "every block (darker: over a quarter of the run)";
             if (kinds) text += `; by ${view.colour} at rest, in windows of fewer blocks`;
             else if (view.colour !== "state") text += `; blocks are being sorted by ${view.colour}`;
         }
