@@ -83,11 +83,13 @@ std::string who_made_it_grow(const Analysis& analysis, const DeviceAnalysis& dev
     if (most == lines.end()) {
         return "";
     }
-    return fmt::format("{} made the pool obtain {} of the {} that it obtained over the run, in {}",
-                       most->first,
-                       format_bytes(most->second.first),
-                       format_bytes(all),
-                       format_counted(most->second.second, "segment", "segments"));
+    return fmt::format(
+        "{} made the pool obtain {} of the {} that it obtained over the run{}, in {}",
+        most->first,
+        format_bytes(most->second.first),
+        format_bytes(all),
+        all > device.recorded.peak_reserved ? " (some of it again)" : "",
+        format_counted(most->second.second, "segment", "segments"));
 }
 
 // Who owns the free blocks that the request could not take, and who keeps them where they are.

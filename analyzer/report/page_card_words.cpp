@@ -160,8 +160,8 @@ std::string peak_sentence(const DeviceAnalysis& device) {
                               : fmt::format("; context and others have {}", format_bytes(others)))
             : std::string(" reserved");
     text += fmt::format(
-        "At its peak the pool had {}{}: {} in use (never more than {} at once), {} free in holes "
-        "that live blocks hold open, {} cached.",
+        "When it had most, the pool had {}{}: {} in use then (at most {} at any time), {} free in "
+        "holes that live blocks hold open, {} cached.",
         format_bytes(run.peak_reserved),
         capacity,
         format_bytes(waste.requested + waste.rounding + waste.slack),

@@ -135,8 +135,7 @@ std::string pages_text(const Verdict& verdict) {
     for (const VerdictStep& step : verdict.steps) {
         if (step.id == "stitchable" && !step.serves) {
             return fmt::format(
-                "{}; its free {} pages ({}), the size that PyTorch's expandable segments join, "
-                "would not",
+                "{}; but PyTorch's expandable segments join pages of {}, of which {} are free",
                 text,
                 format_bytes(step.page_bytes),
                 format_bytes(step.frees_bytes));

@@ -125,7 +125,7 @@ test("tables say what their columns mean, what ran as recorded, and rows with re
 }));
 
 test("events are counted, and a zero is no bar", () => on(join(pages, "two.html"), { hash: "#device=1" }, async (page) => {
-    assert.match(await text(page, "#verdict"), /NEAR MISS.*event 2 of 2/s);
+    assert.match(await text(page, "#verdict"), /NEAR MISS.*peak, 2 of 2/s);
     const filled = await page.$$eval("#verdict .track", (tracks) => tracks.map((track) => track.querySelectorAll(".fill").length));
     assert.deepEqual(filled, [1, 0, 1]);
     const ends = await page.$$eval("#verdict .fill", (bars) => bars.map((bar) => [parseFloat(bar.style.left), parseFloat(bar.style.width)].map(Math.round)));

@@ -4,7 +4,7 @@ import type { Card, Culprit, Holder } from "../data/header";
 import { byId, el } from "./dom";
 import type { Page } from "./page";
 
-const classes = { exact: "as the allocator would have done", bound: "exact as far as the record goes", estimate: "rests on an assumption" } as const;
+const classes = { exact: "as the allocator would have done", bound: "exact until it parts from the record", estimate: "rests on an assumption" } as const;
 const kinds = { oom: "OOM", retry: "RETRY", near_miss: "NEAR MISS", no_oom: "NO OOM" } as const;
 
 export function showCard(cards: Card[], index: number, step: (by: number) => void): void {
