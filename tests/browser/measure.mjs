@@ -10,7 +10,6 @@ const most = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.len
 
 const browser = await launch();
 const interactive = [];
-const inScript = [];
 for (let i = 0; i < 5; ++i) {
     const { page, context } = await open(browser, path);
     const times = await page.evaluate(() => ({
@@ -18,7 +17,6 @@ for (let i = 0; i < 5; ++i) {
         load: Number(document.documentElement.dataset.loadMs),
     }));
     interactive.push(times.interactive);
-    inScript.push(times.load);
     await context.close();
 }
 const { page } = await open(browser, path);
@@ -44,7 +42,7 @@ const report = async (name, key) => {
 };
 const blocks = await page.evaluate(() => document.documentElement.dataset.blocks);
 console.log(`${blocks} blocks, ${(statSync(path).size / 1e6).toFixed(2)} MB`);
-console.log(`  navigation to interactive: median ${middle(interactive).toFixed(0)} ms (${Math.min(...interactive).toFixed(0)}-${Math.max(...interactive).toFixed(0)}), of it decoding and first drawing ${middle(inScript)} ms`);
+console.log(`  navigation to interactive: median ${middle(interactive).toFixed(0)} ms (${Math.min(...interactive).toFixed(0)}-${Math.max(...interactive).toFixed(0)})`);
 await report("scrubbing the cursor", "ArrowLeft");
 await page.keyboard.press("w");
 await page.waitForTimeout(600);
