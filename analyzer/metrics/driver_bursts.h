@@ -16,9 +16,11 @@ struct DriverBurst {
     std::uint64_t bytes = 0;
 };
 
+inline constexpr std::size_t kMostDriverBursts = 200;
+
 // At most `limit` of a device, those with the most requests, ascending by time. One pass.
 std::vector<DriverBurst> find_driver_bursts(const Timeline& timeline,
                                             DeviceId device,
-                                            std::size_t limit = 200);
+                                            std::size_t limit = kMostDriverBursts);
 
 }  // namespace fragtrace::analyzer

@@ -73,9 +73,13 @@ class CardBuilder {
 
     void add_holders(EventIndex event, PageCard* card) const {
         const Holders* at = holders_at(device_, event);
-        for (std::size_t i = 0; at != nullptr && i < at->places.size(); ++i) {
-            const HoldingPlace& place = at->places[i];
+        if (at == nullptr) {
+            return;
+        }
+        std::uint64_t named_bytes = 0;
+        for (const HoldingPlace& place : at->places) {
             if (place.bytes > 0) {
+                named_bytes += static_cast<std::uint64_t>(place.bytes);
                 card->holders.push_back(
                     {.stack = stacks_->node_of(place.origin),
                      .label = place.label,
@@ -86,6 +90,12 @@ class CardBuilder {
                      .block_count =
                          static_cast<std::uint64_t>(std::max<std::int64_t>(0, place.blocks))});
             }
+        }
+        if (at->places_left_out != 0) {
+            card->holders_more = fmt::format(
+                "and {}: {}",
+                format_counted(at->places_left_out, "more line", "more lines"),
+                format_bytes(at->allocated_bytes - std::min(at->allocated_bytes, named_bytes)));
         }
     }
 
@@ -145,6 +155,7 @@ class CardBuilder {
         const EventIndex most = device_.most_allocated.event;
         if (most != kNoEvent) {
             card.holders.clear();
+            card.holders_more.clear();
             add_holders(most, &card);
             if (most != peak.trouble.event) {
                 card.holders_when =

@@ -29,7 +29,8 @@ class DevicePage {
     DevicePage(const Analysis& analysis, const DeviceAnalysis& device, PageStacks* stacks)
         : analysis_(analysis), device_(device), stacks_(stacks) {}
 
-    PageDevice build() {
+    // `notes`: what cannot be shown of it is said there.
+    PageDevice build(std::vector<std::string>* notes) {
         page_.name = device_.name;
         page_.index = device_.device;
         page_.virtual_gpu = device_.virtual_gpu;
@@ -40,7 +41,7 @@ class DevicePage {
             analysis_.timeline.events.empty() ? 0 : analysis_.timeline.events.back().time_ns;
         const BlockIndex blocks = add_memory(analysis_.timeline, device_.script, stacks_, &page_);
         add_phases(analysis_.timeline, device_.held.iterations, &page_);
-        add_bursts();
+        add_bursts(notes);
         add_cards(analysis_, device_, blocks, stacks_, &page_);
         add_troubles();
         std::stable_sort(
@@ -53,9 +54,17 @@ class DevicePage {
     }
 
   private:
-    void add_bursts() {
+    void add_bursts(std::vector<std::string>* notes) {
         const Timeline& timeline = analysis_.timeline;
-        for (const DriverBurst& burst : find_driver_bursts(timeline, device_.device)) {
+        const std::vector<DriverBurst> bursts = find_driver_bursts(timeline, device_.device);
+        if (bursts.size() == kMostDriverBursts) {
+            notes->push_back(
+                fmt::format("device {}: the {} bursts of cudaMallocs with most requests have a "
+                            "marker; there may be more",
+                            device_.device,
+                            kMostDriverBursts));
+        }
+        for (const DriverBurst& burst : bursts) {
             const std::uint64_t from_ns = timeline.events[burst.first].time_ns;
             const std::uint64_t to_ns = timeline.events[burst.last].time_ns;
             page_.markers.push_back({from_ns,
@@ -200,7 +209,8 @@ void PageContent::add(const Analysis& analysis) {
     for (const bool failed : {true, false}) {
         for (const DeviceAnalysis& device : analysis.devices) {
             if ((device.recorded.ooms != 0) == failed) {
-                data_->devices.push_back(DevicePage(analysis, device, &stacks_).build());
+                data_->devices.push_back(
+                    DevicePage(analysis, device, &stacks_).build(&process.notes));
                 data_->devices.back().process = data_->processes.size();
             }
         }

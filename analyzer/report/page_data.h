@@ -136,6 +136,7 @@ struct PageCard {
     std::vector<PageCulprit> culprits;
     std::vector<PageHolder> holders = {};  // most bytes first
     std::string holders_when = {};         // where it is not the card's moment
+    std::string holders_more = {};         // how many lines are not among them, and their bytes
 };
 
 struct PageWhatIf {

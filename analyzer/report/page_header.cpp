@@ -85,6 +85,7 @@ json card_json(const PageCard& card) {
             {"stack", card.stack},
             {"asked_by", card.asked_by},
             {"holders_when", card.holders_when},
+            {"holders_more", card.holders_more},
             {"culprits", std::move(culprits)},
             {"holders", std::move(holders)}};
 }

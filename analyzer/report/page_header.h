@@ -12,7 +12,7 @@
 
 namespace fragtrace::analyzer {
 
-inline constexpr int kPageFormatVersion = 7;
+inline constexpr int kPageFormatVersion = 8;
 
 // Title, processes, strings, frames and stacks; devices are appended by the caller.
 nlohmann::json page_header(const PageData& data);

@@ -220,7 +220,7 @@ test("two devices: the selector shows the other, its pages, pools and pending bl
     await page.selectOption("#device", "1");
     await page.waitForFunction(() => location.hash.includes("device=1"));
     assert.match(await text(page, "#verdict"), /Retry/);
-    assert.match(await text(page, "#culprits"), /Who holds the memory[^]*holder <i>one<\/i>[^]*parameters/);
+    assert.match(await text(page, "#culprits"), /Who holds the memory[^]*holder <i>one<\/i>[^]*parameters[^]*and 3 more lines: 7 MiB/);
     assert.match(await text(page, "#status"), /in 5 segments/);
     // Ticks of 10 ns: at 3 s the second block is freed but waits for another stream.
     await page.goto((await page.url()).replace(/cursor=\d+/, "cursor=300000000"));

@@ -329,6 +329,7 @@ PageData two_device_page() {
     card.time_ns = 7'000'000'000;
     card.heading = "Retry";
     card.holders = {{1, "holder <i>one</i>", "parameters", 30 * kMiB, 1}};
+    card.holders_more = "and 3 more lines: 7 MiB";
     PageCard peak = card;
     peak.kind = PageCardKind::kNearMiss;
     peak.time_ns = 8'000'000'000;

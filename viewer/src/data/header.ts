@@ -61,6 +61,7 @@ export interface Card {
     stack: number;
     asked_by: string;
     holders_when: string;
+    holders_more: string;
     culprits: Culprit[];
     holders: Holder[];
 }
@@ -164,7 +165,7 @@ export interface Header extends StackTables {
     devices: DeviceHeader[];
 }
 
-export const formatVersion = 7;
+export const formatVersion = 8;
 
 /** Throws with a plain sentence when the text is not a whole header of this version. */
 export function parseHeader(text: string): Header {

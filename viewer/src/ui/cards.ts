@@ -130,13 +130,14 @@ function holderTable(page: Page, holders: Holder[]): HTMLElement {
 export function showCulprits(page: Page, card: Card | undefined): void {
     const culprits = card?.culprits ?? [];
     const holders = card?.holders ?? [];
+    const others = card?.holders_more ? [el("p", { class: "faint" }, card.holders_more)] : [];
     const holding = ["Who holds the memory", card?.holders_when].filter(Boolean).join(" ");
     byId("culprits-table").hidden = culprits.length + holders.length === 0;
     if (culprits.length > 0) {
-        const more = holders.length > 0 ? [el("h2", { class: "second" }, holding), holderTable(page, holders)] : [];
+        const more = holders.length > 0 ? [el("h2", { class: "second" }, holding), holderTable(page, holders), ...others] : [];
         fill("Who pins the holes", "a row marks its blocks everywhere", culpritTable(page, culprits), ...more);
     } else if (holders.length > 0) {
-        fill(holding, "no block pins a hole here; a row marks its stack", holderTable(page, holders));
+        fill(holding, "no block pins a hole here; a row marks its stack", holderTable(page, holders), ...others);
     } else {
         fill("Who pins the holes", "", el("p", { class: "faint" }, "No block stands in the way here. The stacks below show who holds what at the cursor."));
     }
