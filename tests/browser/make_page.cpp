@@ -1,7 +1,9 @@
 // make_page KIND OUTPUT: writes a page of made-up data. KIND is "checkerboard", "two" (devices),
-// "job" (of 40 processes), "crowd" (of live blocks), "shares" (of holes) or a number of blocks.
+// "job" (of 40 processes), "crowd" (of live blocks), "shares" (of holes) or a number of blocks; or
+// of a trace, "private-pools" or "expandable": then OUTPUT.moments.json has what the record has.
 #include "analyzer/cli/output_file.h"
 #include "analyzer/report/page.h"
+#include "recorded.h"
 #include "synthetic.h"
 #include "synthetic_held.h"
 
@@ -13,18 +15,22 @@
 int main(int argc, char** argv) {
     using namespace fragtrace;
     if (argc < 3) {
-        std::fprintf(stderr,
-                     "usage: make_page checkerboard|two|job|crowd|shares|BLOCKS OUTPUT [BUDGET]\n");
+        std::fprintf(
+            stderr,
+            "usage: make_page checkerboard|two|job|crowd|shares|private-pools|expandable|BLOCKS "
+            "OUTPUT [BUDGET]\n");
         return 2;
     }
     const std::string kind = argv[1];
-    analyzer::PageData data = kind == "checkerboard" ? page_test::checkerboard_page()
-                              : kind == "two"        ? page_test::two_device_page()
-                              : kind == "shares"     ? page_test::shares_page()
-                              : kind == "job"        ? page_test::job_page()
-                              : kind == "crowd"
-                                  ? page_test::crowded_page(300'000)
-                                  : page_test::synthetic_page(std::strtoull(argv[1], nullptr, 10));
+    analyzer::PageData data =
+        kind == "checkerboard" ? page_test::checkerboard_page()
+        : kind == "two"        ? page_test::two_device_page()
+        : kind == "shares"     ? page_test::shares_page()
+        : kind == "job"        ? page_test::job_page()
+        : kind == "private-pools" || kind == "expandable"
+            ? page_test::recorded_page(kind == "expandable", std::string(argv[2]) + ".moments.json")
+        : kind == "crowd" ? page_test::crowded_page(300'000)
+                          : page_test::synthetic_page(std::strtoull(argv[1], nullptr, 10));
     if (argc > 3) data.block_budget = std::strtoull(argv[3], nullptr, 10);
     const auto began = std::chrono::steady_clock::now();
     const auto page = analyzer::render_page(data);

@@ -23,6 +23,7 @@ make_pages() {
     "$build/bin/make_page" two "$pages/two.html" >/dev/null
     "$build/bin/make_page" shares "$pages/shares.html" >/dev/null
     "$build/bin/make_page" job "$pages/job.html" >/dev/null
+    for kind in private-pools expandable; do "$build/bin/make_page" "$kind" "$pages/$kind.html" >/dev/null; done
 }
 
 case $kind in

@@ -1,4 +1,4 @@
-// What the C++ writer wrote, read back: FRAGTRACE_PAGES holds checkerboard.html and run.html.
+// What the C++ writer wrote, read back: FRAGTRACE_PAGES holds the pages of make_page.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { CoverageGrid } from "../src/data/coverage";
 import { type Header, parseHeader } from "../src/data/header";
 import { heapAt, holesOf } from "../src/data/heap";
 import { heldByStack, keptByPools } from "../src/data/held";
-import { cardTick, type DeviceModel, forUnits, makeModel } from "../src/data/model";
+import { cardTick, type DeviceModel, forUnits, makeModel, othersAt } from "../src/data/model";
 import { Stacks } from "../src/data/stacks";
 import { sweepWindow } from "../src/data/sweep";
 
@@ -107,6 +107,19 @@ test("cursor states and the identity of reserved, against brute force", async ()
             const { requested, allocated, pending, reserved, held, releasable } = heap;
             assert.deepEqual({ requested, allocated, pending, reserved, held, releasable }, bruteForce(model, tick));
             assert.equal(reserved, allocated + pending + held + releasable);
+        }
+    }
+});
+
+test("at every moment of a trace the page has what the record has, to the byte", async () => {
+    for (const name of ["private-pools.html", "expandable.html"]) {
+        const model = await read(name);
+        const moments = JSON.parse(readFileSync(join(folder, `${name}.moments.json`), "utf8")) as number[][];
+        assert.ok(moments.length > 300, `${moments.length} moments of ${name}`);
+        for (const [time, ...expected] of moments) {
+            const tick = Math.floor(time / model.head.tick_ns);
+            const { requested, allocated, pending, reserved, releasable } = heapAt(model, tick);
+            assert.deepEqual([requested, allocated, pending, reserved, releasable, othersAt(model, tick)], expected, `${name} at ${time} ns`);
         }
     }
 });
