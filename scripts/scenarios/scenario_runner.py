@@ -1,5 +1,6 @@
 """Runs a scenario's program under the recorder on the virtual GPU, and asks the analyzer."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -15,21 +16,46 @@ sys.path.append(str(SOURCE / "scripts"))
 from abort_at_end import aborted_at_end, trace_ends_killed  # noqa: E402  (found by the line above)
 
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "fragtrace"
-# fastai comes with a hundred packages: an environment of its own, which sees the PyTorch of --python.
-FASTAI = "2.8.12"
 
 
-def install_fastai(python):
-    folder = CACHE / f"fastai-{FASTAI}"
-    print(f"fastai {FASTAI} into {folder}, about 700 MB unpacked, from PyPI", flush=True)
-    subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
-    torch_packages, own = (subprocess.run(
-        [interpreter, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        capture_output=True, text=True, check=True).stdout.strip()
-        for interpreter in (python, folder / "bin/python"))
-    pathlib.Path(own, "torch.pth").write_text(torch_packages + "\n")
-    subprocess.run([folder / "bin/python", "-m", "pip", "install", "--quiet",
-                    "--disable-pip-version-check", f"fastai=={FASTAI}"], check=True)
+@dataclasses.dataclass(frozen=True)
+class Environment:
+    """Packages that a scenario needs beside PyTorch: installed apart, into the cache."""
+    name: str
+    packages: tuple
+    modules: tuple  # each of them is there once the environment is
+    size: str
+
+    @property
+    def folder(self):
+        return CACHE / self.name
+
+    def install(self, python):
+        """An environment that sees the PyTorch of `python`."""
+        print(f"{' '.join(self.packages)} into {self.folder}, {self.size} unpacked, from PyPI",
+              flush=True)
+        subprocess.run([python, "-m", "venv", "--clear", self.folder], check=True)
+        torch_packages, own = (subprocess.run(
+            [interpreter, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+            capture_output=True, text=True, check=True).stdout.strip()
+            for interpreter in (python, self.folder / "bin/python"))
+        pathlib.Path(own, "torch.pth").write_text(torch_packages + "\n")
+        subprocess.run([self.folder / "bin/python", "-m", "pip", "install", "--quiet",
+                        "--disable-pip-version-check", *self.packages], check=True)
+
+
+ENVIRONMENTS = (
+    Environment("fastai-2.8.12", ("fastai==2.8.12",), ("fastai",), "about 700 MB"),
+    Environment("training-libraries-1",
+                ("transformers==5.23.0", "accelerate==1.15.0", "peft==0.21.2", "diffusers==0.42.1",
+                 "lightning==2.6.6", "timm==1.0.31", "torchvision==0.29.2",
+                 "torch_geometric==2.8.1"),
+                ("transformers", "peft", "diffusers", "lightning", "timm", "torchvision",
+                 "torch_geometric"), "about 410 MB"))
+
+
+def environment_with(module):
+    return next((one for one in ENVIRONMENTS if module in one.modules), None)
 
 
 def add_options(parser):
@@ -39,7 +65,7 @@ def add_options(parser):
                         type=pathlib.Path)
     parser.add_argument("--output", type=pathlib.Path, help="keeps the traces there")
     parser.add_argument("--install", action="store_true",
-                        help="installs fastai, which one scenario needs, into the cache")
+                        help="installs what the named scenarios need beside PyTorch into the cache")
 
 
 def check_names(parser, names, known):
@@ -63,8 +89,7 @@ class Runner:
         self.python = args.python
         self.bin = pathlib.Path(args.build).resolve() / "bin"
         self.folder = folder
-        if args.install and not self.has("fastai"):
-            install_fastai(self.python)
+        self.install = args.install
 
     def analyzer(self, *arguments):
         done = subprocess.run([self.bin / "fraganalyze", *arguments], capture_output=True, text=True,
@@ -90,8 +115,15 @@ class Runner:
     def python_with(self, module):
         """The interpreter for a program that needs this module; None: there is none."""
         pythons = [self.python]
-        if module == "fastai":
-            pythons.append(CACHE / f"fastai-{FASTAI}/bin/python")
+        if apart := environment_with(module):
+            pythons.append(apart.folder / "bin/python")
+        found = self.first_with(module, pythons)
+        if found is None and apart and self.install:
+            apart.install(self.python)
+            found = self.first_with(module, pythons)
+        return found
+
+    def first_with(self, module, pythons):
         env = {**os.environ, **self.variables()}
         for python in pythons:
             if shutil.which(python) and subprocess.run(
@@ -106,7 +138,7 @@ class Runner:
     def why_skipped(self, module):
         if not self.has(""):
             return f"skipped, {self.python} has no PyTorch (--python PATH)"
-        hint = " (--install gets it)" if module == "fastai" else ""
+        hint = " (--install gets it)" if environment_with(module) else ""
         return f"skipped, {self.python} has no {module}{hint}"
 
     def run(self, scenario, number, run):

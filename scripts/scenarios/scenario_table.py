@@ -67,3 +67,18 @@ SCENARIOS = {
     "fastai": Scenario("fastai_resnet.py", "8GiB,context=0", [
         Run("as it is"), Run("learn = None, gc, empty_cache()", "--forget")], needs="fastai"),
 }
+
+# Programs on libraries by others, on cards on which some of them run out of memory. They have no
+# page each: `confirm outside` holds their reports against PyTorch's own statistics.
+OUTSIDE = {
+    name: Scenario(f"outside/{name}.py", card, [Run("as it is")], needs)
+    for name, card, needs in (
+        ("hugging_face_trainer", "8GiB,context=0", "transformers"),
+        ("diffusers_unet", "7GiB,context=0", "diffusers"),
+        ("lightning_leak", "6GiB,context=0", "lightning"),
+        ("timm_vit", "3GiB,context=0", "timm"),
+        ("torchvision_detection", "8GiB,context=0", "torchvision"),
+        ("peft_lora", "6GiB,context=0", "peft"),
+        ("geometric_gcn", "1GiB,context=0", "torch_geometric"),
+        ("graph_server", "24GiB,context=0", ""))
+}
