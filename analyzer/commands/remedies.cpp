@@ -221,6 +221,31 @@ Status add_scans(DeviceAnalysis* device) {
     return Ok{};
 }
 
+// What the step that failed first would have needed to its end.
+Status add_forecast(const Analysis& analysis, DeviceAnalysis* device) {
+    const auto failed =
+        std::find_if(device->diagnoses.begin(), device->diagnoses.end(), [](const Diagnosis& one) {
+            return one.trouble.outcome != Outcome::kRetryOk;
+        });
+    if (failed == device->diagnoses.end() || failed->verdict.requester != "pool" ||
+        !device->capacity_known) {
+        return Ok{};
+    }
+    auto forecast = make_forecast(analysis.timeline,
+                                  device->script,
+                                  device->held.iterations,
+                                  sweep_context(*device),
+                                  {.capacity_bytes = device->capacity_bytes,
+                                   .others_bytes = device->others_bytes,
+                                   .limit_bytes = device->limit_bytes},
+                                  {&device->settings, &device->remedies});
+    if (!forecast) {
+        return forecast.error();
+    }
+    device->forecast = std::move(forecast).value();
+    return Ok{};
+}
+
 }  // namespace
 
 Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAnalysis* device) {
@@ -233,12 +258,18 @@ Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAna
             judge_use(obstacles, device->config, &row);
         }
     }
-    if (!options.remedies || device->script.steps.size() > options.remedies_up_to) {
+    if (device->script.steps.size() > options.remedies_up_to) {
         return Ok{};
+    }
+    if (!options.remedies) {
+        return options.holders ? add_forecast(*analysis, device) : Ok{};
     }
     device->steps = find_step_ends(analysis->timeline, device->held.iterations);
     device->adaptation = find_adaptation(device->script);
     if (const Status done = add_rows(options, obstacles, analysis, device); !done) {
+        return done;
+    }
+    if (const Status done = add_forecast(*analysis, device); !done) {
         return done;
     }
     if (device->capacity_known) {

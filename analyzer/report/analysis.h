@@ -17,6 +17,7 @@
 #include "analyzer/verdict/outlived.h"
 #include "analyzer/whatif/advice.h"
 #include "analyzer/whatif/capacity_scan.h"
+#include "analyzer/whatif/forecast.h"
 #include "analyzer/whatif/near_miss.h"
 #include "analyzer/whatif/step_ends.h"
 #include "analyzer/whatif/sweep.h"
@@ -73,6 +74,8 @@ struct DeviceAnalysis {
     std::vector<WhatIfRow> capacities;
     std::vector<WhatIfRow> pools;   // other pools
     std::vector<WhatIfRow> bounds;  // as known_pools() lists them
+    // Of the first out-of-memory, where that was a request of the pool.
+    std::optional<Forecast> forecast;
 
     // Where remedies were asked for.
     StepEnds steps;

@@ -7,6 +7,7 @@
 #include "analyzer/whatif/order.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace fragtrace::analyzer {
@@ -23,15 +24,18 @@ std::string change_text(const WhatIfRow& row) {
 
 // Of ranked rows the first is the best. Where the replay of the recorded settings does not end as
 // the record did, no row says what would have.
+// `to_the_end`: none of which the forecast says that the step fails later.
 const WhatIfRow* first_worth_naming(const DeviceAnalysis& device,
-                                    const std::vector<WhatIfRow>& rows) {
+                                    const std::vector<WhatIfRow>& rows,
+                                    bool to_the_end) {
     const WhatIfRow* recorded = recorded_row(device.settings);
     if (recorded == nullptr || !replay_ends_as_recorded(device)) {
         return nullptr;
     }
-    const auto found = std::find_if(rows.begin(), rows.end(), [recorded](const WhatIfRow& row) {
+    const auto found = std::find_if(rows.begin(), rows.end(), [&](const WhatIfRow& row) {
         return row.usable && row.candidate.remedy != Remedy::kOthersGone &&
-               change_of(row, *recorded) == Change::kHelps;
+               change_of(row, *recorded) == Change::kHelps &&
+               (!to_the_end || row.rest_fits.value_or(true));
     });
     return found == rows.end() ? nullptr : &*found;
 }
@@ -50,26 +54,30 @@ std::string row_text(const WhatIfRow& row, const WhatIfRow& recorded) {
         const std::string retries =
             row.retries() == 0
                 ? std::string()
-                : fmt::format(" with {}", format_counted(row.retries(), "retry", "retries"));
-        return fmt::format("{}: the same requests fit{}, in {} reserved ({})",
+                : fmt::format(" and {}", format_counted(row.retries(), "retry", "retries"));
+        const std::string follows = what_follows(row);
+        return fmt::format("{}: {} with {} reserved{} ({}){}{}",
                            change_text(row),
-                           retries,
+                           row.gets_past() ? "gets past this request" : "the same requests fit",
                            reserved,
-                           row_class_name(row.row_class));
+                           retries,
+                           class_in_sentence(row),
+                           follows.empty() ? "" : "; ",
+                           follows);
     }
     if (row.ooms() != 0) {
         return fmt::format("{}: {} instead of {} ({})",
                            change_text(row),
                            format_counted(row.ooms(), "out-of-memory", "out-of-memories"),
                            recorded.ooms(),
-                           row_class_name(row.row_class));
+                           class_in_sentence(row));
     }
     return fmt::format("{}: {} reserved instead of {}{} ({})",
                        change_text(row),
                        reserved,
                        format_bytes(recorded.result.statistics.reserved.peak),
                        retries_text(row, recorded),
-                       row_class_name(row.row_class));
+                       class_in_sentence(row));
 }
 
 // What the program itself could do, which no replay of the same requests shows.
@@ -91,19 +99,28 @@ std::string change_of_program(const DeviceAnalysis& device, const Verdict& verdi
                      row_class_name(class_of_moment(device)));
 }
 
-// A setting where one is worth it, else a change of the program; empty: nothing that was replayed.
-std::string best_change(const DeviceAnalysis& device) {
-    const WhatIfRow* row = best_remedy(device);
-    row = row != nullptr ? row : first_worth_naming(device, device.remedies);
-    return row == nullptr ? "" : row_text(*row, *recorded_row(device.settings));
+// A setting where one is worth it, else a change of the program; nullptr: nothing that was
+// replayed.
+const WhatIfRow* best_change(const DeviceAnalysis& device) {
+    for (const bool to_the_end : {true, false}) {
+        for (const auto* rows : {&device.settings, &device.remedies}) {
+            if (const WhatIfRow* row = first_worth_naming(device, *rows, to_the_end)) {
+                return row;
+            }
+        }
+    }
+    return nullptr;
 }
 
 std::string card_text(const DeviceAnalysis& device) {
     const WhatIfRow* row = smallest_fitting(device);
-    return row == nullptr
-               ? ""
-               : fmt::format(
-                     "{} would do ({})", row->candidate.name, row_class_name(row->row_class));
+    return row == nullptr ? ""
+           : row->gets_past()
+               ? fmt::format("{} gets past this request ({}); {}",
+                             row->candidate.name,
+                             class_in_sentence(*row),
+                             what_follows(*row))
+               : fmt::format("{} would do ({})", row->candidate.name, class_in_sentence(*row));
 }
 
 std::string remedy_of_failure(const DeviceAnalysis& device, const Diagnosis& oom) {
@@ -120,19 +137,28 @@ std::string remedy_of_failure(const DeviceAnalysis& device, const Diagnosis& oom
                 : "without a capacity, which the trace does not tell");
     }
     const std::string of_program = change_of_program(device, verdict);
-    if (const std::string change = best_change(device); !change.empty()) {
-        return of_program.empty() ? change : fmt::format("{}; or {}", change, of_program);
+    const std::string needs = forecast_needs(device);
+    if (const WhatIfRow* row = best_change(device)) {
+        std::string text = row_text(*row, *recorded_row(device.settings));
+        if (!row->rest_fits.value_or(true) && !needs.empty()) {
+            text += ": " + needs;
+        }
+        return of_program.empty() ? text : fmt::format("{}; or {}", text, of_program);
     }
     const std::uint64_t asked = std::max(verdict.requested_bytes, verdict.rounded_bytes);
     const std::uint64_t free = verdict.free_bytes + verdict.device_free_bytes;
     std::string text = of_program.empty() ? "" : of_program + "; ";
     text += "no usable setting tried helps";
     if (!verdict.despite_free_memory() && asked > free) {
-        text =
-            fmt::format("hold or ask for at least {} less: {}", format_bytes(asked - free), text);
+        text += fmt::format("; this request was {} short", format_bytes(asked - free)) +
+                (needs.empty() ? ", and later ones may need more" : "");
     } else if (oom.cheapest.bytes_to_free != 0) {
-        text += fmt::format("; {} of live blocks, freed before or allocated elsewhere, make room",
-                            format_bytes(oom.cheapest.bytes_to_free));
+        text += fmt::format(
+            "; {} of live blocks, freed before or allocated elsewhere, make room for this request",
+            format_bytes(oom.cheapest.bytes_to_free));
+    }
+    if (!needs.empty()) {
+        return text + "; " + needs;
     }
     const std::string card = card_text(device);
     return card.empty() ? text : text + "; " + card;
@@ -156,7 +182,7 @@ std::string remedy_of_retry(const DeviceAnalysis& device) {
                                    format_counted(row.retries(), "retry", "retries"),
                                    recorded->retries(),
                                    format_bytes(row.result.statistics.reserved.peak),
-                                   row_class_name(row.row_class));
+                                   class_in_sentence(row));
             }
         }
     }
@@ -170,11 +196,11 @@ std::string remedy_without_failure(const DeviceAnalysis& device) {
     if (const Survivors* kept = kept_model(device)) {
         return fmt::format(
             "let go of the earlier model and its optimizer before the next is made: at most {} "
-            "less in use (bound)",
+            "less in use",
             format_bytes(kept->bytes));
     }
-    if (const std::string change = best_change(device); !change.empty()) {
-        return change;
+    if (const WhatIfRow* row = best_change(device)) {
+        return row_text(*row, *recorded_row(device.settings));
     }
     if (!replay_ends_as_recorded(device)) {
         return "cannot be told: replayed, the recorded settings run out of memory";
@@ -185,6 +211,38 @@ std::string remedy_without_failure(const DeviceAnalysis& device) {
 }
 
 }  // namespace
+
+std::string class_in_sentence(const WhatIfRow& row) {
+    return row.gets_past() && row.row_class == RowClass::kBound ? "exact up to there"
+                                                                : row.class_text();
+}
+
+std::string what_follows(const WhatIfRow& row) {
+    return !row.gets_past() ? ""
+           : !row.rest_fits ? "what would come after it is not in the trace"
+           : *row.rest_fits ? "the rest of the step is forecast to fit (estimate)"
+                            : "the rest of the step is forecast to fail (estimate)";
+}
+
+std::string forecast_needs(const DeviceAnalysis& device) {
+    if (!device.forecast || !device.forecast->known()) {
+        return "";
+    }
+    const Forecast& forecast = *device.forecast;
+    const std::string smaller =
+        forecast.fitting_part
+            ? fmt::format("or a batch or length {:.0f} % smaller",
+                          std::ceil(100 * (1 - *forecast.fitting_part)))
+            : fmt::format("or {:.0f} % less in use",
+                          std::ceil(100 * static_cast<double>(forecast.shortfall_bytes) /
+                                    static_cast<double>(std::max<std::uint64_t>(
+                                        1, forecast.least_capacity_bytes))));
+    return fmt::format(
+        "the whole step is forecast to need {} more: a card of at least {}, {} (estimate)",
+        format_bytes(forecast.shortfall_bytes),
+        format_bytes(forecast.least_card_bytes),
+        smaller);
+}
 
 bool replay_ends_as_recorded(const DeviceAnalysis& device) {
     const WhatIfRow* recorded = recorded_row(device.settings);
@@ -197,7 +255,8 @@ RowClass class_of_moment(const DeviceAnalysis& device) {
 }
 
 const WhatIfRow* best_remedy(const DeviceAnalysis& device) {
-    return first_worth_naming(device, device.settings);
+    const WhatIfRow* row = first_worth_naming(device, device.settings, true);
+    return row != nullptr ? row : first_worth_naming(device, device.settings, false);
 }
 
 Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device) {

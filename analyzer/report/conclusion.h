@@ -27,6 +27,15 @@ Conclusion conclusion_at(const Analysis& analysis,
 const WhatIfRow* smallest_fitting(const DeviceAnalysis& device);
 const WhatIfRow* largest_failing(const DeviceAnalysis& device);
 
+// The row's class where a sentence names what the row does: of a row that gets past the failed
+// request the class of what the sentence says up to there.
+std::string class_in_sentence(const WhatIfRow& row);
+// What is known of the requests after one that a row gets past; empty for other rows.
+std::string what_follows(const WhatIfRow& row);
+
+// What the step that failed would need to its end, and what would give it that; empty: no forecast.
+std::string forecast_needs(const DeviceAnalysis& device);
+
 // Whether the replay of the recorded settings, on the capacity that is taken, runs out where the
 // record did. If not, the capacity is another than is known, and no replay tells what would help.
 bool replay_ends_as_recorded(const DeviceAnalysis& device);

@@ -21,6 +21,19 @@ MemorySummary summarize(const ReplayResult& result) {
             .ooms = statistics.ooms};
 }
 
+namespace {
+
+// A card whose size is not known had room for what the run reserved. After a retry not even that
+// tells what another replay would find.
+std::uint64_t known_capacity_bytes(const DeviceAnalysis& device) {
+    return device.capacity_known ? ~std::uint64_t{0}
+           : device.recorded.retries != 0 || device.recorded.ooms != 0
+               ? 0
+               : device.recorded.peak_reserved;
+}
+
+}  // namespace
+
 SweepContext sweep_context(const DeviceAnalysis& device) {
     return {.fidelity_exact = device.fidelity && device.fidelity->exact(),
             .recorded_config = device.config,
@@ -29,6 +42,7 @@ SweepContext sweep_context(const DeviceAnalysis& device) {
             .assumed = device.script.requested_unknown != 0 || device.script.stream_unknown != 0,
             .pending_assumed = device.assumptions.pending != PendingRule::kRecorded &&
                                !device.script.pending.empty(),
+            .known_capacity_bytes = known_capacity_bytes(device),
             .rules = device.script.rules};
 }
 

@@ -108,7 +108,11 @@ Json row_json(const WhatIfRow& row) {
             {"retries", row.retries()},
             {"waste_at_peak", waste_json(row.result.waste_at_peak)},
             {"class", row_class_name(row.row_class)},
+            {"bound_kind", kind_or_null(row.bound_kind)},
+            {"class_text", row.class_text()},
             {"class_reason", row.class_reason},
+            {"gets_past", row.gets_past()},
+            {"rest_fits", row.rest_fits ? Json(*row.rest_fits) : Json(nullptr)},
             {"usable", row.usable},
             {"usable_reason", row.usable_reason},
             {"recorded", row.is_recorded}};
@@ -190,6 +194,7 @@ std::string report_json(const Analysis& analysis) {
         const Conclusion conclusion = conclusion_of(analysis, device);
         devices.back()["conclusion"] = {{"culprit", conclusion.culprit},
                                         {"remedy", conclusion.remedy}};
+        devices.back()["forecast"] = forecast_json(device);
         devices.back()["iterations"] = iterations_json(analysis, device.held);
         devices.back()["holders_at_peak"] = held_lines_json(device.held);
         devices.back()["holders"] = holders_json(device.held, device.most_allocated.event, true);
@@ -240,6 +245,8 @@ std::string replay_json(const Analysis& analysis,
                      {"capacity_bytes", candidate.capacity_bytes},
                      {"least_peak_reserved_bytes", row.least_reserved_bytes()},
                      {"class", row_class_name(row.row_class)},
+                     {"bound_kind", kind_or_null(row.bound_kind)},
+                     {"class_text", row.class_text()},
                      {"class_reason", row.class_reason},
                      {"parting", parting_json(analysis, row.result)},
                      {"devices", Json::array({device_json(device, summarize(row.result))})},

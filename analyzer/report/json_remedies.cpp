@@ -42,6 +42,35 @@ Json event_or_null(EventIndex event) {
 
 }  // namespace
 
+Json kind_or_null(BoundKind kind) {
+    return kind == BoundKind::kNone ? Json(nullptr) : Json(bound_kind_name(kind));
+}
+
+Json forecast_json(const DeviceAnalysis& device) {
+    if (!device.forecast) {
+        return nullptr;
+    }
+    const Forecast& forecast = *device.forecast;
+    if (!forecast.known()) {
+        return {{"known", false}, {"why_not", forecast.why_not}};
+    }
+    return {{"known", true},
+            {"class", row_class_name(RowClass::kEstimate)},
+            {"class_text", class_words(RowClass::kEstimate, BoundKind::kNone)},
+            {"class_reason", forecast.reason},
+            {"event", forecast.failed},
+            {"iteration", forecast.step},
+            {"basis_iteration", forecast.basis},
+            {"scale", forecast.scale},
+            {"requests", forecast.requests},
+            {"peak_allocated_bytes", forecast.peak_allocated_bytes},
+            {"peak_reserved_bytes", forecast.peak_reserved_bytes},
+            {"least_capacity_bytes", forecast.least_capacity_bytes},
+            {"least_card_bytes", forecast.least_card_bytes},
+            {"shortfall_bytes", forecast.shortfall_bytes},
+            {"fitting_part", forecast.fitting_part ? Json(*forecast.fitting_part) : Json(nullptr)}};
+}
+
 void add_row_details(const WhatIfRow& row, const DeviceAnalysis& device, Json* json) {
     (*json)["device"] = device.device;
     (*json)["remedy"] = remedy_name(row.candidate.remedy);
@@ -80,6 +109,8 @@ Json advice_json(const Analysis& analysis) {
                             {"nothing", advice.nothing},
                             {"worse", advice.worse},
                             {"class", row_class_name(advice.row_class)},
+                            {"bound_kind", kind_or_null(advice.bound_kind)},
+                            {"class_text", advice.class_text},
                             {"reason", advice.reason}});
         }
     }
@@ -102,6 +133,8 @@ Json scans_json(const Analysis& analysis) {
                             {"least_card_bytes", scan.least_card_bytes},
                             {"failing_cards", scan.failing_cards},
                             {"class", row_class_name(scan.row_class)},
+                            {"bound_kind", kind_or_null(scan.bound_kind)},
+                            {"class_text", class_words(scan.row_class, scan.bound_kind)},
                             {"class_reason", scan.class_reason},
                             {"asks_for_free_memory_event", event_or_null(device.adaptation.asks)},
                             {"goes_on_after_oom_event", event_or_null(device.adaptation.goes_on)}});

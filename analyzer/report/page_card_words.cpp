@@ -37,12 +37,12 @@ std::string card_sentence(const DeviceAnalysis& device) {
     };
     if (const WhatIfRow* fits = smallest_fitting(device); smaller(fits)) {
         return fmt::format(
-            " It would still fit {} ({}).", fits->candidate.name, row_class_name(fits->row_class));
+            " It would still fit {} ({}).", fits->candidate.name, fits->class_text());
     }
     if (const WhatIfRow* fails = largest_failing(device); smaller(fails)) {
-        return fmt::format(" On {} it would run out of memory ({}).",
+        return fmt::format(" On {} it would run out of memory{}.",
                            fails->candidate.name,
-                           row_class_name(fails->row_class));
+                           fails->row_class == RowClass::kEstimate ? " (estimate)" : "");
     }
     return "";
 }

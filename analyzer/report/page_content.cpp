@@ -120,7 +120,7 @@ class DevicePage {
                 const WasteSplit& waste = row.result.waste_at_peak;
                 PageWhatIf shown{
                     .name = (row.is_recorded ? "as recorded: " : "") + row.candidate.name,
-                    .row_class = std::string(row_class_name(row.row_class)),
+                    .row_class = row.class_text(),
                     .ooms = row.ooms(),
                     .peak_reserved_bytes = row.result.statistics.reserved.peak,
                     .held_open_bytes = waste.inactive_split,
@@ -130,6 +130,7 @@ class DevicePage {
                     .usable = row.usable,
                     .note = whatif_note(row),
                     .as_run = row.is_recorded,
+                    .gets_past = row.gets_past(),
                     .reserved_curve = row.reserved_curve};
                 const auto place = row.is_recorded ? page_.whatif.begin() : page_.whatif.end();
                 page_.whatif.insert(place, std::move(shown));
@@ -219,6 +220,11 @@ void PageContent::add(const Analysis& analysis) {
     std::vector<std::string> notes = warnings_with_stacks(analysis);
     notes.insert(notes.end(), analysis.assumptions.begin(), analysis.assumptions.end());
     process.notes.insert(process.notes.begin(), notes.begin(), notes.end());
+    if (data_->class_words.empty()) {
+        for (const auto& [word, meaning] : class_meanings()) {
+            data_->class_words.push_back({word, meaning});
+        }
+    }
     data_->processes.push_back(std::move(process));
 }
 

@@ -141,7 +141,7 @@ struct PageCard {
 
 struct PageWhatIf {
     std::string name;       // the setting as it is typed
-    std::string row_class;  // exact, bound, estimate
+    std::string row_class;  // in the words of class_words()
     std::uint64_t ooms = 0;
     std::uint64_t peak_reserved_bytes = 0;
     // Free at its own peak of reserved memory: kept by live blocks, and not.
@@ -151,7 +151,8 @@ struct PageWhatIf {
     std::uint64_t retries = 0;
     bool usable = true;
     std::string note;
-    bool as_run = false;  // the recorded run itself, shown first and set apart
+    bool as_run = false;     // the recorded run itself, shown first and set apart
+    bool gets_past = false;  // an out-of-memory at which the record ends does not happen
     // Reserved bytes at PageDevice::curve_times_ns, each up to the next; empty = not known.
     std::vector<std::uint64_t> reserved_curve = {};
 };
@@ -222,13 +223,20 @@ struct PageUnreadable {
     std::string reason;
 };
 
+// A word that qualifies figures, and what it means.
+struct PageWord {
+    std::string word;
+    std::string meaning;
+};
+
 struct PageData {
     std::string title;  // of the document: that of its only process, or of the job
     std::vector<PageProcess> processes;
     // The job's processes by rank, where the page is of a job; empty for one process alone.
     std::vector<PageRank> ranks;
     std::vector<PageUnreadable> unreadable;
-    std::vector<PageFrame> frames;  // of all processes
+    std::vector<PageWord> class_words;  // exact, at least, ...
+    std::vector<PageFrame> frames;      // of all processes
     std::vector<PageStackNode> stacks;
     std::vector<PageDevice> devices;  // the page opens with the first
     // Of more blocks than this per device the shortest-lived stay out of the file; the page says

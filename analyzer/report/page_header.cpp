@@ -102,6 +102,7 @@ json whatif_json(const PageWhatIf& row) {
             {"usable", row.usable},
             {"note", row.note},
             {"as_run", row.as_run},
+            {"gets_past", row.gets_past},
             {"curve", !row.reserved_curve.empty()}};
 }
 
@@ -177,12 +178,16 @@ json page_header(const PageData& data) {
     json unreadable = json::array();
     for (const PageUnreadable& trace : data.unreadable)
         unreadable.push_back({{"file", trace.file}, {"reason", trace.reason}});
+    json class_words = json::array();
+    for (const PageWord& one : data.class_words)
+        class_words.push_back({{"word", one.word}, {"meaning", one.meaning}});
     return {{"format", "fragtrace-page"},
             {"version", kPageFormatVersion},
             {"title", data.title},
             {"processes", processes},
             {"ranks", ranks},
             {"unreadable", unreadable},
+            {"class_words", class_words},
             {"strings", strings.take()},
             {"frames",
              {{"function", functions},

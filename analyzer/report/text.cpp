@@ -143,11 +143,14 @@ std::string culprit_lines(const Analysis& analysis,
 std::string capacity_line(const DeviceAnalysis& device) {
     std::string text;
     if (const WhatIfRow* fits = smallest_fitting(device)) {
-        text += fmt::format("fits {} ({})", fits->candidate.name, row_class_name(fits->row_class));
+        text += fmt::format("{} {} ({})",
+                            fits->candidate.name,
+                            fits->gets_past() ? "gets past the out-of-memory" : "fits",
+                            class_in_sentence(*fits));
     }
     if (const WhatIfRow* fails = largest_failing(device)) {
-        text += fmt::format(
-            "{}runs out of memory on {}", text.empty() ? "" : ", ", fails->candidate.name);
+        text +=
+            fmt::format("{}{} runs out of memory", text.empty() ? "" : ", ", fails->candidate.name);
     }
     return text.empty() ? "" : "  other cards, same settings: " + text + "\n";
 }
@@ -198,6 +201,7 @@ std::string device_text(const Analysis& analysis,
     text += verdict_line(device, terminal);
     text += conclusion_lines(analysis, device, terminal);
     text += state_lines(analysis, device);
+    text += limits.run ? forecast_line(device) : "";
     text += holder_lines(device, !limits.run, terminal);
     text += growth_lines(device, terminal);
     text += fidelity_line(device);
@@ -210,7 +214,8 @@ std::string device_text(const Analysis& analysis,
     text += memory_lines(device, terminal);
     text += culprit_lines(analysis, device, limits, terminal);
     text += whatif_lines(device, limits, terminal);
-    return text + (limits.run ? bounds_table(device, terminal) : "");
+    return text +
+           (limits.run ? bounds_table(device, terminal) + class_lines(device, terminal) : "");
 }
 
 std::string next_lines(const Analysis& analysis, const Terminal& terminal) {

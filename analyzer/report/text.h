@@ -36,6 +36,8 @@ std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal);
 // What is to be said of a row beside its numbers: interval, class, use.
 std::string whatif_note(const WhatIfRow& row);
 
+// What the class words of the device's rows mean, and why estimates are estimates.
+std::string class_lines(const DeviceAnalysis& device, const Terminal& terminal);
 // The bounds: down to what reserved memory could be avoided; empty where none were replayed.
 std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal);
 

@@ -41,11 +41,14 @@ std::string remedy_clause(const DeviceAnalysis& device, const Verdict& verdict) 
     if (remedy == nullptr) {
         return device.settings.empty() ? "" : "No usable setting tried would have avoided it.";
     }
-    return fmt::format("{} would have {} ({}).",
+    const std::string follows = what_follows(*remedy);
+    return fmt::format("{} would have {} ({}){}{}.",
                        remedy->candidate.config.empty() ? "The default settings"
                                                         : printable(remedy->candidate.name),
                        remedy->ooms() == 0 ? "served it" : "served more of it",
-                       row_class_name(remedy->row_class));
+                       class_in_sentence(*remedy),
+                       follows.empty() ? "" : "; ",
+                       follows);
 }
 
 }  // namespace
@@ -156,7 +159,7 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
                             remedy->retries() == run.retries
                                 ? std::string()
                                 : ", with " + format_counted(remedy->retries(), "retry", "retries"),
-                            row_class_name(remedy->row_class));
+                            class_in_sentence(*remedy));
     }
     return terminal.styled(Style::kBold, text) + "\n";
 }
@@ -189,6 +192,17 @@ std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal)
                           : fmt::format("  verdict    {}: {}\n",
                                         terminal.styled(Style::kBold, oom->verdict.id),
                                         verdict_explanation(oom->verdict));
+}
+
+std::string forecast_line(const DeviceAnalysis& device) {
+    if (!device.forecast) {
+        return "";
+    }
+    const Forecast& forecast = *device.forecast;
+    if (!forecast.known()) {
+        return fmt::format("  forecast   none of the rest of this step: {}\n", forecast.why_not);
+    }
+    return fmt::format("  forecast   {}: {}\n", forecast_needs(device), forecast.reason);
 }
 
 std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) {

@@ -23,6 +23,8 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal);
 // The verdict of the first out-of-memory or else of the first retry; empty without any.
 std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal);
 // Memory as the first out-of-memory found it, and who asked; empty without one.
+// What the rest of the step that ran out of memory is forecast to need; empty without an OOM.
+std::string forecast_line(const DeviceAnalysis& device);
 std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device);
 
 // Who it is and what to change, a line each; none where nothing can be said.

@@ -66,7 +66,7 @@ std::string advice_text(const Advice& advice) {
                         ? "reserved as much"
                         : fmt::format("reserved {}", format_bytes_difference(-advice.saved_bytes)),
                     printable(advice.row),
-                    row_class_name(advice.row_class));
+                    advice.class_text);
     if (advice.effect != Advice::Effect::kNotUsable && !advice.reason.empty()) {
         text += ", " + printable(advice.reason);
     }
@@ -100,15 +100,15 @@ std::string remedies_table(const DeviceAnalysis& device,
         const auto difference = static_cast<std::int64_t>(row.result.statistics.reserved.peak) -
                                 static_cast<std::int64_t>(device.recorded.peak_reserved);
         std::string line =
-            fmt::format("  {:<52} {:<14} {:>12} {:>11}  {}: {}",
+            fmt::format("  {:<52} {:<24} {:>12} {:>11}  {}: {}",
                         shorten(printable(row.candidate.name), kNameWidth),
                         outcome_text(row),
                         format_bytes(row.result.statistics.reserved.peak),
                         difference == 0 ? "same" : format_bytes_difference(difference),
-                        row_class_name(row.row_class),
+                        row.class_text(),
                         cost_text(row));
-        if (row.result.parting) {
-            line += fmt::format("; valid until event {}", row.result.parting->event);
+        if (row.result.parting && !row.fails_first()) {
+            line += fmt::format("; parts from the record at event {}", row.result.parting->event);
         }
         if (!row.usable) {
             line += "; not usable here: " + printable(row.usable_reason);
@@ -157,7 +157,7 @@ std::string scan_lines(const DeviceAnalysis& device, const Terminal& terminal) {
             text += fmt::format(", but not {}", format_bytes(card));
         }
         text += fmt::format("  {}{}{}\n",
-                            row_class_name(scan.row_class),
+                            class_words(scan.row_class, scan.bound_kind),
                             scan.class_reason.empty() ? "" : ": ",
                             scan.class_reason);
     }

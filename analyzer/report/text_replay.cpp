@@ -45,7 +45,7 @@ std::string outcome_headline(const ReplayResult& result) {
 
 std::string class_text(const WhatIfRow& row) {
     std::string text = fmt::format("  class      {}{}{}\n",
-                                   row_class_name(row.row_class),
+                                   row.class_text(),
                                    row.class_reason.empty() ? "" : ": ",
                                    row.class_reason);
     if (row.result.parting) {
@@ -131,15 +131,7 @@ std::string whatif_text(const Analysis& analysis, const Terminal& terminal) {
         text += near_miss_lines(analysis, device, terminal);
         text += pools_table(device, terminal);
         text += bounds_table(device, terminal);
-        for (const auto* rows : {&device.settings, &device.capacities}) {
-            for (const WhatIfRow& row : *rows) {
-                if (!row.class_reason.empty()) {
-                    text +=
-                        fmt::format("  {}: {}\n", row_class_name(row.row_class), row.class_reason);
-                    break;
-                }
-            }
-        }
+        text += class_lines(device, terminal);
     }
     return text + notes_text(analysis, terminal);
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
+#include <vector>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -35,8 +37,9 @@ bool same_result(const WhatIfRow& a, const WhatIfRow& b) {
 
 std::string outcome_text(const WhatIfRow& row) {
     if (row.ooms() == 0) {
-        return row.retries() == 0 ? "fits"
-                                  : "fits, " + format_counted(row.retries(), "retry", "retries");
+        const std::string fits = row.gets_past() ? "past the OOM" : "fits";
+        return row.retries() == 0 ? fits
+                                  : fits + ", " + format_counted(row.retries(), "retry", "retries");
     }
     return row.ooms() == 1 ? "OOM" : fmt::format("{} OOMs", row.ooms());
 }
@@ -50,7 +53,7 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
                          const Terminal& terminal) {
     const WhatIfRow* recorded = recorded_row(rows);
     std::string text = terminal.styled(Style::kDim,
-                                       fmt::format("  {:<52} {:<14} {:>12} {:>11} {:>11}  {}\n",
+                                       fmt::format("  {:<52} {:<24} {:>12} {:>11} {:>11}  {}\n",
                                                    "setting",
                                                    "outcome",
                                                    "reserved",
@@ -71,13 +74,13 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
             continue;
         }
         ++shown;
-        const std::string line = fmt::format("  {:<52} {:<14} {:>12} {:>11} {:>11}  {}",
+        const std::string line = fmt::format("  {:<52} {:<24} {:>12} {:>11} {:>11}  {}",
                                              printable(row.candidate.name),
                                              outcome_text(row),
                                              format_bytes(row.result.statistics.reserved.peak),
                                              difference_text(row, recorded),
                                              format_count(row.result.statistics.segments_allocated),
-                                             row_class_name(row.row_class));
+                                             row.class_text());
         const std::string use =
             row.usable ? "" : "; not usable here: " + printable(row.usable_reason);
         const Style style = row.ooms() != 0   ? Style::kRed
@@ -114,7 +117,7 @@ std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal) 
     std::string text =
         terminal.styled(Style::kBold, "  other pools (docs/pools.md), estimates") + "\n";
     text += terminal.styled(Style::kDim,
-                            fmt::format("  {:<36} {:<14} {:>22} {:>11} {:>11}  {}\n",
+                            fmt::format("  {:<36} {:<24} {:>22} {:>11} {:>11}  {}\n",
                                         "pool",
                                         "outcome",
                                         "reserved",
@@ -124,7 +127,7 @@ std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal) 
     for (const WhatIfRow& row : device.pools) {
         const auto difference = static_cast<std::int64_t>(row.result.statistics.reserved.peak) -
                                 static_cast<std::int64_t>(device.recorded.peak_reserved);
-        const std::string line = fmt::format("  {:<36} {:<14} {:>22} {:>11} {:>11}  {}{}",
+        const std::string line = fmt::format("  {:<36} {:<24} {:>22} {:>11} {:>11}  {}{}",
                                              row.candidate.name,
                                              outcome_text(row),
                                              reserved_text(row),
@@ -137,6 +140,33 @@ std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal) 
     return text;
 }
 
+std::string class_lines(const DeviceAnalysis& device, const Terminal& terminal) {
+    std::set<std::string> words;
+    std::vector<std::string> assumed;  // reasons of estimates, each once
+    for (const auto* rows :
+         {&device.settings, &device.capacities, &device.remedies, &device.bounds}) {
+        for (const WhatIfRow& row : *rows) {
+            words.insert(row.fails_first() && row.row_class == RowClass::kBound
+                             ? std::string("exact until")
+                             : row.class_text());
+            if (row.row_class == RowClass::kEstimate &&
+                std::find(assumed.begin(), assumed.end(), row.class_reason) == assumed.end()) {
+                assumed.push_back(row.class_reason);
+            }
+        }
+    }
+    std::string text;
+    for (const auto& [word, meaning] : class_meanings()) {
+        if (words.contains(word)) {
+            text += fmt::format(
+                "  {}: {}\n",
+                word,
+                word == "estimate" ? fmt::format("{}", fmt::join(assumed, "; or ")) : meaning);
+        }
+    }
+    return text.empty() ? text : terminal.styled(Style::kDim, text);
+}
+
 std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal) {
     std::string text;
     for (const WhatIfRow& row : device.bounds) {
@@ -147,12 +177,13 @@ std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal)
             format_bytes(reserved),
             format_bytes_difference(static_cast<std::int64_t>(reserved) -
                                     static_cast<std::int64_t>(device.recorded.peak_reserved)),
-            row_class_name(row.row_class),
+            row.class_text(),
             row.class_reason,
             row.ooms() == 0 ? "" : "; " + outcome_text(row) + " at this capacity");
     }
     return text.empty() ? ""
-                        : terminal.styled(Style::kBold, "Bounds (reserved is avoidable down to)") +
+                        : terminal.styled(Style::kBold,
+                                          "Limits of reserved memory, whatever the allocator") +
                               "\n" + text;
 }
 

@@ -58,6 +58,8 @@ Advice judge(std::string name,
     }
     advice.row = best->candidate.name;
     advice.row_class = best->row_class;
+    advice.bound_kind = best->bound_kind;
+    advice.class_text = best->class_text();
     advice.saved_bytes = static_cast<std::int64_t>(recorded.result.statistics.reserved.peak) -
                          static_cast<std::int64_t>(best->result.statistics.reserved.peak);
     advice.ooms =
@@ -151,7 +153,6 @@ std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
               *recorded,
               [](const WhatIfRow& row) { return row.candidate.remedy == Remedy::kCachingOff; }));
     Advice collect{.name = "del and gc.collect()", .key = "collect"};
-    collect.row_class = RowClass::kEstimate;
     collect.reason = "when a block was used last is not recorded";
     if (held) {
         collect.saved_bytes = static_cast<std::int64_t>(held->older_bytes);
@@ -164,7 +165,6 @@ std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
     advice.push_back(std::move(collect));
     if (activations.bytes != 0) {
         Advice again{.name = "activation checkpointing", .key = "checkpointing"};
-        again.row_class = RowClass::kEstimate;
         again.saved_bytes = static_cast<std::int64_t>(activations.bytes);
         again.reason = fmt::format("at most the {} that activations hold of {} (estimate)",
                                    format_bytes(activations.bytes),

@@ -34,7 +34,9 @@ struct Advice {
     std::uint64_t helped = 0;      // of its rows, a little included; `worse` likewise
     std::uint64_t nothing = 0;
     std::uint64_t worse = 0;
-    RowClass row_class = RowClass::kExact;
+    RowClass row_class = RowClass::kEstimate;
+    BoundKind bound_kind = BoundKind::kNone;
+    std::string class_text = "estimate";  // in the words of class_words()
     // Why it could not be used, or was not replayed; what else the row changes.
     std::string reason = {};
 };

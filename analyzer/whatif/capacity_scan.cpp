@@ -245,13 +245,16 @@ Result<std::vector<CapacityScan>> scan_capacities(
         }
         if (!context.is_exact()) {
             result.row_class = RowClass::kEstimate;
-            result.class_reason = "the replay is not that of the recorded run";
+            result.class_reason = context.why_not_exact();
         } else if (adaptation.adapts()) {
             result.row_class = RowClass::kEstimate;
             result.class_reason = "the program adapts to what is free";
         } else if (adaptation.ends_with_oom) {
             result.row_class = RowClass::kBound;
-            result.class_reason = "at least: the record ends at its out-of-memory";
+            result.bound_kind = BoundKind::kAtLeast;
+            result.class_reason =
+                "the record ends at its out-of-memory; what would come after it is not in the "
+                "trace";
         }
         results.push_back(std::move(result));
     }

@@ -24,6 +24,7 @@ struct CapacityScan {
     std::uint64_t least_card_bytes = 0;  // of the cards people have; 0 = none of them is enough
     std::vector<std::uint64_t> failing_cards;  // larger than that, and the run fails on them
     RowClass row_class = RowClass::kExact;
+    BoundKind bound_kind = BoundKind::kNone;
     std::string class_reason;
 };
 

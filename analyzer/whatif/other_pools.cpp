@@ -60,6 +60,7 @@ void describe_pool(WhatIfRow* row) {
     row->usable_reason = row->usable ? pool->usable_by : pool->not_usable;
     const std::string before = row->class_reason.empty() ? "" : "; " + row->class_reason;
     row->row_class = RowClass::kEstimate;
+    row->bound_kind = BoundKind::kNone;
     row->class_reason =
         (row->lower ? "a model with two ends: how the driver does it is not public"
                     : "another pool by its published rules, the same requests in the same order") +

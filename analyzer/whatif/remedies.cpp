@@ -151,10 +151,11 @@ std::vector<Candidate> remedy_candidates(const ReplayScript& script,
     return candidates;
 }
 
-void classify_remedy(WhatIfRow* row) {
+void classify_remedy(const SweepContext& context, WhatIfRow* row) {
     const std::string before = row->class_reason.empty() ? "" : "; " + row->class_reason;
-    const auto set = [&](RowClass row_class, const char* reason) {
-        row->row_class = row->row_class == RowClass::kEstimate ? RowClass::kEstimate : row_class;
+    const auto estimate = [&](const char* reason) {
+        row->row_class = RowClass::kEstimate;
+        row->bound_kind = BoundKind::kNone;
         row->class_reason = reason + before;
     };
     switch (row->candidate.remedy) {
@@ -164,21 +165,28 @@ void classify_remedy(WhatIfRow* row) {
         case Remedy::kCachingOff: {
             // describe_pool() has said that another pool is an estimate; this one has no rules
             // of its own, what is asked goes to the driver.
-            const bool exact = row->result.troubles.empty() && !row->result.parting;
-            row->row_class = exact ? RowClass::kExact : RowClass::kEstimate;
+            const bool served = row->result.troubles.empty() && !row->result.parting;
+            row->row_class = served && context.is_exact() ? RowClass::kExact : RowClass::kEstimate;
+            row->bound_kind = BoundKind::kNone;
             row->class_reason =
-                exact ? "" : "how small requests share the driver's pages decides whether it fits";
+                served ? context.why_not_exact()
+                       : "how small requests share the driver's pages decides whether it fits";
             row->usable_reason = "PYTORCH_NO_CUDA_MEMORY_CACHING=1 in the environment";
             break;
         }
         case Remedy::kMoveFirst:
-            set(RowClass::kEstimate, "the same requests, these ones before all others");
+            estimate("the same requests, these ones before all others");
             break;
         case Remedy::kOwnPool:
-            set(RowClass::kEstimate, "if these requests and no others are made under use_mem_pool");
+            estimate("if these requests and no others are made under use_mem_pool");
             break;
         case Remedy::kOthersGone:
-            set(RowClass::kBound, "at most: if others give up all that is theirs");
+            if (row->row_class != RowClass::kEstimate) {
+                row->row_class = RowClass::kBound;
+                row->bound_kind = BoundKind::kAtMost;
+            }
+            row->class_reason = "others cannot free more than all that they hold" + before;
+
             break;
     }
 }

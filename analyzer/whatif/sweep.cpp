@@ -22,23 +22,49 @@ std::uint64_t count(const ReplayResult& result, bool retries) {
         }));
 }
 
-std::pair<RowClass, const char*> class_by_parting(Parting::Kind kind) {
+void classify(RowClass row_class, BoundKind kind, std::string_view reason, WhatIfRow* row) {
+    row->row_class = row_class;
+    row->bound_kind = kind;
+    row->class_reason = reason;
+}
+
+void estimate(std::string_view reason, WhatIfRow* row) {
+    classify(RowClass::kEstimate, BoundKind::kNone, reason, row);
+}
+
+void classify_by_parting(Parting::Kind kind, WhatIfRow* row) {
     switch (kind) {
         case Parting::Kind::kFails:
-            return {RowClass::kBound, "up to the first out-of-memory; what follows may differ"};
+            classify(RowClass::kBound,
+                     BoundKind::kUntilFailure,
+                     "what the program does after it is not known",
+                     row);
+            break;
         case Parting::Kind::kIsServed:
-            return {RowClass::kBound, "at least: the record ends at its out-of-memory"};
+            classify(RowClass::kBound,
+                     BoundKind::kAtLeast,
+                     "the record ends at its out-of-memory; what would come after it is not in "
+                     "the trace",
+                     row);
+            break;
         case Parting::Kind::kGoesOn:
-            return {RowClass::kEstimate,
-                    "the program went on after an out-of-memory that does not happen here"};
+            estimate("the program went on after an out-of-memory that does not happen here", row);
+            break;
         case Parting::Kind::kFreeMemory:
-            return {RowClass::kEstimate,
-                    "the program looks at free memory and may ask for other things here"};
+            estimate("the program looks at free memory and may ask for other things here", row);
+            break;
     }
-    return {RowClass::kEstimate, ""};
 }
 
 }  // namespace
+
+std::string_view SweepContext::why_not_exact() const {
+    return !fidelity_exact ? "the recorded settings do not replay exactly"
+           : assumed       ? "requested sizes or streams had to be assumed"
+           : pending_assumed
+               ? "cross-stream frees were assumed to complete at other times (--pending)"
+               : "";
+}
 
 void classify_row(const SweepContext& context, WhatIfRow* row) {
     const Candidate& candidate = row->candidate;
@@ -46,46 +72,33 @@ void classify_row(const SweepContext& context, WhatIfRow* row) {
                        candidate.config == context.recorded_config &&
                        candidate.capacity_bytes == context.recorded_capacity_bytes &&
                        candidate.pool == "pytorch";
-    const std::string_view bound = pool_bound(candidate.pool);
+    const std::string_view limit = pool_bound(candidate.pool);
     if (candidate.config == "one_stream:True") {
-        row->row_class = RowClass::kEstimate;
-        row->class_reason =
+        estimate(
             "the same, if all streams were one: no bytes may be shared across them "
-            "where nothing orders them";
-    } else if (!bound.empty() && !context.assumed) {
-        row->row_class = RowClass::kBound;
-        row->class_reason = bound;
-    } else if (!context.fidelity_exact) {
-        row->row_class = RowClass::kEstimate;
-        row->class_reason = "the recorded settings do not replay exactly";
-    } else if (context.assumed) {
-        row->row_class = RowClass::kEstimate;
-        row->class_reason = "requested sizes or streams had to be assumed";
-    } else if (context.pending_assumed) {
-        row->row_class = RowClass::kEstimate;
-        row->class_reason =
-            "cross-stream frees were assumed to complete at other times (--pending)";
+            "where nothing orders them",
+            row);
+    } else if (!limit.empty() && !context.assumed) {
+        // By the requests alone, however exactly the recorded pool is replayed.
+        classify(RowClass::kBound,
+                 find_pool(candidate.pool)->planned ? BoundKind::kAtMost : BoundKind::kAtLeast,
+                 limit,
+                 row);
+    } else if (!context.is_exact()) {
+        estimate(context.why_not_exact(), row);
     } else if (row->result.parting) {
-        std::tie(row->row_class, row->class_reason) = class_by_parting(row->result.parting->kind);
+        classify_by_parting(row->result.parting->kind, row);
     }
     describe_pool(row);
-    classify_remedy(row);
-    if (candidate.remedy == Remedy::kCachingOff && context.assumed) {
-        row->row_class = RowClass::kEstimate;
-        row->class_reason = "requested sizes or streams had to be assumed";
+    classify_remedy(context, row);
+    if (row->row_class == RowClass::kExact &&
+        row->result.statistics.reserved.peak > context.known_capacity_bytes) {
+        estimate("how large the card is, is not known: it may be too small for this", row);
     }
 }
 
-std::string_view row_class_name(RowClass row_class) {
-    switch (row_class) {
-        case RowClass::kExact:
-            return "exact";
-        case RowClass::kBound:
-            return "bound";
-        case RowClass::kEstimate:
-            return "estimate";
-    }
-    return "estimate";
+std::string WhatIfRow::class_text() const {
+    return class_words(row_class, bound_kind, fails_first() ? result.parting->event : kNoEvent);
 }
 
 std::uint64_t WhatIfRow::ooms() const {

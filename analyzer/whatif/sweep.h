@@ -1,12 +1,12 @@
 // What-if: the recorded requests replayed under other settings, capacities and pools, in parallel.
 //
-// Each row is a full replay, never a rule of thumb, and carries its class (docs/metrics.md): exact,
-// bound or estimate.
+// Each row is a full replay, never a rule of thumb, and carries its class (row_class.h).
 #pragma once
 
 #include "analyzer/pools/pytorch_rules.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/support/result.h"
+#include "analyzer/whatif/row_class.h"
 #include "analyzer/whatif/script_change.h"
 
 #include <cstdint>
@@ -18,10 +18,6 @@
 #include <vector>
 
 namespace fragtrace::analyzer {
-
-enum class RowClass : std::uint8_t { kExact, kBound, kEstimate };
-
-std::string_view row_class_name(RowClass row_class);
 
 // What kind of change a row stands for.
 enum class Remedy : std::uint8_t {
@@ -59,11 +55,15 @@ struct WhatIfRow {
     ReplayResult result;                // of a model that is an interval: its upper end
     std::optional<ReplayResult> lower;  // the lower end
     RowClass row_class = RowClass::kExact;
+    BoundKind bound_kind = BoundKind::kNone;
     std::string class_reason;  // why it is not exact; empty when it is
     bool usable = true;
     std::string usable_reason;
     std::optional<RowCost> cost;  // against the recorded settings, where those were replayed
-    bool is_recorded = false;     // the settings and the capacity of the recorded run
+    // Of a row that gets past the out-of-memory at which the record ends: whether the rest of that
+    // step is forecast to fit (forecast.h); nullopt = not forecast.
+    std::optional<bool> rest_fits;
+    bool is_recorded = false;  // the settings and the capacity of the recorded run
     // Reserved memory over the replay (reserved_curve.h), up to last_replayed_event(); empty where
     // the requests were served in another order than the record's.
     std::vector<std::uint64_t> reserved_curve;
@@ -73,6 +73,15 @@ struct WhatIfRow {
     // Requests of libraries beside the pool that would have failed included.
     [[nodiscard]] std::uint64_t ooms() const;
     [[nodiscard]] std::uint64_t retries() const;
+
+    // The class in the words of class_words().
+    [[nodiscard]] std::string class_text() const;
+
+    // The record ends at an out-of-memory that does not happen here: what would come after it is
+    // not in the trace.
+    [[nodiscard]] bool gets_past() const {
+        return result.parting && result.parting->kind == Parting::Kind::kIsServed;
+    }
 
     // It parts from the record with a request that fails here and was served there.
     [[nodiscard]] bool fails_first() const {
@@ -91,10 +100,15 @@ struct SweepContext {
     std::uint64_t driver_page_bytes = std::uint64_t{2} << 20;  // what one driver request takes
     bool assumed = false;          // requested sizes or streams had to be assumed
     bool pending_assumed = false;  // cross-stream frees complete at other times than recorded
+    // Of the pool; the card is known to have had as much. What needs more may have failed.
+    std::uint64_t known_capacity_bytes = ~std::uint64_t{0};
     PytorchRules rules;  // of the recorded release: it takes only the settings that it knows
 
-    // A replay of the record under its own settings is what happened.
-    [[nodiscard]] bool is_exact() const { return fidelity_exact && !assumed && !pending_assumed; }
+    // Why nothing that is said of a replay may be called exact, or a limit that no row can cross;
+    // empty: it may, as a replay of the record under its own settings is what happened.
+    [[nodiscard]] std::string_view why_not_exact() const;
+
+    [[nodiscard]] bool is_exact() const { return why_not_exact().empty(); }
 };
 
 // Settings worth trying on any PyTorch trace at the recorded capacity, as far as the release knows
@@ -126,7 +140,7 @@ std::optional<std::string> lower_end(const Candidate& candidate);
 void describe_pool(WhatIfRow* row);
 
 // Of a remedy other than settings: what its class is beyond that of its replay.
-void classify_remedy(WhatIfRow* row);
+void classify_remedy(const SweepContext& context, WhatIfRow* row);
 
 // Replays every candidate on `threads` threads (0 = all cores). A candidate whose settings are not
 // valid makes the whole call fail. `progress(done, all)` is called from the worker threads, one

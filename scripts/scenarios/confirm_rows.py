@@ -172,9 +172,9 @@ class Confirmer:
 
 def holds(row, predicted, measured):
     """Of a bound: what was promised up to where the replay parts from the record."""
-    if row["class_reason"].startswith("at least"):
+    if row["bound_kind"] == "at_least":
         return all(measured[key] >= predicted[key] for key in PEAKS)
-    return row["class_reason"].startswith("up to the first") and measured["ooms"] > 0
+    return row["bound_kind"] == "until_failure" and measured["ooms"] > 0
 
 
 def text_of(figures):

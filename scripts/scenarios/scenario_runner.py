@@ -170,4 +170,4 @@ class Runner:
         """Peak reserved and OOMs of the trace under the settings of the run, and the class."""
         told = json.loads(self.analyzer("replay", trace, "--conf", run.conf, "--json", "-"))
         device = told["devices"][0]
-        return device["peak"]["reserved"], device["ooms"], told["class"]
+        return device["peak"]["reserved"], device["ooms"], told["class_text"]

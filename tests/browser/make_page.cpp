@@ -31,6 +31,11 @@ int main(int argc, char** argv) {
             ? page_test::recorded_page(kind == "expandable", std::string(argv[2]) + ".moments.json")
         : kind == "crowd" ? page_test::crowded_page(300'000)
                           : page_test::synthetic_page(std::strtoull(argv[1], nullptr, 10));
+    if (data.class_words.empty()) {
+        data.class_words = {{"exact", "as it would have been"},
+                            {"at least", "this or more"},
+                            {"estimate", "something was assumed"}};
+    }
     if (argc > 3) data.block_budget = std::strtoull(argv[3], nullptr, 10);
     const auto began = std::chrono::steady_clock::now();
     const auto page = analyzer::render_page(data);

@@ -52,8 +52,8 @@ class MadeUpRun {
         timeline.partner[at] = request;
     }
 
-    analyzer::EventIndex fail(analyzer::OriginId origin) {
-        return add(EventKind::kBlockOutOfMemory, origin, 1 << 30);
+    analyzer::EventIndex fail(analyzer::OriginId origin, std::uint64_t bytes = 1 << 30) {
+        return add(EventKind::kBlockOutOfMemory, origin, bytes);
     }
 
     void begin_phase(const std::string& name, RangeKind kind = RangeKind::kApi) {

@@ -78,6 +78,7 @@ export interface WhatIf {
     usable: boolean;
     note: string;
     as_run: boolean;
+    gets_past: boolean;  // the out-of-memory at which the record ends does not happen
     curve: boolean;
 }
 
@@ -162,6 +163,7 @@ export interface Header extends StackTables {
     processes: Process[];
     ranks: Rank[];  // by rank; empty where the page is of one process alone
     unreadable: { file: string; reason: string }[];
+    class_words: { word: string; meaning: string }[];  // how certain a figure is
     devices: DeviceHeader[];
 }
 

@@ -1,13 +1,12 @@
 // The verdict and the table of who pins the holes: what the analysis says, word by word.
 import { formatBytes, formatCount, formatTime } from "../data/format";
-import type { Card, Culprit, Holder } from "../data/header";
+import type { Card, Culprit, Header, Holder } from "../data/header";
 import { byId, el } from "./dom";
 import type { Page } from "./page";
 
-const classes = { exact: "as the allocator would have done", bound: "exact until it parts from the record", estimate: "rests on an assumption" } as const;
 const kinds = { oom: "OOM", retry: "RETRY", near_miss: "NEAR MISS", no_oom: "NO OOM" } as const;
 
-export function showCard(cards: Card[], index: number, step: (by: number) => void): void {
+export function showCard(cards: Card[], words: Header["class_words"], index: number, step: (by: number) => void): void {
     const panel = byId("verdict");
     const card = cards[index];
     if (!card) {
@@ -24,7 +23,7 @@ export function showCard(cards: Card[], index: number, step: (by: number) => voi
         el("p", { class: "sentence" }, card.sentence, card.asked_by ? el("span", { class: "faint" }, ` Asked by ${card.asked_by}.`) : null),
         ...answers(card),
         bars(card),
-        more(card),
+        more(card, words),
     );
 }
 
@@ -58,11 +57,11 @@ function bars(card: Card): HTMLElement {
     return grid;
 }
 
-function more(card: Card): HTMLElement {
+function more(card: Card, words: Header["class_words"]): HTMLElement {
     const rest = card.details.slice(1);
     const box = el("div", { class: "more" });
-    const said = Object.entries(classes).filter(([name]) => `${card.sentence} ${card.change}`.includes(`(${name}`));
-    if (said.length > 0) box.append(el("p", { class: "classes" }, said.map(([name, text]) => `${name}: ${text}`).join(" · ")));
+    const said = words.filter(({ word }) => new RegExp(`\\(${word}[ ),]`).test(`${card.sentence} ${card.change}`));
+    if (said.length > 0) box.append(el("p", { class: "classes" }, said.map(({ word, meaning }) => `${word}: ${meaning}`).join(" · ")));
     if (rest.length + card.assumptions.length > 0) {
         box.append(el("details", {}, el("summary", {}, card.kind === "oom" || card.kind === "retry" ? `verdict "${card.verdict}": details and assumptions` : "details and assumptions"),
             ...rest.map((line) => el("p", {}, line)), ...card.assumptions.map((line) => el("p", {}, "assumed: " + line))));

@@ -70,7 +70,7 @@ const table: Key[] = [
     { keys: ["t"], shown: "t", text: "light or dark", run: toggleTheme },
     { keys: ["/"], shown: "/", text: "search frames and files", run: () => byId("search").focus() },
     { keys: ["Escape"], shown: "Esc", text: "nothing selected, marked or searched", run: clear },
-    { keys: ["?"], shown: "?", text: "this help", run: showHelp },
+    { keys: ["?"], shown: "?", text: "this help", run: (page) => showHelp(page) },
 ];
 
 function next<T>(all: readonly T[], current: T): T {
@@ -109,12 +109,9 @@ const glossary: [word: string, meaning: string][] = [
     ["pins", "a live block pins a hole: were it not there, the memory around it could be given back or used as one piece"],
     ["releasable", "cached memory with no live block in its segment or page: it can go back to the driver at any time"],
     ["retry", "the device was full: the pool gave its cache back to the driver and asked again; the program waits meanwhile"],
-    ["exact", "replayed request by request as the allocator serves them, up to the end of the record"],
-    ["bound", "the replay goes on past where the recorded run failed or parts from it: the row says at least, or at most, how good it would be"],
-    ["estimate", "something had to be assumed: the note of the row, or the details of the card, say what"],
 ];
 
-function showHelp(): void {
+function showHelp(page: Page): void {
     const rows = table.map((key) => el("tr", {}, el("td", {}, el("kbd", {}, key.shown)), el("td", {}, key.text)));
     showDialog(el("h2", {}, "Keys"), el("table", {}, ...rows),
         el("p", {}, "Wheel: time at the pointer. Shift and wheel: addresses. Drag: pan. Click: cursor and block. " +
@@ -125,7 +122,7 @@ function showHelp(): void {
             "Sand is cached memory that could be given back. Where several things share a pixel its colour is their mix by area. " +
             "Blocks that the verdict names are drawn at least 3 pixels thick."),
         el("h2", {}, "Words"),
-        el("dl", { class: "life" }, ...glossary.flatMap(([word, meaning]) => [el("dt", {}, word), el("dd", {}, meaning)])));
+        el("dl", { class: "life" }, ...[...glossary, ...page.header.class_words.map(({ word, meaning }) => [word, meaning])].flatMap(([word, meaning]) => [el("dt", {}, word), el("dd", {}, meaning)])));
 }
 
 export function connectKeys(page: Page): void {

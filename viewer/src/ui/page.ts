@@ -238,7 +238,7 @@ export class Page {
         const rows = cards[view.card]?.culprits ?? [];
         const shown = view.culprit >= 0 && view.culprit < rows.length ? [rows[view.culprit]] : rows;
         this.pins = new Set(shown.flatMap((row) => row.blocks));
-        showCard(cards, view.card, (by) => this.stepCard(by));
+        showCard(cards, this.header.class_words, view.card, (by) => this.stepCard(by));
         showCulprits(this, cards[view.card]);
     }
 

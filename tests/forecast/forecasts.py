@@ -1,0 +1,109 @@
+"""Forecasts of the rest of a step, held against real runs of the same step on larger cards."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "matrix"))
+
+import matrix  # noqa: E402
+from matrix import ANALYZER, CONTEXT_MIB, MIB  # noqa: E402
+
+LARGE_MIB = 65536
+# Steps of each program; the last one is to fail. Whether its size is a batch or a length.
+PROGRAMS = {
+    "batch_growth": (5, (8, 12)),
+    "variable_lengths": (6, (224, 320)),
+    "second_step": (2, (192, 288)),
+    "checkpointing": (5, (320, 512)),
+    "mixed_precision": (5, (320, 448)),
+    "accumulation": (5, (256, 448)),
+    "cnn_sizes": (5, (160, 208)),
+    "two_models": (5, (256, 448)),
+    "recurrent": (5, (24, 48)),
+    "kept_losses": (6, None),
+}
+# Where in the last step it fails: the card has so much of what the step needs beyond the others.
+DEPTHS = (0.25, 0.75)
+
+
+class Program:
+    def __init__(self, name, plain, recording, folder):
+        self.name, self.plain, self.recording, self.folder = name, plain, recording, folder
+        self.steps, self.sizes = PROGRAMS[name]
+
+    def run(self, process, card_mib, steps, *size):
+        arguments = [self.name, str(steps), *map(str, size)]
+        return process.run_file(HERE / "programs.py", f"{card_mib}MiB", "", self.folder,
+                                arguments=arguments)
+
+    def peaks(self, steps):
+        """Peak allocated and reserved, in MiB, on a card that has room."""
+        statistics, _ = self.run(self.plain, LARGE_MIB, steps)
+        if statistics["ended"] != "ok":
+            raise RuntimeError(f"{self.name} does not fit {LARGE_MIB} MiB")
+        at_end = statistics["at_end"]
+        return tuple(at_end[f"{kind}_bytes.all.peak"] / MIB
+                     for kind in ("allocated", "reserved"))
+
+    def fits(self, card_mib, *size):
+        return self.run(self.plain, card_mib, self.steps, *size)[0]["ended"] == "ok"
+
+    def least_card(self, fails, fits):
+        """By bisection, to a page of the driver; a smaller one may fit by chance."""
+        while fits - fails > 2:
+            middle = (fails + fits) // 4 * 2
+            fails, fits = (fails, middle) if self.fits(middle) else (middle, fits)
+        return fits
+
+    def measure(self, depth):
+        """One run that fails, its forecast, and what really happens with more memory, or less."""
+        in_use_before, before = self.peaks(self.steps - 1)
+        allocated, reserved = self.peaks(self.steps)
+        # Where the steps before reserve more than this one has in use, what they have in use counts.
+        floor = before if before < allocated else in_use_before
+        card = CONTEXT_MIB + int(floor + depth * (allocated - floor)) // 2 * 2
+        statistics, trace = self.run(self.recording, card, self.steps)
+        if statistics["ended"] != "oom":
+            raise RuntimeError(f"{self.name} fits {card} MiB")
+        forecast = forecast_of(trace)
+        if forecast["known"] and forecast["iteration"] != self.steps:
+            raise RuntimeError(f"{self.name} fails in step {forecast['iteration']} on {card} MiB")
+        row = {"program": self.name, "depth": depth, "card_mib": card, "forecast": forecast,
+               "allocated_mib": allocated, "reserved_mib": reserved}
+        if forecast["known"]:
+            row["least_card_mib"] = self.least_card(card, CONTEXT_MIB + -(-int(reserved + 2) // 2) * 2)
+            if self.sizes and forecast["fitting_part"]:
+                row["part_fits"], row["largest_part"] = self.parts(card, forecast["fitting_part"])
+        return row
+
+    def parts(self, card, part):
+        """Whether the size that is forecast to fit does, and the largest that really does."""
+        smaller, failed = self.sizes
+        size = max(1, int(failed * part))
+        largest = 0
+        low, high = smaller, failed
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.fits(card, middle) else (low, middle)
+        largest = low if self.fits(card, low) else 0
+        return self.fits(card, size), largest / failed
+
+
+def forecast_of(trace):
+    done = subprocess.run([str(ANALYZER), "report", str(trace), "--json", "-"],
+                          capture_output=True, text=True, check=False, timeout=600)
+    if done.returncode != 0:
+        raise RuntimeError(f"no report of {trace}: {done.stderr}")
+    return json.loads(done.stdout)["devices"][0]["forecast"]
+
+
+def errors(row):
+    """Forecast against real, in percent: peak in use, peak reserved, least card."""
+    forecast = row["forecast"]
+    pairs = ((forecast["peak_allocated_bytes"] / MIB, row["allocated_mib"]),
+             (forecast["peak_reserved_bytes"] / MIB, row["reserved_mib"]),
+             (forecast["least_card_bytes"] / MIB, row["least_card_mib"]))
+    return [100 * (told / real - 1) for told, real in pairs]

@@ -1,0 +1,217 @@
+// The rest of a step that ran out of memory, against the run that had the memory.
+#include "analyzer/whatif/forecast.h"
+
+#include "analyzer/pools/registry.h"
+#include "analyzer/support/units.h"
+#include "analyzer/whatif/rest_of_step.h"
+#include "tests/unit/iterations/made_up_run.h"
+
+#include <catch2/catch.hpp>
+
+#include <optional>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using fragtrace::testing::MadeUpRun;
+
+namespace {
+
+constexpr std::uint64_t kLayers = 4;
+constexpr std::uint64_t kWeightBytes = 7 * kMiB;  // no activation's size
+
+// A training: parameters, then steps of a batch, activations, gradients, and in the first an
+// optimizer's state. A step's size is MiB per activation.
+class Training {
+  public:
+    MadeUpRun run;
+    std::vector<EventIndex> kept;
+
+    Training() {
+        for (std::uint64_t i = 0; i < kLayers; ++i) {
+            run.alloc(weights_, kWeightBytes);
+        }
+    }
+
+    // `fails_at`: the request of the step that runs out, from 0; the run ends there.
+    void step(std::uint64_t size, std::optional<std::uint64_t> fails_at = {}, bool keeps = false) {
+        run.begin_phase("step");
+        std::uint64_t request = 0;
+        const auto ask = [&](OriginId line, std::uint64_t bytes) -> std::optional<EventIndex> {
+            if (fails_at && request++ == *fails_at) {
+                run.fail(line, bytes);
+                return std::nullopt;
+            }
+            return run.alloc(line, bytes);
+        };
+        const auto batch = ask(load_, size * kMiB);
+        if (!batch) return;
+        std::vector<EventIndex> activations;
+        for (std::uint64_t i = 0; i < kLayers; ++i) {
+            const auto activation = ask(forward_, 2 * size * kMiB);
+            if (!activation) return;
+            activations.push_back(*activation);
+        }
+        if (keeps) {
+            const auto loss = ask(remember_, 16 * kMiB);
+            if (!loss) return;
+            kept.push_back(*loss);
+        }
+        std::vector<EventIndex> gradients;
+        for (std::uint64_t i = kLayers; i-- > 0;) {
+            const auto of_activation = ask(backward_, 2 * size * kMiB);
+            if (!of_activation) return;
+            const auto gradient = ask(gradient_, kWeightBytes);
+            if (!gradient) return;
+            gradients.push_back(*gradient);
+            run.free(*of_activation);
+            run.free(activations[i]);
+        }
+        if (steps_++ == 0) {
+            for (std::uint64_t i = 0; i < kLayers; ++i) {
+                run.alloc(state_, 2 * kWeightBytes);
+            }
+        }
+        for (const EventIndex gradient : gradients) {
+            run.free(gradient);
+        }
+        run.free(*batch);
+        run.end_phase();
+    }
+
+    [[nodiscard]] ReplayScript script() const { return make_script(run.timeline, 0); }
+
+    [[nodiscard]] Iterations iterations() const {
+        return find_iterations(run.timeline, requests_of(run.timeline, 0, true));
+    }
+
+    [[nodiscard]] RestOfStep rest() const {
+        return rest_of_step(run.timeline, script(), iterations());
+    }
+
+  private:
+    OriginId weights_ = run.line("weights");
+    OriginId load_ = run.line("load");
+    OriginId forward_ = run.line("forward");
+    OriginId remember_ = run.line("remember");
+    OriginId backward_ = run.line("backward");
+    OriginId gradient_ = run.line("gradient");
+    OriginId state_ = run.line("state");
+    std::uint64_t steps_ = 0;
+};
+
+PoolStatistics replayed(const ReplayScript& script) {
+    auto pool = make_pool("pytorch",
+                          "",
+                          std::make_unique<FixedDevice>(64 * kGiB, 64 * kGiB, 2 * kMiB),
+                          script.streams,
+                          script.rules);
+    REQUIRE(pool.ok());
+    return replay(script, **pool).statistics;
+}
+
+// The last step fails at each of its requests in turn: what is forecast is what it would have done.
+void check_every_place(const std::vector<std::uint64_t>& sizes, bool keeps) {
+    const std::uint64_t requests = 1 + kLayers + (keeps ? 1 : 0) + 2 * kLayers;
+    Training whole;
+    for (const std::uint64_t size : sizes) {
+        whole.step(size, {}, keeps);
+    }
+    const PoolStatistics wanted = replayed(whole.script());
+    for (std::uint64_t at = 1; at < requests; ++at) {
+        CAPTURE(at);
+        Training cut;
+        for (std::size_t i = 0; i + 1 < sizes.size(); ++i) {
+            cut.step(sizes[i], {}, keeps);
+        }
+        cut.step(sizes.back(), at, keeps);
+        const RestOfStep rest = cut.rest();
+        CAPTURE(rest.why_not);
+        REQUIRE(rest.known());
+        CHECK(rest.step == sizes.size());
+        CHECK(rest.basis == sizes.size() - 1);
+        const PoolStatistics found = replayed(rest.script);
+        CHECK(found.allocated.peak == wanted.allocated.peak);
+        CHECK(found.reserved.peak == wanted.reserved.peak);
+        CHECK(found.allocated.current == wanted.allocated.current);
+        CHECK(found.ooms == 0);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("the rest of a step of the same size is what the step before did there") {
+    check_every_place({3, 3, 3, 3}, true);
+}
+
+TEST_CASE("a larger batch scales the rest, gradients keep the size of their parameters") {
+    check_every_place({3, 3, 3, 5}, false);
+}
+
+TEST_CASE("sizes follow those that they went with in earlier steps") {
+    check_every_place({3, 5, 2, 4, 7}, false);
+}
+
+TEST_CASE("what the first step made to last is not made again in the second") {
+    check_every_place({3, 4}, false);
+}
+
+TEST_CASE("without a complete step of the same shape nothing is forecast") {
+    SECTION("the first step fails") {
+        Training training;
+        training.step(3, 4);
+        CHECK(training.rest().why_not == "no step before it is complete");
+    }
+    SECTION("the failed request has no twin") {
+        Training training;
+        for (int i = 0; i < 3; ++i) {
+            training.step(3);
+        }
+        training.run.begin_phase("step");
+        training.run.fail(training.run.line("new"), kGiB);
+        CHECK(training.rest().why_not ==
+              "no complete step before it asked for the same up to there");
+    }
+    SECTION("no request failed") {
+        Training training;
+        training.step(3);
+        training.step(3);
+        CHECK_FALSE(training.rest().known());
+    }
+}
+
+TEST_CASE("a forecast names the capacity and the size with which the step fits") {
+    Training training;
+    for (const std::uint64_t size : {4, 4, 4}) {
+        training.step(size);
+    }
+    training.step(6, 3);
+    Training whole;
+    for (const std::uint64_t size : {4, 4, 4, 6}) {
+        whole.step(size);
+    }
+    const std::uint64_t needed = replayed(whole.script()).reserved.peak;
+    Training smaller;
+    for (const std::uint64_t size : {4, 4, 4, 4}) {
+        smaller.step(size);
+    }
+    const ForecastCard card{.capacity_bytes = replayed(smaller.script()).reserved.peak,
+                            .others_bytes = 256 * kMiB};
+    SweepContext context;
+    context.fidelity_exact = true;
+    context.recorded_capacity_bytes = card.capacity_bytes;
+    std::vector<WhatIfRow> rows;
+    const auto forecast = make_forecast(
+        training.run.timeline, training.script(), training.iterations(), context, card, {&rows});
+    REQUIRE(forecast.ok());
+    REQUIRE(forecast->known());
+    CHECK(forecast->scale == Approx(1.5));
+    CHECK(forecast->peak_reserved_bytes == needed);
+    CHECK(forecast->least_capacity_bytes <= needed);
+    CHECK(forecast->least_capacity_bytes > card.capacity_bytes);
+    CHECK(forecast->least_card_bytes == forecast->least_capacity_bytes + card.others_bytes);
+    CHECK(forecast->shortfall_bytes == forecast->least_capacity_bytes - card.capacity_bytes);
+    // Of 6 MiB a step of 4 fits, one of 6 does not.
+    REQUIRE(forecast->fitting_part);
+    CHECK(*forecast->fitting_part >= Approx(4.0 / 6));
+    CHECK(*forecast->fitting_part < 1);
+}

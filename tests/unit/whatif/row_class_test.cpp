@@ -1,0 +1,61 @@
+// The words for how certain a figure is.
+#include "analyzer/whatif/row_class.h"
+
+#include "analyzer/whatif/sweep.h"
+
+#include <catch2/catch.hpp>
+
+using namespace fragtrace::analyzer;
+
+TEST_CASE("a bound says which of its three kinds it is") {
+    CHECK(class_words(RowClass::kExact, BoundKind::kNone) == "exact");
+    CHECK(class_words(RowClass::kEstimate, BoundKind::kNone) == "estimate");
+    CHECK(class_words(RowClass::kBound, BoundKind::kAtLeast) == "at least");
+    CHECK(class_words(RowClass::kBound, BoundKind::kAtMost) == "at most");
+    CHECK(class_words(RowClass::kBound, BoundKind::kUntilFailure, 12) ==
+          "exact until its out-of-memory at event 12");
+}
+
+TEST_CASE("no row is exact, or exact until a failure, where the recorded run is not replayed so") {
+    for (const Remedy remedy : {Remedy::kSettings, Remedy::kEmptyCache, Remedy::kCachingOff}) {
+        for (const bool fails : {false, true}) {
+            WhatIfRow row;
+            row.candidate.remedy = remedy;
+            row.candidate.pool = remedy == Remedy::kCachingOff ? "none" : "pytorch";
+            if (fails) {
+                row.result.parting.emplace();
+                row.result.troubles.push_back({});
+            }
+            SweepContext context;
+            context.fidelity_exact = false;
+            classify_row(context, &row);
+            CHECK(row.class_text() == "estimate");
+            CHECK_FALSE(row.class_reason.empty());
+        }
+    }
+}
+
+TEST_CASE("a row that needs more than the card is known to have is an estimate") {
+    WhatIfRow row;
+    row.candidate.pool = "pytorch";
+    row.result.statistics.reserved.peak = 100;
+    SweepContext context;
+    context.fidelity_exact = true;
+    context.known_capacity_bytes = 100;
+    classify_row(context, &row);
+    CHECK(row.class_text() == "exact");
+    context.known_capacity_bytes = 99;
+    classify_row(context, &row);
+    CHECK(row.class_text() == "estimate");
+}
+
+TEST_CASE("limits of all allocators are at least, what a plan reaches is at most") {
+    WhatIfRow row;
+    row.candidate.pool = "live";
+    SweepContext context;
+    classify_row(context, &row);
+    CHECK(row.class_text() == "at least");
+    row.candidate.pool = "offline";
+    classify_row(context, &row);
+    CHECK(row.class_text() == "at most");
+}
