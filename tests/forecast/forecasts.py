@@ -1,6 +1,7 @@
 """Forecasts of the rest of a step, held against real runs of the same step on larger cards."""
 
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -82,8 +83,8 @@ class Program:
     def parts(self, card, part):
         """Whether the size that is forecast to fit does, and the largest that really does."""
         smaller, failed = self.sizes
-        size = max(1, int(failed * part))
-        largest = 0
+        smaller_by = math.ceil(100 * (1 - part))  # percent, as the report says it
+        size = max(1, failed * (100 - smaller_by) // 100)
         low, high = smaller, failed
         while high - low > 1:
             middle = (low + high) // 2
