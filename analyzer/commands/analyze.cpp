@@ -7,6 +7,7 @@
 #include "analyzer/pools/pytorch_config.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/script_plan.h"
+#include "analyzer/report/text_parts.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/support/units.h"
@@ -153,6 +154,27 @@ std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
                       });
 }
 
+// What growth leaves room for: the peak since the first iteration with the holes of that time, or
+// the peak of reserved memory where that is less. What is cached goes back to the driver first.
+std::optional<GrowthForecast> look_ahead(const DeviceAnalysis& device) {
+    if (device.held.growth.places.empty() || first_oom(device) != nullptr) {
+        return std::nullopt;
+    }
+    const WasteSplit& waste = device.recorded.waste_at_peak;
+    const IterationPeaks& peaks = device.held.peaks;
+    const std::uint64_t in_use =
+        peaks.known ? peaks.steady_allocated : device.recorded.peak_allocated;
+    return forecast_growth(
+        device.held.growth,
+        {.capacity_known = device.capacity_known,
+         .capacity_bytes = device.limit_bytes == 0
+                               ? device.capacity_bytes
+                               : std::min(device.capacity_bytes, device.limit_bytes),
+         .peak_reserved_bytes = device.recorded.peak_reserved,
+         .needed_bytes = std::min(device.recorded.peak_reserved,
+                                  in_use + waste.pending + waste.inactive_split)});
+}
+
 // ---- what is assumed ---------------------------------------------------------------------------
 
 // From here on: what was measured against the record is measured.
@@ -223,7 +245,9 @@ Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
     device->bounds.assign(first_bound, first_pool);
     device->pools.assign(first_pool, first_capacity);
     device->capacities.assign(first_capacity, rows->end());
-    rank(&device->settings);
+    if (const WhatIfRow* recorded = recorded_row(device->settings)) {
+        rank(&device->settings, *recorded);
+    }
     return Ok{};
 }
 
@@ -296,6 +320,7 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
         }
         if (held.valid()) {
             device.held = held.get();
+            device.growth_forecast = look_ahead(device);
         }
         if (run.valid()) {
             analysis->run = run.get();

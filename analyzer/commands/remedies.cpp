@@ -5,6 +5,7 @@
 #include "analyzer/whatif/remedies.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -109,7 +110,8 @@ std::uint64_t others_to_go(const DeviceAnalysis& device) {
 }
 
 Status add_rows(const AnalyzeOptions& options,
-                const Obstacles& obstacles,
+                const std::function<void(WhatIfRow*)>& judge,
+                const WhatIfRow& recorded,
                 Analysis* analysis,
                 DeviceAnalysis* device) {
     const SweepContext context = sweep_context(*device);
@@ -120,19 +122,6 @@ Status add_rows(const AnalyzeOptions& options,
     find_culprit(analysis, *device, &plan);
     Progress progress("replaying remedies");
     const auto show = [&](std::size_t done, std::size_t all) { progress.show(done, all); };
-    const DriverTimes times = driver_times(analysis->run);
-    const auto judge = [&](WhatIfRow* row) {
-        judge_use(obstacles, device->config, row);
-        if (const WhatIfRow* recorded = recorded_row(device->settings)) {
-            row->cost = cost_of(*row, *recorded, times);
-        }
-    };
-    const WhatIfRow* as_run = recorded_row(device->settings);
-    for (auto* rows : {&device->settings, &device->capacities}) {
-        for (WhatIfRow& row : *rows) {
-            row.cost = as_run == nullptr ? row.cost : cost_of(row, *as_run, times);
-        }
-    }
     std::vector<WhatIfRow> all = device->settings;
     // Of combinations only those that are better than what was there before become rows.
     const auto replay_all = [&](const std::vector<Candidate>& candidates,
@@ -144,13 +133,13 @@ Status add_rows(const AnalyzeOptions& options,
         if (!rows) {
             return rows.error();
         }
-        const WhatIfRow* known = best_row(all);
+        const WhatIfRow* known = best_row(all, recorded);
         const std::optional<WhatIfRow> best =
             known == nullptr ? std::nullopt : std::optional(*known);
         bool any_better = false;
         for (WhatIfRow& row : *rows) {
             judge(&row);
-            const bool better = !best || (row.usable && is_better(row, *best));
+            const bool better = !best || (row.usable && is_better(row, *best, recorded));
             any_better = any_better || better;
             if (better || !combinations) {
                 device->remedies.push_back(row);
@@ -167,7 +156,7 @@ Status add_rows(const AnalyzeOptions& options,
         return first.error();
     }
     for (std::size_t round = 0; round < kCombiningRounds; ++round) {
-        const auto better = replay_all(combine(all, context), true);
+        const auto better = replay_all(combine(all, recorded, context), true);
         if (!better) {
             return better.error();
         }
@@ -176,27 +165,21 @@ Status add_rows(const AnalyzeOptions& options,
         }
     }
     device->advice = judge_advice(all, held_at_peak(*device), activations_held(*device));
-    rank(&device->remedies);
+    rank(&device->remedies, recorded);
     return Ok{};
 }
 
-Status add_scans(DeviceAnalysis* device) {
+Status add_scans(const WhatIfRow& recorded, DeviceAnalysis* device) {
     // The recorded settings and the best rows that the program could use, one per outcome.
-    std::vector<WhatIfRow> rows = device->settings;
-    rows.insert(rows.end(), device->remedies.begin(), device->remedies.end());
-    rank(&rows);
     std::vector<Candidate> settings;
     std::vector<std::uint64_t> peaks;
-    const WhatIfRow* recorded = recorded_row(rows);
-    if (recorded == nullptr) {
-        return Ok{};
-    }
     const auto add = [&](const WhatIfRow& row) {
         settings.push_back(row.candidate);
         peaks.push_back(row.result.statistics.reserved.peak);
     };
-    add(*recorded);
-    for (const WhatIfRow& row : rows) {
+    add(recorded);
+    for (const WhatIfRow* at : ranked_rows(*device)) {
+        const WhatIfRow& row = *at;
         const Remedy remedy = row.candidate.remedy;
         const bool alike =
             std::find(peaks.begin(), peaks.end(), row.result.statistics.reserved.peak) !=
@@ -253,10 +236,19 @@ Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAna
         return Ok{};
     }
     const Obstacles obstacles = find_obstacles(analysis->timeline, device->device);
+    const WhatIfRow* found = recorded_row(device->settings);
+    if (found == nullptr) {
+        return Ok{};
+    }
+    const WhatIfRow recorded = *found;
+    // The virtual GPU's driver takes no time that a real one would.
+    const DriverTimes times = device->virtual_gpu ? DriverTimes{} : driver_times(analysis->run);
+    const auto judge = [&](WhatIfRow* row) {
+        judge_use(obstacles, device->config, row);
+        row->cost = cost_of(*row, recorded, times);
+    };
     for (auto* rows : {&device->settings, &device->capacities}) {
-        for (WhatIfRow& row : *rows) {
-            judge_use(obstacles, device->config, &row);
-        }
+        std::for_each(rows->begin(), rows->end(), [&](WhatIfRow& row) { judge(&row); });
     }
     if (device->script.steps.size() > options.remedies_up_to) {
         return Ok{};
@@ -266,7 +258,7 @@ Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAna
     }
     device->steps = find_step_ends(analysis->timeline, device->held.iterations);
     device->adaptation = find_adaptation(device->script);
-    if (const Status done = add_rows(options, obstacles, analysis, device); !done) {
+    if (const Status done = add_rows(options, judge, recorded, analysis, device); !done) {
         return done;
     }
     if (const Status done = add_forecast(*analysis, device); !done) {
@@ -279,7 +271,7 @@ Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAna
         }
         device->near_miss = find_near_miss(device->script, *setup->pool, setup->recorded);
     }
-    return options.scans ? add_scans(device) : Ok{};
+    return options.scans ? add_scans(recorded, device) : Ok{};
 }
 
 }  // namespace fragtrace::analyzer

@@ -85,8 +85,8 @@ Status run_report(int argc, char** argv) {
                               .assumptions = *assumed,
                               .settings = !without_whatif,
                               .pools = !without_whatif && !summary && shows_pools,
-                              .capacities = !without_whatif && !summary,
-                              .remedies = !without_whatif && !summary,
+                              .capacities = !without_whatif,
+                              .remedies = !without_whatif,
                               .remedies_up_to = kLongestWithRemedies};
     common.trace = traces.front();
     const bool folder = traces.size() == 1 && std::filesystem::is_directory(common.trace);

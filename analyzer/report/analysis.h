@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/holders/device_holders.h"
+#include "analyzer/holders/growth_forecast.h"
 #include "analyzer/metrics/device_metrics.h"
 #include "analyzer/metrics/memory_summary.h"
 #include "analyzer/metrics/other_processes.h"
@@ -67,10 +68,11 @@ struct DeviceAnalysis {
     std::vector<Diagnosis> diagnoses;  // of the recorded settings, in time order
     std::uint64_t troubles = 0;        // OOMs and retries in all; diagnoses may be fewer
     std::vector<RecordedTrouble> recorded_troubles;  // the first ones; `recorded` counts all
-    std::optional<Diagnosis> peak;    // the address map at peak reserved; its verdict is empty
-    MapAtEvent most_allocated;        // the same at the peak of allocated memory
-    DeviceHolders held;               // at each diagnosed OOM, else at the peak of allocated memory
-    std::vector<WhatIfRow> settings;  // ranked
+    std::optional<Diagnosis> peak;  // the address map at peak reserved; its verdict is empty
+    MapAtEvent most_allocated;      // the same at the peak of allocated memory
+    DeviceHolders held;             // at each diagnosed OOM, else at the peak of allocated memory
+    std::optional<GrowthForecast> growth_forecast;  // none: nothing grows, or memory ran out
+    std::vector<WhatIfRow> settings;                // ranked
     std::vector<WhatIfRow> capacities;
     std::vector<WhatIfRow> pools;   // other pools
     std::vector<WhatIfRow> bounds;  // as known_pools() lists them
@@ -98,6 +100,10 @@ struct Analysis {
     std::vector<std::string> warnings;
 };
 
+// Settings and remedies in one order (whatif/order.h), best first; as listed where the recorded
+// settings were not replayed.
+std::vector<const WhatIfRow*> ranked_rows(const DeviceAnalysis& device);
+
 // The warnings, and what became known of stacks while the report named them: to be asked last.
 std::vector<std::string> warnings_with_stacks(const Analysis& analysis);
 
@@ -112,6 +118,7 @@ struct CulpritGroup {
     EventIndex oldest = kNoEvent;  // its allocation
     // Allocating events of the blocks that keep a mostly empty segment.
     std::vector<EventIndex> pinning;
+    bool too_little = false;  // most_pinning(): without these blocks the request would not fit
 };
 
 // Of the group's oldest block, up to the diagnosis.
@@ -131,7 +138,9 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
                                          CulpritKey key = CulpritKey::kLine,
                                          StreamId stream = kNoStream);
 
-// The line that holds most open, whom reports name and remedies try to move; nullopt: nobody does.
+// The line whom reports name and remedies try to move: of those without whose blocks the request
+// fits the one that holds most open; else the one that leaves most room (absent_lines.h); at a peak
+// the one that holds most open. nullopt: nobody holds anything open.
 std::optional<CulpritGroup> most_pinning(const Analysis& analysis, const Diagnosis& diagnosis);
 
 }  // namespace fragtrace::analyzer

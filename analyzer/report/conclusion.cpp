@@ -5,6 +5,7 @@
 #include "analyzer/report/text_parts.h"
 #include "analyzer/support/units.h"
 #include "analyzer/whatif/order.h"
+#include "analyzer/whatif/remedies.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +14,15 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// As somebody would type it.
+const std::string kFreeWhatGrows = "free what that line keeps from one iteration to the next";
+
+// What to change, in words, and the row that says so, where one does.
+struct Advised {
+    std::string text;
+    const WhatIfRow* row = nullptr;
+};
+
+// As somebody would type it, or call it.
 std::string change_text(const WhatIfRow& row) {
     const Candidate& candidate = row.candidate;
     if (candidate.remedy == Remedy::kSettings && !candidate.config.empty()) {
@@ -22,22 +31,8 @@ std::string change_text(const WhatIfRow& row) {
     return candidate.name;
 }
 
-// Of ranked rows the first is the best. Where the replay of the recorded settings does not end as
-// the record did, no row says what would have.
-// `to_the_end`: none of which the forecast says that the step fails later.
-const WhatIfRow* first_worth_naming(const DeviceAnalysis& device,
-                                    const std::vector<WhatIfRow>& rows,
-                                    bool to_the_end) {
-    const WhatIfRow* recorded = recorded_row(device.settings);
-    if (recorded == nullptr || !replay_ends_as_recorded(device)) {
-        return nullptr;
-    }
-    const auto found = std::find_if(rows.begin(), rows.end(), [&](const WhatIfRow& row) {
-        return row.usable && row.candidate.remedy != Remedy::kOthersGone &&
-               change_of(row, *recorded) == Change::kHelps &&
-               (!to_the_end || row.rest_fits.value_or(true));
-    });
-    return found == rows.end() ? nullptr : &*found;
+bool is_for_the_program(const WhatIfRow& row) {
+    return row.usable && row.candidate.remedy != Remedy::kOthersGone;
 }
 
 std::string retries_text(const WhatIfRow& row, const WhatIfRow& recorded) {
@@ -48,36 +43,43 @@ std::string retries_text(const WhatIfRow& row, const WhatIfRow& recorded) {
                              recorded.retries());
 }
 
-std::string row_text(const WhatIfRow& row, const WhatIfRow& recorded) {
+std::string outcome_of(const WhatIfRow& row, const WhatIfRow& recorded) {
     const std::string reserved = format_bytes(row.result.statistics.reserved.peak);
     if (row.ooms() == 0 && recorded.ooms() != 0) {
         const std::string retries =
             row.retries() == 0
                 ? std::string()
                 : fmt::format(" and {}", format_counted(row.retries(), "retry", "retries"));
-        const std::string follows = what_follows(row);
-        return fmt::format("{}: {} with {} reserved{} ({}){}{}",
-                           change_text(row),
+        return fmt::format("{} with {} reserved{}",
                            row.gets_past() ? "gets past this request" : "the same requests fit",
                            reserved,
-                           retries,
-                           class_in_sentence(row),
-                           follows.empty() ? "" : "; ",
-                           follows);
+                           retries);
     }
     if (row.ooms() != 0) {
-        return fmt::format("{}: {} instead of {} ({})",
-                           change_text(row),
+        return fmt::format("{} instead of {}",
                            format_counted(row.ooms(), "out-of-memory", "out-of-memories"),
-                           recorded.ooms(),
-                           class_in_sentence(row));
+                           recorded.ooms());
     }
-    return fmt::format("{}: {} reserved instead of {}{} ({})",
-                       change_text(row),
+    return fmt::format("{} reserved instead of {}{}",
                        reserved,
                        format_bytes(recorded.result.statistics.reserved.peak),
-                       retries_text(row, recorded),
-                       class_in_sentence(row));
+                       retries_text(row, recorded));
+}
+
+// What the row does, how certain that is, what it costs, and what follows where the record ends.
+Advised advised(const WhatIfRow& row, const WhatIfRow& recorded) {
+    const std::string cost = cost_text(row);
+    const std::string follows =
+        row.ooms() == 0 && recorded.ooms() != 0 ? what_follows(row) : std::string();
+    return {fmt::format("{}: {} ({}){}{}{}{}",
+                        change_text(row),
+                        outcome_of(row, recorded),
+                        class_in_sentence(row),
+                        cost.empty() ? "" : "; cost: ",
+                        cost,
+                        follows.empty() ? "" : "; ",
+                        follows),
+            &row};
 }
 
 // What the program itself could do, which no replay of the same requests shows.
@@ -99,17 +101,29 @@ std::string change_of_program(const DeviceAnalysis& device, const Verdict& verdi
                      row_class_name(class_of_moment(device)));
 }
 
-// A setting where one is worth it, else a change of the program; nullptr: nothing that was
-// replayed.
-const WhatIfRow* best_change(const DeviceAnalysis& device) {
+// Of ranked rows the first is the best. Rows of which the forecast says that the step fails later
+// come after those that reach its end. Where the replay of the recorded settings does not end as
+// the record did, no row says what would have.
+const WhatIfRow* first_worth_its_price(const DeviceAnalysis& device) {
+    const WhatIfRow* recorded = recorded_row(device.settings);
+    if (recorded == nullptr || !replay_ends_as_recorded(device)) {
+        return nullptr;
+    }
+    const std::vector<const WhatIfRow*> rows = ranked_rows(device);
     for (const bool to_the_end : {true, false}) {
-        for (const auto* rows : {&device.settings, &device.remedies}) {
-            if (const WhatIfRow* row = first_worth_naming(device, *rows, to_the_end)) {
+        for (const WhatIfRow* row : rows) {
+            if (is_for_the_program(*row) && is_worth_its_price(*row, *recorded) &&
+                (!to_the_end || row->rest_fits.value_or(true))) {
                 return row;
             }
         }
     }
     return nullptr;
+}
+
+Advised best_change(const DeviceAnalysis& device) {
+    const WhatIfRow* row = first_worth_its_price(device);
+    return row == nullptr ? Advised{} : advised(*row, *recorded_row(device.settings));
 }
 
 std::string card_text(const DeviceAnalysis& device) {
@@ -123,32 +137,42 @@ std::string card_text(const DeviceAnalysis& device) {
                : fmt::format("{} would do ({})", row->candidate.name, class_in_sentence(*row));
 }
 
-std::string remedy_of_failure(const DeviceAnalysis& device, const Diagnosis& oom) {
+Advised remedy_of_failure(const DeviceAnalysis& device, const Diagnosis& oom, bool by_growth) {
     const Verdict& verdict = oom.verdict;
     if (verdict.requester == "library" && verdict.id == "releasable") {
-        return fmt::format("torch.cuda.empty_cache() just before ({} for that moment)",
-                           row_class_name(class_of_moment(device)));
+        return {fmt::format("torch.cuda.empty_cache() just before ({} for that moment)",
+                            row_class_name(class_of_moment(device)))};
     }
     if (!replay_ends_as_recorded(device)) {
-        return fmt::format(
+        return {fmt::format(
             "cannot be told: replayed {}, the recorded settings serve it as well",
             device.capacity_known
                 ? fmt::format("with {} for the pool", format_bytes(device.capacity_bytes))
-                : "without a capacity, which the trace does not tell");
+                : "without a capacity, which the trace does not tell")};
     }
-    const std::string of_program = change_of_program(device, verdict);
+    std::string of_program = change_of_program(device, verdict);
+    if (by_growth) {
+        of_program = kFreeWhatGrows + (of_program.empty() ? "" : "; or " + of_program);
+    }
     const std::string needs = forecast_needs(device);
-    if (const WhatIfRow* row = best_change(device)) {
-        std::string text = row_text(*row, *recorded_row(device.settings));
-        if (!row->rest_fits.value_or(true) && !needs.empty()) {
-            text += ": " + needs;
+    if (Advised change = best_change(device); change.row != nullptr) {
+        if (!change.row->rest_fits.value_or(true) && !needs.empty()) {
+            change.text += ": " + needs;
         }
-        return of_program.empty() ? text : fmt::format("{}; or {}", text, of_program);
+        if (by_growth) {
+            change.text = of_program + "; it lasts longer with " + change.text;
+        } else if (!of_program.empty()) {
+            change.text += "; or " + of_program;
+        }
+        return change;
     }
     const std::uint64_t asked = std::max(verdict.requested_bytes, verdict.rounded_bytes);
     const std::uint64_t free = verdict.free_bytes + verdict.device_free_bytes;
     std::string text = of_program.empty() ? "" : of_program + "; ";
     text += "no usable setting tried helps";
+    if (by_growth) {
+        return {text};
+    }
     if (!verdict.despite_free_memory() && asked > free) {
         text += fmt::format("; this request was {} short", format_bytes(asked - free)) +
                 (needs.empty() ? ", and later ones may need more" : "");
@@ -158,56 +182,69 @@ std::string remedy_of_failure(const DeviceAnalysis& device, const Diagnosis& oom
             format_bytes(oom.cheapest.bytes_to_free));
     }
     if (!needs.empty()) {
-        return text + "; " + needs;
+        return {text + "; " + needs};
     }
     const std::string card = card_text(device);
-    return card.empty() ? text : text + "; " + card;
+    return {card.empty() ? text : text + "; " + card};
 }
 
-// The best row that has fewer of them.
-std::string remedy_of_retry(const DeviceAnalysis& device) {
+// The first row that has fewer of them, and does not take more synchronisations for that or is
+// worth its price anyway. Caching off is measured by its price alone: it makes every request one.
+Advised remedy_of_retry(const DeviceAnalysis& device) {
     const WhatIfRow* recorded = recorded_row(device.settings);
     if (recorded == nullptr) {
-        return "";
+        return {};
     }
     if (recorded->retries() == 0) {
-        return "cannot be told: replayed, the recorded settings need none";
+        return {"cannot be told: replayed, the recorded settings need none"};
     }
-    for (const auto* rows : {&device.settings, &device.remedies}) {
-        for (const WhatIfRow& row : *rows) {
-            if (row.usable && row.candidate.remedy != Remedy::kOthersGone &&
-                row.ooms() <= recorded->ooms() && row.retries() < recorded->retries()) {
-                return fmt::format("{}: {} instead of {}, {} reserved ({})",
-                                   change_text(row),
-                                   format_counted(row.retries(), "retry", "retries"),
-                                   recorded->retries(),
-                                   format_bytes(row.result.statistics.reserved.peak),
-                                   class_in_sentence(row));
-            }
+    bool too_dear = false;
+    for (const WhatIfRow* row : ranked_rows(device)) {
+        if (!is_for_the_program(*row) || row->ooms() > recorded->ooms() || row->fails_first() ||
+            row->retries() >= recorded->retries()) {
+            continue;
         }
+        const bool uncached = row->candidate.remedy == Remedy::kCachingOff;
+        if (is_worth_its_price(*row, *recorded) ||
+            (!uncached && synchronisations(*row) <= synchronisations(*recorded))) {
+            return advised(*row, *recorded);
+        }
+        too_dear = true;
     }
-    return "no usable setting tried has fewer retries: only holding less would";
+    return {too_dear
+                ? "all that was tried and has fewer retries costs more than they do; holding less "
+                  "would avoid them"
+                : "no usable setting tried has fewer retries: only holding less would"};
 }
 
-std::string remedy_without_failure(const DeviceAnalysis& device) {
-    if (!device.held.growth.places.empty()) {
-        return "let go of what that line keeps from one iteration to the next";
+Advised remedy_without_failure(const DeviceAnalysis& device) {
+    if (device.growth_forecast && device.growth_forecast->matters) {
+        return {std::string(kFreeWhatGrows)};
     }
     if (const Survivors* kept = kept_model(device)) {
-        return fmt::format(
+        return {fmt::format(
             "let go of the earlier model and its optimizer before the next is made: at most {} "
             "less in use",
-            format_bytes(kept->bytes));
+            format_bytes(kept->bytes))};
     }
-    if (const WhatIfRow* row = best_change(device)) {
-        return row_text(*row, *recorded_row(device.settings));
+    if (!device.diagnoses.empty()) {
+        return remedy_of_retry(device);
+    }
+    if (Advised change = best_change(device); change.row != nullptr) {
+        return change;
     }
     if (!replay_ends_as_recorded(device)) {
-        return "cannot be told: replayed, the recorded settings run out of memory";
+        return {"cannot be told: replayed, the recorded settings run out of memory"};
     }
-    return recorded_row(device.settings) == nullptr
-               ? ""
-               : "no usable setting saves 2 %: only holding less would, see holders";
+    return {recorded_row(device.settings) == nullptr
+                ? ""
+                : "no usable setting saves 2 %: only holding less would, see holders"};
+}
+
+Conclusion conclusion_from(std::string culprit, const Advised& remedy) {
+    return {.culprit = std::move(culprit),
+            .remedy = remedy.text,
+            .row = remedy.row == nullptr ? "" : remedy.row->candidate.name};
 }
 
 }  // namespace
@@ -255,8 +292,8 @@ RowClass class_of_moment(const DeviceAnalysis& device) {
 }
 
 const WhatIfRow* best_remedy(const DeviceAnalysis& device) {
-    const WhatIfRow* row = first_worth_naming(device, device.settings, true);
-    return row != nullptr ? row : first_worth_naming(device, device.settings, false);
+    return first_oom(device) != nullptr ? first_worth_its_price(device)
+                                        : remedy_without_failure(device).row;
 }
 
 Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device) {
@@ -269,7 +306,8 @@ Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device)
     if (device.recorded.peak_reserved == 0) {
         return {};
     }
-    return {culprit_without_failure(analysis, device), remedy_without_failure(device)};
+    return conclusion_from(culprit_without_failure(analysis, device),
+                           remedy_without_failure(device));
 }
 
 Conclusion conclusion_at(const Analysis& analysis,
@@ -279,9 +317,11 @@ Conclusion conclusion_at(const Analysis& analysis,
         return {};
     }
     if (diagnosis.trouble.outcome == Outcome::kRetryOk) {
-        return {culprit_of_retry(analysis, diagnosis), remedy_of_retry(device)};
+        return conclusion_from(culprit_of_retry(analysis, diagnosis), remedy_of_retry(device));
     }
-    return {culprit_of_failure(analysis, device, diagnosis), remedy_of_failure(device, diagnosis)};
+    return conclusion_from(
+        culprit_of_failure(analysis, device, diagnosis),
+        remedy_of_failure(device, diagnosis, failed_by_growth(analysis, device, diagnosis)));
 }
 
 const WhatIfRow* smallest_fitting(const DeviceAnalysis& device) {

@@ -11,7 +11,8 @@ namespace fragtrace::analyzer {
 // Names of the program are in it as they are: escape them for the place where they are shown.
 struct Conclusion {
     std::string culprit;  // the line of the program, and what it does; empty: nobody in particular
-    std::string remedy;   // what to change, what replaying it said, and how certain that is
+    std::string remedy;   // what to change, what replaying it said, how certain that is, its cost
+    std::string row;      // the what-if row that the remedy speaks of; empty: none
 };
 
 // Of the first out-of-memory; without one, of the peaks.
@@ -43,7 +44,8 @@ bool replay_ends_as_recorded(const DeviceAnalysis& device);
 // Of what follows from the state of one moment of the recorded run.
 RowClass class_of_moment(const DeviceAnalysis& device);
 
-// The best setting that helps (order.h) and can be used. nullptr: none.
+// The row that the device's conclusion recommends: of all settings and remedies the first, in the
+// one order (whatif/order.h), that can be used and is worth its price. nullptr: none.
 const WhatIfRow* best_remedy(const DeviceAnalysis& device);
 
 }  // namespace fragtrace::analyzer

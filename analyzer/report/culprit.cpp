@@ -1,6 +1,7 @@
 // Who it is: the words of culprit.h.
 #include "analyzer/report/culprit.h"
 
+#include "analyzer/report/absent_lines.h"
 #include "analyzer/report/text.h"
 #include "analyzer/report/text_parts.h"
 #include "analyzer/support/units.h"
@@ -14,21 +15,33 @@ namespace {
 
 std::string who_pins(const Analysis& analysis, const Diagnosis& diagnosis) {
     const auto most = most_pinning(analysis, diagnosis);
-    return most ? fmt::format("{}: {} in {} {} {} of holes open",
+    return most ? fmt::format("{}: {} in {} {} {} of holes open{}",
                               most->label,
                               format_bytes(most->live_bytes),
                               format_counted(most->blocks, "block", "blocks"),
                               most->blocks == 1 ? "keeps" : "keep",
-                              format_bytes(most->held_open_bytes))
+                              format_bytes(most->held_open_bytes),
+                              most->too_little ? "; no single line's absence makes room" : "")
                 : "";
 }
 
-std::string who_holds(const Holders* found) {
-    if (found == nullptr || found->places.empty()) {
-        return "";
+// The place whose absence makes room; of those that do the one that holds most. Places are by line
+// and kind.
+const HoldingPlace& holds_most(const Analysis& analysis,
+                               const Diagnosis& oom,
+                               const std::vector<HoldingPlace>& places) {
+    LineNumbers lines;
+    for (const HoldingPlace& place : places) {
+        lines.try_emplace(place.label, static_cast<std::uint32_t>(lines.size()));
     }
-    const Holders& holders = *found;
-    const HoldingPlace& most = holders.places.front();
+    const std::vector<Room> rooms = rooms_without_lines(analysis, oom, lines);
+    const auto found = std::find_if(places.begin(), places.end(), [&](const HoldingPlace& place) {
+        return rooms[lines.at(place.label)].serves(oom.wanted);
+    });
+    return found == places.end() ? places.front() : *found;
+}
+
+std::string place_text(const Holders& holders, const HoldingPlace& most) {
     const std::string kind = most.category == Category::kOther
                                  ? std::string()
                                  : fmt::format(" ({})", category_name(most.category));
@@ -37,6 +50,12 @@ std::string who_holds(const Holders* found) {
                        format_bytes(static_cast<std::uint64_t>(most.bytes)),
                        format_bytes(holders.allocated_bytes),
                        kind);
+}
+
+std::string who_holds(const Analysis& analysis, const Diagnosis& oom, const Holders* holders) {
+    return holders == nullptr || holders->places.empty()
+               ? ""
+               : place_text(*holders, holds_most(analysis, oom, holders->places));
 }
 
 std::string who_is_outside(const Holders* holders) {
@@ -117,7 +136,48 @@ std::string who_has_it_free(const Analysis& analysis, const Diagnosis& oom) {
     return text;
 }
 
+std::string who_grows(const Growth& growth) {
+    const HoldingPlace& most = growth.places.front().place;
+    const auto bytes = static_cast<std::uint64_t>(most.bytes);
+    return fmt::format("{}: {} more with each iteration, never less; {} from iteration {} to {}",
+                       most.label,
+                       format_bytes(bytes / std::max<std::size_t>(growth.last - growth.first, 1)),
+                       format_bytes(bytes),
+                       growth.first,
+                       growth.last);
+}
+
 }  // namespace
+
+bool failed_by_growth(const Analysis& analysis,
+                      const DeviceAnalysis& device,
+                      const Diagnosis& oom) {
+    LineNumbers growing;
+    std::int64_t grown = 0;
+    for (const GrowingPlace& place : device.held.growth.places) {
+        growing.emplace(place.place.label, 0);
+        grown += place.place.bytes;
+    }
+    const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(grown, 0));
+    const Verdict& verdict = oom.verdict;
+    const std::uint64_t card =
+        device.capacity_known ? device.capacity_bytes : verdict.reserved_bytes;
+    return !growing.empty() && bytes >= card / kForecastTimes &&
+           verdict.free_bytes + verdict.device_free_bytes + bytes >= oom.wanted.driver_bytes &&
+           rooms_without_lines(analysis, oom, growing).front().serves(oom.wanted);
+}
+
+std::string growth_forecast_text(const GrowthForecast& forecast) {
+    return forecast.at_iteration == 0
+               ? ""
+               : fmt::format(
+                     "out of memory at about iteration {} at this rate (estimate: {} more "
+                     "with each, {} left at iteration {})",
+                     format_count(forecast.at_iteration),
+                     format_bytes(forecast.bytes_per_iteration),
+                     format_bytes(forecast.left_bytes),
+                     format_count(forecast.recorded_iterations));
+}
 
 std::string culprit_of_failure(const Analysis& analysis,
                                const DeviceAnalysis& device,
@@ -127,13 +187,16 @@ std::string culprit_of_failure(const Analysis& analysis,
         return fmt::format("the pool's cache: {} in wholly free segments",
                            format_bytes(verdict.steps.back().frees_bytes));
     }
+    if (failed_by_growth(analysis, device, oom)) {
+        return who_grows(device.held.growth);
+    }
     if (verdict.despite_free_memory()) {
         const std::string who = who_has_it_free(analysis, oom);
         return who.empty() ? who_pins(analysis, oom) : who;
     }
     const Holders* holders = holders_at(device, oom.trouble.event);
     const std::string outside = verdict.id == "outside_pool" ? who_is_outside(holders) : "";
-    const std::string inside = who_holds(holders);
+    const std::string inside = who_holds(analysis, oom, holders);
     return outside.empty() || inside.empty() ? outside + inside : outside + "; " + inside;
 }
 
@@ -168,13 +231,8 @@ std::string culprit_of_retry(const Analysis& analysis, const Diagnosis& retry) {
 }
 
 std::string culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& device) {
-    if (!device.held.growth.places.empty()) {
-        const Growth& growth = device.held.growth;
-        const HoldingPlace& most = growth.places.front().place;
-        return fmt::format("{}: {} more with each iteration, never less",
-                           most.label,
-                           format_bytes(static_cast<std::uint64_t>(most.bytes) /
-                                        std::max<std::size_t>(growth.last - growth.first, 1)));
+    if (device.growth_forecast && device.growth_forecast->matters) {
+        return who_grows(device.held.growth);
     }
     if (const Survivors* kept = kept_model(device)) {
         const HoldingPlace& most = kept->places.front();
@@ -182,6 +240,12 @@ std::string culprit_without_failure(const Analysis& analysis, const DeviceAnalys
                            most.label,
                            format_bytes(static_cast<std::uint64_t>(most.bytes)),
                            category_name(most.category));
+    }
+    if (!device.diagnoses.empty()) {
+        if (const std::string pins = culprit_of_retry(analysis, device.diagnoses.front());
+            !pins.empty()) {
+            return pins;
+        }
     }
     const WasteSplit& waste = device.recorded.waste_at_peak;
     const std::uint64_t unused =
@@ -195,7 +259,10 @@ std::string culprit_without_failure(const Analysis& analysis, const DeviceAnalys
             return who_pins(analysis, *device.peak);
         }
     }
-    return who_holds(device.held.holders.empty() ? nullptr : &device.held.holders.front());
+    const auto& held = device.held.holders;
+    return held.empty() || held.front().places.empty()
+               ? ""
+               : place_text(held.front(), held.front().places.front());
 }
 
 }  // namespace fragtrace::analyzer

@@ -16,8 +16,16 @@ std::string culprit_of_failure(const Analysis& analysis,
                                const DeviceAnalysis& device,
                                const Diagnosis& oom);
 std::string culprit_of_retry(const Analysis& analysis, const Diagnosis& retry);
-// Of the peaks.
+// Of what the run heads for, else of its first retry, else of the peaks.
 std::string culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& device);
+
+// Growth is why the request failed: what grew since is at least what is missing and at least a
+// hundredth of the card, and without the lines that grow the request fits.
+bool failed_by_growth(const Analysis& analysis, const DeviceAnalysis& device, const Diagnosis& oom);
+
+// "out of memory at about iteration 430 at this rate (estimate: 12 MiB more with each, 3.6 GiB left
+// at iteration 120)"; empty where no capacity is known.
+std::string growth_forecast_text(const GrowthForecast& forecast);
 
 // Known at each failed request that was looked into, and at the peak of runs without any; else
 // nullptr.

@@ -1,5 +1,7 @@
+#include "analyzer/report/absent_lines.h"
 #include "analyzer/report/analysis.h"
 #include "analyzer/support/units.h"
+#include "analyzer/whatif/order.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -44,6 +46,28 @@ SweepContext sweep_context(const DeviceAnalysis& device) {
                                !device.script.pending.empty(),
             .known_capacity_bytes = known_capacity_bytes(device),
             .rules = device.script.rules};
+}
+
+namespace {
+
+constexpr std::size_t kMostLines = 64;  // whose absence is looked at
+
+}  // namespace
+
+std::vector<const WhatIfRow*> ranked_rows(const DeviceAnalysis& device) {
+    std::vector<const WhatIfRow*> rows;
+    for (const auto* list : {&device.settings, &device.remedies}) {
+        for (const WhatIfRow& row : *list) {
+            rows.push_back(&row);
+        }
+    }
+    if (const WhatIfRow* recorded = recorded_row(device.settings)) {
+        std::stable_sort(
+            rows.begin(), rows.end(), [recorded](const WhatIfRow* a, const WhatIfRow* b) {
+                return ranks_before(*a, *b, *recorded);
+            });
+    }
+    return rows;
 }
 
 namespace {
@@ -140,7 +164,26 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
 
 std::optional<CulpritGroup> most_pinning(const Analysis& analysis, const Diagnosis& diagnosis) {
     std::vector<CulpritGroup> groups = group_culprits(analysis, diagnosis, false);
-    return groups.empty() ? std::nullopt : std::optional(std::move(groups.front()));
+    if (groups.empty()) {
+        return std::nullopt;
+    }
+    if (diagnosis.wanted.driver_bytes == 0) {
+        return std::move(groups.front());  // a peak: nothing was asked for
+    }
+    groups.resize(std::min(groups.size(), kMostLines));
+    LineNumbers lines;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+        lines.emplace(groups[i].label, static_cast<std::uint32_t>(i));
+    }
+    const std::vector<Room> rooms = rooms_without_lines(analysis, diagnosis, lines);
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < groups.size() && !rooms[best].serves(diagnosis.wanted); ++i) {
+        if (rooms[i].serves(diagnosis.wanted) || rooms[i].bytes() > rooms[best].bytes()) {
+            best = i;
+        }
+    }
+    groups[best].too_little = !rooms[best].serves(diagnosis.wanted);
+    return std::move(groups[best]);
 }
 
 }  // namespace fragtrace::analyzer

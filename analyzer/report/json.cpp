@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace fragtrace::analyzer {
 namespace {
 
@@ -121,6 +123,7 @@ Json row_json(const WhatIfRow& row) {
 Json whatif_rows(const Analysis& analysis) {
     Json rows = Json::array();
     for (const DeviceAnalysis& device : analysis.devices) {
+        const std::vector<const WhatIfRow*> ranked = ranked_rows(device);
         for (const auto* list : {&device.settings,
                                  &device.remedies,
                                  &device.pools,
@@ -129,6 +132,8 @@ Json whatif_rows(const Analysis& analysis) {
             for (const WhatIfRow& row : *list) {
                 rows.push_back(row_json(row));
                 add_row_details(row, device, &rows.back());
+                const auto at = std::find(ranked.begin(), ranked.end(), &row);
+                rows.back()["rank"] = at == ranked.end() ? Json() : Json(at - ranked.begin() + 1);
             }
         }
     }
@@ -193,9 +198,12 @@ std::string report_json(const Analysis& analysis) {
         devices.push_back(device_json(device, device.recorded));
         const Conclusion conclusion = conclusion_of(analysis, device);
         devices.back()["conclusion"] = {{"culprit", conclusion.culprit},
-                                        {"remedy", conclusion.remedy}};
+                                        {"remedy", conclusion.remedy},
+                                        {"row", conclusion.row}};
         devices.back()["forecast"] = forecast_json(device);
         devices.back()["iterations"] = iterations_json(analysis, device.held);
+        devices.back()["iterations"]["growth"]["forecast"] =
+            growth_forecast_json(device.growth_forecast);
         devices.back()["holders_at_peak"] = held_lines_json(device.held);
         devices.back()["holders"] = holders_json(device.held, device.most_allocated.event, true);
         for (const bool repeated : {false, true}) {

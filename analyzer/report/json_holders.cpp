@@ -163,4 +163,18 @@ Json iterations_json(const Analysis& analysis, const DeviceHolders& held) {
             {"stacks_left_out", held.stacks_left_out}};
 }
 
+Json growth_forecast_json(const std::optional<GrowthForecast>& forecast) {
+    if (!forecast) {
+        return nullptr;
+    }
+    const bool known = forecast->capacity_known;
+    return {{"class", "estimate"},
+            {"bytes_per_iteration", forecast->bytes_per_iteration},
+            {"grown_bytes", forecast->grown_bytes},
+            {"recorded_iterations", forecast->recorded_iterations},
+            {"left_bytes", known ? Json(forecast->left_bytes) : Json()},
+            {"at_iteration", known ? Json(forecast->at_iteration) : Json()},
+            {"matters", forecast->matters}};
+}
+
 }  // namespace fragtrace::analyzer

@@ -18,4 +18,7 @@ nlohmann::ordered_json held_lines_json(const DeviceHolders& held);
 // Iterations, growth, survivors and peaks of a device.
 nlohmann::ordered_json iterations_json(const Analysis& analysis, const DeviceHolders& held);
 
+// null: nothing grows, or memory ran out.
+nlohmann::ordered_json growth_forecast_json(const std::optional<GrowthForecast>& forecast);
+
 }  // namespace fragtrace::analyzer

@@ -1,6 +1,7 @@
 #include "analyzer/report/page_card_words.h"
 
 #include "analyzer/report/conclusion.h"
+#include "analyzer/report/culprit.h"
 #include "analyzer/report/json_run.h"
 #include "analyzer/support/units.h"
 
@@ -124,6 +125,11 @@ bool is_near_miss(const DeviceAnalysis& device) {
 }
 
 std::string peak_heading(const DeviceAnalysis& device) {
+    if (device.growth_forecast && device.growth_forecast->matters &&
+        device.growth_forecast->at_iteration != 0) {
+        return fmt::format("No out-of-memory yet: at about iteration {} at this rate",
+                           format_count(device.growth_forecast->at_iteration));
+    }
     const std::uint64_t retries = device.recorded.retries;
     if (retries != 0) {
         return fmt::format(
@@ -168,6 +174,10 @@ std::string peak_sentence(const DeviceAnalysis& device) {
         format_bytes(run.peak_allocated),
         format_bytes(waste.inactive_split),
         format_bytes(waste.releasable));
+    if (device.growth_forecast && device.growth_forecast->matters) {
+        const std::string when = growth_forecast_text(*device.growth_forecast);
+        return when.empty() ? text : text + " It heads for " + when + ".";
+    }
     return text + card_sentence(device);
 }
 

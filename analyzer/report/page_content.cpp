@@ -111,30 +111,30 @@ class DevicePage {
 
     void add_whatif() {
         add_curve_times();
-        for (const auto* rows : {&device_.settings,
-                                 &device_.remedies,
-                                 &device_.pools,
-                                 &device_.bounds,
-                                 &device_.capacities}) {
-            for (const WhatIfRow& row : *rows) {
-                const WasteSplit& waste = row.result.waste_at_peak;
-                PageWhatIf shown{
-                    .name = (row.is_recorded ? "as recorded: " : "") + row.candidate.name,
-                    .row_class = row.class_text(),
-                    .ooms = row.ooms(),
-                    .peak_reserved_bytes = row.result.statistics.reserved.peak,
-                    .held_open_bytes = waste.inactive_split,
-                    .releasable_bytes = waste.releasable,
-                    .segments_allocated = row.result.statistics.segments_allocated,
-                    .retries = row.retries(),
-                    .usable = row.usable,
-                    .note = whatif_note(row),
-                    .as_run = row.is_recorded,
-                    .gets_past = row.gets_past(),
-                    .reserved_curve = row.reserved_curve};
-                const auto place = row.is_recorded ? page_.whatif.begin() : page_.whatif.end();
-                page_.whatif.insert(place, std::move(shown));
+        std::vector<const WhatIfRow*> rows = ranked_rows(device_);
+        for (const auto* list : {&device_.pools, &device_.bounds, &device_.capacities}) {
+            for (const WhatIfRow& row : *list) {
+                rows.push_back(&row);
             }
+        }
+        for (const WhatIfRow* at : rows) {
+            const WhatIfRow& row = *at;
+            const WasteSplit& waste = row.result.waste_at_peak;
+            PageWhatIf shown{.name = (row.is_recorded ? "as recorded: " : "") + row.candidate.name,
+                             .row_class = row.class_text(),
+                             .ooms = row.ooms(),
+                             .peak_reserved_bytes = row.result.statistics.reserved.peak,
+                             .held_open_bytes = waste.inactive_split,
+                             .releasable_bytes = waste.releasable,
+                             .segments_allocated = row.result.statistics.segments_allocated,
+                             .retries = row.retries(),
+                             .usable = row.usable,
+                             .note = whatif_note(row),
+                             .as_run = row.is_recorded,
+                             .gets_past = row.gets_past(),
+                             .reserved_curve = row.reserved_curve};
+            const auto place = row.is_recorded ? page_.whatif.begin() : page_.whatif.end();
+            page_.whatif.insert(place, std::move(shown));
         }
     }
 

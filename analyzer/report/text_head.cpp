@@ -1,5 +1,6 @@
 // The first lines of the text report: the process, the sentence that it exists for, the verdict.
 #include "analyzer/report/conclusion.h"
+#include "analyzer/report/culprit.h"
 #include "analyzer/report/text.h"
 #include "analyzer/report/text_parts.h"
 #include "analyzer/report/text_source.h"
@@ -29,6 +30,12 @@ std::string fidelity_percent(std::uint64_t equal, std::uint64_t all) {
     return fmt::format("{:.2f} %", std::floor(value * 100) / 100);
 }
 
+std::string name_in_sentence(const WhatIfRow& row) {
+    return row.candidate.remedy == Remedy::kSettings && row.candidate.config.empty()
+               ? "The default settings"
+               : printable(row.candidate.name);
+}
+
 std::string remedy_clause(const DeviceAnalysis& device, const Verdict& verdict) {
     if (verdict.requester == "library" && verdict.id == "releasable") {
         return fmt::format("empty_cache() just before would have served it ({}).",
@@ -43,8 +50,7 @@ std::string remedy_clause(const DeviceAnalysis& device, const Verdict& verdict) 
     }
     const std::string follows = what_follows(*remedy);
     return fmt::format("{} would have {} ({}){}{}.",
-                       remedy->candidate.config.empty() ? "The default settings"
-                                                        : printable(remedy->candidate.name),
+                       name_in_sentence(*remedy),
                        remedy->ooms() == 0 ? "served it" : "served more of it",
                        class_in_sentence(*remedy),
                        follows.empty() ? "" : "; ",
@@ -142,9 +148,12 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
     }
     const std::uint64_t unused =
         run.peak_reserved - std::min(run.peak_reserved, run.peak_allocated);
+    const std::optional<GrowthForecast>& forecast = device.growth_forecast;
+    const std::string when = forecast && forecast->matters ? growth_forecast_text(*forecast) : "";
     std::string text = fmt::format(
-        "No out-of-memory. Peak reserved {} for a peak of {} allocated: {} ({}) was never needed "
+        "No out-of-memory{}. Peak reserved {} for a peak of {} allocated: {} ({}) was never needed "
         "at once.",
+        when.empty() ? "" : " yet: " + when,
         format_bytes(run.peak_reserved),
         format_bytes(run.peak_allocated),
         format_bytes(unused),
@@ -154,7 +163,7 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
     }
     if (const WhatIfRow* remedy = best_remedy(device)) {
         text += fmt::format(" {} would have reserved {}{} ({}).",
-                            printable(remedy->candidate.name),
+                            name_in_sentence(*remedy),
                             format_bytes(remedy->result.statistics.reserved.peak),
                             remedy->retries() == run.retries
                                 ? std::string()

@@ -1,4 +1,5 @@
 // Lines of the text report about who holds the memory, what holds more than before, what grows.
+#include "analyzer/report/culprit.h"
 #include "analyzer/report/text_parts.h"
 #include "analyzer/support/units.h"
 
@@ -165,6 +166,16 @@ std::string part_lines(const DeviceHolders& held) {
         most->last);
 }
 
+// Where the headline does not say it.
+std::string growth_forecast_line(const std::optional<GrowthForecast>& forecast) {
+    if (!forecast || forecast->matters || forecast->at_iteration == 0) {
+        return "";
+    }
+    return fmt::format("             {}: {} times the recorded ones\n",
+                       growth_forecast_text(*forecast),
+                       format_count(forecast->at_iteration / forecast->recorded_iterations));
+}
+
 std::string survived_what(const Survivors& survivors) {
     const std::string phase = printable(shorten(survivors.phase, 40));
     switch (survivors.of) {
@@ -223,6 +234,7 @@ std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal)
             growth.first,
             growth.last,
             place_list(places, true, terminal));
+        text += growth_forecast_line(device.growth_forecast);
     }
     text += part_lines(device.held);
     const Survivors* shown = nullptr;

@@ -23,29 +23,6 @@ std::string counted_difference(std::int64_t difference, std::string_view what) {
                        what);
 }
 
-std::string cost_text(const WhatIfRow& row) {
-    if (!row.cost) {
-        return "";
-    }
-    std::vector<std::string> parts;
-    const RowCost& cost = *row.cost;
-    const auto add = [&](std::int64_t difference, std::string_view what) {
-        if (difference != 0) {
-            parts.push_back(counted_difference(difference, what));
-        }
-    };
-    add(cost.driver_allocs, "mallocs");
-    add(cost.synchronisations, "syncs");
-    add(cost.retries, "retries");
-    if (cost.time_ns && *cost.time_ns != 0) {
-        parts.push_back(
-            fmt::format("{}{}",
-                        *cost.time_ns < 0 ? "-" : "+",
-                        format_duration(static_cast<std::uint64_t>(std::llabs(*cost.time_ns)))));
-    }
-    return parts.empty() ? "no more calls" : fmt::format("{}", fmt::join(parts, ", "));
-}
-
 std::string advice_text(const Advice& advice) {
     std::string text = fmt::format("  {:<34} {}", advice.name, effect_name(advice.effect));
     if (advice.row.empty()) {
@@ -80,7 +57,55 @@ std::string advice_text(const Advice& advice) {
     return text;
 }
 
+// What has to be changed; settings need no line of the program.
+std::string_view code_of(Remedy remedy) {
+    switch (remedy) {
+        case Remedy::kEmptyCache:
+            return "a call in the program";
+        case Remedy::kMoveFirst:
+            return "these requests moved before all others";
+        case Remedy::kOwnPool:
+            return "these requests under torch.cuda.use_mem_pool";
+        default:
+            return "";
+    }
+}
+
+std::string more_or_fewer(std::int64_t difference, std::string_view one, std::string_view many) {
+    const auto count = static_cast<std::uint64_t>(std::llabs(difference));
+    return fmt::format("{} {} {}",
+                       format_count(count),
+                       difference < 0 ? "fewer" : "more",
+                       count == 1 ? one : many);
+}
+
 }  // namespace
+
+std::string cost_text(const WhatIfRow& row) {
+    if (!row.cost) {
+        return "";
+    }
+    std::vector<std::string> parts;
+    const RowCost& cost = *row.cost;
+    const auto add = [&](std::int64_t difference, std::string_view one, std::string_view many) {
+        if (difference != 0) {
+            parts.push_back(more_or_fewer(difference, one, many));
+        }
+    };
+    add(cost.driver_allocs, "cudaMalloc or map", "cudaMallocs or maps");
+    add(cost.synchronisations, "synchronisation", "synchronisations");
+    add(cost.retries, "retry", "retries");
+    if (cost.time_ns && *cost.time_ns != 0) {
+        parts.push_back(
+            fmt::format("{} {} in these calls",
+                        format_duration(static_cast<std::uint64_t>(std::llabs(*cost.time_ns))),
+                        *cost.time_ns < 0 ? "less" : "more"));
+    }
+    if (const std::string_view code = code_of(row.candidate.remedy); !code.empty()) {
+        parts.emplace_back(code);
+    }
+    return parts.empty() ? "no more driver calls" : fmt::format("{}", fmt::join(parts, ", "));
+}
 
 std::string remedies_table(const DeviceAnalysis& device,
                            std::size_t limit,

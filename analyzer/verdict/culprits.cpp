@@ -71,17 +71,6 @@ void add_windows(const HeapSnapshot& heap,
     }
 }
 
-bool may_lie_in(const HeapSegment& segment, const WindowPlace& place) {
-    const bool same_pool =
-        place.private_pool ? segment.private_pool == *place.private_pool : segment.may_release;
-    const bool same_stream =
-        place.stream == kNoStream || segment.stream == kNoStream || segment.stream == place.stream;
-    const bool same_class = place.size_class == SizeClass::kNone ||
-                            segment.size_class == SizeClass::kNone ||
-                            segment.size_class == place.size_class;
-    return same_pool && same_stream && same_class;
-}
-
 // Windows whose blocks, freed, also give the driver back what is missing: covers as well.
 std::uint64_t count_covers(const HeapSnapshot& heap,
                            const std::vector<Window>& windows,
@@ -104,6 +93,17 @@ std::uint64_t count_covers(const HeapSnapshot& heap,
 }
 
 }  // namespace
+
+bool may_lie_in(const HeapSegment& segment, const WindowPlace& place) {
+    const bool same_pool =
+        place.private_pool ? segment.private_pool == *place.private_pool : segment.may_release;
+    const bool same_stream =
+        place.stream == kNoStream || segment.stream == kNoStream || segment.stream == place.stream;
+    const bool same_class = place.size_class == SizeClass::kNone ||
+                            segment.size_class == SizeClass::kNone ||
+                            segment.size_class == place.size_class;
+    return same_pool && same_stream && same_class;
+}
 
 CheapestSet find_cheapest_set(const HeapSnapshot& heap,
                               std::uint64_t rounded_bytes,

@@ -31,6 +31,9 @@ struct WindowPlace {
     SizeClass size_class = SizeClass::kNone;
 };
 
+// Whether a request of that place may lie in the segment.
+bool may_lie_in(const HeapSegment& segment, const WindowPlace& place);
+
 // `rounded_bytes` is the size of the block (kNoWindow: it cannot lie in the pool), `asked_bytes`
 // what the driver would be asked for.
 inline constexpr std::uint64_t kNoWindow = ~std::uint64_t{0};

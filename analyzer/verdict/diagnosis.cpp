@@ -41,10 +41,12 @@ void fill(Pool& state,
     diagnosis->verdict = judge(state, request, others_bytes, waited_for_bytes);
     diagnosis->heap = state.snapshot();
     diagnosis->heap.device_free_bytes = state.device().free_bytes();
-    diagnosis->cheapest = find_cheapest_set(diagnosis->heap,
-                                            diagnosis->verdict.rounded_bytes,
-                                            state.driver_bytes(diagnosis->verdict.rounded_bytes),
-                                            place_of(request, diagnosis->verdict.rounded_bytes));
+    const std::uint64_t rounded = diagnosis->verdict.rounded_bytes;
+    diagnosis->wanted = {.place = place_of(request, rounded),
+                         .window_bytes = rounded,
+                         .driver_bytes = state.driver_bytes(rounded)};
+    diagnosis->cheapest = find_cheapest_set(
+        diagnosis->heap, rounded, diagnosis->wanted.driver_bytes, diagnosis->wanted.place);
     diagnosis->held_open = held_open_bytes(diagnosis->heap);
 }
 
@@ -199,6 +201,8 @@ std::vector<Diagnosis> diagnose_libraries(const ReplayScript& script,
             judge_library(*state, request.asked_bytes, request.device_free_bytes, others_bytes);
         diagnosis.heap = state->snapshot();
         diagnosis.heap.device_free_bytes = request.device_free_bytes;
+        diagnosis.wanted = {
+            .place = {}, .window_bytes = kNoWindow, .driver_bytes = request.asked_bytes};
         diagnosis.cheapest = find_cheapest_set(diagnosis.heap, kNoWindow, request.asked_bytes);
         diagnosis.held_open = held_open_bytes(diagnosis.heap);
         diagnoses.push_back(std::move(diagnosis));

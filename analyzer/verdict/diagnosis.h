@@ -4,6 +4,7 @@
 
 #include "analyzer/replay/replayer.h"
 #include "analyzer/verdict/culprits.h"
+#include "analyzer/verdict/room_without.h"
 #include "analyzer/verdict/verdict.h"
 
 #include <cstddef>
@@ -18,6 +19,7 @@ struct Diagnosis {
     Verdict verdict;
     HeapSnapshot heap;  // as in verdict.h: after the failed retry, or before the successful one
     CheapestSet cheapest;
+    RoomWanted wanted;                     // by the request
     std::vector<std::uint64_t> held_open;  // per heap block, bytes
     std::uint64_t released_bytes = 0;      // retry: what the pool then gave back to the driver
 };

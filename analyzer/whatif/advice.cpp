@@ -49,7 +49,8 @@ Advice judge(std::string name,
                 break;
         }
         const bool better =
-            best == nullptr || (row.usable != best->usable ? row.usable : ranks_before(row, *best));
+            best == nullptr ||
+            (row.usable != best->usable ? row.usable : ranks_before(row, *best, recorded));
         best = better ? &row : best;
     }
     if (best == nullptr) {

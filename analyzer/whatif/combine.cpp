@@ -35,18 +35,20 @@ std::string_view setting_key(std::string_view config) {
     return config.find(',') == std::string_view::npos ? config.substr(0, config.find(':')) : "";
 }
 
-const WhatIfRow* best_row(const std::vector<WhatIfRow>& rows) {
+const WhatIfRow* best_row(const std::vector<WhatIfRow>& rows, const WhatIfRow& recorded) {
     const WhatIfRow* best = nullptr;
     for (const WhatIfRow& row : rows) {
-        if (combines(row) && (best == nullptr || ranks_before(row, *best))) {
+        if (combines(row) && (best == nullptr || ranks_before(row, *best, recorded))) {
             best = &row;
         }
     }
     return best;
 }
 
-std::vector<Candidate> combine(const std::vector<WhatIfRow>& rows, const SweepContext& context) {
-    const WhatIfRow* best = best_row(rows);
+std::vector<Candidate> combine(const std::vector<WhatIfRow>& rows,
+                               const WhatIfRow& recorded,
+                               const SweepContext& context) {
+    const WhatIfRow* best = best_row(rows, recorded);
     std::vector<Candidate> candidates;
     if (best == nullptr) {
         return candidates;
@@ -74,8 +76,8 @@ std::vector<Candidate> combine(const std::vector<WhatIfRow>& rows, const SweepCo
         if (taken.contains(key) || (empties && best->candidate.change != nullptr)) {
             continue;
         }
-        std::stable_sort(values.begin(), values.end(), [](const WhatIfRow* a, const WhatIfRow* b) {
-            return ranks_before(*a, *b);
+        std::stable_sort(values.begin(), values.end(), [&](const WhatIfRow* a, const WhatIfRow* b) {
+            return ranks_before(*a, *b, recorded);
         });
         values.resize(std::min(values.size(), kValuesPerKind));
         for (const WhatIfRow* value : values) {

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 
 import real_process
 from real_process import ANALYZER, MIB, environment
@@ -76,6 +77,55 @@ class Holders(TorchTest):
         self.assertEqual(first["bytes"], steps * 24 * MIB)
         text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout
         self.assertRegex(text, r"grows +by 26 MiB an iteration .* never shrinks: \+408 MiB")
+
+    def test_a_bare_loss_kept_of_every_step_is_not_the_culprit_of_a_wasteful_run(self):
+        trace = self.trace_of("4GiB,context=0", PROGRAMS / "leaks.py", "bare", 24)
+        report = json.loads(self.run_well([ANALYZER, trace, "--json", "-"]).stdout)
+        (device,) = report["devices"]
+        growth = device["iterations"]["growth"]
+        self.assertEqual(growth["forecast"]["bytes_per_iteration"], 512)
+        self.assertFalse(growth["forecast"]["matters"])
+        # Full after thousands of times the recorded steps: a later line says so.
+        self.assertGreater(growth["forecast"]["at_iteration"], 10_000 * growth["last"])
+        conclusion = device["conclusion"]
+        self.assertNotIn("with each iteration", conclusion["culprit"])
+        self.assertIn("leaks.py", conclusion["culprit"])
+        named = next(row for row in report["whatif"] if row["name"] == conclusion["row"])
+        self.assertEqual(named["rank"], 1)
+        self.assertGreater(named["saves_bytes"], device["peak"]["reserved"] // 5)
+        full = self.run_well([ANALYZER, trace]).stdout
+        self.assertRegex(full, r"grows +by 512 B an iteration")
+        self.assertRegex(full, r"out of memory at about iteration [0-9,]+ at this rate \(estimate")
+        # What is printed after a run names the same culprit and the same remedy.
+        brief = self.run_well([ANALYZER, trace, "--summary"]).stdout
+        for start in ("  culprit ", "  remedy "):
+            lines = [[line for line in text.splitlines() if line.startswith(start)]
+                     for text in (full, brief)]
+            self.assertEqual(len(lines[0]), 1)
+            self.assertEqual(*lines)
+
+    def test_a_leak_is_forecast_to_the_step_in_which_memory_really_runs_out(self):
+        card = "1GiB,context=0"
+        trace = self.trace_of(card, PROGRAMS / "leaks.py", "graph", 24)
+        (device,) = self.report(trace)["devices"]
+        forecast = device["iterations"]["growth"]["forecast"]
+        self.assertTrue(forecast["matters"])
+        self.assertIn("leaks.py:22 train_step: 8 MiB more with each iteration",
+                      device["conclusion"]["culprit"])
+        to_the_end = self.folder / "to_the_end"
+        to_the_end.mkdir()
+        done = self.run_training([PROGRAMS / "leaks.py", "graph", 400], 1,
+                                 env=environment(card, record_to=to_the_end))
+        real = int(re.search(r"failed in step (\d+)", done.stdout)[1])
+        self.assertGreater(real, 3 * 24)
+        self.assertAlmostEqual(forecast["at_iteration"], real, delta=real // 20)
+        text = self.run_well([ANALYZER, trace]).stdout
+        self.assertIn(f"out of memory at about iteration {forecast['at_iteration']} at this rate",
+                      text.splitlines()[1])
+        failed = self.only_trace(to_the_end)
+        (oom,) = self.report(failed)["devices"]
+        self.assertIn("more with each iteration", oom["conclusion"]["culprit"])
+        self.assertIn("free what that line keeps", oom["conclusion"]["remedy"])
 
     def test_one_batch_too_large_is_told_from_the_one_before(self):
         trace = self.trace_of("6GiB", PROGRAMS / "large_batch.py")

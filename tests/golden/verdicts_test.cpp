@@ -205,6 +205,45 @@ SimulatedProgram retry() {
     return program;
 }
 
+// Steps that each keep `kept_bytes`; a block of the third one keeps most of a segment free.
+SimulatedProgram steps_that_keep(std::uint64_t card_bytes, std::uint64_t kept_bytes, int steps) {
+    SimulatedProgram program(card_bytes);
+    program.at("build", 5);
+    program.alloc(100 * kMiB);
+    for (int step = 0; step < steps; ++step) {
+        program.begin_phase("step");
+        program.at("forward", 31);
+        const auto hidden = program.alloc(60 * kMiB);
+        program.at("loss", 33);
+        program.alloc(kept_bytes);
+        program.free(hidden);
+        if (step == 2) {
+            program.at("evaluate", 50);
+            const auto logits = program.alloc(80 * kMiB);
+            program.at("remember", 51);
+            program.free(logits);
+            program.alloc(12 * kMiB);
+        }
+        program.end_phase();
+    }
+    return program;
+}
+
+// Full before it has made 20 steps.
+SimulatedProgram leak() {
+    return steps_that_keep(400 * kMiB, 14 * kMiB, 20);
+}
+
+// The same, seen for eight steps on a larger card.
+SimulatedProgram leak_ahead() {
+    return steps_that_keep(600 * kMiB, 14 * kMiB, 8);
+}
+
+// A run that wastes much, and keeps the loss of every step.
+SimulatedProgram kept_losses() {
+    return steps_that_keep(600 * kMiB, 512, 8);
+}
+
 // Whether a row moves another line than the one that the report says pins the holes.
 bool moves_another(const DeviceAnalysis& device, const Analysis& analysis) {
     const Diagnosis* shown = device.peak ? &*device.peak : nullptr;
@@ -305,6 +344,9 @@ TEST_CASE("the report of each rung of the ladder reads as approved") {
         {"library", "A library's own allocation failed", library},
         {"genuine", "verdict    genuine", genuine},
         {"retry", "retry      releasable", retry},
+        {"leak", "culprit    train.py:33 loss: 14 MiB more with each iteration", leak},
+        {"leak_ahead", "No out-of-memory yet: out of memory at about iteration ", leak_ahead},
+        {"kept_losses", "culprit    train.py:51 remember", kept_losses},
     };
     for (const Rung& rung : rungs) {
         TemporaryFolder folder;

@@ -1,6 +1,7 @@
 // What grows, and peaks, in runs made by hand.
 #include "analyzer/holders/growth.h"
 
+#include "analyzer/holders/growth_forecast.h"
 #include "analyzer/holders/part_growth.h"
 #include "analyzer/metrics/device_metrics.h"
 #include "tests/unit/iterations/made_up_run.h"
@@ -214,4 +215,36 @@ TEST_CASE("the first iteration's peak is told apart from those of the others") {
     CHECK(peaks.warmup_allocated == 65 * kMiB);
     CHECK(peaks.steady_allocated == 4 * kMiB);
     CHECK(peaks.steady_reserved == 1024 * kMiB);
+}
+
+TEST_CASE("growth matters if the card is full within a hundred times the recorded iterations") {
+    const auto forecast = [](std::int64_t bytes, std::uint64_t card, std::uint64_t needed) {
+        Growth growth{.first = 3, .last = 23, .bytes = bytes, .places = {GrowingPlace{}}};
+        growth.places[0].place.bytes = bytes;
+        return forecast_growth(growth,
+                               {.capacity_known = card != 0,
+                                .capacity_bytes = card,
+                                .peak_reserved_bytes = needed,
+                                .needed_bytes = needed});
+    };
+    // 10 MiB an iteration, 1,000 left after 23: the hundred and first more does not fit.
+    const GrowthForecast soon = forecast(200 * kMiB, 3000 * kMiB, 2000 * kMiB);
+    CHECK(soon.bytes_per_iteration == 10 * kMiB);
+    CHECK(soon.left_bytes == 1000 * kMiB);
+    CHECK(soon.at_iteration == 23 + 100 + 1);
+    CHECK(soon.matters);
+    // The losses of 20 steps on a card with a GiB left.
+    const GrowthForecast never = forecast(20 * 512, 3072 * kMiB, 2048 * kMiB);
+    CHECK(never.at_iteration == 23 + (std::uint64_t{1} << 21) + 1);
+    CHECK_FALSE(never.matters);
+    const std::uint64_t last = 100 * 23;
+    CHECK(forecast(20 * kMiB, (last - 24) * kMiB, 0).at_iteration == last);
+    CHECK(forecast(20 * kMiB, (last - 24) * kMiB, 0).matters);
+    CHECK_FALSE(forecast(20 * kMiB, (last - 23) * kMiB, 0).matters);
+    // Without a capacity nothing is said of when; a tenth of what was reserved matters.
+    CHECK(forecast(100 * kMiB, 0, 1000 * kMiB).matters);
+    CHECK_FALSE(forecast(99 * kMiB, 0, 1000 * kMiB).matters);
+    CHECK(forecast(100 * kMiB, 0, 1000 * kMiB).at_iteration == 0);
+    // A card that is full already.
+    CHECK(forecast(20 * kMiB, 1000 * kMiB, 2000 * kMiB).at_iteration == 24);
 }

@@ -2,6 +2,7 @@
 #include "analyzer/verdict/culprits.h"
 
 #include "analyzer/verdict/given_back.h"
+#include "analyzer/verdict/room_without.h"
 
 #include <catch2/catch.hpp>
 
@@ -352,4 +353,80 @@ TEST_CASE("only windows where the request may lie count") {
     CHECK(set.kind == CheapestSet::Kind::kSegments);
     CHECK(set.bytes_to_free == kUnit);
     CHECK(set.blocks == std::vector<std::uint32_t>{2});
+}
+
+TEST_CASE("the room without a line is what the pool and the driver have once its blocks are free") {
+    std::mt19937 random(11);
+    for (int round = 0; round < 500; ++round) {
+        HeapSnapshot heap = random_heap(random, 4, round % 2 == 0);
+        heap.device_free_bytes = random() % 4 * kUnit;
+        constexpr std::uint32_t kLines = 3;
+        std::vector<std::uint32_t> line;
+        for (const HeapBlock& block : heap.blocks) {
+            const std::uint32_t of = random() % (kLines + 1);
+            line.push_back(block.state == BlockState::kFree || of == kLines ? kNoLine : of);
+        }
+        const RoomWanted wanted{
+            .place = {}, .window_bytes = 4 * kUnit, .driver_bytes = (4 + random() % 8) * kUnit};
+        const std::vector<Room> rooms = room_without(heap, line, kLines, wanted);
+        REQUIRE(rooms.size() == kLines);
+        const std::vector<bool> none(heap.blocks.size());
+        for (std::uint32_t one = 0; one < kLines; ++one) {
+            std::vector<bool> gone(heap.blocks.size());
+            std::vector<bool> touched(heap.segments.size());
+            for (std::size_t s = 0; s < heap.segments.size(); ++s) {
+                const HeapSegment& segment = heap.segments[s];
+                for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+                    gone[segment.first_block + i] = line[segment.first_block + i] == one;
+                    touched[s] = touched[s] || gone[segment.first_block + i];
+                }
+            }
+            CHECK(rooms[one].driver_bytes ==
+                  heap.device_free_bytes + given_back(heap, gone) - given_back(heap, none));
+            HeapSnapshot of_line = heap;  // only segments that the line has a block in count
+            of_line.segments.clear();
+            for (std::size_t s = 0; s < heap.segments.size(); ++s) {
+                if (touched[s]) {
+                    of_line.segments.push_back(heap.segments[s]);
+                }
+            }
+            CHECK((rooms[one].longest_run_bytes >= 4 * kUnit) ==
+                  has_room(of_line, gone, 4 * kUnit));
+            CHECK(rooms[one].serves(wanted) ==
+                  (rooms[one].longest_run_bytes >= wanted.window_bytes ||
+                   rooms[one].driver_bytes >= wanted.driver_bytes));
+        }
+    }
+}
+
+TEST_CASE("a line that holds much open is not enough where its absence leaves too little") {
+    // One segment of 40: line 0 keeps 1 block in the middle of 38 free. Four segments of 20, each
+    // wholly of line 1, which has no hole.
+    HeapSnapshot heap;
+    const auto segment = [&heap](std::uint64_t address, std::vector<std::uint64_t> units) {
+        HeapSegment made{.address = address * kUnit,
+                         .first_block = static_cast<std::uint32_t>(heap.blocks.size())};
+        bool live = units.size() == 1;
+        for (const std::uint64_t size : units) {
+            heap.blocks.push_back({.address = address * kUnit,
+                                   .size_bytes = size * kUnit,
+                                   .state = live ? BlockState::kLive : BlockState::kFree});
+            live = !live;
+            made.size_bytes += size * kUnit;
+            ++made.block_count;
+        }
+        heap.segments.push_back(made);
+    };
+    segment(1000, {19, 2, 19});
+    std::vector<std::uint32_t> line = {kNoLine, 0, kNoLine};
+    for (std::uint64_t i = 0; i < 4; ++i) {
+        segment(2000 + 100 * i, {20});
+        line.push_back(1);
+    }
+    const RoomWanted wanted{.place = {}, .window_bytes = 60 * kUnit, .driver_bytes = 60 * kUnit};
+    const std::vector<Room> rooms = room_without(heap, line, 2, wanted);
+    CHECK(rooms[0].bytes() == 40 * kUnit);
+    CHECK_FALSE(rooms[0].serves(wanted));
+    CHECK(rooms[1].driver_bytes == 80 * kUnit);
+    CHECK(rooms[1].serves(wanted));
 }

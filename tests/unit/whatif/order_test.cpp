@@ -28,25 +28,89 @@ WhatIfRow failing_first(std::size_t ooms, std::uint64_t reserved) {
     return made;
 }
 
+// Of a program with 1,000 requests, 100 of which go to the driver.
+WhatIfRow priced(Remedy remedy, std::uint64_t reserved, std::uint64_t driver_calls = 100) {
+    WhatIfRow made = row("", 0, 0, reserved);
+    made.candidate.remedy = remedy;
+    made.result.requests_served = 1000;
+    made.result.statistics.segments_allocated = driver_calls;
+    made.result.statistics.segments_freed = driver_calls;
+    return made;
+}
+
+std::vector<Remedy> order_of(std::vector<WhatIfRow> rows, const WhatIfRow& recorded) {
+    rank(&rows, recorded);
+    std::vector<Remedy> order;
+    for (const WhatIfRow& one : rows) {
+        order.push_back(one.candidate.remedy);
+    }
+    return order;
+}
+
 }  // namespace
 
+TEST_CASE("caching off comes after every row that saves at least half as much") {
+    const WhatIfRow recorded = priced(Remedy::kSettings, 1000 * kMiB);
+    const WhatIfRow uncached = priced(Remedy::kCachingOff, 600 * kMiB, 1000);
+    for (const Remedy remedy :
+         {Remedy::kSettings, Remedy::kEmptyCache, Remedy::kOwnPool, Remedy::kMoveFirst}) {
+        // At whatever price: here every request goes to the driver as well.
+        const WhatIfRow half = priced(remedy, 800 * kMiB, 5000);
+        CHECK(price_of(half, recorded) <= 1);
+        CHECK(order_of({uncached, half}, recorded).front() == remedy);
+    }
+    const WhatIfRow little = priced(Remedy::kSettings, 970 * kMiB);
+    CHECK(order_of({uncached, little}, recorded).front() == Remedy::kCachingOff);
+    CHECK(is_worth_its_price(uncached, recorded));
+    // 19 % at that price are not worth it, while a setting's 4 % are.
+    CHECK_FALSE(is_worth_its_price(priced(Remedy::kCachingOff, 810 * kMiB, 1000), recorded));
+    CHECK(is_worth_its_price(priced(Remedy::kSettings, 960 * kMiB), recorded));
+}
+
+TEST_CASE("where memory ran out, whatever avoids that comes before caching off") {
+    WhatIfRow recorded = priced(Remedy::kSettings, 900 * kMiB);
+    recorded.result.troubles.push_back({.outcome = Outcome::kOutOfMemory});
+    const WhatIfRow uncached = priced(Remedy::kCachingOff, 500 * kMiB, 1000);
+    const WhatIfRow setting = priced(Remedy::kSettings, 1000 * kMiB);
+    CHECK(order_of({uncached, setting}, recorded).front() == Remedy::kSettings);
+    CHECK(is_worth_its_price(uncached, recorded));
+    // Of changes that avoid it the one with the lower price, unless it needs much more.
+    const WhatIfRow moved = priced(Remedy::kMoveFirst, 900 * kMiB);
+    CHECK(order_of({moved, setting}, recorded).front() == Remedy::kSettings);
+    CHECK(order_of({moved, priced(Remedy::kSettings, 1900 * kMiB)}, recorded).front() ==
+          Remedy::kMoveFirst);
+    // Where nothing else does, it is what is left.
+    CHECK(order_of({recorded, uncached}, recorded).front() == Remedy::kCachingOff);
+}
+
+TEST_CASE("of rows that save alike the one that costs less comes first") {
+    const WhatIfRow recorded = priced(Remedy::kSettings, 1000 * kMiB);
+    const WhatIfRow setting = priced(Remedy::kSettings, 700 * kMiB);
+    const WhatIfRow call = priced(Remedy::kEmptyCache, 700 * kMiB);
+    const WhatIfRow moved = priced(Remedy::kMoveFirst, 700 * kMiB);
+    const WhatIfRow own_pool = priced(Remedy::kOwnPool, 700 * kMiB);
+    CHECK(
+        order_of({moved, own_pool, call, setting}, recorded) ==
+        std::vector{Remedy::kSettings, Remedy::kEmptyCache, Remedy::kOwnPool, Remedy::kMoveFirst});
+    // A change of the program that saves much more is worth it.
+    CHECK(order_of({setting, priced(Remedy::kEmptyCache, 600 * kMiB)}, recorded).front() ==
+          Remedy::kEmptyCache);
+    // Not if it takes the driver a call for every second request.
+    CHECK(order_of({setting, priced(Remedy::kEmptyCache, 600 * kMiB, 400)}, recorded).front() ==
+          Remedy::kSettings);
+    CHECK(price_of(setting, recorded) == 0);
+    WhatIfRow two = setting;
+    two.candidate.config = "expandable_segments:True,roundup_power2_divisions:4";
+    CHECK(price_of(two, recorded) == Approx(0.05));
+}
+
 TEST_CASE("a retry counts as one percent more reserved") {
-    const auto row =
-        [](const char* name, std::size_t ooms, std::size_t retries, std::uint64_t reserved) {
-            WhatIfRow made;
-            made.candidate.name = name;
-            made.result.troubles.assign(ooms, {.outcome = Outcome::kOutOfMemory});
-            made.result.troubles.insert(
-                made.result.troubles.end(), retries, {.outcome = Outcome::kRetryOk});
-            made.result.statistics.reserved.peak = reserved;
-            return made;
-        };
     std::vector<WhatIfRow> rows = {row("fails", 1, 0, 1),
                                    row("fails, retries", 1, 2, 0),
                                    row("retries", 0, 6, 995),
                                    row("fits", 0, 0, 1000),
                                    row("one retry", 0, 1, 980)};
-    rank(&rows);
+    rank(&rows, row("as run", 0, 0, 1000));
     CHECK(rows[0].candidate.name == "one retry");
     CHECK(rows[1].candidate.name == "fits");
     CHECK(rows[2].candidate.name == "retries");
@@ -78,12 +142,12 @@ TEST_CASE("retries are weighed against reserved memory everywhere alike") {
     // 3 % less for five retries is no gain, 10 % less is.
     const WhatIfRow dear = row("dear", 0, 5, 970 * kMiB);
     CHECK(change_of(dear, recorded) == Change::kHurtsALittle);
-    CHECK_FALSE(is_better(dear, recorded));
-    CHECK(ranks_before(recorded, dear));
+    CHECK_FALSE(is_better(dear, recorded, recorded));
+    CHECK(ranks_before(recorded, dear, recorded));
     const WhatIfRow cheap = row("cheap", 0, 5, 900 * kMiB);
     CHECK(change_of(cheap, recorded) == Change::kHelps);
-    CHECK(is_better(cheap, recorded));
-    CHECK(ranks_before(cheap, recorded));
+    CHECK(is_better(cheap, recorded, recorded));
+    CHECK(ranks_before(cheap, recorded, recorded));
     // One retry less does not make up for a tenth more.
     const WhatIfRow retried = row("as run", 0, 1, 1000 * kMiB);
     CHECK(change_of(row("more", 0, 0, 1100 * kMiB), retried) == Change::kHurts);
@@ -96,8 +160,8 @@ TEST_CASE("a run that ends where the recorded one went on is not better") {
     const WhatIfRow recorded = row("as run", 3, 0, 1000 * kMiB);
     const WhatIfRow fails_first = failing_first(1, 900 * kMiB);
     CHECK(change_of(fails_first, recorded) == Change::kHurts);
-    CHECK_FALSE(is_better(fails_first, recorded));
-    CHECK(ranks_before(recorded, fails_first));
+    CHECK_FALSE(is_better(fails_first, recorded, recorded));
+    CHECK(ranks_before(recorded, fails_first, recorded));
     CHECK(change_of(row("two", 2, 0, 1000 * kMiB), recorded) == Change::kHelps);
     CHECK(change_of(row("as many", 3, 0, 500 * kMiB), recorded) == Change::kNothing);
     // Where the replay of the record itself does not hold, neither says anything.

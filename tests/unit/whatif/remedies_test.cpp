@@ -281,12 +281,12 @@ TEST_CASE("combinations add one more kind of change to the best row that can be 
         rows[i].candidate.config = configs[i];
         rows[i].result.statistics.reserved.peak = peaks[i] * kMiB;
     }
-    auto candidates = combine(rows, context);
+    auto candidates = combine(rows, rows.front(), context);
     REQUIRE(candidates.size() == 2);
     CHECK(candidates[0].config == "expandable_segments:True,roundup_power2_divisions:4");
     CHECK(candidates[1].config == "expandable_segments:True,roundup_power2_divisions:8");
     rows[1].usable = false;
-    CHECK(combine(rows, context).empty());
+    CHECK(combine(rows, rows.front(), context).empty());
 }
 
 TEST_CASE("settings that exclude each other are not combined") {
@@ -298,9 +298,10 @@ TEST_CASE("settings that exclude each other are not combined") {
         rows[i].candidate.config = configs[i];
         rows[i].result.statistics.reserved.peak = (100 - 10 * (2 - i) * i) * kMiB;
     }
-    CHECK(combine(rows, context).empty());  // PyTorch refuses a split size below the segments'
+    CHECK(combine(rows, rows.front(), context)
+              .empty());  // PyTorch refuses a split size below the segments'
     rows[2].candidate.config = "max_split_size_mb:64";
-    CHECK(combine(rows, context).size() == 1);
+    CHECK(combine(rows, rows.front(), context).size() == 1);
 }
 
 TEST_CASE("a scan says what fits least, what fails most, and which cards do") {

@@ -75,7 +75,7 @@ TEST_CASE("rows differ as the settings do, and the best comes first") {
     CHECK(row_named(rows, "default settings").is_recorded);
     CHECK(row_named(rows, "default settings").ooms() == 1);
     CHECK(row_named(rows, "roundup_power2_divisions:4").ooms() == 0);
-    rank(&rows);
+    rank(&rows, WhatIfRow(row_named(rows, "default settings")));
     CHECK(rows.front().ooms() == 0);
     for (std::size_t i = 1; i < rows.size(); ++i) {
         CHECK(rows[i - 1].ooms() <= rows[i].ooms());
