@@ -7,6 +7,7 @@
 #include "analyzer/report/json_run.h"
 #include "analyzer/report/text_source.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -159,6 +160,10 @@ Json parting_json(const Analysis& analysis, const ReplayResult& result) {
         return nullptr;
     }
     const PoolStatistics& statistics = result.parting->statistics;
+    const auto failed =
+        std::count_if(result.troubles.begin(), result.troubles.end(), [&](const Trouble& trouble) {
+            return trouble.outcome != Outcome::kRetryOk && trouble.event <= result.parting->event;
+        });
     return {{"kind", parting_name(result.parting->kind)},
             {"event", result.parting->event},
             {"time_ns", analysis.timeline.events[result.parting->event].time_ns},
@@ -170,7 +175,8 @@ Json parting_json(const Analysis& analysis, const ReplayResult& result) {
             {"segments_allocated", statistics.segments_allocated},
             {"segments_freed", statistics.segments_freed},
             {"retries", statistics.retries},
-            {"ooms", statistics.ooms}};
+            {"ooms", statistics.ooms},
+            {"failed_requests", failed}};
 }
 
 Json append(Json first, const Json& second) {

@@ -1,5 +1,6 @@
-"""The matrix: programs x settings x cards. What a replay of the default trace says of each cell, what
-a real run does there, and whether the two are equal. docs/fidelity.md explains it."""
+"""The matrix: programs x settings x cards. What the replay of a trace that was recorded under other
+settings predicts for a cell, what a real run does there, and whether the two are equal.
+docs/fidelity.md explains it."""
 
 import concurrent.futures
 import json
@@ -28,6 +29,11 @@ SETTINGS = (
     "expandable_segments:True,roundup_power2_divisions:8",
     "max_split_size_mb:32,garbage_collection_threshold:0.6,per_process_memory_fraction:0.95",
     "throw_on_cudamalloc_oom:True",
+    "expandable_segments:True,expandable_segments_reserve:0.5",
+    "expandable_segments:True,large_segment_size_mb:32",
+    "expandable_segments:True,per_process_memory_fraction:0.8",
+    "expandable_segments:True,throw_on_cudamalloc_oom:True",
+    "pinned_use_cuda_host_register:True,pinned_num_register_threads:2",
 )
 CARDS = ("tight", "enough", "roomy")
 CONTEXT_MIB = 256  # of the virtual GPU's plain cards
@@ -88,20 +94,29 @@ def cards_of(statistics):
             "roomy": CONTEXT_MIB + 2 * reserved}
 
 
-def predict(trace, conf, card_mib):
-    """The replay of a trace under other settings and on another card."""
-    command = [ANALYZER, "replay", trace, "--conf", conf, "--capacity",
-               f"{card_mib - CONTEXT_MIB}MiB", "--json", "-"]
+def replayed(trace, *arguments):
+    command = [ANALYZER, "replay", trace, *arguments, "--json", "-"]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
                           check=False, timeout=300)
     if done.returncode != 0:
         raise RuntimeError(f"{command} failed: {done.stderr}")
-    answer = json.loads(done.stdout)
-    device = answer["devices"][0]
-    keep = ("peak", "segments_allocated", "segments_freed", "retries", "ooms")
-    return {"class": answer["class"], "reason": answer["class_reason"],
-            "parting": answer["parting"], "fidelity": answer["fidelity"],
-            "all": {key: device[key] for key in keep}}
+    return json.loads(done.stdout)
+
+
+class Prediction:
+    """What a trace says of other settings, and of cards that have `more_mib` more, or less."""
+
+    def __init__(self, trace):
+        self.trace = trace
+        self.capacity = replayed(trace)["capacity_bytes"]
+
+    def of(self, conf, more_mib=0):
+        answer = replayed(self.trace, "--conf", conf, "--capacity", self.capacity + more_mib * MIB)
+        device = answer["devices"][0]
+        keep = ("peak", "segments_allocated", "segments_freed", "retries", "ooms")
+        return {"class": answer["class"], "reason": answer["class_reason"],
+                "parting": answer["parting"], "fidelity": answer["fidelity"],
+                "all": {key: device[key] for key in keep}}
 
 
 def values(of):
@@ -119,21 +134,21 @@ def measured(statistics):
     return [statistics.get(name, 0) for _, name, _ in COMPARED]
 
 
-def judge(prediction, default_ended, real):
+def judge(prediction, recorded_ended, real):
     """(kind of the cell, whether it is as predicted, what was predicted, what was seen).
 
     Kinds: "exact" - the whole run; "until" - exact up to an out-of-memory that the recorded run did
     not have; "at least" - the record ends in an out-of-memory that is none here; "estimate".
     """
     parting = prediction["parting"]
-    whole = [default_ended, *values(prediction["all"])]
+    whole = [recorded_ended, *values(prediction["all"])]
     if prediction["class"] == "exact":
         seen = [real["ended"], *measured(real["at_end"])]
         return "exact", whole == seen, whole, seen
     if prediction["class"] == "bound" and parting["kind"] == "fails":
-        number = parting["ooms"] - 1
-        at = real["at_ooms"][number] if 0 <= number < len(real["at_ooms"]) else None
-        if at is None and real["at_end"]["num_oom_rejections"] and number < 0:
+        number = parting.get("failed_requests", parting["ooms"] or 1) - 1
+        at = real["at_ooms"][number] if number < len(real["at_ooms"]) else None
+        if at is None and real["at_end"]["num_oom_rejections"] and number == 0:
             at = real["at_end"]  # throw_on_cudamalloc_oom: nobody is told but the program
         wanted = ["oom", *values(parting)]
         seen = ["oom", *measured(at)] if at else [real["ended"], *measured(real["at_end"])]
@@ -154,16 +169,18 @@ def pairs(cards):
 
 
 def rows_of(program, cards, records, reals, jobs=1):
-    """Predicts every cell of a program. `records`: card -> (statistics, trace); `reals`: (card,
-    conf) -> statistics."""
-    tasks = [(source, target, conf) for source, target in pairs(cards) for conf in SETTINGS
-             if (target, conf) in reals and source in records]
+    """Predicts every cell of a program. `records`: (card, conf) -> (statistics, trace); `reals`:
+    (card, conf) -> statistics."""
+    tasks = [((source, recorded), target, conf) for source, target in pairs(cards)
+             for card, recorded in records if card == source
+             for conf in SETTINGS if (target, conf) in reals]
+    predictors = {record: Prediction(trace) for record, (_, trace) in records.items()}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         predictions = pool.map(
-            lambda task: predict(records[task[0]][1], task[2], cards[task[1]]), tasks)
+            lambda task: predictors[task[0]].of(task[2], cards[task[1]] - cards[task[0][0]]), tasks)
         for (source, target, conf), prediction in zip(tasks, predictions, strict=True):
             kind, equal, wanted, seen = judge(
                 prediction, records[source][0]["ended"], reals[target, conf])
-            yield {"program": program, "from": source, "on": target, "conf": conf, "kind": kind,
-                   "equal": equal, "predicted": wanted, "real": seen,
+            yield {"program": program, "from": source[0], "recorded": source[1], "on": target,
+                   "conf": conf, "kind": kind, "equal": equal, "predicted": wanted, "real": seen,
                    "reason": prediction["reason"], "fidelity": prediction["fidelity"]}

@@ -1,5 +1,5 @@
-"""A sample of the matrix: what the default trace predicts is what real runs do, on the recorded card
-and on a roomier one."""
+"""A sample of the matrix: what a trace predicts is what real runs do, on the recorded card and on a
+roomier one, whatever settings it was recorded under."""
 
 import collections
 
@@ -8,6 +8,7 @@ import real_process
 from real_process import RealProcessTest
 
 SAMPLE = ("holes", "limited", "two_streams")
+RECORDED = ("", "roundup_power2_divisions:4", "max_split_size_mb:20")
 SETTINGS = ("", "expandable_segments:True", "max_split_size_mb:30,max_non_split_rounding_mb:50",
             "garbage_collection_threshold:0.5,per_process_memory_fraction:0.9",
             "throw_on_cudamalloc_oom:True")
@@ -24,8 +25,8 @@ class Matrix(RealProcessTest):
             statistics, _ = plain.run(program, 16384, "", self.folder)
             cards = {name: size for name, size in matrix.cards_of(statistics).items()
                      if name in CARDS}
-            records = {card: recording.run(program, size, "", self.folder / program / card)
-                       for card, size in cards.items()}
+            records = {(card, conf): recording.run(program, size, conf, self.folder / program / card)
+                       for card, size in cards.items() for conf in RECORDED}
             reals = {(card, conf): plain.run(program, size, conf, self.folder)[0]
                      for card, size in cards.items() for conf in SETTINGS}
             for row in matrix.rows_of(program, cards, records, reals):

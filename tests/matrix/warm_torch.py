@@ -44,6 +44,13 @@ def run(job):
         os.dup2(printed, 2)
     torch.set_num_threads(1)
     at_ooms = []
+
+    def note_rejection():
+        """What throw_on_cudamalloc_oom rejects is told to no observer: the program calls this."""
+        statistics = dict(torch.cuda.memory_stats())
+        if statistics["num_oom_rejections"] > sum(1 for at in at_ooms if at.get("rejection")):
+            at_ooms.append({**statistics, "rejection": True})
+
     torch._C._cuda_attach_out_of_memory_observer(
         lambda *_: at_ooms.append(dict(torch.cuda.memory_stats())))
     emptying = Emptying(job["empty_cache_at"]) if "empty_cache_at" in job else None
@@ -53,7 +60,7 @@ def run(job):
     if emptying:
         emptying.begin()
     try:
-        runpy.run_path(job["program"], run_name="__main__")
+        runpy.run_path(job["program"], {"note_rejection": note_rejection}, "__main__")
     except torch.OutOfMemoryError:
         ending = 3
     except SystemExit as left:
@@ -71,6 +78,8 @@ def run(job):
 
 def main():
     os.environ.pop("PYTORCH_ALLOC_CONF", None)
+    gc.collect()
+    gc.freeze()  # forks need not look at what is here already
     for line in sys.stdin:
         job = json.loads(line)
         child = os.fork()

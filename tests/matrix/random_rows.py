@@ -1,0 +1,70 @@
+"""Random programs against their predictions: each is recorded on one card under one setting, the
+analyzer predicts other rows (setting, card) from it, and each row is run for real (docs/fidelity.md).
+"""
+
+import random
+import shutil
+
+import matrix
+import random_program
+
+PROGRAM = matrix.HERE / "random_program.py"
+ROWS = 12  # of a program
+SETTINGS = matrix.SETTINGS
+# Under expandable segments the card's size is not read rightly from every trace.
+RECORDED = tuple(conf for conf in SETTINGS if "expandable" not in conf)
+
+
+def cards_of(statistics):
+    """The matrix' three cards, and one on which the program runs out whatever its pool does."""
+    cards = matrix.cards_of(statistics)
+    live = statistics["at_end"]["active_bytes.all.peak"] // matrix.MIB
+    return {"short": matrix.CONTEXT_MIB + max(4, live * 4 // 5), **cards}
+
+
+class Checker:
+    """Two warm processes that run programs, with and without the recorder."""
+
+    def __init__(self, features=None):
+        self.features = features or random_program.drawn_features()
+        self.plain = matrix.Torch(recorded=False)
+        self.recording = matrix.Torch(recorded=True)
+
+    def close(self):
+        self.plain.close()
+        self.recording.close()
+
+    def check(self, seed, folder, rows=ROWS):
+        """One program; `folder` is emptied, and keeps the trace. Raises RuntimeError where a run
+        ends in another way than by itself or out of memory."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        arguments = [str(seed), ",".join(self.features)]
+
+        def run(process, card, conf):
+            return process.run_file(PROGRAM, f"{card}MiB", conf, folder, arguments=arguments,
+                                    output=str(folder / "printed.txt"))
+
+        choice = random.Random(f"rows {seed}")
+        cards = cards_of(run(self.plain, 16384, "")[0])
+        card, conf = choice.choice(list(cards)), choice.choice(RECORDED)
+        recorded, trace = run(self.recording, cards[card], conf)
+        others = [(on, under) for on in cards for under in SETTINGS if (on, under) != (card, conf)]
+        predictor, found = matrix.Prediction(trace), []
+        for on, under in [(card, conf), *choice.sample(others, rows - 1)]:
+            prediction = predictor.of(under, cards[on] - cards[card])
+            row = {"card": on, "conf": under, "kind": "estimate", "equal": None,
+                   "reason": prediction["reason"], "fidelity": prediction["fidelity"]["reason"]}
+            if prediction["class"] != "estimate":
+                real, _ = run(self.plain, cards[on], under)
+                kind, equal, wanted, seen = matrix.judge(prediction, recorded["ended"], real)
+                row.update(kind=kind, equal=equal, ended=seen[0] if kind != "at least" else "")
+                if not equal:
+                    row.update(predicted=wanted, real=seen)
+            found.append(row)
+        return {"seed": seed, "features": self.features, "uses": self.uses(seed), "cards": cards, "card": card, "conf": conf,
+                "ended": recorded["ended"], "trace": str(trace), "rows": found}
+
+    def uses(self, seed):
+        plan = random_program.Plan(seed, self.features)
+        return [name for name in random_program.FEATURES if name in plan.has]
