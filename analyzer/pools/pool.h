@@ -91,6 +91,10 @@ struct PoolStatistics {
     std::uint64_t segments_freed = 0;      // cudaFree or unmap calls
     std::uint64_t retries = 0;
     std::uint64_t ooms = 0;
+    // PyTorch has dropped a private pool of which memory is still mapped, or fails a check of its
+    // own: its count of a pool's segments is one for each request that maps, and one less for each
+    // unmap. What it does with that memory from then on is undefined.
+    bool pool_lost = false;
     // Of the live blocks: allocated = requested + rounding + slack.
     std::uint64_t rounding_bytes = 0;
     std::uint64_t slack_bytes = 0;

@@ -96,6 +96,7 @@ bool PytorchPool::adopt_range(const HeapSnapshot& heap,
     obtained_bytes_ += range.size_bytes;
     detail_.reserved_bytes.increase(size_class(pool), range.size_bytes);
     pairs_[pool / 2].reserved.increase(range.size_bytes);
+    pairs_[pool / 2].segments_known = false;
     statistics_.reserved.add(range.size_bytes);
     return true;
 }

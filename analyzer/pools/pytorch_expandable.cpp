@@ -159,6 +159,7 @@ bool PytorchPool::unmap(BlockIndex index) {
     }
     log(DriverCall::Kind::kUnmap, false, end_page - begin_page);
     count_returned(block.pool, end_page - begin_page);
+    count_segment_gone(block.pool);
     return true;
 }
 

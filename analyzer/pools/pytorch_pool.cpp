@@ -288,7 +288,9 @@ BlockIndex PytorchPool::allocate_segment(Search& search, bool retry) {
         return kNoBlock;
     }
     if (search.expandable && (pair(search.pool).private_pool == 0 || rules_.private_pools_expand)) {
-        return allocate_expandable(search);
+        const BlockIndex block = allocate_expandable(search);
+        pairs_[search.pool / 2].segments += block != kNoBlock ? 1 : 0;
+        return block;
     }
     const bool granted = device_->take(size_bytes);
     log(DriverCall::Kind::kSegmentAlloc, !granted, size_bytes);
@@ -302,6 +304,7 @@ BlockIndex PytorchPool::allocate_segment(Search& search, bool retry) {
         detail_.oversize_segments.increase(1);
     }
     count_obtained(search.pool, size_bytes);
+    ++pairs_[search.pool / 2].segments;
     return block;
 }
 

@@ -146,6 +146,10 @@ class PytorchPool final : public Pool {
         bool exists = false;
         bool merged = false;  // into the default pool, by a relaxation
         PytorchStatistic reserved;
+        // As PyTorch counts them (PoolStatistics::pool_lost). Of a state that was taken over only
+        // the segments are known, and not how many requests mapped them: nothing is concluded.
+        std::uint64_t segments = 0;
+        bool segments_known = true;
     };
 
     // One request on its way through the allocator.
@@ -285,6 +289,8 @@ class PytorchPool final : public Pool {
     // pytorch_relax.cpp
     void merge_pools();
     void rebuild_sets();
+
+    void count_segment_gone(PoolIndex pool);
 
     // pytorch_snapshot.cpp
     void append_segment(const Segment& segment, HeapSnapshot& heap) const;

@@ -231,10 +231,22 @@ void PytorchPool::release_pair(std::uint32_t pair_index) {
     }
     release_pool(2 * pair_index);
     release_pool(2 * pair_index + 1);
+    statistics_.pool_lost |=
+        pair.segments_known && pair.segments == 0 && pair.reserved.current != 0;
     if (pair.reserved.current == 0) {
         pair.exists = false;
         pair.options = {};
     }
+}
+
+// The default pool is not counted by PyTorch.
+void PytorchPool::count_segment_gone(PoolIndex pool) {
+    PoolPair& pair = pairs_[pool / 2];
+    if (pair.private_pool == 0) {
+        return;
+    }
+    statistics_.pool_lost |= pair.segments_known && pair.segments == 0;
+    pair.segments -= pair.segments != 0 ? 1 : 0;
 }
 
 void PytorchPool::release_pool(PoolIndex pool) {
@@ -267,6 +279,7 @@ void PytorchPool::release_segment(BlockIndex index) {
     device_->give_back(size_bytes);
     log(DriverCall::Kind::kSegmentFree, false, size_bytes);
     count_returned(pool, size_bytes);
+    count_segment_gone(pool);
     detail_.segment.decrease(size_class(pool), 1);
     if (size_bytes >= config_.max_split_size_bytes) {
         detail_.oversize_segments.decrease(1);

@@ -237,6 +237,9 @@ ReplayResult replay(const ReplayScript& script,
                 pool.change_settings(script.settings[step.value]);
                 break;
         }
+        if (statistics.pool_lost) {
+            part(&result, Parting::Kind::kPoolLost, step.event, pool);
+        }
     }
     while (next_library < script.libraries.size()) {
         try_library(script.libraries[next_library++], false, pool, &result);

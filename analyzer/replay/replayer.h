@@ -97,6 +97,7 @@ struct Parting {
         kFails,       // a request that was served: out of memory here
         kIsServed,    // a request that ran out of memory, and nothing was recorded after it
         kGoesOn,      // likewise, but the program went on in a way in which it may not here
+        kPoolLost,    // PyTorch loses a private pool: PoolStatistics::pool_lost
         kFreeMemory,  // the program asked how much memory is free: another amount is
     };
     Kind kind = Kind::kFails;

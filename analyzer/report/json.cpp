@@ -7,7 +7,6 @@
 #include "analyzer/report/json_run.h"
 #include "analyzer/report/text_source.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -149,6 +148,8 @@ const char* parting_name(Parting::Kind kind) {
             return "is_served";
         case Parting::Kind::kGoesOn:
             return "goes_on";
+        case Parting::Kind::kPoolLost:
+            return "pool_lost";
         case Parting::Kind::kFreeMemory:
             return "free_memory";
     }

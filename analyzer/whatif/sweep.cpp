@@ -50,6 +50,11 @@ void classify_by_parting(Parting::Kind kind, WhatIfRow* row) {
         case Parting::Kind::kGoesOn:
             estimate("the program went on after an out-of-memory that does not happen here", row);
             break;
+        case Parting::Kind::kPoolLost:
+            estimate("PyTorch drops a private pool here while memory of it is mapped; what it does "
+                     "with that memory is undefined",
+                     row);
+            break;
         case Parting::Kind::kFreeMemory:
             estimate("the program looks at free memory and may ask for other things here", row);
             break;

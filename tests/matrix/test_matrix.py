@@ -39,6 +39,19 @@ class Matrix(RealProcessTest):
         self.assertGreater(min(kinds["exact"], endings["ok"], endings["oom"]), 5,
                            (kinds, endings))
 
+    def test_a_pool_of_which_pytorch_loses_count_is_not_called_exact(self):
+        plain, recording = matrix.Torch(recorded=False), matrix.Torch(recorded=True)
+        self.addCleanup(plain.close)
+        self.addCleanup(recording.close)
+        program, expandable = "lost_pool", "expandable_segments:True"
+        recorded, trace = recording.run(program, 1024, "", self.folder)
+        for conf, kind in (("", "exact"), (expandable, "estimate")):
+            prediction = matrix.Prediction(trace).of(conf)
+            real, _ = plain.run(program, 1024, conf, self.folder)
+            judged = matrix.judge(prediction, recorded["ended"], real)
+            self.assertEqual((judged[0], judged[1]), (kind, kind == "exact"), judged)
+        self.assertEqual(prediction["parting"]["kind"], "pool_lost")
+
 
 if __name__ == "__main__":
     real_process.main()

@@ -1,0 +1,123 @@
+// A private pool of which PyTorch loses count: requests that map count one each, whatever they map,
+// and unmaps count one each, whatever they unmap.
+#include "analyzer/pools/registry.h"
+#include "analyzer/replay/replayer.h"
+#include "analyzer/whatif/sweep.h"
+
+#include <catch2/catch.hpp>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint32_t kGraphPool = 1;
+
+class Script {
+  public:
+    Script() { script.streams = {0}; }
+
+    void allocate(BlockId block, std::uint64_t mib) {
+        script.steps.push_back({.kind = Step::Kind::kAllocate,
+                                .event = next_++,
+                                .block = block,
+                                .private_pool = kGraphPool,
+                                .value = mib * kMiB});
+    }
+
+    void release(BlockId block) {
+        script.steps.push_back({.kind = Step::Kind::kRelease, .event = next_++, .block = block});
+    }
+
+    void use(bool freeable) {
+        script.steps.push_back({.kind = Step::Kind::kPoolOptions,
+                                .event = next_++,
+                                .private_pool = kGraphPool,
+                                .value = kPoolOfGraph | (freeable ? kPoolFreeable : 0)});
+    }
+
+    EventIndex empty_cache() {
+        script.steps.push_back({.kind = Step::Kind::kEmptyCache, .event = next_});
+        return next_++;
+    }
+
+    ReplayResult replay_under(std::string_view config) {
+        auto pool = make_pool("pytorch",
+                              config,
+                              std::make_unique<FixedDevice>(1000 * kMiB, 1000 * kMiB, 2 * kMiB),
+                              script.streams);
+        REQUIRE(pool.ok());
+        return replay(script, **pool);
+    }
+
+    ReplayScript script;
+
+  private:
+    EventIndex next_ = 1;
+};
+
+// 100 MiB are mapped by one request, and cut into a part that stays and a part that is freed.
+EventIndex cut_and_empty(Script* script) {
+    script->use(false);
+    script->allocate(1, 100);
+    script->release(1);
+    script->allocate(2, 20);
+    script->use(true);
+    return script->empty_cache();
+}
+
+TEST_CASE("a private pool that PyTorch drops while memory of it is mapped ends what is certain") {
+    Script script;
+    const EventIndex emptied = cut_and_empty(&script);
+    const ReplayResult result = script.replay_under("expandable_segments:True");
+    REQUIRE(result.parting);
+    CHECK(result.parting->kind == Parting::Kind::kPoolLost);
+    CHECK(result.parting->event == emptied);
+    WhatIfRow row;
+    row.candidate.pool = "pytorch";
+    row.result = result;
+    SweepContext context;
+    context.fidelity_exact = true;
+    classify_row(context, &row);
+    CHECK(row.row_class == RowClass::kEstimate);
+}
+
+TEST_CASE("segments that cudaMalloc made are counted rightly, and no pool is lost") {
+    Script script;
+    cut_and_empty(&script);
+    CHECK_FALSE(script.replay_under("").parting);
+}
+
+TEST_CASE("an unmap more than there were requests that mapped is a pool lost") {
+    Script script;
+    script.use(false);
+    script.allocate(1, 100);
+    script.release(1);
+    for (BlockId block = 2; block < 7; ++block) {
+        script.allocate(block, 20);
+    }
+    script.release(3);
+    script.release(5);
+    script.use(true);
+    const EventIndex emptied = script.empty_cache();
+    const ReplayResult result = script.replay_under("expandable_segments:True");
+    REQUIRE(result.parting);
+    CHECK(result.parting->kind == Parting::Kind::kPoolLost);
+    CHECK(result.parting->event == emptied);
+}
+
+TEST_CASE("a private pool that is emptied whole is not lost, however often it was mapped") {
+    Script script;
+    script.use(false);
+    for (BlockId block = 1; block < 5; ++block) {
+        script.allocate(block, 30);
+    }
+    for (BlockId block = 1; block < 5; ++block) {
+        script.release(block);
+    }
+    script.use(true);
+    script.empty_cache();
+    CHECK_FALSE(script.replay_under("expandable_segments:True").parting);
+}
+
+}  // namespace
+}  // namespace fragtrace::analyzer
