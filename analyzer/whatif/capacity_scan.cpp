@@ -40,6 +40,7 @@ std::vector<std::uint64_t> between(std::uint64_t from,
 struct Scan {
     CapacityScan result;
     std::vector<std::pair<std::uint64_t, bool>> tried;
+    bool loses_pool = false;
 
     void conclude() {
         std::sort(tried.begin(), tried.end());
@@ -153,6 +154,7 @@ Result<std::vector<CapacityScan>> scan_capacities(
             enough = std::max(enough, capacity_for_part(peak, parts[i], others_bytes));
         }
         scan.result.enough_bytes = up(enough, page);
+        scan.loses_pool = (*peaks)[i].loses_pool();
         scans.push_back(std::move(scan));
     }
     const auto try_all = [&](const std::vector<std::vector<std::uint64_t>>& capacities) -> Status {
@@ -172,7 +174,9 @@ Result<std::vector<CapacityScan>> scan_capacities(
         std::size_t next = 0;
         for (std::size_t i = 0; i < scans.size(); ++i) {
             for (const std::uint64_t capacity : capacities[i]) {
-                scans[i].tried.emplace_back(capacity, (*rows)[next++].ooms() == 0);
+                const WhatIfRow& row = (*rows)[next++];
+                scans[i].tried.emplace_back(capacity, row.ooms() == 0);
+                scans[i].loses_pool |= row.loses_pool();
             }
             scans[i].conclude();
         }
@@ -249,6 +253,9 @@ Result<std::vector<CapacityScan>> scan_capacities(
         } else if (adaptation.adapts()) {
             result.row_class = RowClass::kEstimate;
             result.class_reason = "the program adapts to what is free";
+        } else if (scan.loses_pool) {
+            result.row_class = RowClass::kEstimate;
+            result.class_reason = kPoolLostReason;
         } else if (adaptation.ends_with_oom) {
             result.row_class = RowClass::kBound;
             result.bound_kind = BoundKind::kAtLeast;

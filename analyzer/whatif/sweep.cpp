@@ -51,9 +51,7 @@ void classify_by_parting(Parting::Kind kind, WhatIfRow* row) {
             estimate("the program went on after an out-of-memory that does not happen here", row);
             break;
         case Parting::Kind::kPoolLost:
-            estimate("PyTorch drops a private pool here while memory of it is mapped; what it does "
-                     "with that memory is undefined",
-                     row);
+            estimate(kPoolLostReason, row);
             break;
         case Parting::Kind::kFreeMemory:
             estimate("the program looks at free memory and may ask for other things here", row);

@@ -87,7 +87,15 @@ struct WhatIfRow {
     [[nodiscard]] bool fails_first() const {
         return result.parting && result.parting->kind == Parting::Kind::kFails;
     }
+
+    [[nodiscard]] bool loses_pool() const {
+        return result.parting && result.parting->kind == Parting::Kind::kPoolLost;
+    }
 };
+
+inline constexpr const char* kPoolLostReason =
+    "PyTorch drops a private pool here while memory of it is mapped; what it does with that memory "
+    "is undefined";
 
 // The right end of every row's curve.
 EventIndex last_replayed_event(const ReplayScript& script);
