@@ -62,8 +62,9 @@ class Checker:
                 if not equal:
                     row.update(predicted=wanted, real=seen)
             found.append(row)
-        return {"seed": seed, "features": self.features, "uses": self.uses(seed), "cards": cards, "card": card, "conf": conf,
-                "ended": recorded["ended"], "trace": str(trace), "rows": found}
+        return {"seed": seed, "features": self.features, "uses": self.uses(seed), "cards": cards,
+                "card": card, "conf": conf, "ended": recorded["ended"], "trace": str(trace),
+                "rows": found}
 
     def uses(self, seed):
         plan = random_program.Plan(seed, self.features)
