@@ -6,7 +6,7 @@ import random
 import shutil
 
 import matrix
-import random_program
+import random_plan
 
 PROGRAM = matrix.HERE / "random_program.py"
 ROWS = 12  # of a program
@@ -26,7 +26,7 @@ class Checker:
     """Two warm processes that run programs, with and without the recorder."""
 
     def __init__(self, features=None):
-        self.features = features or random_program.drawn_features()
+        self.features = features or random_plan.drawn_features()
         self.plain = matrix.Torch(recorded=False)
         self.recording = matrix.Torch(recorded=True)
 
@@ -67,5 +67,5 @@ class Checker:
                 "rows": found}
 
     def uses(self, seed):
-        plan = random_program.Plan(seed, self.features)
-        return [name for name in random_program.FEATURES if name in plan.has]
+        plan = random_plan.Plan(seed, self.features)
+        return [name for name in random_plan.FEATURES if name in plan.has]
