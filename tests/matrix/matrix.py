@@ -146,7 +146,7 @@ def judge(prediction, recorded_ended, real):
         seen = [real["ended"], *measured(real["at_end"])]
         return "exact", whole == seen, whole, seen
     if prediction["class"] == "bound" and parting["kind"] == "fails":
-        number = parting.get("failed_requests", parting["ooms"] or 1) - 1
+        number = parting["failed_requests"] - 1
         at = real["at_ooms"][number] if number < len(real["at_ooms"]) else None
         if at is None and real["at_end"]["num_oom_rejections"] and number == 0:
             at = real["at_end"]  # throw_on_cudamalloc_oom: nobody is told but the program
