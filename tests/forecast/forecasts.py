@@ -18,7 +18,7 @@ PROGRAMS = {
     "batch_growth": (5, (8, 12)),
     "variable_lengths": (6, (224, 320)),
     "second_step": (2, (192, 288)),
-    "checkpointing": (5, (320, 512)),
+    "checkpointing": (5, (208, 448)),
     "mixed_precision": (5, (320, 448)),
     "accumulation": (5, (256, 448)),
     "cnn_sizes": (5, (160, 208)),
