@@ -74,7 +74,7 @@ Status add_libraries(const Timeline& timeline, DeviceAnalysis* device, std::size
         device->script.libraries = requests;
         for (LibraryRequest& request : device->script.libraries) {
             request.beside_bytes = within_card(device->capacity_bytes) -
-                                   within_card(request.reserved_bytes) -
+                                   within_card(request.pool_bytes) -
                                    within_card(request.device_free_bytes);
         }
     }

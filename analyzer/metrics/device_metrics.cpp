@@ -244,7 +244,7 @@ class DeviceMeasurement::State {
             metrics_.total_bytes = sample.total_bytes;
             // What is free and what the pool has is the pool's to use; the rest is not.
             metrics_.capacity_bytes =
-                std::min(sample.total_bytes, sample.free_bytes + sample.reserved_bytes);
+                std::min(sample.total_bytes, sample.free_bytes + sample.own_pool_bytes);
             metrics_.context_and_others_bytes = sample.total_bytes - metrics_.capacity_bytes;
         }
         metrics_.violations = state_.violations().count;

@@ -102,6 +102,7 @@ RecordedSegment* RecordedState::segment_for(DeviceState* device, const RecordedB
         }
         const RecordedSegment promoted = {.address = other->first, .size_bytes = other->second};
         device->totals.other -= other->second;
+        device->totals.own_pool += other->second;
         device->others.erase(other);
         add_segment(device, promoted);
         segment = device->segments.find(block.address);

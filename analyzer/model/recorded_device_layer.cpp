@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace fragtrace::analyzer {
 
@@ -17,6 +18,7 @@ void RecordedState::device_alloc(DeviceState* device, const Event& event) {
     }
     device->totals.own += event.size_bytes;
     if (device->direct || (event.flags & kFlagFromAllocator) != 0) {
+        device->totals.own_pool += event.size_bytes;
         add_segment(device,
                     {.address = event.address,
                      .size_bytes = event.size_bytes,
@@ -55,6 +57,9 @@ void RecordedState::becomes_pool(DeviceId id) {
             totals.other += mapping.size_bytes;
         }
     }
+    for (Physical& physical : physical_) {
+        physical.of_pool = physical.of_pool && physical.device != id;
+    }
     device->totals = totals;
     device->segments.clear();
     device->blocks = {};
@@ -71,6 +76,7 @@ void RecordedState::device_free(DeviceState* device, const Event& event) {
     const RecordedSegment* segment = device->segments.find(event.address);
     if (segment != nullptr && segment->address == event.address && !segment->expandable()) {
         device->totals.own -= std::min(device->totals.own, segment->size_bytes);
+        device->totals.own_pool -= std::min(device->totals.own_pool, segment->size_bytes);
         remove_range(device, segment->address, segment->end(), false);
     }
 }
@@ -150,19 +156,33 @@ void RecordedState::graph_memory(DeviceState* device, const Event& event) {
 }
 
 void RecordedState::physical_create(const Event& event) {
-    const auto [entry, is_new] = handles_.try_emplace(event.address, kNoPhysical);
+    const auto [entry, is_new] = handles_.try_emplace(event.address, 0);
     if (!is_new) {
         let_go(entry->second);
     }
+    entry->second = add_physical({event.size_bytes, 1, 1, event.device});
+    imported_.erase(event.address);
+    if (devices_[event.device].direct || (event.flags & kFlagFromAllocator) != 0) {
+        give_to_pool(entry->second);
+    }
+}
+
+std::uint32_t RecordedState::add_physical(const Physical& physical) {
     if (physical_free_.empty()) {
         physical_free_.push_back(static_cast<std::uint32_t>(physical_.size()));
         physical_.emplace_back();
     }
-    entry->second = physical_free_.back();
+    const std::uint32_t index = physical_free_.back();
     physical_free_.pop_back();
-    physical_[entry->second] = {event.size_bytes, 1, 1, event.device};
-    imported_.erase(event.address);
-    devices_[event.device].totals.own += event.size_bytes;
+    physical_[index] = physical;
+    devices_[physical.device].totals.own += physical.size_bytes;
+    return index;
+}
+
+void RecordedState::give_to_pool(std::uint32_t physical) {
+    if (!std::exchange(physical_[physical].of_pool, true)) {
+        devices_[physical_[physical].device].totals.own_pool += physical_[physical].size_bytes;
+    }
 }
 
 void RecordedState::physical_retain(const Event& event) {
@@ -185,11 +205,14 @@ void RecordedState::physical_release(const Event& event) {
 }
 
 void RecordedState::let_go(std::uint32_t physical) {
-    if (physical == kNoPhysical || --physical_[physical].holders != 0) {
+    if (--physical_[physical].holders != 0) {
         return;
     }
     MemoryTotals& totals = devices_[physical_[physical].device].totals;
     totals.own -= std::min(totals.own, physical_[physical].size_bytes);
+    if (physical_[physical].of_pool) {
+        totals.own_pool -= std::min(totals.own_pool, physical_[physical].size_bytes);
+    }
     physical_free_.push_back(physical);
 }
 
@@ -202,16 +225,19 @@ void RecordedState::map(const Event& event) {
     }
     // The call that maps names no device: the physical memory does.
     const auto handle = handles_.find(event.extra);
-    const std::uint32_t physical = handle != handles_.end() ? handle->second : kNoPhysical;
-    const DeviceId id = physical != kNoPhysical ? physical_[physical].device : event.device;
+    const bool known = handle != handles_.end();
+    const DeviceId id = known ? physical_[handle->second].device : event.device;
     DeviceState* device = &devices_[id];
     const bool of_pool = device->direct || (event.flags & kFlagFromAllocator) != 0;
     if (device->segments.overlaps(event.address, event.size_bytes)) {
         violation(fmt::format("{:#x} is mapped twice", event.address));
         remove_range(device, event.address, event.address + event.size_bytes, true);
     }
-    if (physical != kNoPhysical) {
-        ++physical_[physical].holders;
+    const std::uint32_t physical =
+        known ? handle->second : add_physical({event.size_bytes, 0, 0, id});
+    ++physical_[physical].holders;
+    if (of_pool) {
+        give_to_pool(physical);
     }
     const auto [former, is_new] =
         mappings_.try_emplace(event.address, Mapping{event.size_bytes, id, of_pool, physical});
@@ -226,8 +252,7 @@ void RecordedState::map(const Event& event) {
     RecordedSegment segment = {.address = event.address, .size_bytes = event.size_bytes};
     segment.stream = event.stream;
     segment.private_pool = pool_;
-    segment.page_bytes =
-        physical != kNoPhysical ? physical_[physical].size_bytes : event.size_bytes;
+    segment.page_bytes = physical_[physical].size_bytes;
     auto reservation = reservations_.upper_bound(event.address);
     if (reservation != reservations_.begin()) {
         --reservation;

@@ -197,7 +197,7 @@ void RecordedState::apply_known(const Event& event) {
                               event.extra,
                               event.size_bytes,
                               device->totals.own,
-                              device->totals.reserved};
+                              device->totals.own_pool};
             break;
         default:
             break;
@@ -210,7 +210,7 @@ void RecordedState::check_sums(const DeviceState& device) {
     if (totals.requested > totals.allocated || totals.active() > totals.reserved) {
         violation("the sums are out of order: requested <= allocated <= active <= reserved");
     }
-    if (device.sample.total_bytes != 0 && totals.reserved > device.sample.total_bytes) {
+    if (device.sample.total_bytes != 0 && totals.own_pool > device.sample.total_bytes) {
         violation("more is reserved than the device has");
     }
 }

@@ -37,6 +37,7 @@ struct MemoryTotals {
     std::uint64_t reserved = 0;          // the pool's segments; of expandable ones what is mapped
     std::uint64_t other = 0;             // other allocations and mappings of this process
     std::uint64_t own = 0;               // all that this process has from the driver, pool or not
+    std::uint64_t own_pool = 0;          // of own: the pool's, physical memory mapped or not
     std::uint64_t blocks = 0;            // live
     std::uint64_t requests_unknown = 0;  // live blocks whose requested size is not known
 
@@ -51,7 +52,7 @@ struct MemorySample {
     std::uint64_t total_bytes = 0;
     std::uint64_t free_bytes = 0;
     std::uint64_t own_bytes = 0;  // MemoryTotals at that moment
-    std::uint64_t reserved_bytes = 0;
+    std::uint64_t own_pool_bytes = 0;
 };
 
 struct Violations {
@@ -146,19 +147,22 @@ class RecordedState {
         RecordedWatch* watch = nullptr;
     };
 
-    // Physical memory: held until its last release, and until its last mapping is gone.
+    // Physical memory: held until its last release, and until its last mapping is gone. The pool
+    // holds what its allocator created and what it maps. Memory that is mapped without a known
+    // handle, as in a snapshot, is known by its mapping alone.
     struct Physical {
         std::uint64_t size_bytes = 0;
         std::uint64_t holders = 0;   // its handle, retained or not, and its mappings
         std::uint64_t releases = 0;  // to come
         DeviceId device = 0;
+        bool of_pool = false;
     };
 
     struct Mapping {
         std::uint64_t size_bytes;
         DeviceId device;
         bool of_pool;
-        std::uint32_t physical;  // index into physical_, kNoPhysical = not known
+        std::uint32_t physical;  // index into physical_
     };
 
     struct Reservation {
@@ -167,8 +171,6 @@ class RecordedState {
         StreamId stream;             // kNoStream unless a checkpoint says it
         std::uint32_t private_pool;  // with it
     };
-
-    static constexpr std::uint32_t kNoPhysical = 0xffffffffu;
 
     struct Waiting {
         DeviceAddress address;
@@ -187,6 +189,8 @@ class RecordedState {
     void physical_create(const Event& event);
     void physical_retain(const Event& event);
     void physical_release(const Event& event);
+    std::uint32_t add_physical(const Physical& physical);
+    void give_to_pool(std::uint32_t physical);
     void let_go(std::uint32_t physical);
     void array_alloc(DeviceState* device, const Event& event);
     void array_free(DeviceState* device, const Event& event);

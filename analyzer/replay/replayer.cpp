@@ -12,11 +12,12 @@ bool RecordedDevice::take(std::uint64_t size_bytes) {
         if (size_bytes > free_bytes()) {
             return false;
         }
-    } else if (left_ != 0 && *next_ == size_bytes) {
-        ++next_;
-        --left_;
+    } else if (!refusals_.empty() && refusals_.front().size_bytes == size_bytes &&
+               refusals_.front().granted_before <= granted_) {
+        refusals_ = refusals_.subspan(1);
         return false;
     }
+    ++granted_;
     used_bytes_ += size_bytes;
     address_ = 0;
     if (!obtained_.empty() && obtained_.front().size_bytes == size_bytes) {
@@ -155,8 +156,7 @@ ReplayResult replay(const ReplayScript& script,
                         ++next_obtained;
                     }
                     recorded->expect(
-                        script.refusals.data() + step.first_refusal,
-                        step.refusal_count,
+                        std::span(script.refusals).subspan(step.first_refusal, step.refusal_count),
                         std::span(script.obtained).subspan(first, next_obtained - first));
                 }
                 const Request request = request_of(step);

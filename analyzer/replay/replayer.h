@@ -17,8 +17,9 @@
 
 namespace fragtrace::analyzer {
 
-// Grants what the recorded driver granted: refuses exactly where the record has a refusal of the
-// same size in the same step, and grants everything else.
+// Grants what the recorded driver granted. It refuses a request where the record has a refusal of
+// the same size, in the same step and after at least as many granted requests. It grants everything
+// else.
 class RecordedDevice final : public Device {
   public:
     RecordedDevice(std::uint64_t total_bytes, std::uint64_t capacity_bytes)
@@ -41,11 +42,9 @@ class RecordedDevice final : public Device {
     }
 
     // Before each step: the refusals recorded in it, and what was obtained in it.
-    void expect(const std::uint64_t* refusals,
-                std::uint32_t count,
-                std::span<const ObtainedSegment> obtained) {
-        next_ = refusals;
-        left_ = count;
+    void expect(std::span<const RefusedTake> refusals, std::span<const ObtainedSegment> obtained) {
+        refusals_ = refusals;
+        granted_ = 0;
         obtained_ = obtained;
         address_ = 0;
     }
@@ -59,8 +58,8 @@ class RecordedDevice final : public Device {
     std::uint64_t total_bytes_;
     std::uint64_t capacity_bytes_;
     std::uint64_t used_bytes_ = 0;
-    const std::uint64_t* next_ = nullptr;
-    std::uint32_t left_ = 0;
+    std::span<const RefusedTake> refusals_;  // to come in this step
+    std::uint32_t granted_ = 0;              // in this step
     std::span<const ObtainedSegment> obtained_;
     std::uint64_t address_ = 0;
     bool by_capacity_ = false;

@@ -1,6 +1,7 @@
 #include "analyzer/replay/script.h"
 
 #include "analyzer/model/recorded_state.h"
+#include "analyzer/replay/driver_answers.h"
 #include "analyzer/replay/private_pools.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace {
 class Builder {
   public:
     Builder(const Timeline& timeline, DeviceId device, ScriptSource source)
-        : timeline_(timeline), pools_(timeline, &script_) {
+        : timeline_(timeline), pools_(timeline, &script_), answers_(&script_) {
         script_.device = device;
         script_.source = source;
         script_.streams = timeline.streams;
@@ -33,7 +34,7 @@ class Builder {
                 i == timeline_.checkpoints[next_checkpoint_].begin) {
                 adopt(timeline_.checkpoints[next_checkpoint_++]);
             }
-            if (i < checkpoint_end_ && is_request(event.kind)) {
+            if (i < checkpoint_end_ && (is_request(event.kind) || event.kind == EventKind::kMap)) {
                 continue;  // part of the state that is taken over
             }
             if (event.kind == EventKind::kEventComplete) {
@@ -92,6 +93,7 @@ class Builder {
                                  .event = checkpoint.begin,
                                  .value = script_.checkpoints.size()});
         pools_.adopt(heap, checkpoint.begin);
+        answers_.forget_grants();
         script_.checkpoints.push_back(std::move(heap));
     }
 
@@ -111,21 +113,12 @@ class Builder {
             case EventKind::kPendingEvent:
                 add_pending(event);
                 break;
-            case EventKind::kDeviceAlloc:
-                if ((event.flags & kFlagFromAllocator) != 0) {
-                    script_.obtained.push_back({event.address, event.size_bytes, kNoEvent});
-                }
-                break;
-            case EventKind::kAllocRefused:
-                if ((event.flags & kFlagFromAllocator) != 0) {
-                    script_.refusals.push_back(event.size_bytes);
-                }
-                break;
             case EventKind::kMemoryFraction:
                 script_.steps.push_back(
                     {.kind = Step::Kind::kMemoryFraction, .event = i, .value = event.size_bytes});
                 break;
             default:
+                answers_.look_at(event);
                 break;
         }
     }
@@ -176,7 +169,7 @@ class Builder {
                 add_allocation(event, i, event.size_bytes, false);
                 break;
             case EventKind::kAllocRefused:
-                script_.refusals.push_back(event.size_bytes);
+                script_.refusals.push_back({event.size_bytes, 0});
                 add_allocation(event, i, 0, true);
                 break;
             case EventKind::kDeviceFree:
@@ -207,12 +200,7 @@ class Builder {
             step.stream = default_stream();
             script_.stream_unknown += script_.source == ScriptSource::kBlocks ? 1 : 0;
         }
-        step.first_refusal = refusals_used_;
-        step.refusal_count = static_cast<std::uint32_t>(script_.refusals.size()) - refusals_used_;
-        refusals_used_ = static_cast<std::uint32_t>(script_.refusals.size());
-        while (obtained_known_ < script_.obtained.size()) {
-            script_.obtained[obtained_known_++].request = i;
-        }
+        answers_.end_request(&step);
         step.private_pool = pools_.pool();
         if (step.value != 0) {
             any_request_ = true;
@@ -265,7 +253,7 @@ class Builder {
             return;
         }
         // Handles are used again: which one it was is settled now.
-        if (script_.refusals.size() > refusals_used_) {
+        if (answers_.refused()) {
             waited_for_.emplace_back(found->second, i);
         } else {
             script_.steps.push_back(
@@ -286,8 +274,7 @@ class Builder {
     const Timeline& timeline_;
     ReplayScript script_;
     PrivatePoolSteps pools_;
-    std::uint32_t refusals_used_ = 0;
-    std::size_t obtained_known_ = 0;  // of script_.obtained: whose request is known
+    DriverAnswers answers_;
     std::uint64_t next_pending_ = 0;
     std::unordered_map<std::uint64_t, std::uint64_t> outstanding_;  // event handle -> pending id
     // Completions since a refusal: pending id, event.

@@ -29,6 +29,14 @@ struct ObtainedSegment {
     EventIndex request = kNoEvent;
 };
 
+// A request of the recorded allocator that the driver refused.
+struct RefusedTake {
+    std::uint64_t size_bytes = 0;
+    // What the driver had granted to the same step before: segments, and pages of completed maps.
+    // A map that is refused keeps no page, however many of them were created.
+    std::uint32_t granted_before = 0;
+};
+
 // What the steps are made of.
 enum class ScriptSource {
     kBlocks,       // the blocks of a framework's caching pool
@@ -40,9 +48,9 @@ struct LibraryRequest {
     EventIndex event = kNoEvent;
     std::uint64_t asked_bytes = 0;
     std::uint64_t device_free_bytes = 0;  // then; less than asked
-    std::uint64_t reserved_bytes = 0;     // by the pool, then
-    // Of the pool's capacity: neither free nor reserved then. Negative: more was free. At most 2^62
-    // either way.
+    std::uint64_t pool_bytes = 0;         // that the pool held, then
+    // Of the pool's capacity: neither free nor the pool's then. Negative: more was free. At most
+    // 2^62 either way.
     std::int64_t beside_bytes = 0;
 };
 
@@ -51,8 +59,7 @@ struct ReplayScript {
     DeviceId device = 0;
     StepTable steps;
     std::vector<Pool::PendingOn> pending;
-    // Sizes that the driver refused while the recorded allocator served a step.
-    std::vector<std::uint64_t> refusals;
+    std::vector<RefusedTake> refusals;      // ascending by step
     std::vector<ObtainedSegment> obtained;  // kBlocks, ascending by request
     std::vector<std::uint64_t> streams;     // raw handle per StreamId
     std::vector<HeapSnapshot> checkpoints;  // segments in the order in which they were obtained

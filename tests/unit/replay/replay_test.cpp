@@ -148,6 +148,95 @@ TEST_CASE("expandable segments: pages mapped by one request are one map call") {
     CHECK(fidelity.segments == 2);
 }
 
+TEST_CASE(
+    "expandable segments: the map that was refused is refused, not the first of its request") {
+    Recorder recorder;
+    const DeviceAddress side = kBase + 2000 * kMiB;
+    const std::uint64_t page = 20 * kMiB;
+    const auto create = [&](std::uint64_t handle) {
+        recorder.add(EventKind::kPhysicalCreate, handle, page, 0, kFlagFromAllocator);
+    };
+    const auto release = [&](std::uint64_t handle) {
+        recorder.add(EventKind::kPhysicalRelease, handle, 0, 0, kFlagFromAllocator);
+    };
+    // The handle of a page is its number in the range, from the base on.
+    const auto map = [&](DeviceAddress base, std::uint64_t first, std::uint64_t count) {
+        for (std::uint64_t i = first; i < first + count; ++i) {
+            create(base / page + i);
+        }
+        for (std::uint64_t i = first; i < first + count; ++i) {
+            recorder.add(
+                EventKind::kMap, base + i * page, page, base / page + i, kFlagFromAllocator);
+        }
+    };
+    const auto unmap = [&](DeviceAddress base, std::uint64_t first, std::uint64_t count) {
+        for (std::uint64_t i = first; i < first + count; ++i) {
+            recorder.add(EventKind::kUnmap, base + i * page, page, 0, kFlagFromAllocator);
+            release(base / page + i);
+        }
+    };
+    const auto refuse_after = [&](std::uint64_t pages) {
+        for (std::uint64_t i = 0; i < pages; ++i) {
+            create(i + 1);
+        }
+        recorder.add(EventKind::kAllocRefused, 0, page, 2, kFlagFromAllocator);
+        for (std::uint64_t i = 0; i < pages; ++i) {
+            release(i + 1);
+        }
+    };
+    const auto block = [&](DeviceAddress address, std::uint64_t mib, StreamId stream = 0) {
+        const EventIndex index =
+            recorder.add(EventKind::kBlockAlloc, address, mib * kMiB, mib * kMiB);
+        recorder.change_last([&](Event* event) { event->stream = stream; });
+        return index;
+    };
+    const auto free = [&](EventIndex alloc) {
+        recorder.add(
+            EventKind::kBlockFree, recorder.timeline.events.address(alloc), 0, 0, 0, alloc);
+    };
+
+    recorder.add(EventKind::kAddressReserve, kBase, 1140 * kMiB, 0, kFlagFromAllocator);
+    map(kBase, 0, 1);
+    const EventIndex a = block(kBase, 20);
+    map(kBase, 1, 3);
+    const EventIndex b = block(kBase + page, 60);
+    map(kBase, 4, 1);
+    const EventIndex c = block(kBase + 4 * page, 20);
+    recorder.add(EventKind::kAddressReserve, side, 1140 * kMiB, 0, kFlagFromAllocator);
+    map(side, 0, 30);
+    const EventIndex d = block(side, 600, 1);
+    free(a);
+    recorder.add(EventKind::kEmptyCache, 0, 0);
+    unmap(kBase, 0, 1);
+    free(b);
+    free(c);
+    free(d);
+    // The request maps the hole before the free block, and then there is too little behind it.
+    map(kBase, 0, 1);
+    refuse_after(5);
+    unmap(kBase, 0, 5);
+    unmap(side, 0, 30);
+    SECTION("the retry is granted") {
+        map(kBase, 0, 20);
+        block(kBase, 400);
+    }
+    SECTION("the retry is refused too") {
+        refuse_after(15);
+        recorder.add(EventKind::kBlockOutOfMemory, 0, 400 * kMiB);
+        recorder.change_last([](Event* event) { event->stream = 0; });
+        map(kBase, 0, 1);
+        block(kBase, 20);
+    }
+    const ReplayScript script = make_script(recorder.timeline, 0);
+    REQUIRE_FALSE(script.refusals.empty());
+    CHECK(script.refusals.front().granted_before == 1);
+    const Fidelity fidelity = fidelity_of(recorder.timeline, "expandable_segments:True");
+    INFO(fidelity.reason);
+    CHECK(fidelity.exact());
+    CHECK(fidelity.placements_equal == 5);
+    CHECK(fidelity.segments_equal == 6);
+}
+
 TEST_CASE("what a script had to assume is counted") {
     Recorder recorder;
     recorder.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);

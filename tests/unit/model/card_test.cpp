@@ -1,0 +1,219 @@
+// What a pool can have of a card, from the driver's reports of free memory: the same at whatever
+// instant a report was made.
+#include "analyzer/metrics/device_metrics.h"
+#include "tests/unit/model/events.h"
+
+#include <catch2/catch.hpp>
+
+#include <map>
+#include <random>
+#include <vector>
+
+using namespace fragtrace::analyzer;
+using fragtrace::EventKind;
+using fragtrace::kFlagFromAllocator;
+using fragtrace::testing::Events;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr DeviceAddress kBase = 0x400000000000;
+constexpr std::uint64_t kTotal = 1 << 20;  // MiB
+constexpr std::uint64_t kContext = 300;
+
+// A card with a context and one process, which says after each call how much is free.
+class Card {
+  public:
+    Card() {
+        events_.add(EventKind::kAddressReserve, kBase, kTotal * kMiB, 0, kFlagFromAllocator);
+        tell();
+    }
+
+    void allocate(std::uint64_t address, std::uint64_t mib, bool pool) {
+        events_.add(EventKind::kDeviceAlloc, address, mib * kMiB, 0, flags(pool));
+        held_[pool] += mib;
+        tell();
+    }
+
+    void free(std::uint64_t address, std::uint64_t mib, bool pool) {
+        events_.add(EventKind::kDeviceFree, address, 0, 0, flags(pool));
+        held_[pool] -= mib;
+        tell();
+    }
+
+    void create(std::uint64_t handle, std::uint64_t mib, bool pool) {
+        events_.add(EventKind::kPhysicalCreate, handle, mib * kMiB, 0, flags(pool));
+        physical_[handle] = {mib, 1, pool};
+        held_[pool] += mib;
+        tell();
+    }
+
+    void retain(std::uint64_t handle) {
+        events_.add(EventKind::kPhysicalRetain, handle);
+        ++physical_[handle].holders;
+        tell();
+    }
+
+    void release(std::uint64_t handle) {
+        events_.add(EventKind::kPhysicalRelease, handle);
+        end(handle);
+    }
+
+    void map(std::uint64_t address, std::uint64_t handle) {
+        const Physical& physical = physical_[handle];
+        events_.add(EventKind::kMap, address, physical.mib * kMiB, handle, flags(physical.of_pool));
+        ++physical_[handle].holders;
+        tell();
+    }
+
+    void unmap(std::uint64_t address, std::uint64_t handle) {
+        events_.add(EventKind::kUnmap, address, physical_[handle].mib * kMiB);
+        end(handle);
+    }
+
+    [[nodiscard]] const Timeline& timeline() const { return events_.timeline; }
+
+  private:
+    struct Physical {
+        std::uint64_t mib = 0;
+        std::uint64_t holders = 0;
+        bool of_pool = false;
+    };
+
+    static unsigned flags(bool pool) { return pool ? unsigned{kFlagFromAllocator} : 0U; }
+
+    void end(std::uint64_t handle) {
+        Physical& physical = physical_[handle];
+        if (--physical.holders == 0) {
+            held_[physical.of_pool] -= physical.mib;
+        }
+        tell();
+    }
+
+    // The program's own memory outside the pool is a part of what others hold.
+    void tell() {
+        const std::uint64_t free = kTotal - kContext - held_[0] - held_[1];
+        events_.add(EventKind::kMemoryInfo, 0, free * kMiB, kTotal * kMiB);
+        const DeviceMetrics metrics = measure_device(events_.timeline, 0);
+        REQUIRE(metrics.total_bytes == kTotal * kMiB);
+        REQUIRE(metrics.context_and_others_bytes == (kContext + held_[0]) * kMiB);
+        REQUIRE(metrics.capacity_bytes == (kTotal - kContext - held_[0]) * kMiB);
+        REQUIRE(metrics.violations == 0);
+    }
+
+    Events events_;
+    std::uint64_t held_[2] = {};  // MiB, outside the pool and by it
+    std::map<std::uint64_t, Physical> physical_;
+};
+
+}  // namespace
+
+TEST_CASE("pages that were created and are not mapped yet are the pool's", "[card]") {
+    Card card;
+    for (std::uint64_t handle = 1; handle <= 3; ++handle) {
+        card.create(handle, 20, true);
+    }
+    card.map(kBase, 1);
+    card.map(kBase + 20 * kMiB, 2);
+    card.release(3);  // as after a refusal of the next page
+    card.unmap(kBase, 1);
+    card.release(1);
+}
+
+TEST_CASE("a page counts once, however often it is mapped, until its last holder ends", "[card]") {
+    Card card;
+    card.create(1, 20, true);
+    card.map(kBase, 1);
+    card.map(kBase + 100 * kMiB, 1);
+    card.retain(1);
+    card.release(1);
+    card.release(1);
+    card.unmap(kBase, 1);
+    card.unmap(kBase + 100 * kMiB, 1);
+}
+
+TEST_CASE("what the pool can have is the same after each call of a random program", "[card]") {
+    for (unsigned seed = 0; seed < 40; ++seed) {
+        CAPTURE(seed);
+        std::mt19937 random(seed);
+        const auto below = [&random](std::size_t n) { return random() % n; };
+
+        struct Mapped {
+            DeviceAddress address;
+            std::uint64_t handle;
+        };
+
+        struct Allocated {
+            DeviceAddress address;
+            std::uint64_t mib;
+            bool pool;
+        };
+
+        std::vector<std::uint64_t> handles;  // one entry for each release to come
+        std::vector<Mapped> mapped;
+        std::vector<Allocated> allocated;
+        const auto take = [&below](auto* from) {
+            const std::size_t at = below(from->size());
+            const auto taken = (*from)[at];
+            from->erase(from->begin() + static_cast<std::ptrdiff_t>(at));
+            return taken;
+        };
+        Card card;
+        std::uint64_t next = 1;
+        for (int call = 0; call < 60; ++call) {
+            ++next;
+            const DeviceAddress place = kBase + next * 4096 * kMiB;
+            switch (below(7)) {
+                case 0:
+                    card.create(next, 2 + below(40), below(3) != 0);
+                    handles.push_back(next);
+                    break;
+                case 1:
+                    if (!handles.empty()) {
+                        handles.push_back(handles[below(handles.size())]);
+                        card.retain(handles.back());
+                    }
+                    break;
+                case 2:
+                    if (!handles.empty()) {
+                        card.release(take(&handles));
+                    }
+                    break;
+                case 3:
+                    if (!handles.empty()) {
+                        mapped.push_back({place, handles[below(handles.size())]});
+                        card.map(place, mapped.back().handle);
+                    }
+                    break;
+                case 4:
+                    if (!mapped.empty()) {
+                        const Mapped one = take(&mapped);
+                        card.unmap(one.address, one.handle);
+                    }
+                    break;
+                case 5:
+                    allocated.push_back({place, 2 + below(40), below(3) != 0});
+                    card.allocate(place, allocated.back().mib, allocated.back().pool);
+                    break;
+                default:
+                    if (!allocated.empty()) {
+                        const Allocated one = take(&allocated);
+                        card.free(one.address, one.mib, one.pool);
+                    }
+                    break;
+            }
+        }
+    }
+}
+
+TEST_CASE("memory that is mapped without a known handle is the pool's", "[card]") {
+    Events events;
+    events.add(EventKind::kAddressReserve, kBase, kTotal * kMiB, 0, kFlagFromAllocator);
+    events.add(EventKind::kMap, kBase, 20 * kMiB, 0, kFlagFromAllocator);
+    events.add(EventKind::kMap, kBase + 20 * kMiB, 20 * kMiB, 0, kFlagFromAllocator);
+    events.add(EventKind::kMemoryInfo, 0, 60 * kMiB, 100 * kMiB);
+    CHECK(measure_device(events.timeline, 0).capacity_bytes == 100 * kMiB);
+    events.add(EventKind::kUnmap, kBase, 40 * kMiB);
+    events.add(EventKind::kMemoryInfo, 0, 100 * kMiB, 100 * kMiB);
+    CHECK(measure_device(events.timeline, 0).capacity_bytes == 100 * kMiB);
+}
