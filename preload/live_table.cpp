@@ -140,7 +140,9 @@ LiveTable::Entry* LiveTable::put(Thing thing, uint64_t key, const EventRecord& e
         ++used_;
     }
     Entry* entry = &entries_[place->entry];
+    count_held(*entry, false);
     *entry = Entry{key, 0, thing, event};
+    count_held(*entry, true);
     return entry;
 }
 
@@ -158,6 +160,7 @@ void LiveTable::erase(Thing thing, uint64_t key) {
 // Numbers behind the gap that would not be found any more move up into it.
 void LiveTable::remove(Place* gap) {
     Entry& entry = entries_[gap->entry];
+    count_held(entry, false);
     entry.thing = Thing::kNone;
     entry.key = free_;
     free_ = gap->entry;
@@ -171,6 +174,45 @@ void LiveTable::remove(Place* gap) {
         }
     }
     places_[hole].entry = 0;
+}
+
+// Memory of the device that the process holds. Physical memory is taken to end with its last
+// handle, as the framework's allocator unmaps it before.
+void LiveTable::count_held(const Entry& entry, bool begins) {
+    uint64_t bytes = 0;
+    switch (entry.thing) {
+        case Thing::kDevice:
+            bytes = entry.event.kind == EventKind::kManagedAlloc ? 0 : entry.event.size;
+            break;
+        case Thing::kPhysical:
+        case Thing::kArray:
+            bytes = entry.event.size == kUnknown64 ? 0 : entry.event.size;
+            break;
+        case Thing::kGraphMemory:
+            bytes = entry.event.extra == kUnknown64 ? 0 : entry.event.extra;
+            break;
+        default:
+            return;
+    }
+    if (entry.event.device < kMostDevices) {
+        held_bytes_[entry.event.device] += begins ? bytes : 0 - bytes;
+    }
+}
+
+uint64_t LiveTable::held_bytes(uint16_t device) const {
+    return device < kMostDevices ? held_bytes_[device] : 0;
+}
+
+// What the driver would report now if only this process has changed anything since. While in the
+// table, a report keeps in `address` what was held when it was made.
+EventRecord LiveTable::free_memory_now(const EventRecord& report) const {
+    EventRecord now = report;
+    const uint64_t available = report.size + report.address;
+    const uint64_t held = held_bytes(report.device);
+    now.size = available > held ? available - held : 0;
+    now.address = 0;
+    now.flags |= kFlagByPool;  // the program asked for another one
+    return now;
 }
 
 void LiveTable::forget(Keep* keep, const EventRecord& event) {
@@ -246,12 +288,20 @@ void LiveTable::copy_to(EventRecord* events) const {
                     *to++ = entry.event;
                 }
                 break;
+            case Thing::kMemoryInfo:
+                *to++ = free_memory_now(entry.event);
+                break;
             default:
                 *to++ = entry.event;
                 break;
         }
     }
     std::sort(events, to, [](const EventRecord& a, const EventRecord& b) {
+        const bool a_reports = a.kind == EventKind::kMemoryInfo;
+        const bool b_reports = b.kind == EventKind::kMemoryInfo;
+        if (a_reports != b_reports) {
+            return b_reports;
+        }
         // A retained handle's own event comes first.
         const bool a_retains = a.kind == EventKind::kPhysicalRetain;
         const bool b_retains = b.kind == EventKind::kPhysicalRetain;

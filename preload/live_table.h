@@ -2,8 +2,10 @@
 //
 // Fed by the drain with every event in order, read when a part of the trace begins with a
 // checkpoint. Keeps an allocation as the event that made it, until the event that ends it; of what
-// a program sets (a memory fraction, a pool's attributes), the last event. Grows with what is held
-// and shrinks with it, in memory from the kernel: about 105 bytes an entry. One user at a time.
+// a program sets (a memory fraction, a pool's attributes), the last event. The last report of free
+// memory is brought up to date by what the process has allocated and freed since. Grows with what
+// is held and shrinks with it, in memory from the kernel: about 105 bytes an entry. One user at a
+// time.
 //
 // Entries lie densely, in no order, and do not move; a hash table of their numbers finds them. So
 // looking for one that is not there reads 8 bytes, and what few are held stays in the cache.
@@ -30,7 +32,8 @@ class LiveTable {
 
     // Events that copy_to() gives.
     [[nodiscard]] uint64_t event_count() const;
-    // All of them by their sequence numbers. `events` has room for event_count().
+    // All of them by their sequence numbers, reports of free memory last. `events` has room for
+    // event_count().
     void copy_to(EventRecord* events) const;
 
     // Memory that it takes.
@@ -91,6 +94,9 @@ class LiveTable {
     void erase(Thing thing, uint64_t key);
     void count(Thing thing, uint64_t key, const EventRecord& event, bool up);
     void remove(Place* gap);
+    void count_held(const Entry& entry, bool begins);
+    [[nodiscard]] uint64_t held_bytes(uint16_t device) const;
+    [[nodiscard]] EventRecord free_memory_now(const EventRecord& report) const;
     bool grow();
     void shrink();
     // Removes the entries that do not outlive an event.
@@ -102,6 +108,7 @@ class LiveTable {
     void block_free(const EventRecord& event);
     void pending_event(const EventRecord& event);
     void event_complete(const EventRecord& event);
+    void memory_info(const EventRecord& event);
     void range(const EventRecord& event);
     void end_range_of_thread(const EventRecord& event, uint32_t open);
     [[nodiscard]] bool has_context(uint16_t device) const;
@@ -118,6 +125,7 @@ class LiveTable {
     // Memory that the framework's allocator has just obtained: whose stream and pool it serves is
     // told by the first block in it, and outlives that block.
     static constexpr uint32_t kNewSegments = 16;
+    static constexpr uint16_t kMostDevices = 64;
 
     struct NewSegment {
         uint64_t address;
@@ -131,6 +139,7 @@ class LiveTable {
     size_t used_;
     uint64_t free_;  // number of the first free entry below end_, 0 = none
     uint64_t lost_;
+    uint64_t held_bytes_[kMostDevices];  // device memory that entries stand for
     NewSegment new_segments_[kNewSegments];
     uint32_t new_segment_count_;
     uint32_t next_new_segment_;

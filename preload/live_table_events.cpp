@@ -63,7 +63,7 @@ void LiveTable::apply(const EventRecord& event) {
             forget_device(event);
             break;
         case EventKind::kMemoryInfo:
-            put(Thing::kMemoryInfo, event.device, event);
+            memory_info(event);
             break;
         case EventKind::kHostAlloc:
             put(Thing::kHost, event.address, event);
@@ -355,6 +355,13 @@ void LiveTable::forget_ranges(const EventRecord& event) {
                    entry.thing != Thing::kRangeOfThread;
         },
         event);
+}
+
+void LiveTable::memory_info(const EventRecord& event) {
+    Entry* report = put(Thing::kMemoryInfo, event.device, event);
+    if (report != nullptr) {
+        report->event.address = held_bytes(event.device);
+    }
 }
 
 // ---- segments -----------------------------------------------------------------------------------

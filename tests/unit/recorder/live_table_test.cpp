@@ -205,6 +205,32 @@ Held held_by(const LiveTable& table) {
     return all;
 }
 
+// What the driver says of a card on which nobody else holds anything.
+constexpr uint64_t kCardBytes = uint64_t{1} << 40;
+
+EventRecord report_of(const Model& model, uint16_t device, uint64_t sequence) {
+    EventRecord report{};
+    report.sequence = sequence;
+    report.kind = Kind::kMemoryInfo;
+    report.device = device;
+    report.size = kCardBytes;
+    report.extra = kCardBytes;
+    const auto holds = [&](const EventRecord& event) {
+        if (event.device == device && event.kind != Kind::kManagedAlloc) {
+            report.size -= event.size;
+        }
+    };
+    for (const auto* map : {&model.device, &model.arrays}) {
+        for (const auto& entry : *map) {
+            holds(entry.second);
+        }
+    }
+    for (const auto& entry : model.physical) {
+        holds(entry.second[0]);
+    }
+    return report;
+}
+
 class Source {
   public:
     explicit Source(uint32_t seed) : random_(seed) {}
@@ -316,6 +342,39 @@ TEST_CASE("after any events the live table holds what a model of plain maps hold
             }
         }
         CHECK(table.lost() == 0);
+        table.abandon();
+    }
+}
+
+TEST_CASE("a report of free memory is brought up to date, after all that is held") {
+    for (uint32_t seed = 1; seed <= 10; ++seed) {
+        LiveTable table;
+        REQUIRE(table.create());
+        Model model;
+        Source source(seed);
+        for (int i = 0; i < 2000; ++i) {
+            EventRecord event = source.next();
+            if (i == 0 || i % 97 == 0) {
+                event = report_of(model, static_cast<uint16_t>(i % 2), event.sequence);
+            }
+            table.apply(event);
+            model.apply(event);
+            if (i % 20 != 0) {
+                continue;
+            }
+            std::vector<EventRecord> copy = copy_of(table);
+            const size_t reports = i < 97 ? 1 : 2;  // of both devices
+            REQUIRE(copy.size() >= reports);
+            for (const EventRecord& report : std::vector<EventRecord>(
+                     copy.end() - static_cast<std::ptrdiff_t>(reports), copy.end())) {
+                INFO("seed " << seed << ", event " << event.sequence);
+                REQUIRE(report.kind == Kind::kMemoryInfo);
+                REQUIRE(report.address == 0);
+                REQUIRE(report.flags == kFlagByPool);
+                REQUIRE(report.extra == kCardBytes);
+                REQUIRE(report.size == report_of(model, report.device, 0).size);
+            }
+        }
         table.abandon();
     }
 }
