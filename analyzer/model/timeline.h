@@ -31,14 +31,19 @@ struct Origin {
     std::uint32_t thread = 0;
     std::uint32_t native_stack = 0;
     std::uint32_t python_stack = 0;
+    std::uint32_t label = 0;  // fact "text.N": what the program said of the block; 0 = nothing
 
     auto operator<=>(const Origin&) const = default;
 };
 
+// The code of a frame that was recorded by name: Python's, and in memory snapshots of PyTorch that
+// of native frames, whose file is their source or, where that is not known, their module. Then the
+// line is an offset in it.
 struct PythonCode {
     std::string function;
     std::string file;
     std::uint32_t first_line = 0;
+    bool native = false;
 };
 
 struct Module {

@@ -11,17 +11,17 @@ PageStacks::PageStacks(PageData* data) : data_(data) {
     traits_.push_back(0);
 }
 
-std::uint32_t PageStacks::frame_id(const Frame& frame) {
+std::uint32_t PageStacks::frame_id(const Frame& frame, const std::string& label) {
     const bool python = frame.kind == Frame::Kind::kPython;
     const auto next = static_cast<std::uint32_t>(data_->frames.size());
-    const auto [found, fresh] =
-        frames_.try_emplace({frame.function, frame.file, frame.module, frame.line, python}, next);
+    const auto [found, fresh] = frames_.try_emplace(
+        {frame.function + label, frame.file, frame.module, frame.line, python}, next);
     if (fresh) {
         data_->frames.push_back({.function = frame.function,
                                  .file = frame.file.empty() ? frame.module : frame.file,
                                  .line = frame.line,
                                  .python = python,
-                                 .label = describe_frame(frame),
+                                 .label = describe_frame(frame) + label,
                                  .library = library_of(frame)});
         traits_.push_back(frame_traits(frame));
     }
@@ -43,9 +43,13 @@ std::uint32_t PageStacks::node_of(OriginId origin) {
         return known->second;
     }
     std::uint32_t node = 0;
-    for (const Frame& frame : symbols_->frames(origin) | std::views::reverse) {
+    const std::vector<Frame>& frames = symbols_->frames(origin);
+    const Frame* const told = pick_user_frame(frames);
+    const std::string label = symbols_->label_of(origin);
+    for (const Frame& frame : frames | std::views::reverse) {
         const auto next = static_cast<std::uint32_t>(data_->stacks.size());
-        const auto [found, fresh] = nodes_.try_emplace({node, frame_id(frame)}, next);
+        const auto [found, fresh] =
+            nodes_.try_emplace({node, frame_id(frame, &frame == told ? label : "")}, next);
         if (fresh) {
             data_->stacks.push_back({.parent = node, .frame = found->first.second});
             data_->stacks.back().telling = telling_of(next);

@@ -30,14 +30,15 @@ class PageStacks {
     std::uint32_t node_of(OriginId origin);
 
   private:
-    std::uint32_t frame_id(const Frame& frame);
+    // `label`: what the program said of the blocks whose line this is.
+    std::uint32_t frame_id(const Frame& frame, const std::string& label);
     [[nodiscard]] std::uint32_t telling_of(std::uint32_t node) const;
 
     Symbolizer* symbols_ = nullptr;
     PageData* data_;
     std::unordered_map<OriginId, std::uint32_t> origins_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> nodes_;  // (parent, frame)
-    // Function, source file, module, line, whether it is Python.
+    // Function with label, source file, module, line, whether it is Python.
     std::map<std::tuple<std::string, std::string, std::string, std::uint32_t, bool>, std::uint32_t>
         frames_;
     std::vector<FrameTraits> traits_;  // by frame

@@ -1,6 +1,25 @@
 #include "analyzer/snapshot/snapshot_stacks.h"
 
+#include "analyzer/trace/code_files.h"
+
+#include <set>
+
 namespace fragtrace::analyzer {
+
+// A file of one native frame is native in all: programs that embed Python have a name like any.
+std::vector<PythonCode> SnapshotStacks::take_codes() {
+    std::set<std::string> native_files;
+    for (const PythonCode& code : codes_) {
+        if (code.native) {
+            native_files.insert(code.file);
+        }
+    }
+    for (PythonCode& code : codes_) {
+        code.native = code.native || native_files.contains(code.file);
+    }
+    return std::move(codes_);
+}
+
 std::uint32_t SnapshotStacks::frame(std::uint32_t function,
                                     std::uint32_t file,
                                     std::uint32_t line,
@@ -11,7 +30,8 @@ std::uint32_t SnapshotStacks::frame(std::uint32_t function,
         code = static_cast<std::uint32_t>(codes_.size());
         codes_.push_back({.function = std::string(function_text),
                           .file = std::string(file_text),
-                          .first_line = 0});
+                          .first_line = 0,
+                          .native = is_native_frame(function_text, file_text)});
         code_ids_.set(function, file, code);
     }
     std::uint32_t number = frame_ids_.find(code, line);

@@ -35,7 +35,7 @@ class SnapshotStacks {
     // The tables; this is empty afterwards.
     std::vector<StackNode> take_nodes() { return std::move(nodes_); }
 
-    std::vector<PythonCode> take_codes() { return std::move(codes_); }
+    std::vector<PythonCode> take_codes();
 
   private:
     struct FrameLine {

@@ -1,6 +1,7 @@
 #include "analyzer/trace/symbols.h"
 
 #include "analyzer/trace/base_name.h"
+#include "analyzer/trace/code_files.h"
 #include "analyzer/trace/elf_symbols.h"
 #include "analyzer/trace/mixed_stack.h"
 #include "analyzer/trace/stack_limit.h"
@@ -27,14 +28,20 @@ bool is_recorder(const Frame& frame) {
     return base_name(frame.module).starts_with("libfragtrace");
 }
 
-// With stacks="all" PyTorch's snapshots have C++ frames as well, already named; their files tell.
-bool is_library_file(std::string_view file) {
-    constexpr std::string_view kEndings[] = {
-        ".cpp", ".cc", ".c", ".cxx", ".cu", ".h", ".hpp", ".cuh", ".S"};
-    return file == "??" || file.find(".so") != std::string_view::npos ||
-           std::any_of(std::begin(kEndings), std::end(kEndings), [file](std::string_view ending) {
-               return file.ends_with(ending);
-           });
+// A native frame that was recorded by name. Its line is an offset where no source is known.
+Frame named_native_frame(const PythonCode& code, std::uint32_t line) {
+    Frame frame;
+    frame.function = code.function;
+    if (is_native_source(code.file)) {
+        frame.file = code.file;
+        frame.line = line;
+    } else if (!code.file.empty() && code.file != "??") {
+        frame.module = code.file;
+        if (code.function == "??") {
+            frame.function = fmt::format("{}+{:#x}", base_name(code.file), line);
+        }
+    }
+    return frame;
 }
 
 std::uint64_t key_of(const Origin& origin) {
@@ -73,12 +80,23 @@ const std::vector<Frame>& Symbolizer::frames(OriginId id) {
 
 std::string Symbolizer::describe(OriginId id) {
     const Origin origin = id < timeline_.origins.size() ? timeline_.origins[id] : Origin{};
-    const auto [entry, is_new] = descriptions_.try_emplace(key_of(origin));
+    const auto [entry, is_new] = descriptions_.try_emplace({key_of(origin), origin.label});
     if (is_new) {
         const Frame* frame = pick_user_frame(frames(id));
-        entry->second = frame == nullptr ? "unknown" : describe_frame(*frame);
+        entry->second = (frame == nullptr ? "unknown" : describe_frame(*frame)) + label_of(id);
     }
     return entry->second;
+}
+
+std::string Symbolizer::label_of(OriginId id) const {
+    constexpr std::size_t kMostBytes = 60;
+    const std::uint32_t label = id < timeline_.origins.size() ? timeline_.origins[id].label : 0;
+    if (label == 0) {
+        return "";
+    }
+    const std::string text = timeline_.fact(fmt::format("text.{}", label));
+    return fmt::format(
+        " \"{}{}\"", text.substr(0, kMostBytes), text.size() > kMostBytes ? "..." : "");
 }
 
 std::vector<Frame> Symbolizer::symbolize(const Origin& origin) {
@@ -144,12 +162,12 @@ Frame Symbolizer::python_frame(const StackNode& node) const {
         return frame;
     }
     const PythonCode& code = timeline_.codes[id];
+    if (code.native) {
+        return named_native_frame(code, node.line);
+    }
     frame.function = code.function;
     frame.file = code.file;
     frame.line = node.line != 0 ? node.line : code.first_line;
-    if (timeline_.facts.contains("snapshot.entries") && is_library_file(code.file)) {
-        frame.kind = Frame::Kind::kNative;
-    }
     return frame;
 }
 

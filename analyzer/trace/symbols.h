@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -38,8 +39,12 @@ class Symbolizer {
     // The line that the user most likely wants to see: the innermost Python frame outside of
     // libraries and of generated code, else outside of libraries, else the innermost Python frame,
     // else the backward node of an autograd thread, else the innermost native frame that is not
-    // plumbing. As "model/net.py:42 forward"; "unknown" without a stack.
+    // plumbing. As "model/net.py:42 forward"; "unknown" without a stack. What the program said of
+    // the block follows in quotation marks.
     std::string describe(OriginId origin);
+
+    // What the program said of a block: ` "kv cache"`, shortened; empty if it said nothing.
+    [[nodiscard]] std::string label_of(OriginId origin) const;
 
     // The functions that a return address lies in, inlined ones first; never empty.
     const std::vector<Frame>& native_frames(std::uint64_t return_address);
@@ -81,9 +86,14 @@ class Symbolizer {
     // Stacks by (native, Python) node; the oldest are forgotten.
     std::unordered_map<std::uint64_t, std::unique_ptr<std::vector<Frame>>> stacks_;
     std::deque<std::uint64_t> stack_order_;
-    std::unordered_map<std::uint64_t, std::string> descriptions_;
+    std::map<std::pair<std::uint64_t, std::uint32_t>, std::string> descriptions_;  // and label
     std::vector<std::string> notes_;
 };
+
+// Whether anything is known of where an event came from.
+bool has_stack(const Origin& origin);
+// Where no block of a map has a stack, their sizes tell them apart: "no stack: blocks of 9 MiB".
+std::string label_by_size(std::uint64_t size_bytes);
 
 // Which of these frames (innermost first) Symbolizer::describe picks; nullptr if there is none.
 const Frame* pick_user_frame(const std::vector<Frame>& frames);

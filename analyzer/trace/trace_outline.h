@@ -23,6 +23,8 @@ struct TraceOutline {
     std::uint64_t events = 0;  // those that wait in the ring included
     std::uint64_t events_lost = 0;
     Ending ending = Ending::kKilled;
+    // Of a snapshot: the pool at one moment, without a history.
+    bool state_only = false;
     bool snapshot = false;  // of PyTorch's allocator: the process is not known
     bool damaged = false;   // events behind the damage are not counted
 };

@@ -1,5 +1,7 @@
 // Which frame of a stack tells the user where they are in their own program, and how it is named.
+#include "analyzer/support/units.h"
 #include "analyzer/trace/base_name.h"
+#include "analyzer/trace/code_files.h"
 #include "analyzer/trace/symbols.h"
 
 #include <algorithm>
@@ -14,40 +16,20 @@ bool contains(std::string_view text, std::string_view part) {
     return text.find(part) != std::string_view::npos;
 }
 
-// Python files that belong to a library: installed packages, the standard library, PyTorch itself
-// where it is used from a source tree.
-bool is_library_file(std::string_view file) {
-    constexpr std::array<std::string_view, 12> kParts = {"/site-packages/",
-                                                         "/dist-packages/",
-                                                         "/lib/python3",
-                                                         "/torch/nn/",
-                                                         "/torch/optim/",
-                                                         "/torch/utils/",
-                                                         "/torch/autograd/",
-                                                         "/torch/cuda/",
-                                                         "/torch/distributed/",
-                                                         "/torch/amp/",
-                                                         "/torch/_",
-                                                         "/torch/functional.py"};
-    return file.starts_with("<frozen ") ||
-           std::any_of(kParts.begin(), kParts.end(), [file](std::string_view part) {
-               return contains(file, part);
-           });
-}
-
-// Python code that no file of the user holds: made by exec, by torch.fx, by torch.compile. What is
-// typed at a prompt or into a notebook's cell is the user's own.
-bool is_generated_file(std::string_view file) {
-    if (file.starts_with('<')) {
-        return !file.starts_with("<stdin>") && !file.starts_with("<ipython-input") &&
-               !file.starts_with("<python-input");
-    }
-    return contains(file, "/torchinductor_") || contains(file, "/torch_compile_debug/");
-}
-
 bool is_interpreter_module(const Frame& frame) {
     const std::string_view name = base_name(frame.module);
     return name.starts_with("python") || name.starts_with("libpython");
+}
+
+bool is_evaluator_name(std::string_view function) {
+    return function.starts_with("_PyEval_") || function.starts_with("PyEval_");
+}
+
+// Where the module is not known the namespace says it.
+bool is_framework(const Frame& frame) {
+    return base_name(frame.module).starts_with("libtorch") ||
+           (frame.module.empty() && frame.kind == Frame::Kind::kNative &&
+            (frame.function.starts_with("at::") || frame.function.starts_with("torch::")));
 }
 
 // Modules whose functions only pass on what somebody else asked for.
@@ -114,7 +96,7 @@ bool has(const Frame& frame, Trait trait) {
         case kLibraryFile:
             return is_library_file(frame.file);
         case kGenerated:
-            return is_generated_file(frame.file);
+            return !generator_of(frame.file).empty();
         case kBackwardNode:
             return !backward_node(frame.function).empty();
         case kEngine:
@@ -124,9 +106,9 @@ bool has(const Frame& frame, Trait trait) {
         case kPlumbing:
             return is_plumbing(frame);
         case kInterpreter:
-            return is_interpreter_module(frame);
+            return is_interpreter_module(frame) || is_evaluator_name(frame.function);
         case kFramework:
-            return base_name(frame.module).starts_with("libtorch");
+            return is_framework(frame);
     }
     return false;
 }
@@ -172,16 +154,6 @@ std::size_t pick(const Frames& frames) {
     return found == none ? 0 : found;  // of no frames 0 is the size
 }
 
-// The last two components say enough in a line of a table.
-std::string_view short_path(std::string_view path) {
-    const std::size_t last = path.rfind('/');
-    if (last == std::string_view::npos || last == 0) {
-        return path;
-    }
-    const std::size_t before = path.rfind('/', last - 1);
-    return before == std::string_view::npos ? path : path.substr(before + 1);
-}
-
 // A function without its parameters: C++ signatures can fill a screen.
 std::string_view without_parameters(std::string_view function) {
     int depth = 0;
@@ -196,6 +168,14 @@ std::string_view without_parameters(std::string_view function) {
 }
 
 }  // namespace
+
+bool has_stack(const Origin& origin) {
+    return origin.native_stack != 0 || origin.python_stack != 0 || origin.label != 0;
+}
+
+std::string label_by_size(std::uint64_t size_bytes) {
+    return "no stack: blocks of " + format_bytes(size_bytes);
+}
 
 const Frame* pick_user_frame(const std::vector<Frame>& frames) {
     return frames.empty() ? nullptr : &frames[pick(frames)];
@@ -217,18 +197,13 @@ std::string library_of(const Frame& frame) {
     const bool python = frame.kind == Frame::Kind::kPython;
     const std::string_view path = python ? frame.file : frame.module;
     if (python && !is_library_file(path)) {
-        return is_generated_file(path) ? "generated code" : "";
+        return generator_of(path).empty() ? "" : "generated code";
     }
     if (!python && !is_library_file(path) && !is_plumbing(frame)) {
         return "";
     }
-    for (const std::string_view folder : {"/site-packages/", "/dist-packages/"}) {
-        if (const std::size_t at = path.find(folder); at != std::string_view::npos) {
-            const std::string_view inside = path.substr(at + folder.size());
-            const std::string_view package = inside.substr(0, inside.find('/'));
-            return std::string(package.ends_with(".py") ? package.substr(0, package.size() - 3)
-                                                        : package);
-        }
+    if (const std::string_view package = package_of(path); !package.empty()) {
+        return std::string(package);
     }
     if (python) {
         return contains(path, "/torch/") ? "torch" : "Python's library";
@@ -248,8 +223,11 @@ std::string describe_frame(const Frame& frame) {
         }
     }
     const std::string_view function = without_parameters(frame.function);
+    if (!frame.file.empty() && frame.line == 0 && frame.kind == Frame::Kind::kNative) {
+        return fmt::format("{} in {}", function, base_name(frame.file));
+    }
     if (!frame.file.empty()) {
-        return fmt::format("{}:{} {}", short_path(frame.file), frame.line, function);
+        return fmt::format("{}:{} {}", shown_file(frame.file), frame.line, function);
     }
     if (frame.module.empty() || function.starts_with(base_name(frame.module))) {
         return std::string(function);
