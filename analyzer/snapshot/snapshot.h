@@ -25,7 +25,8 @@ enum class SnapshotAction : std::uint8_t {
     kSegmentUnmap,
     kOutOfMemory,
     kSnapshot,
-    kOther,  // annotations, and what later releases add
+    kAnnotate,  // the program names a live block
+    kOther,     // what later releases add
 };
 
 // One line of a device's history.
@@ -36,6 +37,7 @@ struct SnapshotEntry {
     std::uint64_t stream = 0;
     std::uint32_t stack = 0;  // node of Snapshot::nodes
     std::uint32_t pool = 0;   // index into Snapshot::pools
+    std::uint32_t label = 0;  // index into Snapshot::labels
     SnapshotAction action = SnapshotAction::kOther;
 };
 
@@ -75,10 +77,14 @@ struct Snapshot {
     std::vector<SnapshotEntry> entries;
     // Per device its range of entries: first and count.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> histories;
+    // Of pinned host memory, likewise.
+    std::pair<std::uint32_t, std::uint32_t> host_history;
     std::vector<SnapshotSegment> segments;
+    std::vector<SnapshotSegment> host_segments;
     std::vector<SnapshotBlock> blocks;
     std::vector<SnapshotAnnotation> annotations;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> pools = {{0, 0}};  // ids
+    std::vector<std::string> labels = {""};  // what the program said of blocks; [0] is none
 
     // Stacks, as in a Timeline.
     std::vector<StackNode> nodes;
@@ -88,7 +94,10 @@ struct Snapshot {
     bool settings_known = false;
     std::string oldest_release;  // that writes what is there, such as "2.6"
     bool times_known = true;
-    std::uint64_t other_actions = 0;  // entries of kinds that say nothing about memory
+    std::uint64_t internal_entries = 0;  // requests of the allocator's own
+    // What no known release writes, by name: entries, and keys of dicts; left out.
+    std::map<std::string, std::uint64_t> unknown_actions;
+    std::map<std::string, std::uint64_t> unknown_keys;
 };
 
 }  // namespace fragtrace::analyzer

@@ -9,8 +9,10 @@
 #include <array>
 #include <cstdint>
 #include <fmt/format.h>
+#include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
@@ -34,10 +36,16 @@ class SnapshotDict {
     void open(PickleReader* reader, std::span<const PickleItem> items) {
         reader_ = reader;
         present_ = 0;
+        unknown_.clear();
         for (const PickleItem& item : items) {
-            if (item.key.kind == PickleValue::Kind::kText && item.key.index < kKeyCount) {
+            if (item.key.kind != PickleValue::Kind::kText) {
+                continue;
+            }
+            if (item.key.index < kKeyCount) {
                 present_ |= std::uint64_t{1} << item.key.index;
                 values_[item.key.index] = item.value;
+            } else {
+                unknown_.push_back(item.key.index);
             }
         }
     }
@@ -46,6 +54,7 @@ class SnapshotDict {
     void open(PickleReader* reader, Word word, const PickleValue& value) {
         reader_ = reader;
         present_ = std::uint64_t{1} << word;
+        unknown_.clear();
         values_[word] = value;
     }
 
@@ -82,17 +91,36 @@ class SnapshotDict {
     }
 
     // The keys of this dict count as seen.
-    void note_keys() { seen_ |= present_; }
+    void note_keys() {
+        seen_ |= present_;
+        constexpr std::size_t kMostKeys = 4096;
+        for (const std::uint32_t key : unknown_) {
+            if (unknown_seen_.size() < kMostKeys || unknown_seen_.contains(key)) {
+                ++unknown_seen_[key];
+            }
+        }
+    }
 
-    // The keys that were seen tell, from the newest: a snapshot names no release.
+    // An entry of the kind "annotate" was seen.
+    void note_annotation() { annotation_seen_ = true; }
+
+    // Keys of noted dicts that are none of kWords, by the number of their text.
+    [[nodiscard]] const std::map<std::uint32_t, std::uint64_t>& unknown_keys() const {
+        return unknown_seen_;
+    }
+
+    // What was seen tells, from the newest: a snapshot names no release.
     [[nodiscard]] std::string oldest_release() const {
         const auto seen = [this](Word word) { return (seen_ >> word & 1) != 0; };
-        return seen(kMaxCachedSize)         ? "2.14"
-               : seen(kHostSegments)        ? "2.13"
+        return seen(kInternalMetadata)      ? "2.15"
+               : annotation_seen_           ? "2.14"
+               : seen(kMaxCachedSize)       ? "2.14"
+               : seen(kHostSegments)        ? "2.14"
+               : seen(kHostTraces)          ? "2.14"
                : seen(kPoolId)              ? "2.12"
                : seen(kUserMetadata)        ? "2.10"
-               : seen(kCompileContext)      ? "2.9"
                : seen(kRecordStreamReuse)   ? "2.9"
+               : seen(kCompileContext)      ? "2.8"
                : seen(kExternalAnnotations) ? "2.6"
                : seen(kAllocatorSettings)   ? "2.2"
                : seen(kIsExpandable)        ? "2.1"
@@ -106,6 +134,9 @@ class SnapshotDict {
     PickleReader* reader_ = nullptr;
     std::uint64_t present_ = 0;  // bit per key
     std::uint64_t seen_ = 0;     // of all dicts
+    bool annotation_seen_ = false;
+    std::vector<std::uint32_t> unknown_;  // keys of this dict
+    std::map<std::uint32_t, std::uint64_t> unknown_seen_;
     std::array<PickleValue, kKeyCount> values_ = {};
 };
 

@@ -43,7 +43,7 @@ void SnapshotHistory::tell_start() {
             tell_range(event, segment.small);
         } else {
             event.kind = EventKind::kDeviceAlloc;
-            emit_(event);
+            emit(event);
         }
     }
     auto segment = start_.segments.begin();
@@ -61,12 +61,12 @@ void SnapshotHistory::tell_start() {
         event.pool = segment != start_.segments.end() ? segment->second.pool : 0;
         event.device = device_;
         event.kind = EventKind::kBlockAlloc;
-        emit_(event);
+        emit(event, block.label);
         if (block.pending) {
             event.kind = EventKind::kBlockFree;
             event.flags = kFlagPending;
             event.size = 0;
-            emit_(event);
+            emit(event);
             tell_pending(event);
         }
     }
@@ -80,7 +80,7 @@ void SnapshotHistory::tell_next(std::uint64_t time_ns) {
         case SnapshotAction::kAlloc: {
             EventRecord event = event_of(entry, EventKind::kBlockAlloc);
             event.extra = std::uint64_t{start_.block_units[next_]} * kBlockUnitBytes;
-            emit_(event);
+            emit(event, entry.label);
             break;
         }
         case SnapshotAction::kFreeRequested:
@@ -95,7 +95,7 @@ void SnapshotHistory::tell_next(std::uint64_t time_ns) {
             EventRecord event =
                 event_of(entry, alloc ? EventKind::kDeviceAlloc : EventKind::kDeviceFree);
             event.flags = kFlagFromAllocator;
-            emit_(event);
+            emit(event);
             reserved_bytes_ += alloc ? entry.size_bytes : 0;
             reserved_bytes_ -= alloc ? 0 : std::min(reserved_bytes_, entry.size_bytes);
             break;
@@ -110,7 +110,7 @@ void SnapshotHistory::tell_next(std::uint64_t time_ns) {
         case SnapshotAction::kSegmentUnmap: {
             EventRecord event = event_of(entry, EventKind::kUnmap);
             event.flags = kFlagFromAllocator;
-            emit_(event);
+            emit(event);
             reserved_bytes_ -= std::min(reserved_bytes_, entry.size_bytes);
             tell_unmapped(event);
             break;
@@ -120,7 +120,7 @@ void SnapshotHistory::tell_next(std::uint64_t time_ns) {
             EventRecord event = event_of(entry, EventKind::kBlockOutOfMemory);
             event.address = 0;
             event.extra = entry.address;
-            emit_(event);
+            emit(event);
             break;
         }
         default:
@@ -151,7 +151,7 @@ void SnapshotHistory::free_requested(const SnapshotEntry& entry) {
                           entries_[next_ + 1].action == SnapshotAction::kFreeCompleted &&
                           entries_[next_ + 1].address == entry.address);
     event.flags = at_once ? 0 : kFlagPending;
-    emit_(event);
+    emit(event);
     if (!at_once) {
         tell_pending(event);
     }
@@ -163,7 +163,7 @@ void SnapshotHistory::tell_pending(EventRecord event) {
     event.flags = 0;
     event.extra = next_event_;
     event.stream = kStreamUnknown;
-    emit_(event);
+    emit(event);
     pending_[event.address] = next_event_++;
     ++pending_frees_;
 }
@@ -172,7 +172,7 @@ void SnapshotHistory::free_completed(const SnapshotEntry& entry) {
     if (start_.without_requests) {
         EventRecord event = event_of(entry, EventKind::kBlockFree);
         event.size = 0;
-        emit_(event);
+        emit(event);
         return;
     }
     const auto pending = pending_.find(entry.address);
@@ -181,7 +181,7 @@ void SnapshotHistory::free_completed(const SnapshotEntry& entry) {
         event.address = 0;
         event.size = 0;
         event.extra = pending->second;
-        emit_(event);
+        emit(event);
         pending_.erase(pending);
     }
 }
@@ -196,7 +196,7 @@ void SnapshotHistory::tell_range(EventRecord event, bool small) {
     has_expandable_ = true;
     while (event.address < end) {
         event.size = std::min(page, end - event.address);
-        emit_(event);
+        emit(event);
         event.address += event.size;
     }
 }
@@ -224,7 +224,7 @@ void SnapshotHistory::tell_reservation(EventRecord event) {
         event.address = ranges_[number].begin;
         event.size = ranges_[number].size_bytes;
         event.flags = kFlagFromAllocator;
-        emit_(event);
+        emit(event);
     }
 }
 
@@ -238,7 +238,7 @@ void SnapshotHistory::tell_unmapped(EventRecord event) {
         event.kind = EventKind::kAddressFree;
         event.address = ranges_[number].begin;
         event.size = ranges_[number].size_bytes;
-        emit_(event);
+        emit(event);
     }
 }
 
@@ -249,7 +249,7 @@ void SnapshotHistory::tell_free_memory(const SnapshotEntry& oom) {
     event.size = oom.address;
     event.extra = oom.address + reserved_bytes_;
     event.flags = kFlagByPool;
-    emit_(event);
+    emit(event);
 }
 
 // Segments that go back to the driver one after the other: the program called empty_cache, unless
@@ -300,7 +300,7 @@ void SnapshotHistory::begin_release() {
     event.address = 0;
     event.size = 0;
     event.pool = 0;
-    emit_(event);
+    emit(event);
 }
 
 void SnapshotHistory::refuse(const SnapshotEntry& request) {
@@ -308,7 +308,7 @@ void SnapshotHistory::refuse(const SnapshotEntry& request) {
     event.address = 0;
     event.size = driver_bytes(request);
     event.flags = kFlagFromAllocator;
-    emit_(event);
+    emit(event);
 }
 
 std::uint64_t SnapshotHistory::driver_bytes(const SnapshotEntry& request) const {

@@ -18,7 +18,8 @@ namespace fragtrace::analyzer {
 
 class SnapshotHistory {
   public:
-    using Emit = std::function<void(const EventRecord&)>;
+    // An event, and what the program said of its block: an index into Snapshot::labels.
+    using Emit = std::function<void(const EventRecord&, std::uint32_t label)>;
 
     // All must outlive the history.
     SnapshotHistory(const Snapshot* snapshot,
@@ -44,6 +45,8 @@ class SnapshotHistory {
     void tell_next(std::uint64_t time_ns);
 
   private:
+    void emit(const EventRecord& event, std::uint32_t label = 0) const { emit_(event, label); }
+
     EventRecord event_of(const SnapshotEntry& entry, EventKind kind) const;
     void free_requested(const SnapshotEntry& entry);
     void free_completed(const SnapshotEntry& entry);

@@ -109,6 +109,30 @@ class SnapshotRows final : public PickleSink {
         return last_pool_;
     }
 
+    // What the thread, or an annotation, says of the block.
+    std::uint32_t label() {
+        if (!dict_.has(kUserMetadata, Kind::kText)) {
+            return 0;
+        }
+        const std::uint32_t text = dict_[kUserMetadata].index;
+        if (reader().texts().view(text).empty()) {
+            return 0;
+        }
+        const auto [found, is_new] =
+            labels_.try_emplace(text, static_cast<std::uint32_t>(snapshot_.labels.size()));
+        if (is_new) {
+            snapshot_.labels.emplace_back(reader().texts().view(text));
+        }
+        return found->second;
+    }
+
+    // Pinned memory has none: it says -1.
+    std::uint32_t device() {
+        return dict_.has(kDevice, Kind::kInteger) && dict_[kDevice].negative
+                   ? ~0u
+                   : static_cast<std::uint32_t>(dict_.count(kDevice, ~0u));
+    }
+
     std::uint32_t stack() {
         if (!has(kFrames)) {
             return 0;
@@ -154,8 +178,17 @@ class SnapshotRows final : public PickleSink {
             return fail("'action' is no text");
         }
         const std::uint32_t word = action.index - kAllocWord;
-        row.action = word <= kSnapshotWord - kAllocWord ? static_cast<SnapshotAction>(word)
+        row.action = word <= kAnnotateWord - kAllocWord ? static_cast<SnapshotAction>(word)
                                                         : SnapshotAction::kOther;
+        if (row.action == SnapshotAction::kOther) {
+            constexpr std::size_t kMostActions = 4096;
+            if (unknown_actions_.size() < kMostActions || unknown_actions_.contains(action.index)) {
+                ++unknown_actions_[action.index];
+            }
+        }
+        if (row.action == SnapshotAction::kAnnotate) {
+            dict_.note_annotation();
+        }
         const bool oom = row.action == SnapshotAction::kOutOfMemory;
         row.address = oom ? dict_.count(kDeviceFree, kMostBytes) : dict_.count(kAddr);
         row.size_bytes = dict_.count(kSize, kMostBytes);
@@ -163,6 +196,9 @@ class SnapshotRows final : public PickleSink {
         row.stream = stream();
         row.stack = stack();
         row.pool = pool(kPoolId);
+        row.label = label();
+        snapshot_.internal_entries +=
+            row.action == SnapshotAction::kAlloc && has(kInternalMetadata) ? 1 : 0;
         times_known_ = times_known_ && has(kTimeUs);
         dict_.note_keys();
         return add(&snapshot_.entries, row, kEntryRow, kMostEntries);
@@ -229,7 +265,7 @@ class SnapshotRows final : public PickleSink {
         row.stream = stream();
         row.stack = stack();
         row.pool = pool(kSegmentPoolId);
-        row.device = static_cast<std::uint32_t>(dict_.count(kDevice, ~0u));
+        row.device = device();
         row.small = dict_.is_word(kSegmentType, kSmallWord);
         row.expandable = dict_.is_true(kIsExpandable);
         if (dict_[kBlocks].kind != Kind::kList) {
@@ -252,7 +288,7 @@ class SnapshotRows final : public PickleSink {
         SnapshotAnnotation row;
         row.begin = dict_.is_word(kStage, kStartWord);
         row.time_us = dict_.count(kTimeUs);
-        row.device = static_cast<std::uint32_t>(dict_.count(kDevice, ~0u));
+        row.device = device();
         if (has(kName) && dict_[kName].kind == Kind::kText) {
             row.name = reader().texts().view(dict_[kName].index);
         }
@@ -282,49 +318,68 @@ class SnapshotRows final : public PickleSink {
         }
         found_ = true;
         dict_.note_keys();
-        if (has(kSegments)) {
-            if (dict_[kSegments].kind != Kind::kList) {
-                return fail("'segments' is no list");
-            }
-            for (const PickleValue& one : reader().list(dict_[kSegments])) {
-                if (one.kind != Kind::kRow || one.row_kind != kSegmentRow) {
-                    return fail("'segments' is no list of segments");
-                }
-                if (segments_[one.index].device < kDevicesKept) {
-                    snapshot_.segments.push_back(segments_[one.index]);
-                }
-            }
+        if (has(kSegments) && !take_segments(kSegments, &snapshot_.segments)) {
+            return {};
         }
+        if (has(kHostSegments) && !take_segments(kHostSegments, &snapshot_.host_segments)) {
+            return {};
+        }
+        std::erase_if(snapshot_.segments, [](const SnapshotSegment& segment) {
+            return segment.device >= kDevicesKept;
+        });
         if (has(kDeviceTraces)) {
             if (dict_[kDeviceTraces].kind != Kind::kList) {
                 return fail("'device_traces' is no list");
             }
             for (const PickleValue& one : reader().list(dict_[kDeviceTraces])) {
-                if (!history(one)) {
+                std::pair<std::uint32_t, std::uint32_t> range;
+                if (!history(kDeviceTraces, one, &range)) {
                     return {};
                 }
+                if (snapshot_.histories.size() < kDevicesKept) {
+                    snapshot_.histories.push_back(range);
+                }
             }
+        }
+        if (has(kHostTraces) &&
+            !history(kHostTraces, dict_[kHostTraces], &snapshot_.host_history)) {
+            return {};
         }
         return PickleValue::row(kSnapshotRow, 0);
     }
 
-    bool history(const PickleValue& device) {
-        if (device.kind != Kind::kList) {
-            fail("'device_traces' is no list of lists");
+    bool take_segments(Word key, std::vector<SnapshotSegment>* segments) {
+        if (dict_[key].kind != Kind::kList) {
+            fail(fmt::format("'{}' is no list", kWords[key]));
             return false;
         }
-        const auto entries = reader().list(device);
+        for (const PickleValue& one : reader().list(dict_[key])) {
+            if (one.kind != Kind::kRow || one.row_kind != kSegmentRow) {
+                fail(fmt::format("'{}' is no list of segments", kWords[key]));
+                return false;
+            }
+            segments->push_back(segments_[one.index]);
+        }
+        return true;
+    }
+
+    bool history(Word key,
+                 const PickleValue& list,
+                 std::pair<std::uint32_t, std::uint32_t>* range) {
+        if (list.kind != Kind::kList) {
+            fail(fmt::format("'{}' holds something else than lists of entries", kWords[key]));
+            return false;
+        }
+        const auto entries = reader().list(list);
         const std::uint32_t first = entries.empty() ? 0 : entries.front().index;
         for (std::size_t i = 0; i < entries.size(); ++i) {
             if (entries[i].kind != Kind::kRow || entries[i].row_kind != kEntryRow ||
                 entries[i].index != first + i) {
-                fail("'device_traces' holds something else than entries of its own");
+                fail(fmt::format("'{}' holds something else than entries of its own", kWords[key]));
                 return false;
             }
         }
-        if (snapshot_.histories.size() < kDevicesKept) {
-            snapshot_.histories.emplace_back(first, static_cast<std::uint32_t>(entries.size()));
-        }
+        *range = {first, static_cast<std::uint32_t>(entries.size())};
         return true;
     }
 
@@ -344,10 +399,17 @@ class SnapshotRows final : public PickleSink {
             snapshot_.settings = settings_text(concluded);
         }
         snapshot_.oldest_release = dict_.oldest_release();
-        snapshot_.other_actions = static_cast<std::uint64_t>(std::count_if(
-            snapshot_.entries.begin(), snapshot_.entries.end(), [](const SnapshotEntry& entry) {
-                return entry.action == SnapshotAction::kOther;
-            }));
+        snapshot_.unknown_actions = by_name(unknown_actions_);
+        snapshot_.unknown_keys = by_name(dict_.unknown_keys());
+    }
+
+    std::map<std::string, std::uint64_t> by_name(
+        const std::map<std::uint32_t, std::uint64_t>& counts) {
+        std::map<std::string, std::uint64_t> named;
+        for (const auto& [text, count] : counts) {
+            named[std::string(reader().texts().view(text))] = count;
+        }
+        return named;
     }
 
     SnapshotDict dict_;
@@ -358,6 +420,8 @@ class SnapshotRows final : public PickleSink {
     std::vector<SnapshotDivisions> divisions_;
     std::optional<SnapshotSettings> settings_;
     std::vector<std::uint32_t> frames_;
+    std::map<std::uint32_t, std::uint32_t> labels_;  // by the number of the text
+    std::map<std::uint32_t, std::uint64_t> unknown_actions_;
     std::uint32_t last_pool_ = 0;
     bool times_known_ = true;
     bool found_ = false;

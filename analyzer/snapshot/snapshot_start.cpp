@@ -7,9 +7,12 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <span>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
+
+constexpr std::size_t kMostLabelBytes = 1024;
 
 class Undo {
   public:
@@ -87,6 +90,8 @@ class Undo {
             case SnapshotAction::kSegmentFree:
             case SnapshotAction::kSegmentUnmap:
                 return add_range(entry);
+            case SnapshotAction::kAnnotate:
+                return undo_annotation(entry);
             default:
                 return;
         }
@@ -100,6 +105,8 @@ class Undo {
             return;
         }
         start_.block_units[index_] = units(block->second.size_bytes);
+        entry.stack = entry.stack == 0 ? block->second.stack : entry.stack;
+        entry.label = joined(entry.label, block->second.label);
         const auto segment = segment_at(entry.address);
         if (segment != start_.segments.end()) {
             entry.pool = entry.pool == 0 ? segment->second.pool : entry.pool;
@@ -108,6 +115,29 @@ class Undo {
         if (segment != start_.segments.end()) {
             widen_block_below(entry.address, *segment);
         }
+    }
+
+    void undo_annotation(const SnapshotEntry& entry) {
+        const auto block = start_.blocks.find(entry.address);
+        if (block == start_.blocks.end()) {
+            return contradiction(entry, "named, but free then");
+        }
+        block->second.label = joined(entry.label, block->second.label);
+    }
+
+    // Of one block, the earlier one first.
+    std::uint32_t joined(std::uint32_t earlier, std::uint32_t later) {
+        if (earlier == 0 || later == 0 || earlier == later) {
+            return earlier != 0 ? earlier : later;
+        }
+        const auto [found, is_new] = joined_.try_emplace(
+            {earlier, later}, static_cast<std::uint32_t>(snapshot_.labels.size()));
+        if (is_new) {
+            snapshot_.labels.push_back(
+                fmt::format("{}; {}", snapshot_.labels[earlier], snapshot_.labels[later])
+                    .substr(0, kMostLabelBytes));
+        }
+        return found->second;
     }
 
     // What is handed out is the front of a free block, and the block below it ends there.
@@ -282,6 +312,7 @@ class Undo {
     const PytorchRules& rules_;
     std::span<SnapshotEntry> entries_;
     std::size_t index_ = 0;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> joined_;
     SnapshotStart start_;
 };
 

@@ -31,6 +31,7 @@ struct HeldBlock {
     std::uint64_t requested_bytes = 0;
     std::uint64_t stream = 0;
     std::uint32_t stack = 0;
+    std::uint32_t label = 0;  // index into Snapshot::labels
     bool pending = false;
 };
 
@@ -51,7 +52,9 @@ struct SnapshotStart {
     bool without_completions = false;
 };
 
-// Entries of releases that do not tell their pool get that of their segment, where it is known.
+// Entries get what the end tells and they do not: the pool of their segment, the stack of their
+// block where stacks were kept of live blocks alone, and what annotations said of their block
+// later.
 SnapshotStart undo_history(Snapshot* snapshot,
                            std::uint32_t device,
                            const PytorchConfig& config,

@@ -1,7 +1,9 @@
 #include "analyzer/snapshot/snapshot_timeline.h"
 
 #include "analyzer/pools/pytorch_sizes.h"
+#include "analyzer/snapshot/snapshot_assumptions.h"
 #include "analyzer/snapshot/snapshot_history.h"
+#include "analyzer/snapshot/snapshot_host.h"
 #include "analyzer/snapshot/snapshot_start.h"
 #include "analyzer/trace/builder.h"
 
@@ -38,6 +40,7 @@ class Maker {
     }
 
     Timeline run() {
+        drop_histories_without_requests();
         std::uint32_t devices = static_cast<std::uint32_t>(snapshot_.histories.size());
         for (const SnapshotSegment& segment : snapshot_.segments) {
             devices = std::max(devices, segment.device + 1);
@@ -45,6 +48,7 @@ class Maker {
         for (std::uint32_t device = 0; device < devices; ++device) {
             starts_.push_back(undo_history(&snapshot_, device, config_, rules_));
         }
+        host_ = host_events(snapshot_);
         first_us_ = first_time();
         for (const auto& [first, count] : snapshot_.histories) {
             entries_ += static_cast<std::uint64_t>(
@@ -58,7 +62,7 @@ class Maker {
             1,
             {snapshot_.nodes.begin() + std::min<std::ptrdiff_t>(1, std::ssize(snapshot_.nodes)),
              snapshot_.nodes.end()});
-        emitter_ = [this](const EventRecord& event) { emit(event); };
+        emitter_ = [this](const EventRecord& event, std::uint32_t label) { emit(event, label); };
         for (std::uint32_t device = 0; device < devices; ++device) {
             histories_.emplace_back(&snapshot_, &starts_[device], device, &config_, emitter_);
         }
@@ -68,9 +72,28 @@ class Maker {
     }
 
   private:
-    void emit(EventRecord event) {
+    // With enabled="state" PyTorch keeps the last entry of a device, whatever it is. Without a
+    // request it says nothing that the state does not.
+    void drop_histories_without_requests() {
+        for (auto& [first, count] : snapshot_.histories) {
+            const auto begin = snapshot_.entries.begin() + first;
+            if (std::none_of(begin, begin + count, [](const SnapshotEntry& entry) {
+                    return entry.action == SnapshotAction::kAlloc ||
+                           entry.action == SnapshotAction::kOutOfMemory ||
+                           entry.action == SnapshotAction::kAnnotate;
+                })) {
+                count = 0;
+            }
+        }
+    }
+
+    void emit(EventRecord event, std::uint32_t label = 0) {
         event.sequence = ++sequence_;
         builder_.add_event(event);
+        if (label != 0) {
+            labels_.emplace_back(static_cast<EventIndex>(sequence_ - 1),
+                                 text_number(snapshot_.labels[label]));
+        }
         if (event.kind == EventKind::kDeviceAlloc || event.kind == EventKind::kMap) {
             segment_streams_.emplace_back(static_cast<EventIndex>(sequence_ - 1), event.stream);
         }
@@ -83,6 +106,9 @@ class Maker {
                 first = std::min(first, snapshot_.entries[begin].time_us);
             }
         }
+        if (!host_.events.empty()) {
+            first = std::min(first, host_.events.front().time_ns);
+        }
         return first == ~std::uint64_t{0} ? 0 : first;
     }
 
@@ -91,7 +117,8 @@ class Maker {
     }
 
     void checkpoint() {
-        if (std::all_of(starts_.begin(), starts_.end(), [](const SnapshotStart& start) {
+        if (host_.start.empty() &&
+            std::all_of(starts_.begin(), starts_.end(), [](const SnapshotStart& start) {
                 return start.segments.empty();
             })) {
             return;  // from the first segment on
@@ -103,13 +130,25 @@ class Maker {
         for (SnapshotHistory& history : histories_) {
             history.tell_start();
         }
+        for (const EventRecord& held : host_.start) {
+            emit(held);
+        }
         event.kind = EventKind::kCheckpointEnd;
         emit(event);
     }
 
-    // Histories of several devices, in the order of their times.
+    // Histories of several devices and of pinned memory, in the order of their times.
     void play() {
         std::size_t next_annotation = 0;
+        std::size_t next_host = 0;
+        const auto tell_host_to = [&](std::uint64_t time_us) {
+            for (; next_host < host_.events.size() && host_.events[next_host].time_ns <= time_us;
+                 ++next_host) {
+                EventRecord event = host_.events[next_host];
+                event.time_ns = snapshot_.times_known ? time_ns(event.time_ns) : 0;
+                emit(event);
+            }
+        };
         std::uint64_t counted_ns = 0;
         for (;;) {
             SnapshotHistory* earliest = nullptr;
@@ -127,24 +166,31 @@ class Maker {
                    snapshot_.annotations[next_annotation].time_us <= time_us) {
                 annotate(snapshot_.annotations[next_annotation++]);
             }
+            tell_host_to(time_us);
             // Without times an entry is a microsecond.
             earliest->tell_next(snapshot_.times_known ? time_ns(time_us) : counted_ns += 1000);
         }
         while (snapshot_.times_known && next_annotation < snapshot_.annotations.size()) {
             annotate(snapshot_.annotations[next_annotation++]);
         }
+        tell_host_to(~std::uint64_t{0});
+    }
+
+    // Of the fact "text.N".
+    std::uint32_t text_number(const std::string& text) {
+        const auto [found, is_new] =
+            texts_.try_emplace(text, static_cast<std::uint32_t>(texts_.size() + 1));
+        if (is_new) {
+            builder_.add_facts(fmt::format("text.{}\t{}\n", found->second, escaped(text)));
+        }
+        return found->second;
     }
 
     void annotate(const SnapshotAnnotation& annotation) {
-        const auto [text, is_new] =
-            texts_.try_emplace(annotation.name, static_cast<std::uint32_t>(texts_.size() + 1));
-        if (is_new) {
-            builder_.add_facts(fmt::format("text.{}\t{}\n", text->second, escaped(text->first)));
-        }
         EventRecord event = {};
         event.device = kDeviceUnknown;
         event.kind = annotation.begin ? EventKind::kRangeBegin : EventKind::kRangeEnd;
-        event.size = text->second;
+        event.size = text_number(annotation.name);
         event.time_ns = time_ns(annotation.time_us);
         emit(event);
     }
@@ -156,87 +202,56 @@ class Maker {
                         "allocator_backend\tnative\n"
                         "allocator_conf\t{}\n"
                         "options.stack_depth\t{}\n"
-                        "snapshot.entries\t{}\n",
+                        "snapshot.entries\t{}\n"
+                        "snapshot.ends_in_oom\t{}\n",
                         release_,
                         release_ == snapshot_.oldest_release ? " or later" : "",
                         escaped(snapshot_.settings),
                         kUnknown32,  // no limit
-                        entries_));
+                        entries_,
+                        ends_in_oom() ? 1 : 0));
         for (std::size_t pool = 1; pool < snapshot_.pools.size(); ++pool) {
             builder_.add_facts(fmt::format("pool.{}\tpytorch {},{}\n",
                                            pool,
                                            snapshot_.pools[pool].first,
                                            snapshot_.pools[pool].second));
         }
-        add_assumptions();
+        unsigned number = 0;
+        for (const std::string& line : snapshot_assumptions(
+                 {snapshot_, release_, config_, rules_, starts_, histories_, entries_})) {
+            builder_.add_facts(
+                fmt::format("snapshot.assumed.{:02}\t{}\n", ++number, escaped(line)));
+        }
     }
 
-    void assume(const std::string& what) {
-        builder_.add_facts(fmt::format("snapshot.assumed.{:02}\t{}\n", ++assumed_, what));
+    // The last entry of a device, but for that of the snapshot itself.
+    [[nodiscard]] bool ends_in_oom() const {
+        return std::any_of(
+            snapshot_.histories.begin(), snapshot_.histories.end(), [this](const auto& range) {
+                for (std::uint32_t i = range.first + range.second; i-- > range.first;) {
+                    const SnapshotAction action = snapshot_.entries[i].action;
+                    if (action < SnapshotAction::kSnapshot) {
+                        return action == SnapshotAction::kOutOfMemory;
+                    }
+                }
+                return false;
+            });
     }
 
-    // What a snapshot does not tell, and what is taken instead.
-    void add_assumptions() {
-        if (release_ == snapshot_.oldest_release) {
-            assume(
-                fmt::format("the snapshot does not name its release: the rules of PyTorch {} are "
-                            "taken, the oldest that writes its keys; --torch-version names "
-                            "another",
-                            release_));
-        }
-        if (!snapshot_.settings_known) {
-            assume(fmt::format("the snapshot does not tell the allocator's settings: {} taken",
-                               snapshot_.settings.empty()
-                                   ? "the defaults are"
-                                   : snapshot_.settings + ", as its segments are, is"));
-        }
-        if (config_.garbage_collection_threshold > 0) {
-            assume(
-                "garbage collection depends on a memory fraction, which a snapshot does not "
-                "tell: none is replayed");
-        }
-        const bool midlife = std::any_of(starts_.begin(), starts_.end(), [](const auto& start) {
-            return !start.segments.empty();
-        });
-        if (midlife && entries_ != 0 && rules_.tie_break == PytorchRules::TieBreak::kRegistration) {
-            assume(
-                "in which order the segments at the start were obtained is not told: that of "
-                "their addresses is taken");
-        }
-        std::uint64_t pending = 0;
-        std::uint64_t releases = 0;
-        bool expandable = false;
-        for (const SnapshotHistory& history : histories_) {
-            pending += history.pending_frees();
-            releases += history.unexplained_releases();
-            expandable = expandable || history.has_expandable();
-        }
-        if (pending != 0) {
-            assume(
-                fmt::format("{} frees waited for other streams, it is not told which: each "
-                            "completes when it was seen complete",
-                            pending));
-        }
-        if (releases != 0) {
-            assume(
-                fmt::format("{} times segments went back without a stack that tells why: taken "
-                            "for calls of empty_cache",
-                            releases));
-        }
-        if (expandable) {
-            assume(
-                "where the address ranges of expandable segments begin and end is not told: "
-                "each begins where it was first mapped");
-        }
-        if (std::any_of(starts_.begin(), starts_.end(), [](const SnapshotStart& start) {
-                return start.without_requests != start.without_completions;
-            })) {
-            assume(
-                "the history leaves the requests or the completions of frees out: each free "
-                "completes at once");
-        }
-        if (!snapshot_.times_known && entries_ != 0) {
-            assume("the entries have no times: each is shown as a microsecond");
+    // What the program said of its blocks, as a part of where they came from.
+    void add_labels(Timeline* timeline) const {
+        std::map<Origin, OriginId> origins;
+        for (const auto& [index, text] : labels_) {
+            Event event = timeline->events[index];
+            Origin origin = timeline->origins[event.origin];
+            origin.label = text;
+            const auto [found, is_new] =
+                origins.try_emplace(origin, static_cast<OriginId>(timeline->origins.size()));
+            if (is_new) {
+                timeline->origins.push_back(origin);
+            }
+            event.origin = found->second;
+            timeline->events.set(index, event);
         }
     }
 
@@ -258,12 +273,15 @@ class Maker {
                 timeline.streams.push_back(raw);
             }
         }
+        add_labels(&timeline);
         add_notes(&timeline);
         return timeline;
     }
 
     void add_notes(Timeline* timeline) const {
         std::vector<std::string>& notes = timeline->damage.notes;
+        const std::vector<std::string> left_out = left_out_lines(snapshot_);
+        notes.insert(notes.end(), left_out.begin(), left_out.end());
         if (snapshot_.entries.empty() && sequence_ == 0) {
             notes.emplace_back("the snapshot holds nothing: no segment and no history");
         }
@@ -286,12 +304,13 @@ class Maker {
     TimelineBuilder builder_;
     std::vector<SnapshotStart> starts_;
     std::deque<SnapshotHistory> histories_;
+    SnapshotHost host_;
+    std::vector<std::pair<EventIndex, std::uint32_t>> labels_;  // of allocations: fact "text.N"
     SnapshotHistory::Emit emitter_;
     std::map<std::string, std::uint32_t> texts_;
     std::vector<std::pair<EventIndex, std::uint64_t>> segment_streams_;
     std::uint64_t first_us_ = 0;
     std::uint64_t entries_ = 0;
-    unsigned assumed_ = 0;
     std::uint64_t sequence_ = 0;
 };
 

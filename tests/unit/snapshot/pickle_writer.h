@@ -81,6 +81,12 @@ class PickleWriter {
 // A snapshot of one device. What is not set is left out, as older releases do.
 class SnapshotWriter {
   public:
+    struct Frame {
+        std::string function;
+        std::string file;
+        std::uint64_t line = 0;
+    };
+
     struct Block {
         std::uint64_t size_bytes = 0;
         std::string state = "inactive";
@@ -100,6 +106,8 @@ class SnapshotWriter {
         std::uint64_t size_bytes = 0;
         std::uint64_t stream = 0;
         std::string line = "train.py";
+        std::string label = {};          // user_metadata
+        std::vector<Frame> frames = {};  // instead of two in `line`
     };
 
     std::vector<Segment> segments;
@@ -108,6 +116,12 @@ class SnapshotWriter {
     bool with_settings = true;
     bool with_history = true;
     bool of_registration = true;  // of a release that goes by the order of segments
+    bool with_stacks = true;
+    bool entries_with_stacks = true;
+    bool with_labels = false;
+    std::vector<Segment> host_segments;  // pinned memory
+    std::vector<Entry> host_entries;
+    std::string unknown_key;  // in each entry
 
     [[nodiscard]] std::string pickle() const {
         PickleWriter out;
@@ -131,28 +145,46 @@ class SnapshotWriter {
             out.end_dict();
         }
         if (of_registration) {
-            out.text("host_segments").begin_list().end_list();
+            out.text("host_segments").begin_list();
+            for (const Segment& segment : host_segments) {
+                write(&out, segment, -1);
+            }
+            out.end_list();
+        }
+        if (!host_entries.empty()) {
+            out.text("host_traces").begin_list();
+            std::uint64_t time_us = 1'700'000'000'000'005;
+            for (const Entry& entry : host_entries) {
+                write(&out, entry, time_us += 10);
+            }
+            out.end_list();
         }
         out.end_dict();
         return out.finish();
     }
 
   private:
-    static void write_frames(PickleWriter* out, const std::string& file) {
+    void write_frames(PickleWriter* out, std::vector<Frame> frames, const std::string& file) const {
+        if (!with_stacks) {
+            return;
+        }
+        if (frames.empty()) {
+            frames = {{"step", file, 7}, {"<module>", file, 30}};
+        }
         out->text("frames").begin_list();
-        for (const char* name : {"step", "<module>"}) {
-            out->begin_dict().text("name").text(name).text("filename").text(file);
-            out->text("line").number(name[0] == 's' ? 7 : 30).end_dict();
+        for (const Frame& frame : frames) {
+            out->begin_dict().text("name").text(frame.function).text("filename").text(frame.file);
+            out->text("line").number(static_cast<std::int64_t>(frame.line)).end_dict();
         }
         out->end_list();
     }
 
-    static void write(PickleWriter* out, const Segment& segment) {
+    void write(PickleWriter* out, const Segment& segment, std::int64_t device = 0) const {
         std::uint64_t size_bytes = 0;
         for (const Block& block : segment.blocks) {
             size_bytes += block.size_bytes;
         }
-        out->begin_dict().text("device").number(0);
+        out->begin_dict().text("device").number(device);
         out->text("address").number(static_cast<std::int64_t>(segment.address));
         out->text("total_size").number(static_cast<std::int64_t>(size_bytes));
         out->text("stream").number(static_cast<std::int64_t>(segment.stream));
@@ -167,21 +199,29 @@ class SnapshotWriter {
             out->text("size").number(static_cast<std::int64_t>(block.size_bytes));
             out->text("requested_size").number(static_cast<std::int64_t>(block.requested_bytes));
             out->text("state").text(block.state);
-            write_frames(out, "train.py");
+            write_frames(out, {}, "train.py");
             out->end_dict();
             address += block.size_bytes;
         }
         out->end_list().end_dict();
     }
 
-    static void write(PickleWriter* out, const Entry& entry, std::uint64_t time_us) {
+    void write(PickleWriter* out, const Entry& entry, std::uint64_t time_us) const {
         out->begin_dict().text("action").text(entry.action);
         out->text(entry.action == "oom" ? "device_free" : "addr")
             .number(static_cast<std::int64_t>(entry.address));
         out->text("size").number(static_cast<std::int64_t>(entry.size_bytes));
         out->text("stream").number(static_cast<std::int64_t>(entry.stream));
         out->text("time_us").number(static_cast<std::int64_t>(time_us));
-        write_frames(out, entry.line);
+        if (with_labels) {
+            out->text("user_metadata").text(entry.label);
+        }
+        if (!unknown_key.empty()) {
+            out->text(unknown_key).number(1);
+        }
+        if (entries_with_stacks) {
+            write_frames(out, entry.frames, entry.line);
+        }
         out->end_dict();
     }
 };

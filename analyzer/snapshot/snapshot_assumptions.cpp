@@ -1,0 +1,110 @@
+#include "analyzer/snapshot/snapshot_assumptions.h"
+
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+
+std::vector<std::string> left_out_lines(const Snapshot& snapshot) {
+    std::vector<std::string> lines;
+    const auto tell = [&lines](const char* what, const auto& counts) {
+        constexpr std::size_t kMostNamed = 5;
+        std::string names;
+        std::uint64_t sum = 0;
+        std::size_t named = 0;
+        for (const auto& [name, count] : counts) {
+            sum += count;
+            if (named++ < kMostNamed) {
+                names += fmt::format("{}'{}' {}",
+                                     names.empty() ? "" : ", ",
+                                     name.substr(0, 40),
+                                     format_count(count));
+            }
+        }
+        if (named > kMostNamed) {
+            names += fmt::format(", and {} more names", named - kMostNamed);
+        }
+        if (sum != 0) {
+            lines.push_back(fmt::format("{} of no known release are left out: {}", what, names));
+        }
+    };
+    tell("entries", snapshot.unknown_actions);
+    tell("keys", snapshot.unknown_keys);
+    if (snapshot.internal_entries != 0) {
+        lines.push_back(fmt::format(
+            "{} are the allocator's own (mallocWithAddress), which a replay does not know",
+            format_counted(snapshot.internal_entries, "request", "requests")));
+    }
+    return lines;
+}
+
+std::vector<std::string> snapshot_assumptions(const SnapshotReading& reading) {
+    std::vector<std::string> lines;
+    if (reading.release == reading.snapshot.oldest_release) {
+        lines.push_back(
+            fmt::format("the snapshot does not name its release: the rules of PyTorch {} are "
+                        "taken, the oldest that writes its keys; --torch-version names "
+                        "another",
+                        reading.release));
+    }
+    if (!reading.snapshot.settings_known) {
+        lines.push_back(fmt::format("the snapshot does not tell the allocator's settings: {} taken",
+                                    reading.snapshot.settings.empty()
+                                        ? "the defaults are"
+                                        : reading.snapshot.settings + ", as its segments are, is"));
+    }
+    if (reading.config.garbage_collection_threshold > 0) {
+        lines.push_back(
+            "garbage collection depends on a memory fraction, which a snapshot does not "
+            "tell: none is replayed");
+    }
+    const bool midlife = std::any_of(reading.starts.begin(),
+                                     reading.starts.end(),
+                                     [](const auto& start) { return !start.segments.empty(); });
+    if (midlife && reading.entries != 0 &&
+        reading.rules.tie_break == PytorchRules::TieBreak::kRegistration) {
+        lines.push_back(
+            "in which order the segments at the start were obtained is not told: that of "
+            "their addresses is taken");
+    }
+    std::uint64_t pending = 0;
+    std::uint64_t releases = 0;
+    bool expandable = false;
+    for (const SnapshotHistory& history : reading.histories) {
+        pending += history.pending_frees();
+        releases += history.unexplained_releases();
+        expandable = expandable || history.has_expandable();
+    }
+    if (pending != 0) {
+        lines.push_back(
+            fmt::format("{} frees waited for other streams, it is not told which: each "
+                        "completes when it was seen complete",
+                        pending));
+    }
+    if (releases != 0) {
+        lines.push_back(
+            fmt::format("{} times segments went back without a stack that tells why: taken "
+                        "for calls of empty_cache",
+                        releases));
+    }
+    if (expandable) {
+        lines.push_back(
+            "where the address ranges of expandable segments begin and end is not told: "
+            "each begins where it was first mapped");
+    }
+    if (std::any_of(reading.starts.begin(), reading.starts.end(), [](const SnapshotStart& start) {
+            return start.without_requests != start.without_completions;
+        })) {
+        lines.push_back(
+            "the history leaves the requests or the completions of frees out: each free "
+            "completes at once");
+    }
+    if (!reading.snapshot.times_known && reading.entries != 0) {
+        lines.push_back("the entries have no times: each is shown as a microsecond");
+    }
+    return lines;
+}
+
+}  // namespace fragtrace::analyzer
