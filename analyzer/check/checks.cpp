@@ -140,6 +140,12 @@ std::vector<CheckRow> check_limits(const TraceSummary& summary, const Limits& li
     for (const DeviceSummary& device : summary.devices) {
         const MemorySummary& run = device.metrics.summary;
         rows.set_device(device.device);
+        if (!limits.losses_allowed && device.metrics.state_only) {
+            rows.add("history",
+                     1,
+                     0,
+                     "a state at one moment: earlier peaks, OOMs and retries are not known");
+        }
         if (limits.max_reserved) {
             rows.at_most_bytes(
                 "max-reserved", "peak reserved", run.peak_reserved, *limits.max_reserved);

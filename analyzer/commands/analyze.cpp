@@ -31,6 +31,7 @@ void add_recorded(const Timeline& timeline, DeviceAnalysis* device, PeakHistory*
     device->recorded_troubles = metrics.troubles;
     device->violations = metrics.violations;
     device->after_gap = metrics.after_gap;
+    device->state_only = metrics.state_only;
     device->context = context_memory(timeline, device->device);
     device->other_processes = other_processes(timeline, device->device);
     device->driver_time_ns = metrics.driver_time_ns;
@@ -200,27 +201,52 @@ Status take_assumptions(const AnalyzeOptions& options, DeviceAnalysis* device) {
 
 // ---- what-if ----------------------------------------------------------------------------------
 
+// Where no request reached the driver while recording, every row would come out as it was recorded,
+// whatever its settings do.
+std::string why_no_whatif(const DeviceAnalysis& device) {
+    const std::uint64_t held = adopted_bytes(device.script);
+    if (device.state_only) {
+        return "it is a state at one moment: no request was recorded that could be replayed";
+    }
+    if (held != 0 && device.script.source == ScriptSource::kBlocks &&
+        device.recorded.segments_allocated == 0 && device.troubles == 0) {
+        return fmt::format(
+            "all segments are older than the record, which has no request to the driver: a replay "
+            "cannot move the {} held then",
+            format_bytes(held));
+    }
+    return "";
+}
+
+// What a state alone still tells: its holes.
+void add_holes(DeviceAnalysis* device) {
+    const auto config = parse_pytorch_config(device->config, device->script.rules);
+    if (device->state_only && device->peak && config) {
+        device->holes = holes_of(device->peak->heap, *config, device->script.rules);
+    }
+}
+
 Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
     if (device->script.source != ScriptSource::kBlocks) {
         return Ok{};
     }
     const SweepContext context = sweep_context(*device);
     std::vector<Candidate> candidates;
-    if (options.settings) {
+    if (options.settings && device->no_whatif.empty()) {
         candidates = default_settings(context, device->total_bytes);
     }
     const std::size_t settings = candidates.size();
-    if (options.settings) {
+    if (options.settings && !device->state_only) {
         const auto bounds = bound_candidates(device->script, context, device->total_bytes);
         candidates.insert(candidates.end(), bounds.begin(), bounds.end());
     }
     const std::size_t settings_and_bounds = candidates.size();
-    if (options.pools) {
+    if (options.pools && device->no_whatif.empty()) {
         const auto pools = pool_candidates(context, device->total_bytes);
         candidates.insert(candidates.end(), pools.begin(), pools.end());
     }
     const std::size_t all_but_capacities = candidates.size();
-    if (options.capacities && device->capacity_known) {
+    if (options.capacities && device->capacity_known && device->no_whatif.empty()) {
         const auto more = default_capacities(context,
                                              device->total_bytes,
                                              device->recorded.peak_allocated / 2,
@@ -308,6 +334,8 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
             !done) {
             return done.error();
         }
+        device.no_whatif = why_no_whatif(device);
+        add_holes(&device);
         std::future<DeviceHolders> held;
         if (options.holders) {
             held = look_for_holders(analysis->timeline, result, device, peaks[i]);

@@ -41,6 +41,19 @@ std::vector<std::string> trace_files(const std::vector<std::string>& paths) {
     return files;
 }
 
+// Beyond what was held when its history begins.
+bool has_requests(const Timeline& timeline) {
+    const std::size_t begin =
+        timeline.checkpoints.empty() ? 0 : std::size_t{timeline.checkpoints.back().end} + 1;
+    for (std::size_t i = begin; i < timeline.events.size(); ++i) {
+        const EventKind kind = timeline.events.kind(i);
+        if (kind == EventKind::kBlockAlloc || kind == EventKind::kBlockOutOfMemory) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // A snapshot has no index: it is read as a whole.
 Result<TraceOutline> outline_of(const std::string& file) {
     if (!is_snapshot(file)) {
@@ -56,6 +69,7 @@ Result<TraceOutline> outline_of(const std::string& file) {
     outline.events = timeline->events.size();
     outline.ending = timeline->ending;
     outline.snapshot = true;
+    outline.state_only = !has_requests(*timeline);
     return outline;
 }
 
@@ -84,7 +98,9 @@ std::string heading(const std::vector<TraceOutline>& outlines) {
 
 std::string line_of(const TraceOutline& outline) {
     if (outline.snapshot) {
-        return "snapshot, " + format_counted(outline.events, "event", "events");
+        return outline.state_only
+                   ? std::string("snapshot, state at one moment")
+                   : "snapshot, " + format_counted(outline.events, "event", "events");
     }
     std::string text = fmt::format("pid {}", outline.pid);
     if (outline.rank >= 0) {
@@ -140,6 +156,7 @@ std::string list_json(const std::vector<TraceOutline>& outlines) {
                           {"events_lost", outline.events_lost},
                           {"ended", ending_name(outline.ending)},
                           {"snapshot", outline.snapshot},
+                          {"state_only", outline.state_only},
                           {"damaged", outline.damaged}});
     }
     return Json{{"schema", 1}, {"traces", traces}}.dump(

@@ -8,8 +8,8 @@ namespace {
 // Beyond these a library's refused requests are not looked at: every replay tries each again.
 constexpr std::size_t kMostLibraryRequests = 4096;
 
-// The address maps right after the requests at which reserved, and allocated, were first at their
-// maximum.
+// The address maps right after the requests, or checkpoints, at which reserved, and allocated, were
+// first at their maximum.
 Status map_at_peaks(const ReplayResult& result, DeviceAnalysis* device) {
     auto setup = recorded_setup(*device);
     if (!setup) {
@@ -23,7 +23,7 @@ Status map_at_peaks(const ReplayResult& result, DeviceAnalysis* device) {
     hooks.before_step = [&](std::size_t, Pool&) {
         return !done || device->most_allocated.event == kNoEvent;
     };
-    hooks.after_request = [&](std::size_t i, const AllocateResult&, Pool& pool) {
+    const auto look = [&](std::size_t i, Pool& pool) {
         const EventIndex event = device->script.steps[i].event;
         if (device->most_allocated.event == kNoEvent &&
             pool.statistics().allocated.current == most_allocated) {
@@ -46,6 +46,10 @@ Status map_at_peaks(const ReplayResult& result, DeviceAnalysis* device) {
                     std::max(peak.verdict.largest_hole_bytes, block.size_bytes);
             }
         }
+    };
+    hooks.after_adopt = look;
+    hooks.after_request = [&look](std::size_t i, const AllocateResult&, Pool& pool) {
+        look(i, pool);
     };
     replay(device->script, *setup->pool, setup->recorded, hooks);
     device->peak = std::move(peak);

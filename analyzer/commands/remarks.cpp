@@ -135,7 +135,8 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
                 device.device,
                 format_counted(script.stream_ordered, "allocation", "allocations")));
         }
-        if (!script.checkpoints.empty() && begins_in_midlife(timeline)) {
+        if (!script.checkpoints.empty() && !script.checkpoints.front().segments.empty() &&
+            begins_in_midlife(timeline)) {
             lines.push_back(
                 fmt::format("device {}: the trace begins in mid-life; what was held then ({}) is "
                             "taken from its "

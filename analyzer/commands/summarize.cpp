@@ -34,7 +34,8 @@ std::vector<HolderRow> holder_rows(const DeviceSummary& device, bool wanted, Sym
     }
     std::map<std::string, HolderRow> by_label;
     for (const PeakHolder& holder : device.holders) {
-        HolderRow& row = by_label[symbols->describe(holder.origin)];
+        HolderRow& row = by_label[holder.size_bytes != 0 ? label_by_size(holder.size_bytes)
+                                                         : symbols->describe(holder.origin)];
         row.bytes += holder.bytes;
         row.blocks += holder.blocks;
     }
@@ -64,10 +65,13 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
     for (const DeviceSummary& device : summary.devices) {
         const MemorySummary& run = device.metrics.summary;
         const WasteSplit& waste = run.waste_at_peak;
-        text += fmt::format("gpu{}  peak reserved {} at {}\n",
-                            device.device,
-                            format_bytes(run.peak_reserved),
-                            format_duration(device.peak_time_ns));
+        text += device.metrics.state_only ? fmt::format("gpu{}  state at one moment: {} reserved\n",
+                                                        device.device,
+                                                        format_bytes(run.peak_reserved))
+                                          : fmt::format("gpu{}  peak reserved {} at {}\n",
+                                                        device.device,
+                                                        format_bytes(run.peak_reserved),
+                                                        format_duration(device.peak_time_ns));
         text += fmt::format(
             "      then: requested {}, rounding {}, slack {}, pending {}, releasable {}, "
             "inactive split {}\n",
@@ -81,12 +85,17 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
                             format_bytes(run.peak_requested),
                             format_bytes(run.peak_allocated),
                             format_bytes(run.peak_active));
-        text += fmt::format("      segments: {} obtained, {} given back; {} retries, {} OOMs\n",
-                            format_count(run.segments_allocated),
-                            format_count(run.segments_freed),
-                            format_count(run.retries),
-                            format_count(run.ooms));
-        text += with_holders ? "      held at the peak by\n" : "";
+        text +=
+            device.metrics.state_only
+                ? std::string("      it cannot tell whether a request failed\n")
+                : fmt::format("      segments: {} obtained, {} given back; {} retries, {} OOMs\n",
+                              format_count(run.segments_allocated),
+                              format_count(run.segments_freed),
+                              format_count(run.retries),
+                              format_count(run.ooms));
+        text += !with_holders               ? ""
+                : device.metrics.state_only ? "      held by\n"
+                                            : "      held at the peak by\n";
         for (const HolderRow& row : holder_rows(device, with_holders, &symbols)) {
             text += fmt::format("        {:>9} in {:>7} blocks  {}\n",
                                 format_bytes(row.bytes),
@@ -140,6 +149,7 @@ Json summary_json(const TraceSummary& summary, bool with_holders) {
                            {"retries", run.retries},
                            {"ooms", run.ooms},
                            {"violations", device.metrics.violations},
+                           {"state_only", device.metrics.state_only},
                            {"holders_at_peak", holders}});
     }
     return Json{{"schema", 1},

@@ -1,12 +1,13 @@
 #include "analyzer/compare/profile.h"
 
+#include "analyzer/holders/holders.h"
 #include "analyzer/metrics/phase_metrics.h"
 #include "analyzer/model/phase_index.h"
 #include "analyzer/replay/script.h"
 
 #include <fmt/format.h>
 #include <functional>
-#include <unordered_map>
+#include <map>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -25,50 +26,41 @@ DeviceMetrics measure(const Timeline& timeline,
 }
 
 // By line, then by stack: two stacks that read alike are one.
-class Holders {
-  public:
-    Holders(const Timeline& timeline, Symbolizer* symbols)
-        : timeline_(timeline), symbols_(*symbols) {}
-
-    void add(const HeapBlock& block) {
-        const OriginId origin = block.allocated_by < timeline_.events.size()
-                                    ? timeline_.events[block.allocated_by].origin
-                                    : 0;
-        HeldByStack& held = by_origin_[origin];
-        held.bytes += block.size_bytes;
-        ++held.blocks;
-    }
-
-    std::vector<HeldByLine> take() {
-        std::map<std::string, std::map<std::vector<std::string>, HeldByStack>> by_label;
-        for (auto& [origin, held] : by_origin_) {
-            std::vector<std::string> frames;
-            for (const Frame& frame : symbols_.frames(origin)) {
-                frames.push_back(describe_frame(frame));
-            }
-            HeldByStack& row = by_label[symbols_.describe(origin)][frames];
-            row.frames = std::move(frames);
-            row.bytes += held.bytes;
-            row.blocks += held.blocks;
+std::vector<HeldByLine> held_by_line(const Timeline& timeline,
+                                     const HeapSnapshot& heap,
+                                     Symbolizer* symbols) {
+    const BlockLabels labels(timeline, heap, symbols);
+    std::map<std::pair<OriginId, std::uint64_t>, HeldByStack> by_key;
+    for (const HeapBlock& block : heap.blocks) {
+        if (block.state != BlockState::kFree) {
+            HeldByStack& held = by_key[labels.key_of(block)];
+            held.bytes += block.size_bytes;
+            ++held.blocks;
         }
-        std::vector<HeldByLine> lines;
-        for (auto& [label, stacks] : by_label) {
-            HeldByLine& line = lines.emplace_back();
-            line.label = label;
-            for (auto& [frames, held] : stacks) {
-                line.bytes += held.bytes;
-                line.blocks += held.blocks;
-                line.stacks.push_back(std::move(held));
-            }
-        }
-        return lines;
     }
-
-  private:
-    const Timeline& timeline_;
-    Symbolizer& symbols_;
-    std::unordered_map<OriginId, HeldByStack> by_origin_;
-};
+    std::map<std::string, std::map<std::vector<std::string>, HeldByStack>> by_label;
+    for (auto& [key, held] : by_key) {
+        std::vector<std::string> frames;
+        for (const Frame& frame : symbols->frames(key.first)) {
+            frames.push_back(describe_frame(frame));
+        }
+        HeldByStack& row = by_label[labels.label_of(key)][frames];
+        row.frames = std::move(frames);
+        row.bytes += held.bytes;
+        row.blocks += held.blocks;
+    }
+    std::vector<HeldByLine> lines;
+    for (auto& [label, stacks] : by_label) {
+        HeldByLine& line = lines.emplace_back();
+        line.label = label;
+        for (auto& [frames, held] : stacks) {
+            line.bytes += held.bytes;
+            line.blocks += held.blocks;
+            line.stacks.push_back(std::move(held));
+        }
+    }
+    return lines;
+}
 
 DeviceProfile device_profile(const Timeline& timeline, DeviceId device, Symbolizer* symbols) {
     DeviceProfile profile;
@@ -81,24 +73,20 @@ DeviceProfile device_profile(const Timeline& timeline, DeviceId device, Symboliz
     }
     const DeviceMetrics metrics = measure(timeline, &first, [] { return false; });
     profile.run = metrics.summary;
+    profile.state_only = metrics.state_only;
     profile.driver_time_ns = metrics.driver_time_ns;
 
-    Holders holders(timeline, symbols);
     const DeviceMeasurement* measured = nullptr;
     DeviceMeasurement second(RecordedState(timeline), device, 0, [&] {
         if (--states == 0) {
-            for (const HeapBlock& block : measured->recorded().snapshot(device).blocks) {
-                if (block.state != BlockState::kFree) {
-                    holders.add(block);
-                }
-            }
+            profile.holders =
+                held_by_line(timeline, measured->recorded().snapshot(device), symbols);
         }
     });
     measured = &second;
     if (states != 0) {
         measure(timeline, &second, [&states] { return states == 0; });
     }
-    profile.holders = holders.take();
     return profile;
 }
 

@@ -33,6 +33,7 @@ struct DeviceProfile {
     DeviceId device = 0;
     std::string name;  // empty = not known
     MemorySummary run;
+    bool state_only = false;           // of one moment: its peaks are what it holds
     std::uint64_t driver_time_ns = 0;  // 0 = not measured
     // Held after the request completed at which reserved first had its maximum.
     std::vector<HeldByLine> holders;

@@ -58,6 +58,9 @@ bool read_device(const Json& row, DeviceProfile* device) {
     }
     device->device = static_cast<DeviceId>(index);
     device->name = text_of(row, "name");
+    const auto state_only = row.find("state_only");
+    device->state_only =
+        state_only != row.end() && state_only->is_boolean() && state_only->get<bool>();
     const auto holders = row.find("holders_at_peak");
     if (holders == row.end() || !holders->is_array()) {
         return true;  // a report's are live blocks by kind, and told where nothing failed only

@@ -83,6 +83,29 @@ std::size_t first_request_from(const Requests& requests, EventIndex event) {
 
 }  // namespace
 
+BlockLabels::BlockLabels(const Timeline& timeline, const HeapSnapshot& heap, Symbolizer* symbols)
+    : timeline_(timeline), symbols_(symbols) {
+    for (const HeapBlock& block : heap.blocks) {
+        if (block.state != BlockState::kFree && block.allocated_by < timeline.events.size() &&
+            has_stack(timeline.origins[timeline.events[block.allocated_by].origin])) {
+            by_size_ = false;
+            return;
+        }
+    }
+}
+
+std::pair<OriginId, std::uint64_t> BlockLabels::key_of(const HeapBlock& block) const {
+    if (by_size_) {
+        return {0, block.size_bytes};
+    }
+    const bool known = block.allocated_by < timeline_.events.size();
+    return {known ? timeline_.events[block.allocated_by].origin : OriginId{0}, 0};
+}
+
+std::string BlockLabels::label_of(const std::pair<OriginId, std::uint64_t>& key) const {
+    return key.second != 0 ? label_by_size(key.second) : symbols_->describe(key.first);
+}
+
 std::vector<HoldingPlace> places_of(const std::vector<StackSum>& sums,
                                     const RunHistory& history,
                                     Symbolizer* symbols) {
@@ -113,7 +136,8 @@ Holders holders_of(const Timeline& timeline,
     const Iterations& iterations = history.iterations;
     const std::size_t now = iterations.of(event);
     std::array<Holding, kCategories> sums = {};
-    std::map<std::pair<OriginId, Category>, HoldingPlace> by_origin;
+    std::map<std::pair<std::pair<OriginId, std::uint64_t>, Category>, HoldingPlace> by_origin;
+    const BlockLabels labels(timeline, heap, symbols);
     Places places;
     for (const HeapBlock& block : heap.blocks) {
         if (block.state != BlockState::kLive) {
@@ -137,14 +161,14 @@ Holders holders_of(const Timeline& timeline,
         sum.earlier_bytes += born < now ? block.size_bytes : 0;
         sum.old_bytes += born != 0 && born + 1 < now ? block.size_bytes : 0;
         result.allocated_bytes += block.size_bytes;
-        HoldingPlace& place = by_origin[{origin, category}];
+        HoldingPlace& place = by_origin[{labels.key_of(block), category}];
         place.bytes += static_cast<std::int64_t>(block.size_bytes);
         ++place.blocks;
     }
     for (auto& [key, place] : by_origin) {
-        place.origin = key.first;
+        place.origin = key.first.first;
         place.category = key.second;
-        place.label = symbols->describe(place.origin);
+        place.label = labels.label_of(key.first);
         places.add(place);
     }
     for (const Holding& sum : sums) {
@@ -165,19 +189,18 @@ std::vector<HeldLine> held_lines(const Timeline& timeline,
                                  const HeapSnapshot& heap,
                                  Symbolizer* symbols) {
     constexpr std::size_t kMostLines = 10;
-    std::map<OriginId, HeldLine> by_origin;
+    const BlockLabels labels(timeline, heap, symbols);
+    std::map<std::pair<OriginId, std::uint64_t>, HeldLine> by_origin;
     for (const HeapBlock& block : heap.blocks) {
         if (block.state != BlockState::kFree) {
-            const bool known = block.allocated_by < timeline.events.size();
-            HeldLine& line =
-                by_origin[known ? timeline.events[block.allocated_by].origin : OriginId{0}];
+            HeldLine& line = by_origin[labels.key_of(block)];
             line.bytes += block.size_bytes;
             ++line.blocks;
         }
     }
     std::map<std::string, HeldLine> by_label;
-    for (const auto& [origin, held] : by_origin) {
-        std::string label = symbols->describe(origin);
+    for (const auto& [key, held] : by_origin) {
+        std::string label = labels.label_of(key);
         HeldLine& line = by_label[label];
         line.label = std::move(label);
         line.bytes += held.bytes;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -51,6 +52,22 @@ struct Holders {
 };
 
 inline constexpr std::size_t kMostPlaces = 40;
+
+// Names the blocks of an address map: by line, or by size where none of them has a stack.
+class BlockLabels {
+  public:
+    // All must outlive the labels.
+    BlockLabels(const Timeline& timeline, const HeapSnapshot& heap, Symbolizer* symbols);
+
+    // Blocks of one key have one label.
+    [[nodiscard]] std::pair<OriginId, std::uint64_t> key_of(const HeapBlock& block) const;
+    [[nodiscard]] std::string label_of(const std::pair<OriginId, std::uint64_t>& key) const;
+
+  private:
+    const Timeline& timeline_;
+    Symbolizer* symbols_;
+    bool by_size_ = true;
+};
 
 // What is held from one line, pending blocks included.
 struct HeldLine {

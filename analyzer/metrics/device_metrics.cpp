@@ -89,6 +89,10 @@ class DeviceMeasurement::State {
         if (event.kind == EventKind::kBlockAlloc && event.device == device_) {
             settle_peak();
         }
+        requested_ =
+            requested_ ||
+            ((event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockOutOfMemory) &&
+             event.device == device_);
     }
 
     // What was held when the trace began is no call of the run, and a peak only as a whole.
@@ -237,6 +241,7 @@ class DeviceMeasurement::State {
 
     void conclude() {
         const MemorySummary& peaks = metrics_.summary;
+        metrics_.state_only = metrics_.block_layer && !requested_ && peaks.peak_reserved != 0;
         metrics_.util_peak = ratio(peaks.peak_allocated, peaks.peak_reserved, 1);
         metrics_.req_eff = ratio(peaks.peak_requested, peaks.peak_reserved, 1);
         const MemorySample& sample = state_.sample(device_);
@@ -260,6 +265,7 @@ class DeviceMeasurement::State {
     EventIndex last_ = 0;
     bool checkpoint_ = false;  // what was held is being told
     bool peak_open_ = false;
+    bool requested_ = false;
     bool refused_ = false;
     bool obtained_after_ = false;
     DeviceAddress map_end_ = 0;

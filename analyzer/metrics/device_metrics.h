@@ -48,6 +48,8 @@ struct DeviceMetrics {
     MemorySummary summary;
     std::vector<RecordedTrouble> troubles;  // the first kMostRecordedTroubles of the summary's
     bool block_layer = false;  // false: the device's own allocations were counted as blocks
+    // The pool's memory at one moment is all that is known: no request was recorded.
+    bool state_only = false;
 
     EventIndex peak_event = kNoEvent;  // brought reserved to its maximum
     double util_peak = 1;              // peak allocated / peak reserved

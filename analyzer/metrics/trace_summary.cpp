@@ -2,6 +2,7 @@
 
 #include "analyzer/snapshot/input.h"
 #include "analyzer/trace/event_stream.h"
+#include "analyzer/trace/symbols.h"
 
 #include <algorithm>
 #include <map>
@@ -11,17 +12,19 @@
 namespace fragtrace::analyzer {
 namespace {
 
+using Holdings = std::map<std::pair<Origin, std::uint64_t>, PeakHolder>;  // PeakHolder::size_bytes
+
 // Where the live blocks of a device come from.
 class LiveOrigins {
   public:
     explicit LiveOrigins(DeviceId device) : device_(device) {}
 
     // Before the event is applied.
-    void begin(EventIndex index, const Event& event, const EventRecord& record) {
+    void begin(EventIndex index, const Event& event, const Origin& origin) {
         const bool block = event.kind == EventKind::kBlockAlloc;
         if (event.device == device_ && (block || event.kind == EventKind::kDeviceAlloc ||
                                         event.kind == EventKind::kAsyncAlloc)) {
-            births_[index] = {record.thread, record.native_stack, record.python_stack};
+            births_[index] = origin;
             held_[{block, event.address}] = index;
         }
         // A block whose place another has taken is gone.
@@ -40,12 +43,23 @@ class LiveOrigins {
     }
 
     // By place, of what is held right now.
-    [[nodiscard]] std::map<Origin, PeakHolder> holders(const RecordedState& state) const {
-        std::map<Origin, PeakHolder> by_origin;
-        for (const HeapBlock& block : state.snapshot(device_).blocks) {
+    [[nodiscard]] Holdings holders(const RecordedState& state) const {
+        Holdings by_origin;
+        const HeapSnapshot heap = state.snapshot(device_);
+        const auto origin_of = [this](const HeapBlock& block) {
             const auto birth = births_.find(block.allocated_by);
+            return birth != births_.end() ? birth->second : Origin{};
+        };
+        const bool by_size =
+            std::none_of(heap.blocks.begin(), heap.blocks.end(), [&](const HeapBlock& block) {
+                return block.state != BlockState::kFree && has_stack(origin_of(block));
+            });
+        for (const HeapBlock& block : heap.blocks) {
             if (block.state != BlockState::kFree) {
-                PeakHolder& holder = by_origin[birth != births_.end() ? birth->second : Origin{}];
+                PeakHolder& holder =
+                    by_origin[by_size ? std::pair(Origin{}, block.size_bytes)
+                                      : std::pair(origin_of(block), std::uint64_t{0})];
+                holder.size_bytes = by_size ? block.size_bytes : 0;
                 holder.bytes += block.size_bytes;
                 ++holder.blocks;
             }
@@ -78,7 +92,24 @@ class LiveOrigins {
     std::map<Place, EventIndex> held_;  // and those that wait for streams
 };
 
-// The events of a timeline, visited as an EventStream has them visited.
+// The events of a trace, one by one, each with where it came from.
+class StreamedEvents {
+  public:
+    explicit StreamedEvents(EventStream* stream) : stream_(*stream) {}
+
+    template <typename Visit>
+    void for_each(Visit visit) {
+        stream_.for_each([&](EventIndex i, const Event& event, const EventRecord& record) {
+            visit(
+                i, event, record, Origin{record.thread, record.native_stack, record.python_stack});
+        });
+    }
+
+  private:
+    EventStream& stream_;
+};
+
+// The events of a timeline likewise.
 class TimelineEvents {
   public:
     explicit TimelineEvents(const Timeline& timeline) : timeline_(timeline) {}
@@ -91,10 +122,7 @@ class TimelineEvents {
             const Origin origin = timeline_.origins[event.origin];
             EventRecord record = {};
             record.pool = timeline_.event_pools.at(i, &pool_cursor);
-            record.thread = origin.thread;
-            record.native_stack = origin.native_stack;
-            record.python_stack = origin.python_stack;
-            visit(i, event, record);
+            visit(i, event, record, origin);
         }
     }
 
@@ -108,7 +136,7 @@ DeviceSummary summarize_device(Events& events,
                                DeviceId device,
                                Timeline* tables) {
     LiveOrigins origins(device);
-    std::map<Origin, PeakHolder> at_peak;
+    Holdings at_peak;
     const DeviceMeasurement* measured = nullptr;
     DeviceMeasurement measurement(RecordedState(devices), device, 0, [&] {
         at_peak = origins.holders(measured->recorded());
@@ -117,19 +145,21 @@ DeviceSummary summarize_device(Events& events,
     DeviceSummary summary;
     summary.device = device;
     std::uint64_t peak_reserved = 0;
-    events.for_each([&](EventIndex index, const Event& event, const EventRecord& record) {
-        origins.begin(index, event, record);
-        measurement.visit(index, event, record.pool);
-        origins.end(event);
-        if (const auto now = measurement.recorded().totals(device).reserved; now > peak_reserved) {
-            peak_reserved = now;
-            summary.peak_time_ns = event.time_ns;
-        }
-    });
+    events.for_each(
+        [&](EventIndex index, const Event& event, const EventRecord& record, const Origin& origin) {
+            origins.begin(index, event, origin);
+            measurement.visit(index, event, record.pool);
+            origins.end(event);
+            if (const auto now = measurement.recorded().totals(device).reserved;
+                now > peak_reserved) {
+                peak_reserved = now;
+                summary.peak_time_ns = event.time_ns;
+            }
+        });
     summary.metrics = measurement.finish();
-    for (auto& [origin, holder] : at_peak) {
+    for (auto& [key, holder] : at_peak) {
         holder.origin = static_cast<OriginId>(tables->origins.size());
-        tables->origins.push_back(origin);
+        tables->origins.push_back(key.first);
         summary.holders.push_back(holder);
     }
     std::stable_sort(summary.holders.begin(),
@@ -141,7 +171,7 @@ DeviceSummary summarize_device(Events& events,
 template <typename Events>
 void summarize_devices(Events& events, TraceSummary* summary) {
     RecordedDevices devices(summary->tables.facts);
-    events.for_each([&](EventIndex index, const Event& event, const EventRecord&) {
+    events.for_each([&](EventIndex index, const Event& event, const EventRecord&, const Origin&) {
         devices.add(event);
         summary->events = std::uint64_t{index} + 1;
     });
@@ -178,7 +208,8 @@ Result<TraceSummary> summarize_trace(const std::string& path) {
     }
     TraceSummary summary;
     summary.tables = stream->tables();
-    summarize_devices(*stream, &summary);
+    StreamedEvents events(&*stream);
+    summarize_devices(events, &summary);
     summary.events_left_out = stream->events_left_out();
     return summary;
 }

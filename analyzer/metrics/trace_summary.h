@@ -14,7 +14,8 @@ namespace fragtrace::analyzer {
 
 // What was allocated at one place and held at the peak.
 struct PeakHolder {
-    OriginId origin = 0;  // in TraceSummary::tables
+    OriginId origin = 0;           // in TraceSummary::tables
+    std::uint64_t size_bytes = 0;  // of each block, where nothing that was held has a stack; else 0
     std::uint64_t bytes = 0;
     std::uint64_t blocks = 0;
 };

@@ -36,7 +36,8 @@ std::string first_difference(const Timeline& timeline,
 // What the recorder was told to leave out, or did not live to see, the replay cannot know.
 std::string why_not_judged(const Timeline& timeline) {
     if (timeline.fact("snapshot.entries") == "0") {
-        return "the snapshot has no history (torch.cuda.memory._record_memory_history was off)";
+        return "the snapshot has no history (torch.cuda.memory._record_memory_history was off, or "
+               "kept the state alone)";
     }
     if (timeline.facts.contains("options.min_bytes")) {
         return fmt::format("blocks below {} bytes were not recorded (FRAGTRACE_MIN_BYTES)",
@@ -63,7 +64,7 @@ Fidelity measure_fidelity(const Timeline& timeline,
                           Pool& pool,
                           RecordedDevice& recorded,
                           ReplayResult* result) {
-    const std::vector<RecordedSegment> segments = recorded_segments(timeline, script.device);
+    const std::vector<RecordedSegmentCall> segments = recorded_segments(timeline, script.device);
     Fidelity fidelity;
     fidelity.segments = segments.size();
     RecordedPlacements placements(timeline, script);

@@ -9,9 +9,9 @@ bool from_allocator(const Event& event) {
 
 }  // namespace
 
-std::vector<RecordedSegment> recorded_segments(const Timeline& timeline, DeviceId device) {
+std::vector<RecordedSegmentCall> recorded_segments(const Timeline& timeline, DeviceId device) {
     const EventTable& events = timeline.events;
-    std::vector<RecordedSegment> segments;
+    std::vector<RecordedSegmentCall> segments;
     // The allocator maps a range page by page: contiguous maps of one request are one map call.
     DeviceAddress map_end = 0;
     std::size_t next_checkpoint = 0;

@@ -17,14 +17,14 @@
 
 namespace fragtrace::analyzer {
 
-struct RecordedSegment {
+struct RecordedSegmentCall {
     DriverCall::Kind kind = DriverCall::Kind::kSegmentAlloc;
     std::uint64_t size_bytes = 0;
     EventIndex event = kNoEvent;
 };
 
 // The cudaMallocs and map calls of the allocator, in order.
-std::vector<RecordedSegment> recorded_segments(const Timeline& timeline, DeviceId device);
+std::vector<RecordedSegmentCall> recorded_segments(const Timeline& timeline, DeviceId device);
 
 struct RecordedPlacement {
     std::uint32_t segment = kUnknown32;  // in the order in which segments were obtained

@@ -138,6 +138,13 @@ ReplayResult replay(const ReplayScript& script,
     Places places;
     std::size_t next_library = 0;
     const std::size_t requests_end = end_of_requests(script);
+    const auto note_peak = [&](EventIndex event) {
+        if (statistics.reserved.current > peak_reserved) {
+            peak_reserved = statistics.reserved.current;
+            result.waste_at_peak = waste_split(pool);
+            result.peak_event = event;
+        }
+    };
     for (std::size_t i = 0; i < script.steps.size(); ++i) {
         const Step step = script.steps[i];
         while (next_library < script.libraries.size() &&
@@ -167,11 +174,7 @@ ReplayResult replay(const ReplayScript& script,
                     result.troubles.push_back({i, step.event, served.outcome, step.value});
                 }
                 result.requests_served += failed ? 0 : 1;
-                if (statistics.reserved.current > peak_reserved) {
-                    peak_reserved = statistics.reserved.current;
-                    result.waste_at_peak = waste_split(pool);
-                    result.peak_event = step.event;
-                }
+                note_peak(step.event);
                 if (step.private_pool != 0 && script.rewinds != 0 && !failed) {
                     places[step.block] = served.placement;
                 }
@@ -216,7 +219,10 @@ ReplayResult replay(const ReplayScript& script,
                     result.statistics = statistics;
                     return result;
                 }
-                peak_reserved = std::max(peak_reserved, statistics.reserved.current);
+                note_peak(step.event);
+                if (hooks.after_adopt) {
+                    hooks.after_adopt(i, pool);
+                }
                 break;
             case Step::Kind::kPlace:
                 place(step, pool, &places, &result);

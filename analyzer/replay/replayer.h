@@ -107,7 +107,9 @@ struct Parting {
 struct ReplayResult {
     PoolStatistics statistics;
     std::optional<Parting> parting;
-    WasteSplit waste_at_peak;  // after the request completed at the first maximum of reserved
+    // After the request completed, or the checkpoint was taken over, at the first maximum of
+    // reserved.
+    WasteSplit waste_at_peak;
     EventIndex peak_event = kNoEvent;
     std::vector<Trouble> troubles;       // OOMs and retries, in order
     std::uint64_t libraries_failed = 0;  // requests beside the pool for which too little was left
@@ -122,6 +124,8 @@ struct ReplayHooks {
     std::function<bool(std::size_t step, Pool& pool)> before_step;
     // Called after each request.
     std::function<void(std::size_t step, const AllocateResult& result, Pool& pool)> after_request;
+    // Called after what a checkpoint tells was taken over.
+    std::function<void(std::size_t step, Pool& pool)> after_adopt;
 };
 
 // What happens to a block whose request the recorded run could not serve but this pool can: the

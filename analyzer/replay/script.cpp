@@ -318,6 +318,18 @@ ReplayScript make_script(const Timeline& timeline, DeviceId device) {
         .build();
 }
 
+std::uint64_t adopted_bytes(const ReplayScript& script) {
+    std::uint64_t most = 0;
+    for (const HeapSnapshot& heap : script.checkpoints) {
+        std::uint64_t held = 0;
+        for (const HeapSegment& segment : heap.segments) {
+            held += segment.size_bytes;
+        }
+        most = std::max(most, held);
+    }
+    return most;
+}
+
 double least_memory_fraction(const ReplayScript& script) {
     double least = 1;
     for (std::size_t i = 0; i < script.steps.size(); ++i) {

@@ -84,6 +84,10 @@ std::vector<DeviceId> replayable_devices(const Timeline& timeline);
 
 ReplayScript make_script(const Timeline& timeline, DeviceId device);
 
+// The most that a checkpoint tells was held: a replay takes it over where the record had it,
+// whatever its settings. 0: the record begins with the first segment, and has no gaps.
+std::uint64_t adopted_bytes(const ReplayScript& script);
+
 // The least part of the card to which the program ever limited its pool by a call; 1 = never.
 double least_memory_fraction(const ReplayScript& script);
 

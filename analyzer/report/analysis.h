@@ -15,6 +15,7 @@
 #include "analyzer/replay/replayer.h"
 #include "analyzer/trace/symbols.h"
 #include "analyzer/verdict/diagnosis.h"
+#include "analyzer/verdict/holes.h"
 #include "analyzer/verdict/outlived.h"
 #include "analyzer/whatif/advice.h"
 #include "analyzer/whatif/capacity_scan.h"
@@ -65,6 +66,10 @@ struct DeviceAnalysis {
     std::vector<OtherProcesses> other_processes;  // when memory ran out
     std::uint64_t driver_time_ns = 0;  // spent in recorded driver calls; 0 = not measured
     std::optional<Fidelity> fidelity;  // none: there is no caching pool to compare with
+    // What a checkpoint tells is all that is known: no request was recorded, and none is replayed.
+    bool state_only = false;
+    std::vector<Hole> holes;  // where `state_only`
+    std::string no_whatif;    // why other settings were not replayed; empty where they could be
     std::vector<Diagnosis> diagnoses;  // of the recorded settings, in time order
     std::uint64_t troubles = 0;        // OOMs and retries in all; diagnoses may be fewer
     std::vector<RecordedTrouble> recorded_troubles;  // the first ones; `recorded` counts all

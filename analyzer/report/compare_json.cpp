@@ -39,6 +39,7 @@ Json device_json(const std::optional<DeviceProfile>& device) {
             {"segments_freed", run.segments_freed},
             {"retries", run.retries},
             {"ooms", run.ooms},
+            {"state_only", device->state_only},
             {"driver_ns", device->driver_time_ns}};
 }
 

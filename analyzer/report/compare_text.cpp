@@ -88,6 +88,13 @@ std::string headline(const DeviceComparison& device, const Terminal& terminal) {
                             format_bytes_difference(changes[i].first));
     }
     text += ".";
+    if (device.a->state_only || device.b->state_only) {
+        return terminal.styled(Style::kBold, text) +
+               fmt::format("\n{} a state at one moment: whether requests failed is not known\n",
+                           !device.b->state_only   ? "A is"
+                           : !device.a->state_only ? "B is"
+                                                   : "Each is");
+    }
     if (a.ooms != b.ooms) {
         text += fmt::format(
             " Out of memory: A {}, B {} times.", format_count(a.ooms), format_count(b.ooms));
@@ -125,6 +132,9 @@ std::string figures(const DeviceComparison& device) {
         bytes(fmt::format("  then {}", name), a.waste_at_peak.*part, b.waste_at_peak.*part);
     }
     bytes("peak allocated", a.peak_allocated, b.peak_allocated);
+    if (device.a->state_only || device.b->state_only) {
+        return text;
+    }
     counts("segments obtained", a.segments_allocated, b.segments_allocated);
     counts("segments given back", a.segments_freed, b.segments_freed);
     counts("retries", a.retries, b.retries);

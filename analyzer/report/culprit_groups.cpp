@@ -45,6 +45,7 @@ SweepContext sweep_context(const DeviceAnalysis& device) {
             .pending_assumed = device.assumptions.pending != PendingRule::kRecorded &&
                                !device.script.pending.empty(),
             .known_capacity_bytes = known_capacity_bytes(device),
+            .adopted_bytes = adopted_bytes(device.script),
             .rules = device.script.rules};
 }
 
@@ -102,16 +103,18 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
                                          StreamId stream) {
     const Timeline& timeline = analysis.timeline;
     const std::uint64_t now_ns = timeline.events[diagnosis.trouble.event].time_ns;
-    const auto key_of = [&](const Event& born, EventIndex at) {
+    const BlockLabels labels(timeline, diagnosis.heap, analysis.symbols.get());
+    const auto key_of = [&](const Event& born, const HeapBlock& block) {
         switch (key) {
             case CulpritKey::kLine:
                 break;
             case CulpritKey::kPhase:
-                return analysis.phases ? analysis.phases->name_of(at) : std::string();
+                return analysis.phases ? analysis.phases->name_of(block.allocated_by)
+                                       : std::string();
             case CulpritKey::kAge:
                 return age_class(now_ns > born.time_ns ? now_ns - born.time_ns : 0);
         }
-        return analysis.symbols->describe(born.origin);
+        return labels.label_of(labels.key_of(block));
     };
     std::vector<bool> wanted(diagnosis.heap.blocks.size(), !only_cheapest);
     if (only_cheapest) {
@@ -131,7 +134,7 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
             continue;
         }
         const Event& born = timeline.events[block.allocated_by];
-        const std::string label = key_of(born, block.allocated_by);
+        const std::string label = key_of(born, block);
         auto [found, fresh] = groups.try_emplace(label, CulpritGroup{});
         CulpritGroup& group = found->second;
         if (fresh) {

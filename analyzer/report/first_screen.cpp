@@ -10,6 +10,12 @@ namespace {
 
 std::string device_sentence(const DeviceAnalysis& device) {
     const MemorySummary& run = device.recorded;
+    if (device.state_only) {
+        return fmt::format("Device {}: a state at one moment, {} reserved, {} allocated.\n",
+                           device.device,
+                           format_bytes(run.peak_reserved),
+                           format_bytes(run.peak_allocated));
+    }
     return fmt::format("Device {}: {}, {}. Peak reserved {} for a peak of {} allocated.\n",
                        device.device,
                        run.ooms == 0 ? "no out-of-memory"

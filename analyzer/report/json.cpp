@@ -91,6 +91,7 @@ Json device_json(const DeviceAnalysis& device, const MemorySummary& summary) {
             {"retries", summary.retries},
             {"ooms", summary.ooms},
             {"violations", device.violations},
+            {"state_only", device.state_only},
             {"violations_after_gaps", device.after_gap},
             {"context", {{"bytes", device.context.bytes}, {"measured", device.context.measured}}},
             {"other_processes", others}};
@@ -208,6 +209,8 @@ std::string report_json(const Analysis& analysis) {
                                         {"remedy", conclusion.remedy},
                                         {"row", conclusion.row}};
         devices.back()["forecast"] = forecast_json(device);
+        devices.back()["holes"] = holes_json(analysis, device);
+        devices.back()["whatif_left_out"] = device.no_whatif;
         devices.back()["iterations"] = iterations_json(analysis, device.held);
         devices.back()["iterations"]["growth"]["forecast"] =
             growth_forecast_json(device.growth_forecast);

@@ -70,6 +70,23 @@ const char* survived_name(Survivors::Of of) {
 
 }  // namespace
 
+Json holes_json(const Analysis& analysis, const DeviceAnalysis& device) {
+    Json rows = Json::array();
+    for (const Hole& hole : device.holes) {
+        rows.push_back({{"address", hole.address},
+                        {"bytes", hole.size_bytes},
+                        {"largest_request_bytes", hole.largest_request_bytes},
+                        {"stream",
+                         hole.stream < analysis.timeline.streams.size()
+                             ? Json(analysis.timeline.streams[hole.stream])
+                             : Json()},
+                        {"private_pool", hole.private_pool},
+                        {"size_class", hole.size_class == SizeClass::kSmall ? "small" : "large"},
+                        {"whole_segment", hole.whole_segment}});
+    }
+    return rows;
+}
+
 Json held_lines_json(const DeviceHolders& held) {
     Json rows = Json::array();
     for (const HeldLine& line : held.at_peak) {

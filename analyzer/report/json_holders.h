@@ -12,6 +12,9 @@ namespace fragtrace::analyzer {
 // the state after the request that made allocated greatest, else of a failed or repeated one.
 nlohmann::ordered_json holders_json(const DeviceHolders& held, EventIndex event, bool at_peak);
 
+// The free blocks of a state alone; empty where requests were recorded.
+nlohmann::ordered_json holes_json(const Analysis& analysis, const DeviceAnalysis& device);
+
 // The lines that held most at peak reserved.
 nlohmann::ordered_json held_lines_json(const DeviceHolders& held);
 

@@ -125,6 +125,9 @@ bool is_near_miss(const DeviceAnalysis& device) {
 }
 
 std::string peak_heading(const DeviceAnalysis& device) {
+    if (device.state_only) {
+        return "State at one moment: it cannot tell whether a request failed";
+    }
     if (device.growth_forecast && device.growth_forecast->matters &&
         device.growth_forecast->at_iteration != 0) {
         return fmt::format("No out-of-memory yet: at about iteration {} at this rate",
@@ -165,13 +168,16 @@ std::string peak_sentence(const DeviceAnalysis& device) {
                               ? std::string()
                               : fmt::format("; context and others have {}", format_bytes(others)))
             : std::string(" reserved");
+    const std::string in_use = format_bytes(waste.requested + waste.rounding + waste.slack);
     text += fmt::format(
-        "When it had most, the pool had {}{}: {} in use then (at most {} at any time), {} free in "
-        "holes that live blocks hold open, {} cached.",
+        "{} {}{}: {} in use{}, {} free in holes that live blocks hold open, {} cached.",
+        device.state_only ? "The pool has" : "When it had most, the pool had",
         format_bytes(run.peak_reserved),
         capacity,
-        format_bytes(waste.requested + waste.rounding + waste.slack),
-        format_bytes(run.peak_allocated),
+        in_use,
+        device.state_only
+            ? ""
+            : fmt::format(" then (at most {} at any time)", format_bytes(run.peak_allocated)),
         format_bytes(waste.inactive_split),
         format_bytes(waste.releasable));
     if (device.growth_forecast && device.growth_forecast->matters) {

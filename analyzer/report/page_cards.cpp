@@ -139,11 +139,13 @@ class CardBuilder {
 
     void add_peak(const Diagnosis& peak) {
         PageCard card = card_of(peak);
-        card.kind = is_near_miss(device_) ? PageCardKind::kNearMiss : PageCardKind::kNoOom;
+        card.kind = device_.state_only      ? PageCardKind::kState
+                    : is_near_miss(device_) ? PageCardKind::kNearMiss
+                                            : PageCardKind::kNoOom;
         card.heading = peak_heading(device_);
         card.sentence = peak_sentence(device_);
         card.bars = peak_bars(device_);
-        card.verdict = "no_oom";
+        card.verdict = device_.state_only ? "state" : "no_oom";
         const Conclusion conclusion = conclusion_of(analysis_, device_);
         card.who = conclusion.culprit;
         // Where that is about the cache, the table beside it is still about the holes.

@@ -108,7 +108,7 @@ struct PageHolder {
 };
 
 // A run without an out-of-memory has one card of the last two: retries or little left, or neither.
-enum class PageCardKind : std::uint8_t { kOom, kRetry, kNearMiss, kNoOom };
+enum class PageCardKind : std::uint8_t { kOom, kRetry, kNearMiss, kNoOom, kState };
 
 // One size among those of a card, all on one scale.
 struct PageBar {

@@ -37,6 +37,8 @@ const char* card_name(PageCardKind kind) {
             return "retry";
         case PageCardKind::kNearMiss:
             return "near_miss";
+        case PageCardKind::kState:
+            return "state";
         case PageCardKind::kNoOom:
             break;
     }

@@ -118,8 +118,9 @@ std::string culprit_lines(const Analysis& analysis,
         return "";
     }
     std::string text = terminal.styled(Style::kBold,
-                                       oom != nullptr ? "Who pins the holes"
-                                                      : "Who pins the holes at peak reserved") +
+                                       oom != nullptr || device.state_only
+                                           ? "Who pins the holes"
+                                           : "Who pins the holes at peak reserved") +
                        "\n";
     for (std::size_t i = 0; i < std::min(limits.culprits, groups.size()); ++i) {
         text += fmt::format("  {:>9} held open by {:>9} in {:>13}  {}{}\n",
@@ -158,6 +159,10 @@ std::string capacity_line(const DeviceAnalysis& device) {
 std::string whatif_lines(const DeviceAnalysis& device,
                          const Limits& limits,
                          const Terminal& terminal) {
+    if (!device.no_whatif.empty()) {
+        return terminal.styled(Style::kBold, "What if") + "\n  not replayed: " + device.no_whatif +
+               "\n";
+    }
     if (device.settings.empty()) {
         return "";
     }
@@ -212,6 +217,7 @@ std::string device_text(const Analysis& analysis,
                         settings_in_force(analysis.timeline, device));
     text += limits.run ? card_lines(device) : "";
     text += memory_lines(device, terminal);
+    text += hole_lines(analysis, device, limits.culprits, terminal);
     text += culprit_lines(analysis, device, limits, terminal);
     text += whatif_lines(device, limits, terminal);
     return text +
@@ -256,21 +262,26 @@ std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal)
     const MemorySummary& run = device.recorded;
     const WasteSplit& waste = run.waste_at_peak;
     std::string text = fmt::format(
-        "  peaks      requested {}, allocated {}, active {}, reserved {} of {}\n",
+        "  {}      requested {}, allocated {}, active {}, reserved {} of {}\n",
+        device.state_only ? "holds" : "peaks",
         format_bytes(run.peak_requested),
         format_bytes(run.peak_allocated),
         format_bytes(run.peak_active),
         format_bytes(run.peak_reserved),
         device.capacity_known ? format_bytes(device.capacity_bytes) : "an unknown capacity");
     text += fmt::format(
-        "  waste      at peak reserved: rounding {}, slack {}, pending {}, releasable {}, "
+        "  waste      {}rounding {}, slack {}, pending {}, releasable {}, "
         "inactive split {}\n",
+        device.state_only ? "" : "at peak reserved: ",
         format_bytes(waste.rounding),
         format_bytes(waste.slack),
         format_bytes(waste.pending),
         format_bytes(waste.releasable),
         format_bytes(waste.inactive_split));
     text += waste_bar(waste, terminal);
+    if (device.state_only) {
+        return text;
+    }
     text += fmt::format("  driver     {}, {}, {}",
                         driver_calls(run.segments_allocated, "cudaMalloc", "map"),
                         driver_calls(run.segments_freed, "cudaFree", "unmap"),

@@ -72,9 +72,16 @@ std::string first_line(const Analysis& analysis, const Terminal& terminal) {
     std::string text =
         terminal.styled(Style::kBold, command_text(timeline.fact("command_line", timeline.path)));
     if (timeline.facts.contains("snapshot.entries")) {
-        return text + fmt::format("  PyTorch memory snapshot, {}, {} entries of history\n",
+        const std::uint64_t entries = parse_count(timeline.fact("snapshot.entries"));
+        if (entries == 0) {
+            return text + "  PyTorch memory snapshot, no history\n";
+        }
+        return text + fmt::format("  PyTorch memory snapshot, {}, {} of history{}\n",
                                   format_duration(end_ns),
-                                  format_count(parse_count(timeline.fact("snapshot.entries"))));
+                                  format_counted(entries, "entry", "entries"),
+                                  timeline.fact("snapshot.ends_in_oom") == "1"
+                                      ? ", the last one an out-of-memory"
+                                      : "");
     }
     text += fmt::format("  pid {}, {}{}, {} events, {}",
                         timeline.pid,
@@ -131,6 +138,18 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
                (remedy.empty() ? "" : " " + remedy) + "\n";
     }
     const MemorySummary& run = device.recorded;
+    if (device.state_only) {
+        const std::uint64_t free = run.peak_reserved - std::min(run.peak_reserved, run.peak_active);
+        return terminal.styled(
+                   Style::kBold,
+                   fmt::format("State at one moment: it cannot tell whether a request failed. {} "
+                               "reserved, {} allocated, {} ({}) free in the pool.",
+                               format_bytes(run.peak_reserved),
+                               format_bytes(run.peak_allocated),
+                               format_bytes(free),
+                               percent(free, run.peak_reserved))) +
+               "\n";
+    }
     if (!device.fidelity) {
         return terminal.styled(Style::kBold,
                                fmt::format("No out-of-memory. At most {} taken from the driver; no "
@@ -153,7 +172,9 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
     std::string text = fmt::format(
         "No out-of-memory{}. Peak reserved {} for a peak of {} allocated: {} ({}) was never needed "
         "at once.",
-        when.empty() ? "" : " yet: " + when,
+        !when.empty()                       ? " yet: " + when
+        : adopted_bytes(device.script) == 0 ? ""
+                                            : " in what was recorded",
         format_bytes(run.peak_reserved),
         format_bytes(run.peak_allocated),
         format_bytes(unused),

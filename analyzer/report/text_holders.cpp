@@ -48,7 +48,7 @@ bool should_be_gone(const Holding& holding) {
     return of_a_step && holding.old_bytes * 10 >= holding.bytes;
 }
 
-std::string category_line(const Holders& holders, bool failed) {
+std::string category_line(const Holders& holders, bool at_peak) {
     std::string text;
     for (const Holding& holding : holders.categories) {
         text += fmt::format("{}{} {}",
@@ -63,7 +63,7 @@ std::string category_line(const Holders& holders, bool failed) {
     return fmt::format("  holders    {}; {} in all{} (estimate: by stack and lifetime)\n",
                        text,
                        format_bytes(holders.allocated_bytes),
-                       failed ? "" : " at their peak");
+                       at_peak ? " at their peak" : "");
 }
 
 std::string outside_line(const OutsideMemory& outside) {
@@ -204,7 +204,8 @@ std::string holder_lines(const DeviceAnalysis& device, bool brief, const Termina
     }
     const Holders& holders = held.holders.front();
     // Stacks that say nothing of kinds still say which lines hold most.
-    std::string text = anything_known(holders) ? category_line(holders, failed) : "";
+    std::string text =
+        anything_known(holders) ? category_line(holders, !failed && !device.state_only) : "";
     if (brief) {
         return text;
     }

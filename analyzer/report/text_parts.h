@@ -67,6 +67,12 @@ std::string outcome_text(const WhatIfRow& row);
 // Peaks, waste at the peak of reserved memory, driver calls: of the record.
 std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal);
 
+// Of a state alone: its free blocks, and what each would take; at most `limit` rows.
+std::string hole_lines(const Analysis& analysis,
+                       const DeviceAnalysis& device,
+                       std::size_t limit,
+                       const Terminal& terminal);
+
 // How well the replay agrees with the record.
 std::string fidelity_line(const DeviceAnalysis& device);
 

@@ -250,6 +250,9 @@ Result<std::vector<CapacityScan>> scan_capacities(
         if (!context.is_exact()) {
             result.row_class = RowClass::kEstimate;
             result.class_reason = context.why_not_exact();
+        } else if (context.adopted_bytes != 0) {
+            result.row_class = RowClass::kEstimate;
+            result.class_reason = adopted_reason(context.adopted_bytes);
         } else if (adaptation.adapts()) {
             result.row_class = RowClass::kEstimate;
             result.class_reason = "the program adapts to what is free";

@@ -3,11 +3,13 @@
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/script_plan.h"
 #include "analyzer/support/threads.h"
+#include "analyzer/support/units.h"
 #include "analyzer/whatif/alike.h"
 #include "analyzer/whatif/reserved_curve.h"
 
 #include <algorithm>
 #include <atomic>
+#include <fmt/format.h>
 #include <mutex>
 #include <tuple>
 #include <utility>
@@ -98,6 +100,16 @@ void classify_row(const SweepContext& context, WhatIfRow* row) {
         row->result.statistics.reserved.peak > context.known_capacity_bytes) {
         estimate("how large the card is, is not known: it may be too small for this", row);
     }
+    if (context.adopted_bytes != 0 && !row->is_recorded && limit.empty()) {
+        const std::string reason = adopted_reason(context.adopted_bytes) +
+                                   (row->class_reason.empty() ? "" : "; " + row->class_reason);
+        estimate(reason, row);
+    }
+}
+
+std::string adopted_reason(std::uint64_t adopted_bytes) {
+    return fmt::format("{} held when recording began, or went on, stay where they were recorded",
+                       format_bytes(adopted_bytes));
 }
 
 std::string WhatIfRow::class_text() const {

@@ -110,6 +110,7 @@ struct SweepContext {
     bool pending_assumed = false;  // cross-stream frees complete at other times than recorded
     // Of the pool; the card is known to have had as much. What needs more may have failed.
     std::uint64_t known_capacity_bytes = ~std::uint64_t{0};
+    std::uint64_t adopted_bytes = 0;  // replay/script.h: what no replay can move
     PytorchRules rules;  // of the recorded release: it takes only the settings that it knows
 
     // Why nothing that is said of a replay may be called exact, or a limit that no row can cross;
@@ -133,6 +134,9 @@ std::vector<Candidate> default_capacities(const SweepContext& context,
 std::vector<Candidate> bound_candidates(const ReplayScript& script,
                                         const SweepContext& context,
                                         std::uint64_t total_bytes);
+
+// Why a replay with other settings is an estimate where blocks are older than the record.
+std::string adopted_reason(std::uint64_t adopted_bytes);
 
 // Says whether the row is the recorded run, and what class it has: where it parts from the record.
 void classify_row(const SweepContext& context, WhatIfRow* row);

@@ -1,6 +1,7 @@
 """PyTorch's own snapshots beside our trace of the same process: the same placements, the same peaks,
 the same verdict; every placement of a snapshot is replayed equal, from the start and in mid-life."""
 
+import json
 import pathlib
 import re
 
@@ -10,6 +11,7 @@ from torch_process import TorchTest
 import real_process
 
 PROGRAM = pathlib.Path(__file__).with_name("programs") / "snapshot.py"
+KINDS = pathlib.Path(__file__).with_name("programs") / "snapshot_kinds.py"
 SETTINGS = ("", "expandable_segments:True", "max_split_size_mb:20", "roundup_power2_divisions:4")
 
 
@@ -41,6 +43,92 @@ class Snapshots(TorchTest):
                 self.assertEqual(verdicts[0], verdicts[1])
                 state = self.report(folder / "state.pickle")
                 self.assertIn("no history", state["fidelity"]["reason"])
+
+
+class Kinds(TorchTest):
+    """Snapshots as programs record them; one run of the program for all tests."""
+
+    def setUp(self):
+        super().setUp()
+        self.printed = self.run_training([KINDS, self.folder], env=environment("16GiB")).stdout
+
+    def whole(self, name):
+        """The JSON and the text of the whole report."""
+        file = self.folder / f"{name}.pickle"
+        written = self.folder / f"{name}.json"
+        text = self.run_well([real_process.ANALYZER, file, "--json", written]).stdout
+        return json.loads(written.read_text()), text
+
+    def holders(self, report):
+        return [place["label"] for place in report["devices"][0]["holders"]["places"]]
+
+    def assert_state(self, name):
+        report, text = self.whole(name)
+        device = report["devices"][0]
+        self.assertTrue(device["state_only"], name)
+        self.assertIn("State at one moment: it cannot tell whether a request failed", text)
+        for wrong in ("No out-of-memory", "exact", "did nothing"):
+            self.assertNotIn(wrong, text, name)
+        self.assertEqual(report["whatif"], [])
+        self.assertEqual(report["advice"], [])
+        self.assertGreater(device["holders"]["allocated_bytes"], 90 << 20)
+        largest = device["holes"][0]
+        self.assertGreaterEqual(largest["bytes"], 9 << 20)
+        self.assertEqual(largest["largest_request_bytes"], largest["bytes"])
+        summary = self.run_well([real_process.ANALYZER, "summarize",
+                                 self.folder / f"{name}.pickle"]).stdout
+        self.assertIn("state at one moment", summary)
+        self.assertIn(device["holders_at_peak"][0]["label"], summary)
+        self.run_well([real_process.ANALYZER, "check", self.folder / f"{name}.pickle", "--no-oom"],
+                      expected=1)
+        return report, text
+
+    def test_kinds_of_snapshots_are_told_apart(self):
+        with self.subTest("the same lines with C++ frames as with Python frames alone"):
+            lines = self.holders(self.whole("python")[0])
+            self.assertTrue(lines[0].startswith("programs/snapshot_kinds.py:"), lines)
+            for name in ("defaults", "stacks_of_allocations"):
+                self.assertEqual(self.holders(self.whole(name)[0])[:3], lines[:3], name)
+            # Of blocks that are live at the end alone.
+            self.assertIn(lines[0], self.holders(self.whole("stacks_of_state")[0])[:2])
+        with self.subTest("no stacks: sizes"):
+            self.assertEqual(self.holders(self.whole("no_stacks")[0])[0],
+                             "no stack: blocks of 9 MiB")
+        with self.subTest("a state alone"):
+            state = self.assert_state("state")[0]
+            self.assertTrue(self.holders(state)[0].startswith("programs/snapshot_kinds.py:"))
+            self.assertEqual(self.holders(self.assert_state("never")[0])[0],
+                             "no stack: blocks of 9 MiB")
+        with self.subTest("in mid-life"):
+            report, text = self.whole("midlife")
+            self.assertEqual(report["fidelity"]["reason"], "")
+            waste = report["devices"][0]["waste_at_peak"]
+            for row in report["whatif"]:
+                if row["recorded"]:
+                    self.assertEqual((row["class"], row["waste_at_peak"]), ("exact", waste))
+                elif row["pool"] == "pytorch":
+                    self.assertEqual(row["class"], "estimate", row["name"])
+                    self.assertIn("stay where they were recorded", row["class_reason"])
+            report, text = self.whole("nothing_obtained")
+            self.assertIn("all segments are older than the record", text)
+            self.assertNotIn("did nothing", text)
+            self.assertFalse([row for row in report["whatif"] if row["pool"] == "pytorch"])
+        with self.subTest("an out-of-memory at the end"):
+            for name in ("oom", "oom_of_state"):
+                report, text = self.whole(name)
+                self.assertIn("the last one an out-of-memory", text.splitlines()[0])
+                self.assertEqual(len(report["ooms"]), 1)
+                self.assertFalse(report["devices"][0]["state_only"])
+        if "not written: labels" in self.printed:
+            return
+        with self.subTest("labels and pinned memory"):
+            report, text = self.whole("labels")
+            self.assertRegex(self.holders(report)[0],
+                             r'^programs/snapshot_kinds.py:\d+ .* "kv cache"$')
+            self.assertRegex(self.holders(report)[1], r'"first blocks"$')
+            self.assertEqual(report["memory"]["pinned"]["peak_bytes"], 32 << 20)
+            self.assertTrue(report["facts"]["torch_version"].startswith("2.14"))
+            self.assertNotIn("of no known release", text)
 
 
 if __name__ == "__main__":

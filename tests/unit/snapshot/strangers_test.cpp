@@ -62,6 +62,31 @@ TEST_CASE("histories of others replay with every placement and cudaMalloc equal"
     }
 }
 
+TEST_CASE("snapshots of others name lines of their programs", "[strangers]") {
+    // Of each the line that held most, of the programs' own files.
+    const std::pair<const char*, const char*> lines[] = {
+        {"decomfl", "DeComFL\\decomfl_main.py:66 setup_server_and_clients"},
+        {"cs336_sil_mem_snapshot", "cs336_systems/trace_peak_memory.py:"},
+        {"cs336_bcr_snapshot", "assignment2-systems/benchmarking_script.py:"},
+        {"flexgen_oom", "flexgen/pytorch_backend.py:190 allocate"}};
+    for (const auto& [name, line] : lines) {
+        INFO(name);
+        const auto analysis = analysis_of(name);
+        if (analysis == nullptr) {
+            continue;
+        }
+        for (const HoldingPlace& place : analysis->devices.at(0).held.holders.at(0).places) {
+            INFO(place.label);
+            CHECK(place.label.find("??") == std::string::npos);
+            CHECK(place.label.find("c10::") == std::string::npos);
+            CHECK(place.label.find("unwind") == std::string::npos);
+        }
+        const std::string& first = analysis->devices.at(0).held.holders.at(0).places.at(0).label;
+        INFO(first);
+        CHECK(first.starts_with(line));
+    }
+}
+
 TEST_CASE("states of others give what is held", "[strangers]") {
     if (const auto verl = analysis_of("verl_mem")) {
         const MemorySummary& held = verl->devices.at(0).recorded;
@@ -69,10 +94,14 @@ TEST_CASE("states of others give what is held", "[strangers]") {
         CHECK(held.peak_active - held.peak_allocated > std::uint64_t{569} << 20);
         CHECK(verl->timeline.pools.size() == 2);
         CHECK_FALSE(verl->devices[0].fidelity->not_judged.empty());
+        CHECK(verl->devices[0].state_only);
+        CHECK_FALSE(verl->devices[0].holes.empty());
     }
     if (const auto flexgen = analysis_of("flexgen_oom")) {
         const MemorySummary& held = flexgen->devices.at(0).recorded;
         CHECK(held.peak_reserved == std::uint64_t{11296} << 20);
         CHECK(held.peak_allocated == 11'840'159'744);
+        CHECK(flexgen->devices[0].state_only);
+        CHECK(flexgen->devices[0].held.holders.at(0).allocated_bytes == 11'840'159'744);
     }
 }

@@ -82,6 +82,20 @@ TEST_CASE("rows differ as the settings do, and the best comes first") {
     }
 }
 
+TEST_CASE("rows that take over what is older than the record are estimates") {
+    SweepContext context = exact_context();
+    context.adopted_bytes = 64 * kMiB;
+    const auto rows = rows_of(context, 2);
+    for (const WhatIfRow& row : rows) {
+        INFO(row.candidate.name);
+        const bool bound = row.candidate.pool != "pytorch";
+        CHECK((row.is_recorded || bound || row.row_class == RowClass::kEstimate));
+        CHECK((row.is_recorded || bound ||
+               row.class_reason.find("64 MiB held when recording began") != std::string::npos));
+    }
+    CHECK(row_named(rows, "default settings").row_class == RowClass::kExact);
+}
+
 TEST_CASE("a row is exact as far as it shows the program what the recorded run showed it") {
     const auto row_of = [](const ReplayScript& script, std::uint64_t capacity_bytes) {
         const auto rows = sweep(script,

@@ -47,7 +47,7 @@ export interface Bar {
 }
 
 export interface Card {
-    kind: "oom" | "retry" | "near_miss" | "no_oom";
+    kind: "oom" | "retry" | "near_miss" | "no_oom" | "state";
     time_ns: number;
     heading: string;
     sentence: string;

@@ -4,7 +4,7 @@ import type { Card, Culprit, Header, Holder } from "../data/header";
 import { byId, el } from "./dom";
 import type { Page } from "./page";
 
-const kinds = { oom: "OOM", retry: "RETRY", near_miss: "NEAR MISS", no_oom: "NO OOM" } as const;
+const kinds = { oom: "OOM", retry: "RETRY", near_miss: "NEAR MISS", no_oom: "NO OOM", state: "STATE" } as const;
 
 export function showCard(cards: Card[], words: Header["class_words"], index: number, step: (by: number) => void): void {
     const panel = byId("verdict");
