@@ -3,13 +3,14 @@
 #pragma once
 
 #include "analyzer/model/heap_snapshot.h"
-#include "analyzer/pools/pytorch_config.h"
-#include "analyzer/pools/pytorch_rules.h"
 
 #include <cstdint>
 #include <vector>
 
 namespace fragtrace::analyzer {
+
+struct PytorchConfig;
+struct PytorchRules;
 
 struct Hole {
     DeviceAddress address = 0;
