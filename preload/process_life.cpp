@@ -1,7 +1,7 @@
 // Beginning and end of the process as the recorder sees them: constructor, fork, every way to exit.
 //
-// The constructor registers the fork handlers and nothing else: most processes that inherit the
-// preload never touch a GPU and must not pay for it.
+// The constructor registers the handlers of fork and exit and nothing else: most processes that
+// inherit the preload never touch a GPU and must not pay for it.
 #include "drain.h"
 #include "facts.h"
 #include "recorder.h"
@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -50,8 +51,37 @@ void after_fork_in_child() {
     }
 }
 
+// Before finish(), which writes it, or after.
+void note_exit_code(int status) {
+    Session* session = running_session();
+    // A vfork child shares our memory until it execs or exits: that exit is not ours.
+    if (session == nullptr || getpid() != session->pid) {
+        return;
+    }
+    const RecorderScope scope;
+    char digits[8];
+    Text code(digits, sizeof digits);
+    code.add_number(static_cast<uint64_t>(status) & 0xff);  // what the parent gets to see
+    add_session_fact(session, "end.code", code.c_str());
+}
+
+// The last of all handlers, where the library was preloaded: its destructor has run by then.
+void on_exit_code(int status, void*) {
+    if (load_acquire(&g_session.state) == kIdle) {
+        return;
+    }
+    const KeepErrno keep_errno;
+    note_exit_code(status);
+    Session* session = running_session();
+    if (session != nullptr && getpid() == session->pid && load_acquire(&session->finished) != 0) {
+        const SignalTakenBack no_signal(SIGXFSZ);
+        flush_now(session);
+    }
+}
+
 __attribute__((constructor)) void on_load() {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    on_exit(on_exit_code, nullptr);
 }
 
 // Nothing is said where it would block or has no reader: a host that ends must end as it would.
@@ -115,7 +145,9 @@ __attribute__((destructor)) void on_exit_or_unload() {
     }
 }
 
-void quick_end() {
+void quick_end(int status) {
+    const KeepErrno keep_errno;
+    note_exit_code(status);
     finish(EndReason::kQuickExit);
     if (g_session.pid != 0 && g_session.pid == getpid()) {
         report_losses();
@@ -130,7 +162,7 @@ void quick_end() {
 extern "C" {
 
 __attribute__((visibility("default"), noreturn)) void _exit(int status) {
-    fragtrace::preload::quick_end();
+    fragtrace::preload::quick_end(status);
     for (;;) {
         syscall(SYS_exit_group, status);
     }
@@ -142,7 +174,7 @@ __attribute__((visibility("default"), noreturn)) void _Exit(int status) {
 
 __attribute__((visibility("default"), noreturn)) void quick_exit(int status) {
     using QuickExit = void (*)(int);
-    fragtrace::preload::quick_end();
+    fragtrace::preload::quick_end(status);
     const auto real = reinterpret_cast<QuickExit>(dlsym(RTLD_NEXT, "quick_exit"));
     if (real != nullptr) {
         real(status);  // runs the at_quick_exit handlers; their events still reach the file

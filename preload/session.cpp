@@ -72,6 +72,8 @@ int32_t number_from_environment(const char* first, const char* second) {
     return -1;
 }
 
+}  // namespace
+
 // Field 22 of /proc/self/stat. The second field holds the program's name, which may contain
 // anything: fields are counted from the last closing parenthesis.
 uint64_t process_start_ticks() {
@@ -87,6 +89,8 @@ uint64_t process_start_ticks() {
     }
     return at == nullptr ? 0 : strtoull(at + 1, nullptr, 10);
 }
+
+namespace {
 
 void fill_trace_header(Session* session) {
     TraceHeader& header = session->header;

@@ -97,6 +97,9 @@ bool write_trace_header(Session* session, uint32_t part);
 // For the child after a fork: forgets the parent's session.
 void forget_session_of_parent();
 
+// When this process began, in hundredths of a second since the system's start.
+uint64_t process_start_ticks();
+
 // Name of the trace: the script's for an interpreter, else the program's. Safe as a file name.
 void program_name(char* name, uint32_t capacity);
 

@@ -30,16 +30,16 @@ std::optional<AddressOrders> try_address_orders(const DeviceAnalysis& device) {
             return std::nullopt;
         }
         pool->set_address_order(order, seed);
-        const PoolStatistics statistics = replay(device.script, *pool).statistics;
-        const std::uint64_t reserved = statistics.reserved.peak;
+        const ReplayResult result = replay(device.script, *pool);
+        const std::uint64_t reserved = result.statistics.reserved.peak;
         if (found.orders++ == 0) {
             found.least_reserved_bytes = found.most_reserved_bytes = reserved;
-            found.least_ooms = found.most_ooms = statistics.ooms;
+            found.least_ooms = found.most_ooms = result.ooms();
         }
         found.least_reserved_bytes = std::min(found.least_reserved_bytes, reserved);
         found.most_reserved_bytes = std::max(found.most_reserved_bytes, reserved);
-        found.least_ooms = std::min(found.least_ooms, statistics.ooms);
-        found.most_ooms = std::max(found.most_ooms, statistics.ooms);
+        found.least_ooms = std::min(found.least_ooms, result.ooms());
+        found.most_ooms = std::max(found.most_ooms, result.ooms());
     }
     return found;
 }

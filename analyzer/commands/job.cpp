@@ -3,6 +3,7 @@
 #include "analyzer/cli/output_file.h"
 #include "analyzer/commands/job_page.h"
 #include "analyzer/job/job.h"
+#include "analyzer/report/text.h"
 #include "analyzer/report/text_parts.h"
 #include "analyzer/report/text_source.h"
 #include "analyzer/snapshot/input.h"
@@ -16,6 +17,53 @@
 
 namespace fragtrace::analyzer {
 namespace {
+
+// "rank 3 of 4 ran out of memory first", "rank 1 of 2 failed first: SIGSEGV".
+std::string first_failure_text(const Job& job, const FirstFailure& failure) {
+    const JobProcess& process = job.processes[failure.process];
+    const std::string who = process.rank >= 0  ? fmt::format("rank {}", process.rank)
+                            : process.pid != 0 ? fmt::format("pid {}", process.pid)
+                                               : printable(process.file);
+    const std::string what = failure.out_of_memory
+                                 ? "ran out of memory first"
+                                 : fmt::format("failed first: {}", ending_text(process.end));
+    return fmt::format("{} of {}{} {}",
+                       who,
+                       failure.of,
+                       process.rank >= 0 ? ""
+                       : failure.of == 1 ? " process"
+                                         : " processes",
+                       what);
+}
+
+// Of the process that failed first; where none did, of the first recording given.
+Status write_first_summary(const AnalyzeOptions& options,
+                           const Job& job,
+                           const std::string& first_path,
+                           const Terminal& terminal) {
+    const auto failure = first_failure(job);
+    const auto analyzed =
+        analyze(failure ? job.processes[failure->process].path : first_path, options);
+    if (!analyzed) {
+        return analyzed.error();
+    }
+    const std::string first =
+        failure ? terminal.styled(Style::kBold, first_failure_text(job, *failure)) + "\n" : "";
+    return write_output("-", first + summary_text(**analyzed, terminal));
+}
+
+nlohmann::ordered_json first_failure_json(const Job& job) {
+    const auto failure = first_failure(job);
+    if (!failure) {
+        return nullptr;
+    }
+    const JobProcess& process = job.processes[failure->process];
+    return {{"file", process.file},
+            {"process", process.pid},
+            {"rank", process.rank >= 0 ? nlohmann::ordered_json(process.rank) : nullptr},
+            {"of", failure->of},
+            {"out_of_memory", failure->out_of_memory}};
+}
 
 std::string table(const std::vector<JobProcess>& processes, const Terminal& terminal) {
     std::string text = fmt::format("{:>5} {:>8} {:>10} {:>10} {:>7} {:>5}  {:<20} {}\n",
@@ -36,7 +84,7 @@ std::string table(const std::vector<JobProcess>& processes, const Terminal& term
                         format_bytes(process.sum(&JobDevice::peak_reserved)),
                         format_count(process.sum(&JobDevice::retries)),
                         format_count(process.sum(&JobDevice::ooms)),
-                        process.pid == 0 ? "snapshot" : ending_text(process.ending),
+                        process.pid == 0 ? "snapshot" : ending_text(process.end),
                         printable(shorten(command_text(process.program), 60)));
         text += process.sum(&JobDevice::ooms) != 0 ? terminal.styled(Style::kRed, line) : line;
     }
@@ -55,7 +103,8 @@ std::string job_json(const std::string& folder, const Job& job) {
                              {"peak_reserved_bytes", process.sum(&JobDevice::peak_reserved)},
                              {"retries", process.sum(&JobDevice::retries)},
                              {"ooms", process.sum(&JobDevice::ooms)},
-                             {"ended", ending_name(process.ending)}});
+                             {"ended", ending_name(process.end.ending)},
+                             {"ending", ending_json(process.end)}});
     }
     Json unreadable = Json::array();
     for (const UnreadableTrace& trace : job.unreadable) {
@@ -63,6 +112,7 @@ std::string job_json(const std::string& folder, const Job& job) {
     }
     const Json document = {{"schema", 1},
                            {"folder", folder.empty() ? Json() : Json(folder)},
+                           {"first_failure", first_failure_json(job)},
                            {"processes", processes},
                            {"unreadable", unreadable}};
     // Names of the traced programs need not be UTF-8.
@@ -104,6 +154,9 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
         Progress progress("reading");
         job = read_job(paths, [&](std::size_t done, std::size_t all) { progress.show(done, all); });
     }
+    if (request.summary) {
+        return write_first_summary(request.options, job, paths.front(), terminal);
+    }
     if (!request.html.empty()) {
         const Status written = write_job_page(request, &job);
         if (!written) {
@@ -115,9 +168,12 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
         written = write_output(request.json, job_json(request.folder, job));
     }
     if (written && request.json != "-" && request.html != "-") {
+        const auto failure = first_failure(job);
         written = write_output(
             "-",
-            table(job.processes, terminal) +
+            (failure ? terminal.styled(Style::kRed, first_failure_text(job, *failure)) + "\n"
+                     : std::string()) +
+                table(job.processes, terminal) +
                 "Peaks are each process's own. Next: fraganalyze TRACE, for one of them.\n");
         if (written && !request.html.empty()) {
             fmt::print("  page written to {}\n", request.html);

@@ -17,6 +17,7 @@ struct JobRequest {
     // Files; '-' is standard output, instead of the table; empty = none.
     std::string json;
     std::string html;
+    bool summary = false;    // instead: of the process that failed first, else of the first of them
     AnalyzeOptions options;  // of the analyses that the page shows
 };
 

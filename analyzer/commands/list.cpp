@@ -67,7 +67,7 @@ Result<TraceOutline> outline_of(const std::string& file) {
     outline.path = file;
     outline.start_unix_ns = timeline->start_unix_ns;
     outline.events = timeline->events.size();
-    outline.ending = timeline->ending;
+    outline.end = process_end(timeline->ending, timeline->facts);
     outline.snapshot = true;
     outline.state_only = !has_requests(*timeline);
     return outline;
@@ -107,7 +107,7 @@ std::string line_of(const TraceOutline& outline) {
         text += fmt::format(", rank {}", outline.rank);
     }
     text += fmt::format(
-        ", {}, {}", format_counted(outline.events, "event", "events"), ending_text(outline.ending));
+        ", {}, {}", format_counted(outline.events, "event", "events"), ending_text(outline.end));
     if (outline.events_lost != 0) {
         text += fmt::format("; {} LOST", format_counted(outline.events_lost, "event", "events"));
     }
@@ -154,7 +154,8 @@ std::string list_json(const std::vector<TraceOutline>& outlines) {
                           {"start_unix_ns", outline.start_unix_ns},
                           {"events", outline.events},
                           {"events_lost", outline.events_lost},
-                          {"ended", ending_name(outline.ending)},
+                          {"ended", ending_name(outline.end.ending)},
+                          {"ending", ending_json(outline.end)},
                           {"snapshot", outline.snapshot},
                           {"state_only", outline.state_only},
                           {"damaged", outline.damaged}});

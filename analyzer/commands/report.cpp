@@ -9,7 +9,9 @@
 #include "analyzer/report/page.h"
 #include "analyzer/report/page_content.h"
 #include "analyzer/report/text.h"
+#include "analyzer/trace/process_end.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
 #include <string>
@@ -17,6 +19,22 @@
 
 namespace fragtrace::analyzer {
 namespace {
+
+// PID=SIGNAL, both numbers.
+Status note_signals(const std::vector<std::string>& traces, const std::string& killed) {
+    unsigned pid = 0;
+    int signal = 0;
+    int end = 0;
+    if (std::sscanf(killed.c_str(), "%9u=%2d%n", &pid, &signal, &end) != 2 ||
+        static_cast<std::size_t>(end) != killed.size() || signal < 1 || signal > 64) {
+        return Error{ErrorCode::kUsage,
+                     fmt::format("--killed: '{}' is not PID=SIGNAL, such as 4711=9", killed)};
+    }
+    for (const std::string& trace : traces) {
+        note_signal(trace, pid, signal);
+    }
+    return Ok{};
+}
 
 // Requests and frees. Beyond that remedies are left to `fraganalyze whatif`.
 constexpr std::size_t kLongestWithRemedies = 2'000'000;
@@ -37,6 +55,7 @@ Status run_report(int argc, char** argv) {
     bool summary = false;
     bool without_whatif = false;
     bool progress = false;
+    std::string killed;
     std::vector<std::string> traces;
     app.add_option("TRACE",
                    traces,
@@ -52,6 +71,11 @@ Status run_report(int argc, char** argv) {
     common.add_color(&app);
     app.add_flag("--summary", summary, "at most 25 lines, for a job's log");
     app.add_flag("--no-whatif", without_whatif, "leave the what-if replays out");
+    app.add_option("--killed",
+                   killed,
+                   "the signal, a number, that ended process PID, as its parent was told: kept in "
+                   "its trace, which cannot know it")
+        ->type_name("PID=SIGNAL");
     app.add_flag(
         "--progress",
         progress,
@@ -78,6 +102,11 @@ Status run_report(int argc, char** argv) {
     if (progress) {
         Progress::show_everywhere();
     }
+    if (!killed.empty()) {
+        if (const Status noted = note_signals(traces, killed); !noted) {
+            return noted;
+        }
+    }
     // The text has no room for other pools: whatif's table, the JSON and the page have them.
     const bool shows_pools = !html.empty() || !common.json.empty();
     AnalyzeOptions options = {.capacity_bytes = *capacity,
@@ -95,6 +124,7 @@ Status run_report(int argc, char** argv) {
                            .traces = traces,
                            .json = common.json,
                            .html = html,
+                           .summary = summary,
                            .options = options},
                           common.terminal());
     }

@@ -61,7 +61,7 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
                                           command_text(tables.fact("command_line")),
                                           tables.pid,
                                           events,
-                                          ending_text(tables.ending));
+                                          ending_text(tables));
     for (const DeviceSummary& device : summary.devices) {
         const MemorySummary& run = device.metrics.summary;
         const WasteSplit& waste = run.waste_at_peak;
@@ -157,6 +157,7 @@ Json summary_json(const TraceSummary& summary, bool with_holders) {
                 {"process", tables.pid},
                 {"command_line", tables.fact("command_line")},
                 {"ended", ending_name(tables.ending)},
+                {"ending", ending_json(process_end(tables.ending, tables.facts))},
                 {"events", summary.events},
                 {"events_left_out", summary.events_left_out},
                 {"events_lost", tables.damage.events_lost},

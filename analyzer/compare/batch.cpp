@@ -227,12 +227,12 @@ class Predictor {
 
     [[nodiscard]] const FittedRun& large() const { return large_; }
 
-    Result<PoolStatistics> replayed(std::uint64_t batch, std::uint64_t capacity_bytes) const {
+    Result<ReplayResult> replayed(std::uint64_t batch, std::uint64_t capacity_bytes) const {
         auto pool = make_pool_(capacity_bytes);
         if (!pool) {
             return pool.error();
         }
-        return replay(nearer(batch).script(batch), **pool).statistics;
+        return replay(nearer(batch).script(batch), **pool);
     }
 
     Result<BatchRow> row(std::uint64_t batch) const {
@@ -246,11 +246,11 @@ class Predictor {
         }
         BatchRow row;
         row.batch = batch;
-        row.peak_allocated = unlimited->allocated.peak;
-        row.peak_reserved = unlimited->reserved.peak;
-        row.ooms = limited->ooms;
-        row.retries = limited->retries;
-        row.card_peak_reserved = limited->reserved.peak;
+        row.peak_allocated = unlimited->statistics.allocated.peak;
+        row.peak_reserved = unlimited->statistics.reserved.peak;
+        row.ooms = limited->ooms();
+        row.retries = limited->retries();
+        row.card_peak_reserved = limited->statistics.reserved.peak;
         for (const FittedRun* run : {&small_, &large_}) {
             if (run->run().batch == batch) {
                 row.recorded_reserved = run->run().peak_reserved;
@@ -290,7 +290,7 @@ class Predictor {
                 return result.error();
             }
             ++prediction->replays;
-            return tried[batch] = result->ooms == 0;
+            return tried[batch] = result->ooms() == 0;
         };
         std::uint64_t largest = 0;  // none
         for (const auto& [batch, fit] : tried) {

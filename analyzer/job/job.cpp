@@ -5,51 +5,42 @@
 #include "analyzer/snapshot/input.h"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fmt/format.h>
+#include <set>
 #include <tuple>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::size_t kFirstFailures = 6;
 
-JobDevice& device_of(JobProcess* process, const Timeline& timeline, DeviceId id) {
-    for (JobDevice& device : process->devices) {
-        if (device.device == id) {
-            return device;
+// The blocks that a page of it would draw: of the pool, or what stands for them where there is
+// none.
+void count_blocks(const Timeline& timeline, JobProcess* process) {
+    for (const Event& event : timeline.events) {
+        for (JobDevice& device : process->devices) {
+            const EventKind born =
+                device.blocks_are_pool_blocks ? EventKind::kBlockAlloc : EventKind::kDeviceAlloc;
+            device.blocks += event.device == device.device && event.kind == born ? 1 : 0;
         }
     }
-    JobDevice device;
-    device.device = id;
-    device.name = timeline.fact(fmt::format("device.{}.name", id), "unknown device");
-    return process->devices.emplace_back(std::move(device));
 }
 
-// Counted per device: blocks of the pool, or what stands for them where there is none.
-void count_events(const Timeline& timeline, JobProcess* process) {
-    for (const Event& event : timeline.events) {
-        const bool failed_call = event.kind == EventKind::kCallOutOfMemory;
-        if (failed_call) {
-            // Where nothing was ever allocated, too.
-            ++device_of(process, timeline, event.device).ooms;
-        }
-        const auto found = std::find_if(
-            process->devices.begin(), process->devices.end(), [&](const JobDevice& device) {
-                return device.device == event.device;
-            });
-        if (found == process->devices.end()) {
-            continue;
-        }
-        const bool pool = found->blocks_are_pool_blocks;
-        const EventKind born = pool ? EventKind::kBlockAlloc : EventKind::kDeviceAlloc;
-        found->blocks += event.kind == born ? 1 : 0;
-        const bool failed = failed_call || event.kind == (pool ? EventKind::kBlockOutOfMemory
-                                                               : EventKind::kAllocRefused);
-        if (failed && !found->first_oom_ns) {
-            found->first_oom_ns = event.time_ns;
+// The devices whose memory was asked for, and those where a call failed for want of it.
+std::vector<DeviceId> devices_of(const Timeline& timeline) {
+    std::vector<DeviceId> devices = replayable_devices(timeline);
+    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+        if (timeline.events.kind(i) == EventKind::kCallOutOfMemory) {
+            const DeviceId device = timeline.events[i].device;
+            if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
+                devices.push_back(device);
+            }
         }
     }
+    return devices;
 }
 
 // When its first OOM was, on the clock that all share; where a trace does not tell when it began,
@@ -63,6 +54,24 @@ std::optional<std::uint64_t> first_oom(const JobProcess& process) {
         }
     }
     return first;
+}
+
+bool ended_by_others(const JobProcess& process) {
+    const int signal = process.end.signal.value_or(0);
+    return signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
+}
+
+bool failed(const JobProcess& process) {
+    return first_oom(process).has_value() || process.end.failed();
+}
+
+// Sorts by which failed first; all that did not fail are equal.
+auto order_of_failure(const JobProcess& process) {
+    const auto oom = first_oom(process);
+    const std::uint64_t at = oom                    ? *oom
+                             : process.end.failed() ? process.start_unix_ns + process.last_event_ns
+                                                    : 0;
+    return std::tuple(!oom, !process.end.failed(), !oom && ended_by_others(process), at);
 }
 
 }  // namespace
@@ -83,18 +92,22 @@ JobProcess summarize_process(const Timeline& timeline, const std::string& path) 
     process.file = std::filesystem::path(path).filename().string();
     process.program = timeline.fact("command_line", timeline.path);
     process.start_unix_ns = timeline.start_unix_ns;
-    process.ending = timeline.ending;
-    for (const DeviceId id : replayable_devices(timeline)) {
+    process.last_event_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
+    process.end = process_end(timeline.ending, timeline.facts);
+    for (const DeviceId id : devices_of(timeline)) {
         const DeviceMetrics metrics = measure_device(timeline, id);
-        JobDevice& device = device_of(&process, timeline, id);
+        JobDevice& device = process.devices.emplace_back();
+        device.device = id;
+        device.name = timeline.fact(fmt::format("device.{}.name", id), "unknown device");
         device.capacity_bytes = metrics.capacity_bytes;
         device.peak_allocated = metrics.summary.peak_allocated;
         device.peak_reserved = metrics.summary.peak_reserved;
         device.retries = metrics.summary.retries;
         device.ooms = metrics.summary.ooms;
+        device.first_oom_ns = metrics.first_oom_ns;
         device.blocks_are_pool_blocks = metrics.block_layer;
     }
-    count_events(timeline, &process);
+    count_blocks(timeline, &process);
     return process;
 }
 
@@ -120,6 +133,30 @@ Job read_job(const std::vector<std::string>& paths,
     return job;
 }
 
+std::optional<FirstFailure> first_failure(const Job& job) {
+    std::optional<FirstFailure> first;
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        const JobProcess& process = job.processes[i];
+        if (failed(process) && (!first || order_of_failure(process) <
+                                              order_of_failure(job.processes[first->process]))) {
+            first = {.process = i, .out_of_memory = first_oom(process).has_value()};
+        }
+    }
+    if (first) {
+        const bool ranked = job.processes[first->process].rank >= 0;
+        std::set<std::pair<std::int64_t, std::string>> all;
+        for (const JobProcess& process : job.processes) {
+            if (ranked && process.rank >= 0) {
+                all.emplace(process.rank, "");
+            } else if (!ranked) {
+                all.emplace(process.pid, process.pid == 0 ? process.file : "");
+            }
+        }
+        first->of = all.size();
+    }
+    return first;
+}
+
 std::vector<std::size_t> by_interest(const Job& job) {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < job.processes.size(); ++i) {
@@ -133,17 +170,14 @@ std::vector<std::size_t> by_interest(const Job& job) {
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
         const auto key = [&](std::size_t i) {
             const JobProcess& process = job.processes[i];
-            const auto failed_at = first_oom(process);
-            return std::tuple(!failed_at.has_value(),
-                              failed_at.value_or(0),
-                              ~process.sum(&JobDevice::retries),
-                              ~reserved(i));
+            return std::tuple(
+                order_of_failure(process), ~process.sum(&JobDevice::retries), ~reserved(i));
         };
         return key(a) < key(b);
     });
     // The extremes come before what is left, but behind the first failures.
     const auto failures = static_cast<std::size_t>(std::count_if(
-        order.begin(), order.end(), [&](std::size_t i) { return first_oom(job.processes[i]); }));
+        order.begin(), order.end(), [&](std::size_t i) { return failed(job.processes[i]); }));
     const std::size_t first =
         std::min({std::max<std::size_t>(failures, 1), kFirstFailures, order.size()});
     const auto rest = [&] { return order.begin() + static_cast<std::ptrdiff_t>(first); };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/model/timeline.h"
+#include "analyzer/trace/process_end.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +21,7 @@ struct JobDevice {
     std::uint64_t peak_allocated = 0;
     std::uint64_t peak_reserved = 0;
     std::uint64_t retries = 0;
-    std::uint64_t ooms = 0;                          // calls that are no allocations included
+    std::uint64_t ooms = 0;
     std::optional<std::uint64_t> first_oom_ns = {};  // since the start of the trace
     std::uint64_t blocks = 0;                        // that a page of it would draw
     bool blocks_are_pool_blocks = false;  // false: the device's own allocations stand for them
@@ -33,7 +34,8 @@ struct JobProcess {
     std::string file;
     std::string program;              // its command line
     std::uint64_t start_unix_ns = 0;  // 0 = not known
-    Ending ending = Ending::kKilled;
+    std::uint64_t last_event_ns = 0;  // since the start of the trace
+    ProcessEnd end;
     std::vector<JobDevice> devices;
 
     // Of all devices together; of peaks the sum of their own.
@@ -56,8 +58,20 @@ JobProcess summarize_process(const Timeline& timeline, const std::string& path);
 Job read_job(const std::vector<std::string>& paths,
              const std::function<void(std::size_t, std::size_t)>& progress = {});
 
-// Those with a device, as indices, by how much there is to see: first up to six that ran out of
-// memory, the earliest first; without one the process with most retries; then the two with the
+// The process that failed first. Running out of memory counts before any other failure, and with
+// an end of the process before without one: a program may catch it. Of processes that a signal
+// ended which others send (SIGTERM, SIGINT, SIGHUP) none is the first where another failed.
+struct FirstFailure {
+    std::size_t process = 0;  // in Job::processes
+    bool out_of_memory = false;
+    std::size_t of = 0;  // processes in all: those with a rank, where it has one
+};
+
+// nullopt: none failed, as far as is known.
+std::optional<FirstFailure> first_failure(const Job& job);
+
+// Those with a device, as indices, by how much there is to see: first up to six that failed, in the
+// order of first_failure(); without one the process with most retries; then the two with the
 // highest and the lowest peak of reserved memory, so that a failure can be compared; then the rest
 // by failure, retries and reserved memory.
 std::vector<std::size_t> by_interest(const Job& job);

@@ -1,5 +1,7 @@
 #include "analyzer/metrics/device_metrics.h"
 
+#include "analyzer/model/request_outcomes.h"
+
 #include <algorithm>
 
 namespace fragtrace::analyzer {
@@ -36,7 +38,11 @@ bool is_memory_call(EventKind kind) {
 class DeviceMeasurement::State {
   public:
     State(RecordedState state, DeviceId device, std::size_t step, std::function<void()> at_peak)
-        : device_(device), state_(std::move(state)), step_(step), at_peak_(std::move(at_peak)) {
+        : device_(device),
+          state_(std::move(state)),
+          outcomes_([this](DeviceId id) { return state_.has_block_layer(id); }),
+          step_(step),
+          at_peak_(std::move(at_peak)) {
         metrics_.block_layer = state_.has_block_layer(device);
     }
 
@@ -83,8 +89,8 @@ class DeviceMeasurement::State {
         const bool ours = event.device == device_ || changed(before, totals());
         if (ours) {
             count_call(event, totals().reserved != before.reserved);
-            count_trouble(i, event);
         }
+        count_trouble(i, event);
         take_peaks(i);
         if (event.kind == EventKind::kBlockAlloc && event.device == device_) {
             settle_peak();
@@ -182,42 +188,16 @@ class DeviceMeasurement::State {
         }
     }
 
-    // retry_ok: the driver refused the allocator, which then got its memory before it handed out
-    // the next block. An OOM ends the request too.
     void count_trouble(EventIndex i, const Event& event) {
-        MemorySummary& summary = metrics_.summary;
-        switch (event.kind) {
-            case EventKind::kAllocRefused:
-                if (!metrics_.block_layer) {
-                    ++summary.ooms;
-                    keep_trouble(i, false);
-                } else if ((event.flags & kFlagFromAllocator) != 0) {
-                    refused_ = true;
-                    obtained_after_ = false;
-                }
-                break;
-            case EventKind::kDeviceAlloc:
-            case EventKind::kMap:
-                obtained_after_ = obtained_after_ || (event.flags & kFlagFromAllocator) != 0;
-                break;
-            case EventKind::kBlockOutOfMemory:
-                ++summary.ooms;
-                keep_trouble(i, false);
-                refused_ = false;
-                break;
-            case EventKind::kBlockAlloc:
-                if (refused_ && obtained_after_) {
-                    ++summary.retries;
-                    keep_trouble(i, true);
-                }
-                refused_ = false;
-                break;
-            default:
-                break;
+        const RequestOutcome outcome = outcomes_.visit(i, event);
+        if (event.device != device_ || outcome == RequestOutcome::kNone) {
+            return;
         }
-    }
-
-    void keep_trouble(EventIndex i, bool retry) {
+        const bool retry = outcome == RequestOutcome::kRetry;
+        ++(retry ? metrics_.summary.retries : metrics_.summary.ooms);
+        if (!retry && !metrics_.first_oom_ns) {
+            metrics_.first_oom_ns = event.time_ns;
+        }
         if (metrics_.troubles.size() < kMostRecordedTroubles) {
             metrics_.troubles.push_back({i, retry});
         }
@@ -259,6 +239,7 @@ class DeviceMeasurement::State {
 
     DeviceId device_;
     RecordedState state_;
+    RequestOutcomes outcomes_;
     DeviceMetrics metrics_;
     std::size_t step_;
     std::function<void()> at_peak_;
@@ -266,8 +247,6 @@ class DeviceMeasurement::State {
     bool checkpoint_ = false;  // what was held is being told
     bool peak_open_ = false;
     bool requested_ = false;
-    bool refused_ = false;
-    bool obtained_after_ = false;
     DeviceAddress map_end_ = 0;
     DeviceAddress unmap_end_ = 0;
 };

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -36,7 +37,7 @@ struct DriverCalls {
     std::uint64_t refused = 0;
 };
 
-// An out-of-memory or a retry as the summary counts it; its event is the request.
+// An out-of-memory or a retry as the summary counts it; its event ended the request.
 struct RecordedTrouble {
     EventIndex event = kNoEvent;
     bool retry = false;
@@ -47,6 +48,7 @@ inline constexpr std::size_t kMostRecordedTroubles = 2000;
 struct DeviceMetrics {
     MemorySummary summary;
     std::vector<RecordedTrouble> troubles;  // the first kMostRecordedTroubles of the summary's
+    std::optional<std::uint64_t> first_oom_ns;
     bool block_layer = false;  // false: the device's own allocations were counted as blocks
     // The pool's memory at one moment is all that is known: no request was recorded.
     bool state_only = false;

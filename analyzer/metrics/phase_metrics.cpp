@@ -4,6 +4,7 @@
 #include "analyzer/model/library_ranges.h"
 #include "analyzer/model/phase_index.h"
 #include "analyzer/model/recorded_state.h"
+#include "analyzer/model/request_outcomes.h"
 
 #include <algorithm>
 #include <map>
@@ -27,7 +28,11 @@ class PhasePass {
     PhasePass(const Timeline& timeline,
               RunMetrics* metrics,
               std::vector<PhaseRange>* ranges = nullptr)
-        : timeline_(timeline), metrics_(*metrics), ranges_(ranges), state_(timeline) {
+        : timeline_(timeline),
+          metrics_(*metrics),
+          ranges_(ranges),
+          state_(timeline),
+          outcomes_([this](DeviceId device) { return state_.has_block_layer(device); }) {
         for (std::uint32_t i = 0; i < timeline.phases.size(); ++i) {
             ends_.emplace_back(timeline.phases[i].end, i);
         }
@@ -71,20 +76,15 @@ class PhasePass {
                                            event.kind == EventKind::kMap
                                        ? 1
                                        : 0;
-        counters_.ooms +=
-            event.kind == EventKind::kBlockOutOfMemory || event.kind == EventKind::kCallOutOfMemory
-                ? 1
-                : 0;
+        const RequestOutcome outcome = outcomes_.visit(i, event);
+        counters_.ooms += is_out_of_memory(outcome) ? 1 : 0;
+        counters_.retries += outcome == RequestOutcome::kRetry ? 1 : 0;
         for (; next_duration_ < timeline_.durations.size() &&
                timeline_.durations[next_duration_].first <= i;
              ++next_duration_) {
             counters_.driver_ns += timeline_.durations[next_duration_].second;
         }
-        for (; next_retry_ < metrics_.retries.size() && metrics_.retries[next_retry_].event <= i;
-             ++next_retry_) {
-            counters_.retries += event.kind == EventKind::kBlockAlloc ? 1 : 0;
-        }
-        if (event.kind == EventKind::kCallOutOfMemory) {
+        if (outcome == RequestOutcome::kCallOutOfMemory) {
             add_call(event, i);
         }
     }
@@ -146,6 +146,7 @@ class PhasePass {
     RunMetrics& metrics_;
     std::vector<PhaseRange>* ranges_;
     RecordedState state_;
+    RequestOutcomes outcomes_;
     std::vector<std::pair<EventIndex, std::uint32_t>> ends_;  // (end, phase)
     std::vector<Counters> at_begin_;
     Counters counters_;
@@ -155,7 +156,6 @@ class PhasePass {
     std::size_t next_begin_ = 0;
     std::size_t next_end_ = 0;
     std::size_t next_duration_ = 0;
-    std::size_t next_retry_ = 0;
 };
 
 }  // namespace

@@ -51,7 +51,7 @@ struct Placement {
 enum class Outcome : std::uint8_t {
     kHit,      // a cached block served it
     kGrow,     // a segment was obtained, or more of one was mapped
-    kRetryOk,  // the driver refused, the pool released cache, then it worked
+    kRetryOk,  // the driver refused first, and it was served after all
     kOutOfMemory,
     kRejected,  // refused by the pool's own rule before any release (throw_on_cudamalloc_oom)
 };

@@ -166,7 +166,7 @@ BlockIndex PytorchPool::obtain(Search& search, Outcome& outcome) {
     if (!rules_.fallback_last && !search.rejected) {
         block = take_from_fallback(search);
         if (block != kNoBlock) {
-            outcome = Outcome::kHit;
+            outcome = Outcome::kRetryOk;
             return block;
         }
     }

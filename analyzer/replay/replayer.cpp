@@ -94,7 +94,8 @@ bool adopt(const ReplayScript& script,
 
 void part(ReplayResult* result, Parting::Kind kind, EventIndex event, const Pool& pool) {
     if (!result->parting) {
-        result->parting = Parting{kind, event, pool.statistics()};
+        result->parting =
+            Parting{kind, event, pool.statistics(), result->ooms(), result->retries()};
     }
 }
 
@@ -123,7 +124,22 @@ std::size_t end_of_requests(const ReplayScript& script) {
     return 0;
 }
 
+std::uint64_t count(const std::vector<Trouble>& troubles, bool retries) {
+    return static_cast<std::uint64_t>(
+        std::count_if(troubles.begin(), troubles.end(), [retries](const Trouble& trouble) {
+            return (trouble.outcome == Outcome::kRetryOk) == retries;
+        }));
+}
+
 }  // namespace
+
+std::uint64_t ReplayResult::ooms() const {
+    return count(troubles, false) + libraries_failed;
+}
+
+std::uint64_t ReplayResult::retries() const {
+    return count(troubles, true);
+}
 
 ReplayResult replay(const ReplayScript& script,
                     Pool& pool,

@@ -102,6 +102,8 @@ struct Parting {
     Kind kind = Kind::kFails;
     EventIndex event = kNoEvent;
     PoolStatistics statistics;  // after the request
+    std::uint64_t ooms = 0;     // up to then, as ReplayResult counts
+    std::uint64_t retries = 0;
 };
 
 struct ReplayResult {
@@ -116,7 +118,13 @@ struct ReplayResult {
     // The least that such a request would have left free; negative: it failed by so much.
     std::int64_t libraries_spare = std::numeric_limits<std::int64_t>::max();
     std::uint64_t requests_served = 0;
+
     std::uint64_t placed_elsewhere = 0;  // blocks of a rewound pool whose place was not to be had
+
+    // As the record's are counted (docs/metrics.md, "Failed requests and retries"); PyTorch's own
+    // statistics count otherwise.
+    [[nodiscard]] std::uint64_t ooms() const;
+    [[nodiscard]] std::uint64_t retries() const;
 };
 
 struct ReplayHooks {

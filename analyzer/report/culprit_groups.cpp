@@ -19,8 +19,8 @@ MemorySummary summarize(const ReplayResult& result) {
             .waste_at_peak = result.waste_at_peak,
             .segments_allocated = statistics.segments_allocated,
             .segments_freed = statistics.segments_freed,
-            .retries = statistics.retries,
-            .ooms = statistics.ooms};
+            .retries = result.retries(),
+            .ooms = result.ooms()};
 }
 
 namespace {

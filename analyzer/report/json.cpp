@@ -32,6 +32,7 @@ Json source_json(const Analysis& analysis) {
             {"device_names", names},
             {"virtual", is_virtual},
             {"ended", ending_name(timeline.ending)},
+            {"ending", ending_json(process_end(timeline.ending, timeline.facts))},
             {"start_unix_ns", timeline.start_unix_ns},
             {"events", timeline.events.size()},
             {"events_lost", timeline.damage.events_lost},
@@ -176,8 +177,9 @@ Json parting_json(const Analysis& analysis, const ReplayResult& result) {
               {"reserved", statistics.reserved.peak}}},
             {"segments_allocated", statistics.segments_allocated},
             {"segments_freed", statistics.segments_freed},
-            {"retries", statistics.retries},
-            {"ooms", statistics.ooms},
+            {"retries", result.parting->retries},
+            {"ooms", result.parting->ooms},
+            {"num_alloc_retries", statistics.retries},
             {"failed_requests", failed}};
 }
 
@@ -204,6 +206,9 @@ std::string report_json(const Analysis& analysis) {
     Json retries = Json::array();
     for (const DeviceAnalysis& device : analysis.devices) {
         devices.push_back(device_json(device, device.recorded));
+        devices.back()["fidelity"] = fidelity_json(device);
+        devices.back()["limit_bytes"] =
+            device.limit_bytes == 0 ? Json(nullptr) : Json(device.limit_bytes);
         const Conclusion conclusion = conclusion_of(analysis, device);
         devices.back()["conclusion"] = {{"culprit", conclusion.culprit},
                                         {"remedy", conclusion.remedy},
@@ -255,6 +260,8 @@ std::string replay_json(const Analysis& analysis,
                         const WhatIfRow& row,
                         const std::vector<Diagnosis>& diagnoses) {
     const Candidate& candidate = row.candidate;
+    Json replayed_device = device_json(device, summarize(row.result));
+    replayed_device["num_alloc_retries"] = row.result.statistics.retries;
     Json document = {{"schema", kSchema},
                      {"source", source_json(analysis)},
                      {"fidelity", fidelity_json(device)},
@@ -267,7 +274,7 @@ std::string replay_json(const Analysis& analysis,
                      {"class_text", row.class_text()},
                      {"class_reason", row.class_reason},
                      {"parting", parting_json(analysis, row.result)},
-                     {"devices", Json::array({device_json(device, summarize(row.result))})},
+                     {"devices", Json::array({replayed_device})},
                      {"ooms", troubles_json(analysis, device, diagnoses, false)},
                      {"retries", troubles_json(analysis, device, diagnoses, true)}};
     return finish(&document, analysis);

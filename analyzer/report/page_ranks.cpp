@@ -32,7 +32,7 @@ PageRank row_of(const JobProcess& process, std::uint64_t job_start_ns) {
     if (process.start_unix_ns != 0) {
         row.start_after_ns = process.start_unix_ns - job_start_ns;
     }
-    row.ended = process.pid == 0 ? "snapshot" : ending_text(process.ending);
+    row.ended = process.pid == 0 ? "snapshot" : ending_text(process.end);
     row.program = printable(shorten(command_text(process.program), kProgramWidth));
     row.file = process.file;
     const std::string page = std::filesystem::path(process.file).stem().string() + ".html";

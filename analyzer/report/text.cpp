@@ -286,6 +286,9 @@ std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal)
                         driver_calls(run.segments_allocated, "cudaMalloc", "map"),
                         driver_calls(run.segments_freed, "cudaFree", "unmap"),
                         format_counted(run.retries, "retry", "retries"));
+    // Which asks no driver first.
+    text += device.limit_bytes == 0 ? ""
+                                    : " (those at the process's own memory limit are not recorded)";
     if (device.driver_time_ns != 0) {
         text += fmt::format(", {} in driver calls", format_duration(device.driver_time_ns));
     }

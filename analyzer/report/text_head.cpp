@@ -88,7 +88,7 @@ std::string first_line(const Analysis& analysis, const Terminal& terminal) {
                         timeline.rank < 0 ? "" : fmt::format("rank {}, ", timeline.rank),
                         format_duration(end_ns),
                         format_count(timeline.events.size()),
-                        ending_text(timeline.ending));
+                        ending_text(timeline));
     const TraceDamage& damage = timeline.damage;
     if (damage.events_lost != 0) {
         text += fmt::format("; {} events LOST", format_count(damage.events_lost));
@@ -150,19 +150,23 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
                                percent(free, run.peak_reserved))) +
                "\n";
     }
+    // A call that is no allocation may have failed: the report began with it.
+    const std::string none = run.ooms == 0 ? "No out-of-memory." : "No request ran out of memory.";
     if (!device.fidelity) {
         return terminal.styled(Style::kBold,
-                               fmt::format("No out-of-memory. At most {} taken from the driver; no "
+                               fmt::format("{} At most {} taken from the driver; no "
                                            "caching pool was recorded.",
+                                           none,
                                            format_bytes(run.peak_reserved))) +
                "\n";
     }
     if (run.peak_reserved == 0) {
         return terminal.styled(
                    Style::kBold,
-                   "No out-of-memory. No request to the driver was recorded: the pool had "
-                   "its memory before recording began. Record from the start of the "
-                   "program to know its peaks.") +
+                   none +
+                       " No request to the driver was recorded: the pool had "
+                       "its memory before recording began. Record from the start of the "
+                       "program to know its peaks.") +
                "\n";
     }
     const std::uint64_t unused =
@@ -170,11 +174,11 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
     const std::optional<GrowthForecast>& forecast = device.growth_forecast;
     const std::string when = forecast && forecast->matters ? growth_forecast_text(*forecast) : "";
     std::string text = fmt::format(
-        "No out-of-memory{}. Peak reserved {} for a peak of {} allocated: {} ({}) was never needed "
-        "at once.",
-        !when.empty()                       ? " yet: " + when
-        : adopted_bytes(device.script) == 0 ? ""
-                                            : " in what was recorded",
+        "{}{} Peak reserved {} for a peak of {} allocated: {} ({}) was never needed at once.",
+        none.substr(0, none.size() - 1),
+        !when.empty()                       ? " yet: " + when + "."
+        : adopted_bytes(device.script) == 0 ? "."
+                                            : " in what was recorded.",
         format_bytes(run.peak_reserved),
         format_bytes(run.peak_allocated),
         format_bytes(unused),

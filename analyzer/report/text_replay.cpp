@@ -27,11 +27,8 @@ std::string notes_text(const Analysis& analysis, const Terminal& terminal) {
 }
 
 std::string outcome_headline(const ReplayResult& result) {
-    const auto ooms = static_cast<std::uint64_t>(
-        std::count_if(result.troubles.begin(), result.troubles.end(), [](const Trouble& trouble) {
-            return trouble.outcome != Outcome::kRetryOk;
-        }));
-    const std::uint64_t retries = result.troubles.size() - ooms;
+    const std::uint64_t ooms = result.ooms();
+    const std::uint64_t retries = result.retries();
     if (ooms == 0) {
         return fmt::format("Every request is served ({}), {}.",
                            format_count(result.requests_served),
@@ -55,7 +52,7 @@ std::string class_text(const WhatIfRow& row) {
                             format_bytes(until.reserved.peak),
                             until.reserved.peak,
                             driver_calls(until.segments_allocated, "cudaMalloc", "map"),
-                            format_counted(until.retries, "retry", "retries"));
+                            format_counted(row.result.parting->retries, "retry", "retries"));
     }
     return text;
 }

@@ -3,26 +3,37 @@
 
 #include "analyzer/report/text_parts.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
+#include <csignal>
+#include <fmt/format.h>
 
 namespace fragtrace::analyzer {
 
-const char* ending_text(Ending ending) {
-    switch (ending) {
+std::string ending_text(const ProcessEnd& end) {
+    switch (end.ending) {
         case Ending::kNormal:
-            return "ended normally";
         case Ending::kQuickExit:
-            return "ended by _exit";
+            return !end.code        ? "ended, exit code not known"
+                   : *end.code == 0 ? "ended normally"
+                                    : fmt::format("exit code {}", *end.code);
         case Ending::kExec:
             return "became another program (exec)";
         case Ending::kKilled:
-            return "died (killed or crashed)";
+            return !end.signal              ? "died, of what is not known"
+                   : *end.signal == SIGKILL ? "killed (SIGKILL)"
+                                            : signal_name(*end.signal);
         case Ending::kRunning:
             return "still running";
         case Ending::kContinued:
             return "went on after this part of the recording";
     }
-    return "died";
+    return "";
+}
+
+std::string ending_text(const Timeline& timeline) {
+    return ending_text(process_end(timeline.ending, timeline.facts));
 }
 
 std::string command_text(std::string_view line) {
@@ -58,4 +69,28 @@ const char* ending_name(Ending ending) {
     }
     return "killed";
 }
+
+nlohmann::ordered_json ending_json(const ProcessEnd& end) {
+    using Json = nlohmann::ordered_json;
+    const auto kind = [&end] {
+        switch (end.ending) {
+            case Ending::kNormal:
+            case Ending::kQuickExit:
+                return "exit";
+            case Ending::kExec:
+                return "exec";
+            case Ending::kKilled:
+                return end.signal ? "signal" : "unknown";
+            case Ending::kRunning:
+                return "running";
+            case Ending::kContinued:
+                return "continued";
+        }
+        return "unknown";
+    };
+    return {{"kind", kind()},
+            {"code", end.code ? Json(*end.code) : Json()},
+            {"signal", end.signal ? Json(signal_name(*end.signal)) : Json()}};
+}
+
 }  // namespace fragtrace::analyzer

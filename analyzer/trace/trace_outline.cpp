@@ -117,13 +117,12 @@ Result<TraceOutline> read_outline(const std::string& path) {
             }));
     }
     const bool continues = builder.ending() == Ending::kContinued;
-    if (builder.ended() && !in_ring && !(continues && was_absorbed(builder.facts()))) {
-        outline.ending = builder.ending();
-    } else {
-        outline.ending = running                      ? Ending::kRunning
-                         : called_exec(path, *header) ? Ending::kExec
-                                                      : Ending::kKilled;
-    }
+    const bool ended = builder.ended() && !in_ring && !(continues && was_absorbed(builder.facts()));
+    const Ending ending = ended                        ? builder.ending()
+                          : running                    ? Ending::kRunning
+                          : called_exec(path, *header) ? Ending::kExec
+                                                       : Ending::kKilled;
+    outline.end = process_end(ending, builder.facts());
     std::map<std::string, std::string> facts = builder.facts();
     if (in_ring) {
         merge_losses(ring.losses, &facts);

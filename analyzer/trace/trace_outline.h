@@ -6,6 +6,7 @@
 
 #include "analyzer/model/timeline.h"
 #include "analyzer/support/result.h"
+#include "analyzer/trace/process_end.h"
 
 #include <cstdint>
 #include <string>
@@ -22,7 +23,7 @@ struct TraceOutline {
     std::string job;           // the run of `fragtrace run` that it belongs to; empty = none
     std::uint64_t events = 0;  // those that wait in the ring included
     std::uint64_t events_lost = 0;
-    Ending ending = Ending::kKilled;
+    ProcessEnd end;
     // Of a snapshot: the pool at one moment, without a history.
     bool state_only = false;
     bool snapshot = false;  // of PyTorch's allocator: the process is not known

@@ -1,6 +1,7 @@
 #include "analyzer/verdict/diagnosis.h"
 
 #include "analyzer/model/recorded_state.h"
+#include "analyzer/model/request_outcomes.h"
 #include "analyzer/pools/pytorch_sizes.h"
 
 #include <algorithm>
@@ -149,26 +150,18 @@ std::vector<LibraryRequest> refused_libraries(const Timeline& timeline,
                                               DeviceId device,
                                               std::size_t limit) {
     std::vector<LibraryRequest> requests;
-    const auto refused = [&](const Event& event) {
-        return event.kind == EventKind::kAllocRefused && event.device == device &&
-               (event.flags & kFlagFromAllocator) == 0 && event.size_bytes != kUnknown64;
-    };
-    std::size_t last = 0;
+    RequestOutcomes outcomes([device](DeviceId id) { return id == device; });
     for (EventIndex i = 0; i < timeline.events.size() && requests.size() < limit; ++i) {
+        if (timeline.events.kind(i) != EventKind::kAllocRefused) {
+            continue;
+        }
         const Event& event = timeline.events[i];
-        if (!refused(event)) {
-            continue;
+        if (outcomes.visit(i, event) == RequestOutcome::kLibraryRefused && event.device == device) {
+            LibraryRequest request;
+            request.event = i;
+            request.asked_bytes = event.size_bytes;
+            requests.push_back(request);
         }
-        if (!requests.empty() && last + 1 == i && requests.back().asked_bytes == event.size_bytes &&
-            timeline.events[static_cast<EventIndex>(last)].origin == event.origin) {
-            last = i;
-            continue;
-        }
-        last = i;
-        LibraryRequest request;
-        request.event = i;
-        request.asked_bytes = event.size_bytes;
-        requests.push_back(request);
     }
     if (requests.empty()) {
         return requests;

@@ -39,7 +39,7 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
                                 std::size_t limit);
 
 // The driver's refusals of requests that no pool made, on a device that has one: at most `limit`,
-// the first ones; of requests that directly follow each other with the same size and origin, one.
+// the first ones, as RequestOutcomes tells them.
 std::vector<LibraryRequest> refused_libraries(const Timeline& timeline,
                                               DeviceId device,
                                               std::size_t limit);

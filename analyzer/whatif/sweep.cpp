@@ -17,13 +17,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-std::uint64_t count(const ReplayResult& result, bool retries) {
-    return static_cast<std::uint64_t>(
-        std::count_if(result.troubles.begin(), result.troubles.end(), [retries](const Trouble& t) {
-            return (t.outcome == Outcome::kRetryOk) == retries;
-        }));
-}
-
 void classify(RowClass row_class, BoundKind kind, std::string_view reason, WhatIfRow* row) {
     row->row_class = row_class;
     row->bound_kind = kind;
@@ -117,11 +110,11 @@ std::string WhatIfRow::class_text() const {
 }
 
 std::uint64_t WhatIfRow::ooms() const {
-    return count(result, false) + result.libraries_failed;
+    return result.ooms();
 }
 
 std::uint64_t WhatIfRow::retries() const {
-    return count(result, true);
+    return result.retries();
 }
 
 namespace {

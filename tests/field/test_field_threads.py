@@ -6,7 +6,6 @@ alone; FIELD_SHOW=1 prints each report.
 """
 
 import ast
-import json
 import os
 import pathlib
 import sys
@@ -87,7 +86,7 @@ class FieldThreads(real_process.RealProcessTest):
     def check(self, path):
         field = field_of(path)
         trace, done = self.run_program(path, field, field.get("arguments", []))
-        report = json.loads(self.run_well([ANALYZER, trace, "--json", "-"]).stdout)
+        report = self.assert_all_agree(trace)
         text = self.run_well([ANALYZER, trace]).stdout
         if os.environ.get("FIELD_SHOW"):
             print(text, done.stderr[-600:], sep="\n")

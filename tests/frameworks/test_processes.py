@@ -1,5 +1,6 @@
 """Programs of several processes: one file for each that uses the GPU, nothing lost, all readable."""
 
+import json
 import os
 import struct
 import textwrap
@@ -152,6 +153,53 @@ class Processes(real_process.RealProcessTest):
                 ranks[ranks_of(header)] = [device["index"] for device in devices
                                            if device["segments_allocated"]]
         self.assertEqual(ranks, {(0, 0): [0], (1, 1): [1]})
+
+    def test_the_rank_that_ran_out_of_memory_is_reported_not_the_ranks_that_were_stopped(self):
+        path = self.folder / "program.py"
+        path.write_text(textwrap.dedent("""
+            import os, time, torch
+            rank = int(os.environ["RANK"])
+            torch.cuda.set_device(rank)
+            kept = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+            open(os.path.join(os.environ["SEEN"], str(rank)), "w").close()
+            while len(os.listdir(os.environ["SEEN"])) < 3:
+                time.sleep(0.01)
+            if rank == 2:
+                kept = [kept, torch.empty(9 << 30, dtype=torch.uint8, device="cuda")]
+            time.sleep(600)
+            """))
+        seen = self.folder / "seen"
+        seen.mkdir()
+        output = self.folder / "traces"
+        done = self.run_well(
+            [real_process.LAUNCHER, "run", "--virtual-gpu", "8GiB,count=3", "-o", output, "--",
+             TORCH_PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "3",
+             "--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", path],
+            1, env=environment(SEEN=seen, FRAGTRACE_RING_DIRECTORY=self.folder))
+        said = done.stderr[done.stderr.index("rank 2 of 3 ran out of memory first\n"):]
+        second, third = said.splitlines()[1:3]
+        self.assertRegex(second, r"program\.py  pid \d+, rank 2, .*, exit code 1$")
+        self.assertRegex(third, r"^Out of memory: 9 GiB asked")
+        ends = {}
+        for trace in traces(output):
+            report = self.report(trace)
+            ending = report["source"]["ending"]
+            ends[self.rank_of(trace)] = (report["devices"][0]["ooms"], ending["kind"],
+                                         ending["code"], ending["signal"])
+        self.assertEqual(ends, {0: (0, "signal", None, "SIGTERM"), 1: (0, "signal", None, "SIGTERM"),
+                                2: (1, "exit", 1, None)})
+        job = json.loads(self.run_well([real_process.ANALYZER, output, "--json", "-"]).stdout)
+        first = job["first_failure"]
+        self.assertEqual((first["rank"], first["of"], first["out_of_memory"]), (2, 3, True))
+        text = self.run_well([real_process.ANALYZER, output]).stdout.splitlines()
+        self.assertEqual(text[0], "rank 2 of 3 ran out of memory first")
+        self.assertEqual([line.split()[0] for line in text[2:5]], ["0", "1", "2"])
+        self.assertIn("SIGTERM", text[2])
+        self.assertIn("exit code 1", text[4])
+
+    @staticmethod
+    def rank_of(trace):
+        return ranks_of(trace.read_bytes()[:4096])[0]
 
 
 def numbers_of(header):

@@ -34,6 +34,7 @@ void describe_run(TraceWriter* trace, const char* command) {
     trace->header.pid = 4711;
     trace->header.start_unix_ns = 1'700'000'000'000'000'000;
     trace->fact("command_line", command);
+    trace->fact("end.code", "0");
     trace->fact("device.0.name", "made-up card");
     trace->fact("torch.vtable", "verified");
     trace->fact("torch_version", "2.15.0");

@@ -32,6 +32,7 @@ SimulatedProgram::SimulatedProgram(std::uint64_t card_bytes,
     trace_.header.pid = 4711;
     trace_.header.start_unix_ns = 1'700'000'000'000'000'000;
     trace_.fact("command_line", "python train.py");
+    trace_.fact("end.code", "0");
     trace_.fact("device.0.name", "made-up card");
     trace_.fact("torch.vtable", "verified");
     trace_.fact("torch_version", "2.15.0");

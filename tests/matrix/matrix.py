@@ -46,7 +46,7 @@ COMPARED = (
     ("peak allocated", "allocated_bytes.all.peak", ("peak", "allocated")),
     ("cudaMallocs", "num_device_alloc", ("segments_allocated",)),
     ("cudaFrees", "num_device_free", ("segments_freed",)),
-    ("retries", "num_alloc_retries", ("retries",)),
+    ("retries", "num_alloc_retries", ("num_alloc_retries",)),
 )
 
 
@@ -113,7 +113,7 @@ class Prediction:
     def of(self, conf, more_mib=0):
         answer = replayed(self.trace, "--conf", conf, "--capacity", self.capacity + more_mib * MIB)
         device = answer["devices"][0]
-        keep = ("peak", "segments_allocated", "segments_freed", "retries", "ooms")
+        keep = ("peak", "segments_allocated", "segments_freed", "num_alloc_retries", "ooms")
         return {"class": answer["class"], "reason": answer["class_reason"],
                 "parting": answer["parting"], "fidelity": answer["fidelity"],
                 "all": {key: device[key] for key in keep}}

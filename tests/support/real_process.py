@@ -24,6 +24,7 @@ DEMOS = SOURCE / "scripts" / "demos"
 sys.path.append(str(SOURCE / "scripts"))
 
 import abort_at_end  # noqa: E402  (found by the line above)
+import check_report  # noqa: E402
 
 MIB = 2**20
 GIB = 2**30
@@ -115,14 +116,34 @@ class RealProcessTest(unittest.TestCase):
         self.assertEqual(len(found), 1, f"traces: {found}")
         return found[0]
 
-    def report(self, trace, *arguments):
-        """The JSON of `fraganalyze TRACE`, without the what-if table, which takes longest."""
-        return json.loads(self.run_well([ANALYZER, trace, "--no-whatif", "--json", "-",
-                                         *arguments]).stdout)
+    def report(self, trace, *arguments, process=None):
+        """The JSON of `fraganalyze TRACE`, without the what-if table, which takes longest. It
+        agrees with itself, with the text of the same run, with `fraganalyze summarize`, and with
+        `process`, its line in the JSON of a job."""
+        with tempfile.TemporaryDirectory(prefix="fragtrace-report-") as folder:
+            file = pathlib.Path(folder, "report.json")
+            done = self.run_well([ANALYZER, trace, "--no-whatif", "--json", file, *arguments])
+            report = json.loads(file.read_text())
+        summary = json.loads(self.run_well([ANALYZER, "summarize", trace, "--json", "-"]).stdout)
+        self.assert_agrees(trace, report, text=done.stdout, summary=summary, process=process,
+                           arguments=arguments)
+        return report
 
     def replay(self, trace, conf, *arguments):
-        return json.loads(self.run_well([ANALYZER, "replay", trace, "--pool", "pytorch", "--conf",
-                                         conf, *arguments, "--json", "-"]).stdout)
+        replay = json.loads(self.run_well([ANALYZER, "replay", trace, "--pool", "pytorch", "--conf",
+                                           conf, *arguments, "--json", "-"]).stdout)
+        self.assert_agrees(trace, replay, arguments=arguments)
+        return replay
+
+    def assert_all_agree(self, trace, *arguments):
+        """All kinds of reports of this trace or snapshot, the what-if included. Gives the JSON."""
+        reports = check_report.all_reports(ANALYZER, trace, *arguments)
+        self.assert_agrees(trace, **reports, arguments=arguments)
+        return reports["report"]
+
+    def assert_agrees(self, trace, report, **others):
+        """check_report.contradictions() finds none."""
+        self.assertEqual(check_report.contradictions(report, **others), [], trace)
 
     def events(self, trace):
         """The lines of `fraganalyze dump`."""

@@ -46,7 +46,12 @@ class JobTest(real_process.RealProcessTest):
         return new.name
 
     def job(self, expected=0):
-        return json.loads(self.run_well([ANALYZER, self.folder, "--json", "-"], expected).stdout)
+        """The JSON of the folder, whose lines are what the reports of its traces say."""
+        job = json.loads(self.run_well([ANALYZER, self.folder, "--json", "-"], expected).stdout)
+        for process in job["processes"]:
+            if process["file"].endswith(".ftrace"):
+                self.report(self.folder / process["file"], process=process)
+        return job
 
     def test_two_ranks_one_of_them_out_of_memory(self):
         last = self.record("alloc=4194304", "refused", RANK="1", WORLD_SIZE="2")
@@ -70,7 +75,8 @@ class JobTest(real_process.RealProcessTest):
         file = self.folder / "job.json"
         text = self.run_well([ANALYZER, self.folder, "--json", file]).stdout
         self.assertEqual(json.loads(file.read_text()), self.job())
-        heading, first, second, footer = text.splitlines()
+        failure, heading, first, second, footer = text.splitlines()
+        self.assertEqual(failure, "rank 1 of 2 ran out of memory first")
         self.assertEqual(heading.split()[:6],
                          ["rank", "pid", "allocated", "reserved", "retries", "OOMs"])
         self.assertRegex(first, r"^ +0 +\d+ +2 MiB +2 MiB +0 +0  ended normally +python")

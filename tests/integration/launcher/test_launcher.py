@@ -142,6 +142,25 @@ class Launcher(real_process.RealProcessTest):
         self.assertEqual(done.stdout, "text\n")
         self.assertTrue(done.stderr.startswith("bad\n"), done.stderr)
 
+    def test_the_end_of_the_program_is_told_and_kept_in_its_trace(self):
+        for ending, status, words in (("signal=11", 128 + 11, "SIGSEGV"),
+                                      ("kill", 128 + 9, "killed (SIGKILL)"),
+                                      ("exit=139", 139, "exit code 139"),
+                                      ("return", 0, "ended normally")):
+            folder = self.folder / ending
+            folder.mkdir()
+            done = self.launch("run", "--virtual-gpu", CARD, "-o", folder, "--",
+                               *self.client(20, ending), expected=status,
+                               env=environment(FRAGTRACE_RING_DIRECTORY=folder))
+            lines = done.stderr.splitlines()
+            said = next(number for number, line in enumerate(lines) if " events, " in line)
+            self.assertTrue(lines[said].endswith(words), done.stderr)
+            self.assertIn(words, lines[-1])
+            ended = self.report(self.only_trace(folder))["source"]["ending"]
+            self.assertEqual((ended["code"], ended["signal"]),
+                             (None, words.strip("killed ()")) if words.endswith(("SEGV", "KILL)"))
+                             else (status, None))
+
     def test_a_signal_that_ends_the_program_is_128_and_its_number(self):
         for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
             with self.subTest(number=number):

@@ -3,7 +3,7 @@
     client.py LOG COUNT ENDING
 
 Each address is written to LOG after cudaMalloc returned, so that a reader of LOG knows what a
-trace must hold. ENDING: return, exit=N, os_exit=N, abort, exception, kill, forever, or none-at-all
+trace must hold. ENDING: return, exit=N, os_exit=N, abort, exception, kill, signal=N, forever, or none-at-all
 (which makes no CUDA call). It prints one line, so that its output can be compared.
 """
 
@@ -50,6 +50,8 @@ def end():
         raise RuntimeError("told to fail")
     if name == "exec":
         os.execv(sys.executable, [sys.executable, __file__, log_path, str(count), "return"])
+    if name == "signal":
+        os.kill(os.getpid(), int(value))
     if name == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
 

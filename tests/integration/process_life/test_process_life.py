@@ -21,10 +21,13 @@ class ProcessLife(real_process.RealProcessTest):
                              env=environment(CARD, record_to=self.folder))
         return done, read_log(log)
 
-    def assert_ending(self, ending, code, ended):
+    def assert_ending(self, ending, code, ended, kind="exit", signal_name=None):
         _, logged = self.start(3000, ending, code)
         trace = self.only_trace()
-        self.assertEqual(self.report(trace)["source"]["ended"], ended)
+        source = self.report(trace)["source"]
+        self.assertEqual(source["ended"], ended)
+        self.assertEqual(source["ending"], {"kind": kind, "code": code if kind == "exit" else None,
+                                            "signal": signal_name})
         self.assertEqual(len(logged), 3000)
         self.assert_events_hold(trace, logged, "device_alloc")
 
@@ -51,10 +54,48 @@ class ProcessLife(real_process.RealProcessTest):
             self.assert_events_hold(trace, part, "device_alloc")
 
     def test_an_abort_is_a_death(self):
-        self.assert_ending("abort", -signal.SIGABRT, "killed")
+        self.assert_ending("abort", -signal.SIGABRT, "killed", "unknown")
 
     def test_a_kill_is_a_death(self):
-        self.assert_ending("kill", -signal.SIGKILL, "killed")
+        self.assert_ending("kill", -signal.SIGKILL, "killed", "unknown")
+
+    def test_a_recorded_parent_notes_the_signal_that_killed_its_child(self):
+        parent = ("import subprocess, sys\n"
+                  "sys.exit(subprocess.run(sys.argv[1:]).returncode != int(sys.argv[-1]))\n")
+        for name in ("SIGKILL", "SIGSEGV", "SIGTERM", "SIGABRT"):
+            number = getattr(signal, name)
+            folder = self.folder / name
+            folder.mkdir()
+            log = folder / "log"
+            command = [sys.executable, "-c", parent, sys.executable, CLIENT, log, "300",
+                       f"signal={number}", f"-{number}"]
+            self.run_well(command, env=environment(CARD, record_to=folder))
+            trace = self.only_trace(folder)
+            source = self.report(trace)["source"]
+            self.assertEqual((source["ended"], source["ending"]),
+                             ("killed", {"kind": "signal", "code": None, "signal": name}))
+            self.assert_events_hold(trace, read_log(log), "device_alloc")
+            # The ring is gone by now: the trace keeps it.
+            self.assertEqual(self.report(trace)["source"]["ending"]["signal"], name)
+            text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout.splitlines()[0]
+            self.assertTrue(text.endswith("killed (SIGKILL)" if name == "SIGKILL" else name), text)
+
+    def test_a_ring_that_an_earlier_process_left_is_not_taken_for_a_childs(self):
+        self.start(100, "kill", -signal.SIGKILL)
+        (ring,) = self.folder.glob("fragtrace-*.ring")
+        os.utime(ring, (1, 1))
+        user, _, rest = ring.name.removeprefix("fragtrace-").partition("-")
+        parent = ("import os, signal, sys\n"
+                  "child = os.fork()\n"
+                  "if not child: signal.pause()\n"
+                  "user, rest, old = sys.argv[1:]\n"
+                  "os.rename(old, f'{os.path.dirname(old)}/fragtrace-{user}-{child}-{rest}')\n"
+                  "os.kill(child, signal.SIGTERM)\n"
+                  "os.waitpid(child, 0)\n")
+        self.run_well([sys.executable, "-c", parent, user, rest.partition("-")[2], ring],
+                      env=environment(CARD, record_to=self.folder))
+        (renamed,) = self.folder.glob("fragtrace-*.ring")
+        self.assertNotIn(b"end.signal", renamed.read_bytes())
 
     def test_a_kill_at_any_moment_loses_nothing(self):
         for pause_s in (0.0, 0.05, 0.3, 0.7):

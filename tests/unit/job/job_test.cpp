@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <csignal>
+
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
 
@@ -32,6 +34,39 @@ TEST_CASE("what failed first comes first, on the clock that all share") {
     job.processes = {
         process(9 * kGiB), failed(5'000, 900), failed(5'500, 100), failed(4'000, 1'700)};
     CHECK(by_interest(job) == std::vector<std::size_t>{2, 3, 1, 0});
+}
+
+TEST_CASE("the first failure is named: out of memory before anything else, victims last") {
+    const auto ended = [](std::uint64_t start_unix_ns, int code, int signal) {
+        JobProcess made = process(kGiB);
+        made.start_unix_ns = start_unix_ns;
+        made.end.code = code < 0 ? std::nullopt : std::optional(code);
+        made.end.signal = signal == 0 ? std::nullopt : std::optional(signal);
+        return made;
+    };
+    Job job;
+    job.processes = {ended(1, 0, 0), ended(2, 0, 0)};
+    CHECK_FALSE(first_failure(job));
+    // A victim's last event may be older: it waited for the one that failed.
+    job.processes = {ended(1, -1, SIGTERM), ended(2, 1, 0), ended(3, -1, SIGSEGV)};
+    for (std::size_t i = 0; i < job.processes.size(); ++i) {
+        job.processes[i].rank = static_cast<int>(i);
+    }
+    REQUIRE(first_failure(job));
+    CHECK(first_failure(job)->process == 1);
+    CHECK(first_failure(job)->of == 3);
+    CHECK_FALSE(first_failure(job)->out_of_memory);
+    CHECK(by_interest(job).front() == 1);
+    // One that caught its out-of-memory, and one that did not live through its own.
+    job.processes.push_back(failed(4, 10));
+    job.processes.back().end.code = 0;
+    job.processes.push_back(failed(5, 10));
+    job.processes.back().end.code = 1;
+    CHECK(first_failure(job)->process == 4);
+    CHECK(first_failure(job)->out_of_memory);
+    CHECK(first_failure(job)->of == 2);  // without a rank
+    CHECK(by_interest(job).front() == 4);
+    CHECK_FALSE(first_failure(Job()));
 }
 
 TEST_CASE("without a failure the process with most retries comes first, else the highest") {

@@ -101,7 +101,7 @@ TEST_CASE("a process killed before it began its next part was killed, absorbed o
         CHECK(std::filesystem::exists(killed.ring_path) == ring_there);
         const auto outline = read_outline(killed.path);
         REQUIRE(outline.ok());
-        CHECK(outline->ending == Ending::kKilled);
+        CHECK(outline->end.ending == Ending::kKilled);
         CHECK(killed.read().ending == Ending::kKilled);
     }
 }

@@ -1,0 +1,40 @@
+"""What every check of a report uses (check_report.py)."""
+
+
+class Findings(list):
+    """Contradictions; `at` is where those that follow were found."""
+
+    at = ""
+
+    def _add(self, what):
+        self.append(f"{self.at}: {what}" if self.at else what)
+
+    def holds(self, fact, what):
+        if not fact:
+            self._add(what)
+
+    def equal(self, what, value, expected):
+        self.holds(value == expected, f"{what}: {value} is not {expected}")
+
+    def rising(self, **values):
+        """Each at most as large as the next."""
+        pairs = list(values.items())
+        for (small_name, small), (large_name, large) in zip(pairs, pairs[1:]):
+            self.holds(small <= large, f"{small_name} {small} is more than {large_name} {large}")
+
+
+def is_exact(fidelity):
+    return (fidelity["placements"] == fidelity["placements_equal"] and
+            fidelity["segments"] == fidelity["segments_equal"] and not fidelity["reason"])
+
+
+def fidelity_of(report, device):
+    return device.get("fidelity", report.get("fidelity"))
+
+
+def has_pool(report, device):
+    return not fidelity_of(report, device)["reason"].startswith("no caching pool")
+
+
+def of_device(rows, device):
+    return [row for row in rows if row["device"] == device["index"]]
