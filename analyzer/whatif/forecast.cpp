@@ -18,6 +18,7 @@ constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
 constexpr std::uint64_t kCapacities = 8;  // tried between what is live and what is enough
 constexpr std::uint64_t kParts = 8;       // sizes of the step tried, twice: coarse, then fine
 constexpr std::size_t kRows = 8;          // rows of a list of which it is said whether they fit
+constexpr std::uint64_t kSparePart = 50;  // of the card that a size between two must leave free
 constexpr double kOtherSize = 0.005;      // from here on two steps differ in size
 
 // Whether every request is served that the record served, or that was added to it.
@@ -158,9 +159,13 @@ class Forecaster {
         if (rest_.scale() < 1 + kOtherSize) {
             return;
         }
+        // The basis is known to fit the card; sizes between it and the failed step are not.
+        const std::uint64_t spare = card_.capacity_bytes / kSparePart;
         const auto fits_at = [&](const std::vector<double>& shares) {
             return all_fit(shares.size(), [&](std::size_t at) {
-                return fits(resized(rest_, shares[at]), context_, on_card(card_.capacity_bytes));
+                return fits(resized(rest_, shares[at]),
+                            context_,
+                            on_card(card_.capacity_bytes - (shares[at] > 0 ? spare : 0)));
             });
         };
         const auto spread = [](double from, double to) {

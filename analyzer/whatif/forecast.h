@@ -19,7 +19,7 @@ struct Forecast {
     EventIndex failed = kNoEvent;
     std::size_t step = 0;        // that failed, from 1
     std::size_t basis = 0;       // the step that its rest is taken from, from 1
-    double scale = 1;            // size of the step up to the failed request against the basis
+    double scale = 1;            // of sizes that are others than in the basis, against these
     std::uint64_t requests = 0;  // of the rest
     // To the end of the step, on a card with room for all of it.
     std::uint64_t peak_allocated_bytes = 0;

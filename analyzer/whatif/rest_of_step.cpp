@@ -298,10 +298,10 @@ class Builder {
             }
             const std::uint64_t size = now == rest_.failed ? failed_bytes() : size_of(now);
             const std::uint64_t before = size_of(basis_.events[*then]);
-            rest_.asked_bytes += size;
-            rest_.asked_bytes_then += before;
             sizes.know(sizes_of(key), size);
             if (size != before) {
+                rest_.asked_bytes += size;
+                rest_.asked_bytes_then += before;
                 rest_.sizes_then.emplace_back(at_step_[now], before);
             }
         };

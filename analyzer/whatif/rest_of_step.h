@@ -20,8 +20,8 @@ struct RestOfStep {
     EventIndex failed = kNoEvent;
     std::size_t step = 0;   // that failed, from 1
     std::size_t basis = 0;  // the step that its rest is taken from, from 1
-    // Bytes asked for in the step up to the failed request, that included, and in the basis up to
-    // the same place.
+    // Of the requests up to the failed one, that included, whose size is another than in the basis:
+    // bytes in the step, and in the basis.
     std::uint64_t asked_bytes = 0;
     std::uint64_t asked_bytes_then = 0;
     std::uint64_t requests = 0;  // that were added
