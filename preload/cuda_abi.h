@@ -37,6 +37,12 @@ using cudaMemPool_t = void*;
 using cudaMipmappedArray_t = void*;
 using cudaStream_t = void*;
 
+struct CodeLocation {  // c10::SourceLocation
+    const char* function;
+    const char* file;
+    uint32_t line;
+};
+
 struct MemoryLocation {
     int type;  // kLocationDevice
     int id;

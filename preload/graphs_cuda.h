@@ -14,11 +14,11 @@ void record_graph_memory(uint16_t device, Layer layer, const void* caller);
 
 // The graph that the stream is being captured into, or nullptr.
 template <Hook kQuestion>
-const void* capturing_graph(void* stream, const Call& call) {
+const void* capturing_graph(void* stream, const void* caller) {
     constexpr int kActive = 1;  // CU_STREAM_CAPTURE_STATUS_ACTIVE
     int status = 0;
     CUgraph graph = nullptr;
-    auto* ask = real<kQuestion>(call.caller());
+    auto* ask = real<kQuestion>(caller);
     return ask != nullptr && ask(stream, &status, nullptr, &graph, nullptr, nullptr) == kSuccess &&
                    status == kActive
                ? graph

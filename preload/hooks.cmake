@@ -5,6 +5,7 @@ set(FRAGTRACE_HOOK_SOURCES
     frameworks/nvtx.cpp
     frameworks/torch.cpp
     frameworks/torch_allocator.cpp
+    frameworks/torch_captures.cpp
     frameworks/torch_deferred.cpp
     frameworks/torch_facts.cpp
     frameworks/torch_pending.cpp

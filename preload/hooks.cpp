@@ -87,7 +87,7 @@ uint64_t Call::record(const Event& event) const {
     record.stream = event.stream;
     record.pool = event.pool;
     record.duration_ns = saturated(duration_ns_);
-    record.flags = torch_is_allocating(caller_) ? kFlagFromAllocator : 0;
+    record.flags = torch_device_flags(caller_, event.kind);
     const Stacks stacks = torch_stacks();
     record.native_stack = stacks.native;
     record.python_stack = stacks.python;

@@ -18,8 +18,8 @@ uint64_t stream_number(const void* stream) {
 template <Hook kHook>
 const void* captured_graph(void* stream, const Call& call) {
     return Signature<kHook>::kPerThread
-               ? capturing_graph<Hook::k_cuStreamGetCaptureInfo_v2_ptsz>(stream, call)
-               : capturing_graph<Hook::k_cuStreamGetCaptureInfo_v2>(stream, call);
+               ? capturing_graph<Hook::k_cuStreamGetCaptureInfo_v2_ptsz>(stream, call.caller())
+               : capturing_graph<Hook::k_cuStreamGetCaptureInfo_v2>(stream, call.caller());
 }
 
 template <Hook kHook>

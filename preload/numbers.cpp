@@ -16,8 +16,7 @@ struct Entry {
     uint32_t number;  // stored last; 0 = free
 };
 
-constexpr uint32_t kEntries = 8192;
-constexpr uint32_t kMostEntries = kEntries / 2;
+constexpr uint32_t kEntries = 2 * kMostNumbers;
 
 struct Table {
     Entry entries[kEntries];
@@ -76,7 +75,7 @@ uint32_t number_of(Table* table, uint64_t hash, Describe describe) {
     Entry* entry = find(table, hash);
     uint32_t number = entry->number;
     if (number == 0) {
-        const bool room = kNumberOfTheRest + table->count < kMostEntries;
+        const bool room = kNumberOfTheRest + table->count < kMostNumbers;
         number = room ? kNumberOfTheRest + ++table->count : kNumberOfTheRest;
         if (room || !table->full) {
             table->full = !room;

@@ -11,6 +11,7 @@ namespace fragtrace::preload {
 
 // The number that stands for all names, or pools, that came when the table was full.
 inline constexpr uint32_t kNumberOfTheRest = 1;
+inline constexpr uint32_t kMostNumbers = 4096;
 
 // Of a name: a range, a mark, a function, settings. 0 for nullptr.
 uint32_t text_number(const char* text);

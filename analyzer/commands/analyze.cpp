@@ -5,6 +5,7 @@
 #include "analyzer/commands/remedies.h"
 #include "analyzer/metrics/device_metrics.h"
 #include "analyzer/pools/pytorch_config.h"
+#include "analyzer/pools/pytorch_sizes.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/script_plan.h"
 #include "analyzer/report/text_parts.h"
@@ -78,7 +79,7 @@ void take_limit(DeviceAnalysis* device) {
                                      parsed ? parsed->per_process_memory_fraction : 1);
     if (device->capacity_known && fraction > 0 && fraction < 1) {
         device->limit_bytes =
-            static_cast<std::uint64_t>(fraction * static_cast<double>(device->total_bytes));
+            pytorch::limit_bytes(device->script.rules, fraction, device->total_bytes);
     }
 }
 

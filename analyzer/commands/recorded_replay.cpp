@@ -77,9 +77,9 @@ Status add_libraries(const Timeline& timeline, DeviceAnalysis* device, std::size
     if (device->capacity_known) {
         device->script.libraries = requests;
         for (LibraryRequest& request : device->script.libraries) {
-            request.beside_bytes = within_card(device->capacity_bytes) -
-                                   within_card(request.pool_bytes) -
-                                   within_card(request.device_free_bytes);
+            request.beside_bytes =
+                within_card(device->capacity_bytes) - within_card(request.pool_bytes) -
+                within_card(request.past_pool_bytes) - within_card(request.device_free_bytes);
         }
     }
     device->troubles += requests.size();

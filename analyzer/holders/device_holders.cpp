@@ -9,7 +9,7 @@ namespace {
 struct Beside {
     EventIndex event = 0;
     std::uint64_t size_bytes = 0;
-    bool library = false;
+    std::uint64_t OutsideMemory::*whose = nullptr;
 };
 
 std::vector<Beside> beside_the_pool(const Timeline& timeline, DeviceId device, StackMarks* marks) {
@@ -23,8 +23,14 @@ std::vector<Beside> beside_the_pool(const Timeline& timeline, DeviceId device, S
         }
         const Event asked = timeline.events[i];
         if ((asked.flags & kFlagFromAllocator) == 0 && asked.size_bytes != kUnknown64) {
+            const bool past_pool =
+                kind == EventKind::kDeviceAlloc && (asked.flags & kFlagPastPool) != 0;
             const bool library = (marks->of(asked.origin) & kMarkLibrary) != 0;
-            result.push_back({i, asked.size_bytes, library});
+            result.push_back({i,
+                              asked.size_bytes,
+                              past_pool ? &OutsideMemory::past_pool
+                              : library ? &OutsideMemory::libraries
+                                        : &OutsideMemory::other});
         }
     }
     return result;
@@ -39,7 +45,7 @@ OutsideMemory outside_at(const Timeline& timeline,
     outside.processes = card.processes_bytes;
     for (const Beside& one : allocations) {
         if (one.event < event && timeline.partner[one.event] > event) {
-            (one.library ? outside.libraries : outside.other) += one.size_bytes;
+            outside.*one.whose += one.size_bytes;
         }
     }
     const std::uint64_t known =

@@ -35,6 +35,7 @@ struct Holding {
 // Memory of the card that is not the pool's, at the same instant.
 struct OutsideMemory {
     std::uint64_t libraries = 0;  // allocations of this process whose stack names a library of CUDA
+    std::uint64_t past_pool = 0;  // requests that PyTorch passed to the driver, its caching off
     std::uint64_t other = 0;      // other ones of this process, mappings included
     std::uint64_t context = 0;
     std::uint64_t processes = 0;  // other processes, as far as the driver's library told

@@ -88,7 +88,10 @@ class DeviceMeasurement::State {
         // A map names no device: that the device's memory changed tells.
         const bool ours = event.device == device_ || changed(before, totals());
         if (ours) {
-            count_call(event, totals().reserved != before.reserved);
+            // The call that frees memory taken past the pool may come from the allocator.
+            count_call(event,
+                       totals().reserved != before.reserved,
+                       totals().past_pool != before.past_pool);
         }
         count_trouble(i, event);
         take_peaks(i);
@@ -129,6 +132,9 @@ class DeviceMeasurement::State {
         peaks.peak_requested = std::max(peaks.peak_requested, now.requested);
         peaks.peak_allocated = std::max(peaks.peak_allocated, now.allocated);
         peaks.peak_active = std::max(peaks.peak_active, now.active());
+        peaks.peak_past_pool = std::max(peaks.peak_past_pool, now.past_pool);
+        peaks.peak_with_past_pool =
+            std::max(peaks.peak_with_past_pool, now.reserved + now.past_pool);
         metrics_.peak_other_holders_bytes = std::max(metrics_.peak_other_holders_bytes, now.other);
         if (now.reserved > peaks.peak_reserved) {
             peaks.peak_reserved = now.reserved;
@@ -149,9 +155,9 @@ class DeviceMeasurement::State {
         }
     }
 
-    void count_call(const Event& event, bool reserved_changed) {
-        const bool of_pool =
-            (event.flags & kFlagFromAllocator) != 0 || reserved_changed || !metrics_.block_layer;
+    void count_call(const Event& event, bool reserved_changed, bool past_pool) {
+        const bool of_pool = !past_pool && ((event.flags & kFlagFromAllocator) != 0 ||
+                                            reserved_changed || !metrics_.block_layer);
         DriverCalls& calls = of_pool ? metrics_.pool_calls : metrics_.other_calls;
         MemorySummary& summary = metrics_.summary;
         switch (event.kind) {
@@ -227,9 +233,11 @@ class DeviceMeasurement::State {
         const MemorySample& sample = state_.sample(device_);
         if (sample.event != kNoEvent) {
             metrics_.total_bytes = sample.total_bytes;
-            // What is free and what the pool has is the pool's to use; the rest is not.
+            // What is free and what the pool has is the pool's to use; the rest is not. What
+            // PyTorch holds past the pool comes and goes with the program's requests.
             metrics_.capacity_bytes =
-                std::min(sample.total_bytes, sample.free_bytes + sample.own_pool_bytes);
+                std::min(sample.total_bytes,
+                         sample.free_bytes + sample.own_pool_bytes + sample.past_pool_bytes);
             metrics_.context_and_others_bytes = sample.total_bytes - metrics_.capacity_bytes;
         }
         metrics_.violations = state_.violations().count;

@@ -13,6 +13,9 @@ struct MemorySummary {
     std::uint64_t peak_allocated = 0;
     std::uint64_t peak_active = 0;
     std::uint64_t peak_reserved = 0;
+    // Requests that PyTorch passed to the driver while its caching was off: in none of the above.
+    std::uint64_t peak_past_pool = 0;
+    std::uint64_t peak_with_past_pool = 0;  // of reserved and these together
     // The split once the request completed that first brought reserved to its maximum.
     WasteSplit waste_at_peak;
     std::uint64_t segments_allocated = 0;

@@ -97,13 +97,13 @@ RecordedSegment* RecordedState::segment_for(DeviceState* device, const RecordedB
             return nullptr;
         }
         --other;
-        if (block.address - other->first >= other->second) {
+        const std::uint64_t size_bytes = other->second.size_bytes;
+        if (block.address - other->first >= size_bytes) {
             return nullptr;
         }
-        const RecordedSegment promoted = {.address = other->first, .size_bytes = other->second};
-        device->totals.other -= other->second;
-        device->totals.own_pool += other->second;
-        device->others.erase(other);
+        const RecordedSegment promoted = {.address = other->first, .size_bytes = size_bytes};
+        forget_other(device, other);
+        device->totals.own_pool += size_bytes;
         add_segment(device, promoted);
         segment = device->segments.find(block.address);
     }

@@ -27,14 +27,24 @@ void RecordedState::device_alloc(DeviceState* device, const Event& event) {
                      .obtained_by = position_});
         return;
     }
-    const auto [entry, is_new] = device->others.try_emplace(event.address, event.size_bytes);
-    if (!is_new) {
+    const auto former = device->others.find(event.address);
+    if (former != device->others.end()) {
         violation(fmt::format("the driver handed out {:#x} twice", event.address));
-        device->totals.other -= entry->second;
-        device->totals.own -= entry->second;
-        entry->second = event.size_bytes;
+        device->totals.own -= former->second.size_bytes;
+        forget_other(device, former);
     }
+    const bool past_pool =
+        event.kind == EventKind::kDeviceAlloc && (event.flags & kFlagPastPool) != 0;
+    device->others[event.address] = {event.size_bytes, past_pool};
     device->totals.other += event.size_bytes;
+    device->totals.past_pool += past_pool ? event.size_bytes : 0;
+}
+
+void RecordedState::forget_other(DeviceState* device,
+                                 std::map<DeviceAddress, Other>::iterator other) {
+    device->totals.other -= other->second.size_bytes;
+    device->totals.past_pool -= other->second.past_pool ? other->second.size_bytes : 0;
+    device->others.erase(other);
 }
 
 // What was taken for blocks was obtained outside the pool; a block that comes to lie in an
@@ -47,7 +57,7 @@ void RecordedState::becomes_pool(DeviceId id) {
     totals.other = device->totals.other;
     for (const RecordedSegment& segment : device->segments.segments()) {
         if (!segment.expandable()) {
-            device->others[segment.address] = segment.size_bytes;
+            device->others[segment.address] = {segment.size_bytes, false};
             totals.other += segment.size_bytes;
         }
     }
@@ -68,9 +78,8 @@ void RecordedState::becomes_pool(DeviceId id) {
 void RecordedState::device_free(DeviceState* device, const Event& event) {
     const auto other = device->others.find(event.address);
     if (other != device->others.end()) {
-        device->totals.other -= other->second;
-        device->totals.own -= other->second;
-        device->others.erase(other);
+        device->totals.own -= other->second.size_bytes;
+        forget_other(device, other);
         return;
     }
     const RecordedSegment* segment = device->segments.find(event.address);

@@ -197,7 +197,8 @@ void RecordedState::apply_known(const Event& event) {
                               event.extra,
                               event.size_bytes,
                               device->totals.own,
-                              device->totals.own_pool};
+                              device->totals.own_pool,
+                              device->totals.past_pool};
             break;
         default:
             break;

@@ -36,6 +36,7 @@ struct MemoryTotals {
     std::uint64_t pending = 0;
     std::uint64_t reserved = 0;          // the pool's segments; of expandable ones what is mapped
     std::uint64_t other = 0;             // other allocations and mappings of this process
+    std::uint64_t past_pool = 0;         // part of other: kFlagPastPool
     std::uint64_t own = 0;               // all that this process has from the driver, pool or not
     std::uint64_t own_pool = 0;          // of own: the pool's, physical memory mapped or not
     std::uint64_t blocks = 0;            // live
@@ -53,6 +54,7 @@ struct MemorySample {
     std::uint64_t free_bytes = 0;
     std::uint64_t own_bytes = 0;  // MemoryTotals at that moment
     std::uint64_t own_pool_bytes = 0;
+    std::uint64_t past_pool_bytes = 0;
 };
 
 struct Violations {
@@ -133,6 +135,11 @@ class RecordedState {
     [[nodiscard]] std::uint64_t device_free_bytes(DeviceId device) const;
 
   private:
+    struct Other {
+        std::uint64_t size_bytes;
+        bool past_pool;
+    };
+
     struct DeviceState {
         bool direct = true;
         MemoryTotals totals;
@@ -140,7 +147,7 @@ class RecordedState {
         SegmentMap segments;
         BlockMap blocks;
         std::map<DeviceAddress, RecordedBlock> detached;
-        std::map<DeviceAddress, std::uint64_t> others;            // cudaMallocs outside the pool
+        std::map<DeviceAddress, Other> others;                    // cudaMallocs outside the pool
         std::unordered_map<std::uint64_t, std::uint64_t> arrays;  // by handle
         std::uint64_t graph_bytes = 0;                            // reserved by launched graphs
         std::set<std::uint32_t> pools_released;                   // private pools without a user
@@ -185,6 +192,7 @@ class RecordedState {
 
     void device_alloc(DeviceState* device, const Event& event);
     void device_free(DeviceState* device, const Event& event);
+    static void forget_other(DeviceState* device, std::map<DeviceAddress, Other>::iterator other);
     void device_reset(DeviceId device);
     void physical_create(const Event& event);
     void physical_retain(const Event& event);

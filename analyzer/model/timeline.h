@@ -63,11 +63,15 @@ struct PoolIdentity {
     std::string text;         // the fact "pool.N"
     bool no_split = false;    // kPytorch: a request takes a whole block
     bool use_on_oom = false;  // kPytorch: its free blocks serve others before an OOM
+    bool captured = false;    // kPytorch: the recorder saw a capture allocate from it
 
-    // PyTorch numbers the pools of captured graphs (n, 0), those of MemPool objects (0, n).
-    [[nodiscard]] bool is_graph() const {
+    // PyTorch numbers the pools that captures make for themselves (n, 0). MemPool objects and
+    // torch.cuda.graph_pool_handle() share the numbers (0, n), and captures may use either.
+    [[nodiscard]] bool made_by_capture() const {
         return owner == Owner::kPytorch && first != 0 && second == 0;
     }
+
+    [[nodiscard]] bool is_graph() const { return captured || made_by_capture(); }
 };
 
 // A named range of the program's own: mark.h, NVTX, a notebook's cell.

@@ -29,6 +29,8 @@ class NonePool final : public Pool {
     [[nodiscard]] std::optional<Placement> find(BlockId block) const override;
     [[nodiscard]] HeapSnapshot snapshot() const override;
 
+    [[nodiscard]] bool caches() const override { return false; }
+
     [[nodiscard]] std::uint64_t rounded_bytes(std::uint64_t requested_bytes) const override;
     std::vector<DriverCall> take_driver_calls() override;
 

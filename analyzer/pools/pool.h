@@ -28,6 +28,7 @@ struct Request {
     std::uint64_t requested_bytes = 0;  // > 0
     StreamId stream = 0;
     std::uint32_t private_pool = 0;  // 0 = the default pool
+    bool in_capture = false;         // of a stream: no event is looked at, no cache released
 };
 
 // What a program can ask of a private pool (torch.cuda.MemPool, CUDA graphs).
@@ -198,6 +199,9 @@ class Pool {
     [[nodiscard]] virtual std::uint64_t driver_bytes(std::uint64_t rounded_bytes) const {
         return rounded_bytes;
     }
+
+    // False: it keeps nothing between requests, so that those past a pool are like all others.
+    [[nodiscard]] virtual bool caches() const { return true; }
 
     // Driver calls since the last call of this function, in order.
     virtual std::vector<DriverCall> take_driver_calls() = 0;

@@ -75,11 +75,7 @@ void PytorchPool::set_memory_fraction(double fraction) {
         limit_bytes_ = kNoLimit;
         return;
     }
-    limit_bytes_ = share_of_card(fraction);
-}
-
-std::uint64_t PytorchPool::share_of_card(double fraction) const {
-    return static_cast<std::uint64_t>(fraction * static_cast<double>(device_->total_bytes()));
+    limit_bytes_ = pytorch::limit_bytes(rules_, fraction, device_->total_bytes());
 }
 
 // Blocks handed out under other settings keep their sizes; what is rounding and what is slack in
@@ -132,9 +128,7 @@ PytorchPool::Search PytorchPool::make_search(const Request& request) {
     search.rounded_bytes = rounded_bytes(request.requested_bytes);
     search.small = search.rounded_bytes <= pytorch::kSmallSizeBytes;
     std::uint32_t pair_index = pair_of(request.private_pool);
-    // Only a capture allocates from a graph's pool.
-    search.in_capture = capturing_ || pairs_[pair_index].options.graph ||
-                        (rules_.routing_is_capture && request.private_pool != 0);
+    search.in_capture = capturing_ || request.in_capture;
     if (pairs_[pair_index].merged) {
         pair_index = 0;
     }
@@ -280,9 +274,8 @@ BlockIndex PytorchPool::allocate_segment(Search& search, bool retry) {
     if (limit_bytes_ != kNoLimit && obtained_bytes_ + size_bytes > limit_bytes_) {
         return kNoBlock;
     }
-    // The share in the settings, whatever the program has set since.
     if (config_.throw_on_cudamalloc_oom && !limits_lifted_ &&
-        obtained_bytes_ + size_bytes > share_of_card(config_.per_process_memory_fraction)) {
+        obtained_bytes_ + size_bytes > pytorch::rejection_bytes(config_, device_->total_bytes())) {
         ++detail_.num_oom_rejections;
         search.rejected = true;
         return kNoBlock;

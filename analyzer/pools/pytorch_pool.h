@@ -205,8 +205,6 @@ class PytorchPool final : public Pool {
                      std::uint64_t offset,
                      BlockIndex* last);
 
-    [[nodiscard]] std::uint64_t share_of_card(double fraction) const;
-
     // pytorch_place.cpp: blocks at given places.
     [[nodiscard]] BlockIndex block_around(const Placement& place) const;
     BlockIndex split_off_front(BlockIndex index, std::uint64_t size_bytes);

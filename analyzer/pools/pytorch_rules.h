@@ -22,6 +22,9 @@ struct PytorchRules {
     bool one_division_rounds_nothing = false;
     // 2.10: a memory fraction of 1 is no limit at all (2.9.1 still has one).
     bool fraction_one_limits = false;
+    // 2.13: the part of the card that a memory fraction allows is rounded to the nearest byte;
+    // until then the rest of a byte is dropped (seen on 2.12.0 and 2.13.0).
+    bool fraction_rounds_down = false;
     // 2.10: pools that may be used on an OOM are asked once the driver has refused, before cached
     // memory is given back; until then after all else (seen on 2.9.1 and 2.13.0).
     bool fallback_last = false;
@@ -52,6 +55,7 @@ struct PytorchRules {
         rules.open_interval_overwrites_last = version < 210;
         rules.one_division_rounds_nothing = version < 204;
         rules.fraction_one_limits = version < 210;
+        rules.fraction_rounds_down = version < 213;
         rules.fallback_last = version < 210;
         rules.routing_is_capture = version < 213;
         rules.waits_for_captured_streams = version < 204;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace fragtrace::analyzer::pytorch {
 namespace {
@@ -67,6 +68,16 @@ std::uint64_t reservation_bytes(const PytorchConfig& config,
         wanted = std::min(most, reserve.size_bytes);
     }
     return std::max(page_bytes, round_up(wanted, page_bytes));
+}
+
+std::uint64_t limit_bytes(const PytorchRules& rules, double fraction, std::uint64_t total_bytes) {
+    const double part = fraction * static_cast<double>(total_bytes);
+    return static_cast<std::uint64_t>(rules.fraction_rounds_down ? part : std::round(part));
+}
+
+std::uint64_t rejection_bytes(const PytorchConfig& config, std::uint64_t total_bytes) {
+    return static_cast<std::uint64_t>(config.per_process_memory_fraction *
+                                      static_cast<double>(total_bytes));
 }
 
 }  // namespace fragtrace::analyzer::pytorch

@@ -27,4 +27,12 @@ std::uint64_t reservation_bytes(const PytorchConfig& config,
                                 std::uint64_t total_bytes,
                                 std::uint64_t page_bytes);
 
+// What a process may have of a card at a memory fraction: per_process_memory_fraction, or
+// set_per_process_memory_fraction.
+std::uint64_t limit_bytes(const PytorchRules& rules, double fraction, std::uint64_t total_bytes);
+
+// What throw_on_cudamalloc_oom lets a process have: by the fraction in the settings, whatever the
+// program has set since, and without rounding in any release (seen on 2.12.0 to 2.15.0).
+std::uint64_t rejection_bytes(const PytorchConfig& config, std::uint64_t total_bytes);
+
 }  // namespace fragtrace::analyzer::pytorch

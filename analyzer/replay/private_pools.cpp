@@ -2,6 +2,44 @@
 
 namespace fragtrace::analyzer {
 
+PoolIdentity PrivatePoolSteps::identity(std::uint32_t number) const {
+    const auto found = timeline_.pools.find(number);
+    return found != timeline_.pools.end() ? found->second : PoolIdentity{};
+}
+
+void PrivatePoolSteps::know(const Event& event, EventIndex i) {
+    know(pool_, i);
+    const bool of_graph = event.kind == EventKind::kBlockAlloc && (event.flags & kFlagOfGraph) != 0;
+    if (of_graph && pool_ != 0 && captured_.insert(pool_).second) {
+        set(pool_, i, false);
+    }
+}
+
+// Where the recorder does not tell, a pool that a capture made for itself is taken to serve
+// captures alone.
+bool PrivatePoolSteps::is_in_capture(const Event& event) const {
+    if (records_captures_) {
+        return (event.flags & kFlagInCapture) != 0;
+    }
+    return pool_ != 0 && (script_.rules.routing_is_capture || identity(pool_).made_by_capture());
+}
+
+// Within a capture the call releases private pools that nobody uses and nothing else; before 2.13
+// it fails.
+void PrivatePoolSteps::empty_cache(const Event& event, EventIndex i) {
+    const auto add = [this, i](std::uint32_t pool) {
+        script_.steps.push_back(
+            {.kind = Step::Kind::kEmptyCache, .event = i, .private_pool = pool});
+    };
+    if (!records_captures_ || (event.flags & kFlagInCapture) == 0) {
+        add(pool_);
+    } else if (!script_.rules.routing_is_capture) {
+        for (const std::uint32_t pool : freeable_) {
+            add(pool);
+        }
+    }
+}
+
 void PrivatePoolSteps::rewind(EventIndex i) {
     if (pool_ == 0) {
         return;
@@ -20,6 +58,9 @@ void PrivatePoolSteps::rewind(EventIndex i) {
 void PrivatePoolSteps::adopt(const HeapSnapshot& heap, EventIndex checkpoint) {
     held_.clear();
     for (const HeapSegment& segment : heap.segments) {
+        if (identity(segment.private_pool).captured) {
+            captured_.insert(segment.private_pool);
+        }
         know(segment.private_pool, checkpoint);
     }
     for (const HeapBlock& block : heap.blocks) {
@@ -38,15 +79,20 @@ void PrivatePoolSteps::set(std::uint32_t number, EventIndex i, bool freeable) {
     if (number == 0) {
         return;
     }
-    const auto identity = timeline_.pools.find(number);
-    const PoolIdentity pool = identity != timeline_.pools.end() ? identity->second : PoolIdentity{};
+    const PoolIdentity pool = identity(number);
+    const bool graph = captured_.contains(number) || pool.made_by_capture();
     known_.insert(number);
-    script_.steps.push_back(
-        {.kind = Step::Kind::kPoolOptions,
-         .event = i,
-         .private_pool = number,
-         .value = (freeable ? kPoolFreeable : 0) | (pool.is_graph() ? kPoolOfGraph : 0) |
-                  (pool.no_split ? kPoolNoSplit : 0) | (pool.use_on_oom ? kPoolUseOnOom : 0)});
+    if (freeable) {
+        freeable_.insert(number);
+    } else {
+        freeable_.erase(number);
+    }
+    script_.steps.push_back({.kind = Step::Kind::kPoolOptions,
+                             .event = i,
+                             .private_pool = number,
+                             .value = (freeable ? kPoolFreeable : 0) | (graph ? kPoolOfGraph : 0) |
+                                      (pool.no_split ? kPoolNoSplit : 0) |
+                                      (pool.use_on_oom ? kPoolUseOnOom : 0)});
 }
 
 // A block that a rewound pool holds again: which one it was before, and what was asked then.

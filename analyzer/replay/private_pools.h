@@ -19,7 +19,9 @@ namespace fragtrace::analyzer {
 class PrivatePoolSteps {
   public:
     PrivatePoolSteps(const Timeline& timeline, ReplayScript* script)
-        : timeline_(timeline), script_(*script) {}
+        : timeline_(timeline),
+          script_(*script),
+          records_captures_(timeline.fact("torch.captures") == "recorded") {}
 
     // Before anything else of an event.
     void look_at(EventKind kind, EventIndex i) {
@@ -35,16 +37,21 @@ class PrivatePoolSteps {
 
     void give_up(EventIndex i) { set(pool_, i, true); }
 
-    // A pool that is seen first in a request has a user.
-    void know(EventIndex i) { know(pool_, i); }
+    // A request of event `i`: a pool that is seen first has a user, and one from which a capture
+    // allocates belongs to a graph from then on.
+    void know(const Event& event, EventIndex i);
+
+    // The program emptied the cache.
+    void empty_cache(const Event& event, EventIndex i);
 
     // What the pool held is gone; what it holds now is told by the block allocs that follow.
     void rewind(EventIndex i);
 
-    // `step` allocates the block of event `i`, and becomes one that places it again where the pool
-    // was set back.
-    void allocate(const Event& event, EventIndex i, Step* step) {
-        if (pool_ != 0) {
+    // `step` allocates the block of event `i`, or fails to, and becomes one that places it again
+    // where the pool was set back.
+    void allocate(const Event& event, EventIndex i, bool failed, Step* step) {
+        step->in_capture = is_in_capture(event);
+        if (pool_ != 0 && !failed) {
             held_[pool_].insert(i);
             place_again(event, i, step);
         }
@@ -70,6 +77,8 @@ class PrivatePoolSteps {
     };
 
     void set(std::uint32_t pool, EventIndex i, bool freeable);
+    [[nodiscard]] PoolIdentity identity(std::uint32_t pool) const;
+    [[nodiscard]] bool is_in_capture(const Event& event) const;
 
     void know(std::uint32_t pool, EventIndex i) {
         if (pool != 0 && !known_.contains(pool)) {
@@ -81,10 +90,13 @@ class PrivatePoolSteps {
 
     const Timeline& timeline_;
     ReplayScript& script_;
+    const bool records_captures_;
     std::uint32_t pool_ = 0;
     std::size_t cursor_ = 0;
     bool rewinding_ = false;
     std::set<std::uint32_t> known_;
+    std::set<std::uint32_t> captured_;  // captures have allocated from them
+    std::set<std::uint32_t> freeable_;
     std::unordered_map<std::uint32_t, std::set<BlockId>> held_;  // live blocks per pool
     // By address and bytes.
     std::map<std::pair<DeviceAddress, std::uint64_t>, LastBlock> last_at_;

@@ -1,5 +1,7 @@
 #include "analyzer/replay/replayer.h"
 
+#include "analyzer/replay/past_pool.h"
+
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
@@ -31,7 +33,8 @@ Request request_of(const Step& step) {
     return {.block = step.block,
             .requested_bytes = step.value,
             .stream = step.stream,
-            .private_pool = step.private_pool};
+            .private_pool = step.private_pool,
+            .in_capture = step.in_capture};
 }
 
 WasteSplit waste_split(const Pool& pool) {
@@ -154,6 +157,12 @@ ReplayResult replay(const ReplayScript& script,
     Places places;
     std::size_t next_library = 0;
     const std::size_t requests_end = end_of_requests(script);
+    PastPool past_pool(pool);
+    const auto note_free_memory = [&] {
+        if (past_pool.holds_any()) {
+            result.least_free_bytes = std::min(result.least_free_bytes, pool.device().free_bytes());
+        }
+    };
     const auto note_peak = [&](EventIndex event) {
         if (statistics.reserved.current > peak_reserved) {
             peak_reserved = statistics.reserved.current;
@@ -190,6 +199,7 @@ ReplayResult replay(const ReplayScript& script,
                     result.troubles.push_back({i, step.event, served.outcome, step.value});
                 }
                 result.requests_served += failed ? 0 : 1;
+                note_free_memory();
                 note_peak(step.event);
                 if (step.private_pool != 0 && script.rewinds != 0 && !failed) {
                     places[step.block] = served.placement;
@@ -257,6 +267,19 @@ ReplayResult replay(const ReplayScript& script,
                 break;
             case Step::Kind::kSettings:
                 pool.change_settings(script.settings[step.value]);
+                break;
+            case Step::Kind::kPastPool:
+                if (recorded != nullptr) {
+                    recorded->expect({}, {});  // the record has refusals apart
+                }
+                if (!past_pool.take(step)) {
+                    ++result.libraries_failed;
+                    part(&result, Parting::Kind::kFails, step.event, pool);
+                }
+                note_free_memory();
+                break;
+            case Step::Kind::kPastPoolFree:
+                past_pool.give_back(step);
                 break;
         }
         if (statistics.pool_lost) {

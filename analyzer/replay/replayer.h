@@ -114,10 +114,14 @@ struct ReplayResult {
     WasteSplit waste_at_peak;
     EventIndex peak_event = kNoEvent;
     std::vector<Trouble> troubles;       // OOMs and retries, in order
-    std::uint64_t libraries_failed = 0;  // requests beside the pool for which too little was left
+    std::uint64_t libraries_failed = 0;  // requests beside the pool for which too little was left,
+                                         // those past it included
     // The least that such a request would have left free; negative: it failed by so much.
     std::int64_t libraries_spare = std::numeric_limits<std::int64_t>::max();
     std::uint64_t requests_served = 0;
+    // The least that was free on the device after a request past the pool, or after any while such
+    // memory is held.
+    std::uint64_t least_free_bytes = ~std::uint64_t{0};
 
     std::uint64_t placed_elsewhere = 0;  // blocks of a rewound pool whose place was not to be had
 

@@ -2,6 +2,7 @@
 
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/replay/driver_answers.h"
+#include "analyzer/replay/past_pool.h"
 #include "analyzer/replay/private_pools.h"
 
 #include <algorithm>
@@ -18,7 +19,10 @@ namespace {
 class Builder {
   public:
     Builder(const Timeline& timeline, DeviceId device, ScriptSource source)
-        : timeline_(timeline), pools_(timeline, &script_), answers_(&script_) {
+        : timeline_(timeline),
+          pools_(timeline, &script_),
+          past_pool_(&script_),
+          answers_(&script_) {
         script_.device = device;
         script_.source = source;
         script_.streams = timeline.streams;
@@ -34,14 +38,14 @@ class Builder {
                 i == timeline_.checkpoints[next_checkpoint_].begin) {
                 adopt(timeline_.checkpoints[next_checkpoint_++]);
             }
-            if (i < checkpoint_end_ && (is_request(event.kind) || event.kind == EventKind::kMap)) {
+            if (i < checkpoint_end_ && !PastPoolSteps::is_one(event) &&
+                (is_request(event.kind) || event.kind == EventKind::kMap)) {
                 continue;  // part of the state that is taken over
             }
             if (event.kind == EventKind::kEventComplete) {
                 add_completion(event, i);  // an event handle belongs to no device
             } else if (event.kind == EventKind::kEmptyCache) {
-                script_.steps.push_back(
-                    {.kind = Step::Kind::kEmptyCache, .event = i, .private_pool = pools_.pool()});
+                pools_.empty_cache(event, i);
             } else if (asks_for_free_memory(event)) {
                 if (event.device == script_.device) {
                     script_.steps.push_back(
@@ -89,6 +93,7 @@ class Builder {
         for (HeapSegment& segment : heap.segments) {
             segment.stream = segment.stream == kNoStream ? default_stream() : segment.stream;
         }
+        past_pool_.end_all(checkpoint.begin);
         script_.steps.push_back({.kind = Step::Kind::kAdopt,
                                  .event = checkpoint.begin,
                                  .value = script_.checkpoints.size()});
@@ -100,11 +105,11 @@ class Builder {
     void add_block_event(const Event& event, EventIndex i) {
         switch (event.kind) {
             case EventKind::kBlockAlloc:
-                pools_.know(i);
+                pools_.know(event, i);
                 add_allocation(event, i, event.extra, false);
                 break;
             case EventKind::kBlockOutOfMemory:
-                pools_.know(i);
+                pools_.know(event, i);
                 add_allocation(event, i, 0, true);
                 break;
             case EventKind::kBlockFree:
@@ -112,6 +117,14 @@ class Builder {
                 break;
             case EventKind::kPendingEvent:
                 add_pending(event);
+                break;
+            case EventKind::kDeviceAlloc:
+                if (PastPoolSteps::is_one(event)) {
+                    past_pool_.add(event, i, default_stream());
+                }
+                break;
+            case EventKind::kDeviceFree:
+                past_pool_.end(timeline_.partner[i], i);
                 break;
             case EventKind::kMemoryFraction:
                 script_.steps.push_back(
@@ -189,8 +202,8 @@ class Builder {
         Step step{.kind = Step::Kind::kAllocate, .recorded_oom = oom, .event = i, .block = i};
         step.value = event.size_bytes;
         step.stream = event.stream;
-        if (!oom) {
-            pools_.allocate(event, i, &step);
+        if (script_.source == ScriptSource::kBlocks) {
+            pools_.allocate(event, i, oom, &step);
         }
         if (step.value == kUnknown64) {
             step.value = block_bytes;
@@ -274,6 +287,7 @@ class Builder {
     const Timeline& timeline_;
     ReplayScript script_;
     PrivatePoolSteps pools_;
+    PastPoolSteps past_pool_;
     DriverAnswers answers_;
     std::uint64_t next_pending_ = 0;
     std::unordered_map<std::uint64_t, std::uint64_t> outstanding_;  // event handle -> pending id

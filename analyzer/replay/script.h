@@ -52,6 +52,7 @@ struct LibraryRequest {
     // Of the pool's capacity: neither free nor the pool's then. Negative: more was free. At most
     // 2^62 either way.
     std::int64_t beside_bytes = 0;
+    std::uint64_t past_pool_bytes = 0;  // held by requests past the pool, then
 };
 
 struct ReplayScript {

@@ -110,6 +110,8 @@ class Collector {
             case Step::Kind::kMemoryFraction:
             case Step::Kind::kMemoryInfo:
             case Step::Kind::kSettings:
+            case Step::Kind::kPastPool:
+            case Step::Kind::kPastPoolFree:
                 break;
         }
     }

@@ -26,15 +26,18 @@ struct Step {
         kAdopt,        // the state that the record has at a checkpoint
         kSettings,     // the program changed the allocator's settings
         kMemoryInfo,   // the program asked how much memory is free, and may adapt
+        kPastPool,     // a request that went to the driver: the pool's caching was off
+        kPastPoolFree,
     };
     Kind kind = Kind::kAllocate;
     bool recorded_oom = false;  // kAllocate: the recorded run could not serve it
+    bool in_capture = false;    // kAllocate: as Request has it
     StreamId stream = 0;
     EventIndex event = kNoEvent;  // the event in the timeline
-    BlockId block = 0;            // kAllocate, kPlace, kRelease: index of the allocating event
+    BlockId block = 0;            // of allocations and their ends: index of the allocating event
     std::uint32_t private_pool = 0;
     // Requested bytes; pending id; bits of the fraction; kPool bits; index into
-    // checkpoints or settings; bytes that were free.
+    // checkpoints or settings; bytes that were free; bytes asked of the driver.
     std::uint64_t value = 0;
     BlockId placed_as = 0;            // kPlace: the block whose place it takes
     std::uint32_t first_pending = 0;  // kRelease: range in ReplayScript::pending
@@ -112,8 +115,8 @@ class StepTable {
 
     static bool is_plain(const Step& step) {
         return step.event != kNoEvent && step.stream <= 0xff && step.private_pool == 0 &&
-               !step.recorded_oom && step.placed_as == 0 && step.pending_count == 0 &&
-               step.refusal_count == 0;
+               !step.recorded_oom && !step.in_capture && step.placed_as == 0 &&
+               step.pending_count == 0 && step.refusal_count == 0;
     }
 
     static bool is_plain_allocate(const Step& step) {

@@ -67,6 +67,7 @@ std::string who_is_outside(const Holders* holders) {
         {"other processes hold", outside.processes},
         {"libraries hold", outside.libraries},
         {"the context holds", outside.context},
+        {"requests while caching was off hold", outside.past_pool},
         {"other allocations hold", outside.other},
         {"not known who holds", outside.not_known}};
     const auto* const most = std::max_element(

@@ -118,6 +118,7 @@ Json holders_json(const DeviceHolders& held, EventIndex event, bool at_peak) {
                 {"places_left_out", holders.places_left_out},
                 {"outside",
                  {{"libraries_bytes", outside.libraries},
+                  {"past_pool_bytes", outside.past_pool},
                   {"other_bytes", outside.other},
                   {"context_bytes", outside.context},
                   {"processes_bytes", outside.processes},

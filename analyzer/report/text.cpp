@@ -194,8 +194,10 @@ std::string list_lines(const char* title,
 std::string settings_in_force(const Timeline& timeline, const DeviceAnalysis& device) {
     const std::string backend = timeline.fact("allocator_backend", "native");
     if (backend != "native") return "allocator " + printable(backend);
-    if (timeline.fact("torch.caching") == "off") return "caching off";
-    return device.config.empty() ? "default" : printable(device.config);
+    const std::string caching = timeline.fact("torch.caching");
+    if (caching == "off") return "caching off";
+    return (device.config.empty() ? "default" : printable(device.config)) +
+           (caching.empty() ? "" : ", caching off for a time");
 }
 
 std::string device_text(const Analysis& analysis,
@@ -269,6 +271,14 @@ std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal)
         format_bytes(run.peak_active),
         format_bytes(run.peak_reserved),
         device.capacity_known ? format_bytes(device.capacity_bytes) : "an unknown capacity");
+    if (run.peak_past_pool != 0) {
+        text += fmt::format(
+            "  past pool  at most {} while caching was off, not in these peaks; at most {} "
+            "together "
+            "with reserved\n",
+            format_bytes(run.peak_past_pool),
+            format_bytes(run.peak_with_past_pool));
+    }
     text += fmt::format(
         "  waste      {}rounding {}, slack {}, pending {}, releasable {}, "
         "inactive split {}\n",

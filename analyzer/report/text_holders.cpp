@@ -75,6 +75,7 @@ std::string outside_line(const OutsideMemory& outside) {
     };
     add("context", outside.context);
     add("libraries", outside.libraries);
+    add("requests past the pool (caching off)", outside.past_pool);
     add("other allocations", outside.other);
     add("other processes", outside.processes);
     add("not known whose", outside.not_known);

@@ -159,15 +159,32 @@ void add_columns(Out out, const Timeline& timeline, const Event& event) {
     }
 }
 
+struct FlagWord {
+    std::uint8_t flag;
+    EventKind kind;
+    std::string_view word;
+};
+
+constexpr FlagWord kFlagWords[] = {
+    {kFlagPending, EventKind::kBlockFree, "pending"},
+    {kFlagInCapture, EventKind::kBlockAlloc, "in_capture"},
+    {kFlagInCapture, EventKind::kBlockOutOfMemory, "in_capture"},
+    {kFlagInCapture, EventKind::kEmptyCache, "in_capture"},
+    {kFlagPastPool, EventKind::kDeviceAlloc, "past_pool"},
+    {kFlagPastPool, EventKind::kAllocRefused, "past_pool"},
+    {kFlagByPool, EventKind::kMemoryInfo, "by_recorder"},
+    {kFlagOfGraph, EventKind::kBlockAlloc, "of_graph"},
+    {kFlagRejected, EventKind::kBlockOutOfMemory, "rejected"},
+};
+
 void add_flags(Out out, const Event& event) {
     if ((event.flags & kFlagFromAllocator) != 0) {
         fmt::format_to(out, " from_allocator");
     }
-    if ((event.flags & kFlagPending) != 0) {
-        fmt::format_to(out, " pending");
-    }
-    if ((event.flags & kFlagByPool) != 0) {
-        fmt::format_to(out, " by_recorder");
+    for (const FlagWord& word : kFlagWords) {
+        if (event.kind == word.kind && (event.flags & word.flag) != 0) {
+            fmt::format_to(out, " {}", word.word);
+        }
     }
 }
 

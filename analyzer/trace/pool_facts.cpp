@@ -54,6 +54,8 @@ std::map<std::uint32_t, PoolIdentity> pools_of_facts(
             pools[number].no_split = fact->second == "1";
         } else if (text == ".use_on_oom") {
             pools[number].use_on_oom = fact->second == "1";
+        } else if (text == ".graph") {
+            pools[number].captured = fact->second == "1";
         }
     }
     return pools;

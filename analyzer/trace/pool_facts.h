@@ -1,4 +1,4 @@
-// What the numbers of pools mean: the facts "pool.N", "pool.N.no_split" and "pool.N.use_on_oom".
+// What the numbers of pools mean: the facts "pool.N" and "pool.N.*".
 #pragma once
 
 #include "analyzer/model/timeline.h"

@@ -40,6 +40,16 @@ void tell(const ReplayScript& script, const Step& step, Pool& pool, PlacementChe
         case Step::Kind::kPoolOptions:
         case Step::Kind::kSettings:
             break;
+        case Step::Kind::kPastPool:
+            if (!pool.caches()) {
+                check->placed(request_of(step), pool);
+            }
+            break;
+        case Step::Kind::kPastPoolFree:
+            if (!pool.caches()) {
+                check->released(step.block, {}, pool);
+            }
+            break;
     }
 }
 

@@ -3,6 +3,7 @@
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/model/request_outcomes.h"
 #include "analyzer/pools/pytorch_sizes.h"
+#include "analyzer/replay/past_pool.h"
 
 #include <algorithm>
 #include <utility>
@@ -102,6 +103,9 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
     const auto asked = [&script](const Trouble& trouble) {
         return request_of(script.steps[trouble.step]);
     };
+    const auto outside = [&script, others_bytes](std::size_t step) {
+        return others_bytes + past_pool_bytes(script, step);
+    };
     std::size_t next = 0;
     std::uint64_t pending_before = 0;
     ReplayHooks hooks;
@@ -113,7 +117,7 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
             by_capacity(*before);
             diagnoses.emplace_back();
             diagnoses.back().trouble = chosen[next];
-            fill(*before, asked(chosen[next]), others_bytes, 0, &diagnoses.back());
+            fill(*before, asked(chosen[next]), outside(i), 0, &diagnoses.back());
             pool.take_driver_calls();  // those before it
         }
         return next < chosen.size();
@@ -132,7 +136,7 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
             const std::uint64_t pending = pending_bytes(*after);
             fill(*after,
                  asked(chosen[next]),
-                 others_bytes,
+                 outside(i),
                  pending_before > pending ? pending_before - pending : 0,
                  &diagnoses.back());
         }
@@ -173,6 +177,7 @@ std::vector<LibraryRequest> refused_libraries(const Timeline& timeline,
         const std::uint64_t most = request.asked_bytes == 0 ? 0 : request.asked_bytes - 1;
         request.device_free_bytes = std::min(state.device_free_bytes(device), most);
         request.pool_bytes = state.totals(device).own_pool;
+        request.past_pool_bytes = state.totals(device).past_pool;
     }
     return requests;
 }
@@ -190,8 +195,10 @@ std::vector<Diagnosis> diagnose_libraries(const ReplayScript& script,
                              .event = request.event,
                              .outcome = Outcome::kOutOfMemory,
                              .requested_bytes = request.asked_bytes};
-        diagnosis.verdict =
-            judge_library(*state, request.asked_bytes, request.device_free_bytes, others_bytes);
+        diagnosis.verdict = judge_library(*state,
+                                          request.asked_bytes,
+                                          request.device_free_bytes,
+                                          others_bytes + request.past_pool_bytes);
         diagnosis.heap = state->snapshot();
         diagnosis.heap.device_free_bytes = request.device_free_bytes;
         diagnosis.wanted = {

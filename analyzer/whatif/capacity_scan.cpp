@@ -81,9 +81,12 @@ std::uint64_t capacity_for_part(std::uint64_t bytes, double part, std::uint64_t 
 std::uint64_t enough_bytes(const ReplayResult& unlimited) {
     const auto all = static_cast<std::int64_t>(kUnlimitedBytes);
     const std::int64_t for_libraries = all - std::min(all, unlimited.libraries_spare);
-    return std::min(
-        kMostBytes,
-        std::max(unlimited.statistics.reserved.peak, static_cast<std::uint64_t>(for_libraries)));
+    const std::uint64_t with_past_pool =
+        kUnlimitedBytes - std::min(kUnlimitedBytes, unlimited.least_free_bytes);
+    return std::min(kMostBytes,
+                    std::max({unlimited.statistics.reserved.peak,
+                              static_cast<std::uint64_t>(for_libraries),
+                              with_past_pool}));
 }
 
 }  // namespace

@@ -72,6 +72,7 @@ StepTable with_own_pool(const ReplayScript& script, const std::vector<EventIndex
                     {.kind = Step::Kind::kPoolOptions, .event = step.event, .private_pool = pool});
             }
             step.private_pool = pool;
+            step.in_capture = script.rules.routing_is_capture;
         }
         steps.push_back(step);
     }

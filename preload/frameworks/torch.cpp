@@ -4,6 +4,7 @@
 // the request to free) and every failure, under the pool's mutex. Reports of other devices pass.
 #include "frameworks/torch.h"
 
+#include "frameworks/torch_captures.h"
 #include "frameworks/torch_deferred.h"
 #include "frameworks/torch_pools.h"
 #include "frameworks/torch_rewind.h"
@@ -31,6 +32,17 @@ bool is_cuda(uint16_t device) {
 
 uint16_t device_index(uint16_t device) {
     return torch_device(static_cast<int8_t>(device >> 8));
+}
+
+// Stands for libc10_cuda as a caller, where it has been seen.
+const void* torch_caller(const void* otherwise) {
+    const uintptr_t begin = __atomic_load_n(&g_torch.cuda_range.begin, __ATOMIC_ACQUIRE);
+    return begin == 0 ? otherwise : reinterpret_cast<const void*>(begin);
+}
+
+uint8_t capture_flags(uint16_t device) {
+    const bool in_capture = torch_has_special_blocks() && is_in_capture(device);
+    return static_cast<uint8_t>(in_capture ? kFlagInCapture : 0);
 }
 
 void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
@@ -69,6 +81,11 @@ void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
         [[unlikely]] {
         event.pool = pool_of_new_block(address, device, event.stream);
         note_block_stream(address, event.stream);
+        event.flags = capture_flags(device);
+        if (event.pool != 0 && event.flags != 0 && is_captured(event.stream)) {
+            event.flags |= kFlagOfGraph;
+            torch_note_graph_pool(event.pool);
+        }
     }
     t_torch.driver_free_bytes = kUnknown64;
     if (setting_back(address, bytes)) {
@@ -117,17 +134,13 @@ void report_usage(void* address, int64_t bytes, uint16_t device) {
     }
 }
 
-void report_out_of_memory(int64_t bytes, uint16_t device) {
-    forget_pending_events();
-    if (!is_cuda(device) || !recording_enabled()) {
-        return;
-    }
-    torch_patch_allocator();
-    complete_deferred_frees(device_index(device));
+// A request ends with an exception that says that there is no memory.
+void record_failure(uint64_t bytes, uint16_t device, uint8_t flags) {
     EventRecord event{};
     event.kind = EventKind::kBlockOutOfMemory;
-    event.device = device_index(device);
-    event.size = static_cast<uint64_t>(bytes);
+    event.flags = flags | capture_flags(device);
+    event.device = device;
+    event.size = bytes;
     event.extra = t_torch.driver_free_bytes;
     event.stream = kStreamUnknown;
     const Stacks stacks = torch_stacks();
@@ -147,7 +160,45 @@ void report_out_of_memory(int64_t bytes, uint16_t device) {
     record(event);
 }
 
+void report_out_of_memory(int64_t bytes, uint16_t device) {
+    forget_pending_events();
+    if (!is_cuda(device) || !recording_enabled()) {
+        return;
+    }
+    torch_patch_allocator();
+    complete_deferred_frees(device_index(device));
+    record_failure(static_cast<uint64_t>(bytes), device_index(device), 0);
+}
+
+// The device of the calling thread.
+uint16_t current_device() {
+    int device = -1;
+    auto* get = real<Hook::k_cudaGetDevice>(torch_caller(nullptr));
+    return get != nullptr && get(&device) == kSuccess ? torch_device(device) : kDeviceUnknown;
+}
+
+// libc10_cuda makes an exception with this text, on its way out of a request that it has not
+// reported as failed: throw_on_cudamalloc_oom rejects it.
+void report_error(const void* caller, const char* text) {
+    constexpr char kOutOfMemory[] = "CUDA out of memory";
+    if (torch_owns(caller) && text != nullptr &&
+        strncmp(text, kOutOfMemory, sizeof kOutOfMemory - 1) == 0) {
+        const KeepErrno keep_errno;
+        torch_note_rejection();
+    }
+}
+
 }  // namespace
+
+void torch_note_rejection() {
+    const TorchRequest* request = current_request();
+    if (request != nullptr && request->requested_bytes != kUnknown64 && recording_enabled()) {
+        forget_pending_events();
+        const uint16_t device = current_device();
+        complete_deferred_frees(device);
+        record_failure(request->requested_bytes, device, kFlagRejected);
+    }
+}
 
 TorchRequest* current_request() {
     TorchRequest& request = t_torch.request;
@@ -175,6 +226,14 @@ const void* torch_canonical_caller(const void* caller) {
 
 bool torch_is_allocating(const void* caller) {
     return torch_caches() && (torch_owns(caller) || current_request() != nullptr);
+}
+
+uint8_t torch_device_flags(const void* caller, EventKind kind) {
+    if (torch_is_allocating(caller)) {
+        return kFlagFromAllocator;
+    }
+    const bool asks = kind == EventKind::kDeviceAlloc || kind == EventKind::kAllocRefused;
+    return static_cast<uint8_t>(asks && torch_owns(caller) ? kFlagPastPool : 0);
 }
 
 Stacks torch_stacks() {
@@ -229,5 +288,21 @@ FT_REPORT_USAGE(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE, int64_t)
     }
 FT_REPORT_OUT_OF_MEMORY(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE, uint64_t)
 FT_REPORT_OUT_OF_MEMORY(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE, int64_t)
+
+// Constructors of c10's exceptions, which every library calls from many places: there is one
+// libc10, and libc10_cuda's way to it is known. A std::string begins with the address of its
+// letters.
+#define FT_ERROR(name)                                                      \
+    FT_PUBLIC void name(void* self, CodeLocation where, const void* text) { \
+        const void* caller = __builtin_return_address(0);                   \
+        auto* call = real<Hook::k_##name>(torch_caller(caller));            \
+        report_error(caller, *static_cast<const char* const*>(text));       \
+        if (call != nullptr) {                                              \
+            call(self, where, text);                                        \
+        }                                                                   \
+    }
+FT_ERROR(
+    _ZN3c1016OutOfMemoryErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE)
+FT_ERROR(_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE)
 
 }  // extern "C"

@@ -30,6 +30,9 @@ const void* torch_canonical_caller(const void* caller);
 // library, or (through another interposer) inside a call of allocate on this thread.
 bool torch_is_allocating(const void* caller);
 
+// As kFlagFromAllocator and kFlagPastPool have it, of a device call that came from `caller`.
+uint8_t torch_device_flags(const void* caller, EventKind kind);
+
 // The stacks of the calling thread; those taken at the start of an allocate call where there is
 // one, which also spares a second walk.
 Stacks torch_stacks();

@@ -7,6 +7,7 @@
 //
 // The wrappers run outside the pool's mutex, so stacks are taken there.
 #include "frameworks/torch.h"
+#include "frameworks/torch_captures.h"
 #include "frameworks/torch_deferred.h"
 #include "frameworks/torch_pools.h"
 #include "frameworks/torch_settings.h"
@@ -39,6 +40,7 @@ using RawAllocate = void*(void* self, size_t bytes);
 using RawAllocateWithStream = void*(void* self, size_t bytes, void* stream);
 
 constexpr int kAllocateSlot = 2;
+constexpr size_t kAbsurdBytes = size_t{1} << 60;  // allocate() refuses as much before all else
 
 constexpr int kMaxSlots = 256;
 constexpr int kTableHead = 2;  // offset to top, type information
@@ -92,6 +94,9 @@ OpaqueDataPtr allocate(void* self, size_t bytes) {
         return g_original.allocate(self, bytes);
     }
     const RequestScope scope(bytes, kStreamUnknown, true);
+    if (bytes >= kAbsurdBytes) [[unlikely]] {
+        torch_note_rejection();
+    }
     return g_original.allocate(self, bytes);
 }
 
@@ -176,6 +181,7 @@ TorchPatch patch(void* allocator) {
                      &g_original.raw_alloc_with_stream,
                      &raw_alloc_with_stream);
         watch_pools(table, layout);
+        watch_captures(table, layout);
         watch_settings(table, layout);
         watch_stream_uses(table, layout);
     }
@@ -192,9 +198,12 @@ TorchPatch patch(void* allocator) {
 // Asked for by the report rather than before the call: the pool has read it between the two, and
 // the report knows the device, so that the driver need not be asked for the current one.
 uint64_t stream_of_request(const TorchRequest& request, uint16_t device) {
-    if (!request.for_current_stream || g_original.current_stream == nullptr ||
-        g_original.stream_handle == nullptr) {
-        return request.stream;
+    return request.for_current_stream ? current_stream(device) : request.stream;
+}
+
+uint64_t current_stream(uint16_t device) {
+    if (g_original.current_stream == nullptr || g_original.stream_handle == nullptr) {
+        return kStreamUnknown;
     }
     const OpaqueStream stream = g_original.current_stream(static_cast<int8_t>(device));
     // The handle of a stream never changes. Bytes of the name that mean nothing may differ.

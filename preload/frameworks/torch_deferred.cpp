@@ -9,6 +9,7 @@
 
 #include "frameworks/address_table.h"
 #include "frameworks/torch.h"
+#include "frameworks/torch_captures.h"
 #include "frameworks/torch_pools.h"
 #include "frameworks/torch_state.h"
 #include "sys.h"
@@ -29,13 +30,6 @@ using StreamHandle = void*(const Stream* stream);
 
 RecordStream* g_record_stream;
 StreamHandle* g_stream_handle;
-
-constexpr uint32_t kDevices = 256;  // ordinals are a byte
-int32_t g_routings[kDevices];
-
-bool may_capture(uint16_t device) {
-    return __atomic_load_n(&g_routings[device % kDevices], __ATOMIC_ACQUIRE) > 0;
-}
 
 // The streams of live blocks that are not on the default one: a block's own stream is no use.
 AddressTable<uint64_t, 65536> g_own_streams;
@@ -58,18 +52,9 @@ Use& use_at(uint64_t block, uint32_t probe) {
     return g_uses[(static_cast<uint32_t>(hash) + probe) % kUses];
 }
 
-bool any_routing() {
-    for (const int32_t& routings : g_routings) {
-        if (__atomic_load_n(&routings, __ATOMIC_RELAXED) > 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void remember_use(uint64_t block, uint64_t stream) {
     torch_note_special_block();
-    const bool in_capture = any_routing();
+    const bool in_capture = may_capture(kDeviceUnknown);
     for (uint32_t probe = 0; probe < kProbes; ++probe) {
         Use& use = use_at(block, probe);
         if (__atomic_load_n(&use.block, __ATOMIC_ACQUIRE) == block && use.stream == stream) {
@@ -176,10 +161,6 @@ void watch_stream_uses(void** slots, const PoolSlots& layout) {
     g_stream_handle = reinterpret_cast<StreamHandle*>(
         defined_symbol(g_torch.cuda, "_ZNK3c104cuda10CUDAStream6streamEv", &indirect));
     replace_slot(slots, layout.record_stream, &g_record_stream, &record_stream);
-}
-
-void count_routing(int device, int change) {
-    __atomic_fetch_add(&g_routings[torch_device(device) % kDevices], change, __ATOMIC_ACQ_REL);
 }
 
 void note_block_stream(uint64_t block, uint64_t stream) {

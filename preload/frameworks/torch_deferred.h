@@ -11,10 +11,6 @@ namespace fragtrace::preload {
 // Replaces recordStream in a copy of the native pool's table: which streams use which block.
 void watch_stream_uses(void** slots, const PoolSlots& layout);
 
-// Requests of a device are routed to a private pool from now on (1), or no longer (-1). While they
-// are, a capture may be under way.
-void count_routing(int device, int change);
-
 // For the reports, under the allocator's mutex: of a block that is handed out, on a stream that may
 // be unknown; and of one that is taken back. The latter gives what the free waits for once captures
 // are over, where it waits though no event was recorded: at most kMaxPendingEvents.

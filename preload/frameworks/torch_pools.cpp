@@ -2,7 +2,7 @@
 
 #include "frameworks/address_table.h"
 #include "frameworks/torch.h"
-#include "frameworks/torch_deferred.h"
+#include "frameworks/torch_captures.h"
 #include "frameworks/torch_rewind.h"
 #include "frameworks/torch_routing.h"
 #include "frameworks/torch_state.h"
@@ -200,6 +200,15 @@ void torch_pools_incomplete(const char* why) {
     static int said = 0;
     if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) == 0) {
         record_fact("torch.pools", why);
+    }
+}
+
+void torch_note_graph_pool(uint32_t pool) {
+    static uint64_t noted[kMostNumbers / 64 + 1] = {};
+    const uint64_t bit = uint64_t{1} << pool % 64;
+    uint64_t* word = &noted[pool / 64];
+    if ((__atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit) == 0) {
+        pool_fact(pool, ".graph", "1");
     }
 }
 

@@ -21,6 +21,9 @@ uint32_t pool_of_request(uint16_t device, uint64_t stream);
 bool block_is_private(uint64_t address);
 bool pool_has_users(uint32_t pool, uint16_t device);
 
+// A graph was captured into the pool: it uses the pool's memory at each launch.
+void torch_note_graph_pool(uint32_t pool);
+
 // Says once that pools are not recorded completely.
 void torch_pools_incomplete(const char* why);
 

@@ -1,6 +1,7 @@
 #include "frameworks/torch_settings.h"
 
 #include "frameworks/torch.h"
+#include "frameworks/torch_captures.h"
 #include "frameworks/torch_deferred.h"
 #include "frameworks/torch_state.h"
 #include "hooks.h"
@@ -27,12 +28,14 @@ struct Originals {
 Originals g_original;
 int g_caching_off;
 
-void record_setting(EventKind kind, uint64_t size, uint16_t device, uint32_t pool) {
+void record_setting(
+    EventKind kind, uint64_t size, uint16_t device, uint32_t pool, uint8_t flags = 0) {
     if (!recording_enabled()) {
         return;
     }
     EventRecord event{};
     event.kind = kind;
+    event.flags = flags;
     event.device = device;
     event.size = size;
     event.stream = kStreamUnknown;
@@ -41,6 +44,15 @@ void record_setting(EventKind kind, uint64_t size, uint16_t device, uint32_t poo
     event.native_stack = stacks.native;
     event.python_stack = stacks.python;
     record(event);
+}
+
+void record_empty_cache(uint32_t pool) {
+    const bool in_capture = torch_is_native() && is_in_capture(kDeviceUnknown);
+    record_setting(EventKind::kEmptyCache,
+                   0,
+                   kDeviceUnknown,
+                   pool,
+                   static_cast<uint8_t>(in_capture ? kFlagInCapture : 0));
 }
 
 // Events that the pool records within are those of frees that it had put off.
@@ -56,7 +68,7 @@ void call_empty_cache(void* self, uint64_t word, uint64_t other_word) {
 // without that parameter, whatever they are.
 void empty_cache_of_pool(void* self, uint64_t pool_first, uint64_t pool_second) {
     const uint32_t pool = pool_number(PoolOwner::kPytorch, pool_first, pool_second);
-    record_setting(EventKind::kEmptyCache, 0, kDeviceUnknown, pool);
+    record_empty_cache(pool);
     call_empty_cache(self, pool_first, pool_second);
     if (pool == 0) {
         complete_deferred_frees(kDeviceUnknown);
@@ -64,7 +76,7 @@ void empty_cache_of_pool(void* self, uint64_t pool_first, uint64_t pool_second) 
 }
 
 void empty_cache(void* self, uint64_t word, uint64_t other_word) {
-    record_setting(EventKind::kEmptyCache, 0, kDeviceUnknown, 0);
+    record_empty_cache(0);
     call_empty_cache(self, word, other_word);
     complete_deferred_frees(kDeviceUnknown);
 }
@@ -235,7 +247,7 @@ FT_PUBLIC void _ZN3c104cuda20CUDACachingAllocator10emptyCacheEv() {
     auto* call =
         real<Hook::k__ZN3c104cuda20CUDACachingAllocator10emptyCacheEv>(__builtin_return_address(0));
     if (call != nullptr) {
-        record_setting(EventKind::kEmptyCache, 0, kDeviceUnknown, 0);
+        record_empty_cache(0);
         call();
     }
 }

@@ -94,6 +94,10 @@ void place_inherited(const Twin& twin, PoolSlots* found) {
     if (!is_release_read()) {
         return;
     }
+    if (found->end_to_pool != kNoSlot && found->release_pool == found->end_to_pool + 3) {
+        found->mark_capture_begin = found->end_to_pool + 1;
+        found->mark_capture_end = found->end_to_pool + 2;
+    }
     const int next = twin.slot_of("14shareIpcHandleEPv");
     const int between = found->release_pool == kNoSlot ? 0 : next - found->release_pool;
     if (between >= 4 && between <= 6) {  // getPoolUseCount, add_user, ..., live allocations, next

@@ -21,6 +21,8 @@ struct PoolSlots {
     int enable = kNoSlot;                 // (bool)                                        2.5 on
     int begin_to_pool = kNoSlot;          // (device, MempoolId_t, std::function)          2.2 on
     int end_to_pool = kNoSlot;            // (device, MempoolId_t)                         2.2 on
+    int mark_capture_begin = kNoSlot;     // (device)                                      2.13 on
+    int mark_capture_end = kNoSlot;       // (device)                                      2.13 on
     int begin_stream_to_pool = kNoSlot;   // (device, cudaStream_t, MempoolId_t)           2.1
     int end_stream_to_pool = kNoSlot;     // (device, cudaStream_t)                        2.1
     int capture_begin = kNoSlot;          // (device, graph, MempoolId_t)                  2.0

@@ -62,8 +62,13 @@ inline bool frame_lives(const volatile uint64_t* cookie) {
 // The request of the allocate call that is running on this thread, nullptr if none is.
 TorchRequest* current_request();
 
+// The request of this thread fails by a rule of the allocator's own, without a report.
+void torch_note_rejection();
+
 // The stream that the request asks for, kStreamUnknown if unknown.
 uint64_t stream_of_request(const TorchRequest& request, uint16_t device);
+// The calling thread's current stream, kStreamUnknown if unknown.
+uint64_t current_stream(uint16_t device);
 
 enum TorchPatch : uint32_t { kUntried, kPatching, kNative, kNotNative };
 

@@ -107,10 +107,19 @@ enum class RangeKind : uint8_t {
     kCell = 2,  // a notebook's cell
 };
 
+// A value means what it says for the kinds that it names: kinds share values.
 enum EventFlag : uint8_t {
     kFlagFromAllocator = 1,  // device layer: the caller is the framework's caching allocator
     kFlagPending = 2,        // kBlockFree: waits for the kPendingEvent records that follow
+    kFlagInCapture = 2,      // kBlockAlloc, kBlockOutOfMemory, kEmptyCache: the allocator took the
+                             // call for a part of a stream capture: it polled no event and
+                             // released no cache
+    kFlagPastPool = 2,       // kDeviceAlloc, kAllocRefused: a request to the framework's allocator,
+                             // which passed it to the driver because its caching was off
     kFlagByPool = 4,         // kMemoryInfo: sampled by the recorder, not asked for by the program
+    kFlagOfGraph = 4,        // kBlockAlloc: its stream was being captured: a graph uses the block
+    kFlagRejected = 4,       // kBlockOutOfMemory: by a rule of the allocator's own, before it asked
+                             // the driver or released any cache
 };
 
 // In EventRecord::extra of kPendingEvent and kEventComplete, with a number that the recorder

@@ -107,6 +107,22 @@ TEST_CASE("during a capture nothing is looked at, released or retried") {
     CHECK(driver.allocate("C", mib(60)).outcome == Outcome::kRetryOk);
 }
 
+TEST_CASE("the part of a card that a fraction allows is rounded to nearest since 2.13") {
+    // 0.7 of 700 MiB is 490 MiB less the error of the product.
+    for (const int minor : {12, 13}) {
+        PoolDriver driver("", mib(700), {0}, PytorchRules::for_version(2, minor));
+        driver.pool.set_memory_fraction(0.7);
+        CHECK(driver.allocate("A", mib(490)).outcome ==
+              (minor == 13 ? Outcome::kGrow : Outcome::kOutOfMemory));
+    }
+}
+
+TEST_CASE("throw_on_cudamalloc_oom compares with a part of the card that is not rounded") {
+    PoolDriver driver("throw_on_cudamalloc_oom:True,per_process_memory_fraction:0.7", mib(700));
+    CHECK(driver.allocate("A", mib(490)).outcome == Outcome::kRejected);
+    CHECK(driver.allocate("B", mib(488)).outcome == Outcome::kGrow);
+}
+
 TEST_CASE("unknown and pending blocks cannot be released") {
     PoolDriver driver;
     CHECK_FALSE(driver.pool.release(1, {}));

@@ -3,10 +3,10 @@
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/assumptions.h"
 #include "analyzer/replay/fidelity.h"
+#include "tests/unit/replay/recorder.h"
 
 #include <catch2/catch.hpp>
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,58 +18,6 @@ using fragtrace::kFlagFromAllocator;
 using fragtrace::kUnknown64;
 
 namespace {
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr DeviceAddress kBase = 0x200000000000;
-
-struct Recorder {
-    Timeline timeline;
-
-    Recorder() {
-        timeline.streams = {0, 64};
-        timeline.origins.emplace_back();
-    }
-
-    EventIndex add(EventKind kind,
-                   DeviceAddress address,
-                   std::uint64_t size,
-                   std::uint64_t extra = 0,
-                   std::uint8_t flags = 0,
-                   EventIndex partner = kNoEvent) {
-        const auto index = static_cast<EventIndex>(timeline.events.size());
-        Event event{};
-        event.time_ns = index * 1000;
-        event.address = address;
-        event.size_bytes = size;
-        event.extra = extra;
-        event.kind = kind;
-        event.flags = static_cast<std::uint8_t>(flags & 7);
-        timeline.events.push_back(event);
-        timeline.partner.push_back(partner);
-        if (partner != kNoEvent) {
-            timeline.partner[partner] = index;
-        }
-        return index;
-    }
-
-    void change_last(const std::function<void(Event*)>& change) {
-        Event event = timeline.events.back();
-        change(&event);
-        timeline.events.set(timeline.events.size() - 1, event);
-    }
-
-    // As add(), for an event of a private pool.
-    EventIndex in_pool(std::uint32_t pool,
-                       EventKind kind,
-                       DeviceAddress address,
-                       std::uint64_t size,
-                       std::uint64_t extra = 0,
-                       EventIndex partner = kNoEvent) {
-        const EventIndex index = add(kind, address, size, extra, 0, partner);
-        timeline.event_pools.add(index, pool);
-        return index;
-    }
-};
 
 Fidelity fidelity_of(const Timeline& timeline, const char* config = "") {
     const ReplayScript script = make_script(timeline, 0);
