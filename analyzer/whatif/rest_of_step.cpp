@@ -236,6 +236,9 @@ class Builder {
                 case Step::Kind::kPlace:
                 case Step::Kind::kAdopt:
                     return none("recording stopped in the step that it would be taken from");
+                case Step::Kind::kPastPool:
+                case Step::Kind::kPastPoolFree:
+                    return none("caching was off in the step that it would be taken from");
             }
         }
         return true;
