@@ -220,17 +220,18 @@ TEST_CASE("each relaxation serves what it is for, and only that") {
     }
 }
 
-TEST_CASE("a request of a graph's pool is made in a capture, which releases nothing for it") {
-    const bool graph = GENERATE(true, false);
+TEST_CASE("nothing is released for a request within a capture, whichever pool serves it") {
+    const bool in_capture = GENERATE(true, false);
+    const std::uint32_t private_pool = GENERATE(0u, 5u, 6u);
     PoolDriver driver("", mib(100));
-    driver.pool.set_private_pool(5, {.graph = graph});
+    driver.pool.set_private_pool(5, {.graph = true});
     driver.allocate("cached", mib(60));
     driver.release("cached");
-    const AllocateResult served = driver.pool.allocate({1, mib(60), 0, 5});
-    CHECK(served.outcome == (graph ? Outcome::kOutOfMemory : Outcome::kRetryOk));
-    CHECK(driver.pool.statistics().reserved.current == mib(60));
-    CHECK(driver.pool.statistics().segments_freed == (graph ? 0 : 1));
-    CHECK(driver.pool.statistics().retries == (graph ? 0 : 1));
+    const AllocateResult served = driver.pool.allocate({1, mib(70), 0, private_pool, in_capture});
+    CHECK(served.outcome == (in_capture ? Outcome::kOutOfMemory : Outcome::kRetryOk));
+    CHECK(driver.pool.statistics().reserved.current == mib(in_capture ? 60 : 70));
+    CHECK(driver.pool.statistics().segments_freed == (in_capture ? 0 : 1));
+    CHECK(driver.pool.statistics().retries == (in_capture ? 0 : 1));
 }
 
 }  // namespace

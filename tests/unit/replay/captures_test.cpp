@@ -27,7 +27,7 @@ Recorder with_cache() {
     return recorder;
 }
 
-void request(Recorder* recorder, std::uint32_t pool, int flags, std::uint64_t size_mib = 50) {
+void request(Recorder* recorder, std::uint32_t pool, int flags, std::uint64_t size_mib = 70) {
     recorder->in_pool(pool,
                       EventKind::kBlockAlloc,
                       kBase + (pool + 1) * 1024 * kMiB,
