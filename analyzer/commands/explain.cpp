@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fmt/format.h>
@@ -83,7 +84,12 @@ void scan_standard_input(LineFeeder* feeder) {
     }
 }
 
-std::vector<std::string> other_lines(const OtherSigns& signs) {
+std::vector<std::string> other_lines(const MessageScanner& scanner) {
+    const OtherSigns& signs = scanner.other_signs();
+    const bool dumped = std::any_of(
+        scanner.messages().begin(), scanner.messages().end(), [](const FoundMessage& found) {
+            return std::holds_alternative<BfcDump>(found.message);
+        });
     std::vector<std::string> lines;
     const auto add = [&](std::uint64_t count, std::string_view what) {
         if (count != 0) {
@@ -100,6 +106,10 @@ std::vector<std::string> other_lines(const OtherSigns& signs) {
     add(signs.preemptive,
         "that the request was refused beforehand for the process's memory fraction: a limit, not a "
         "full card");
+    add(dumped ? 0 : signs.xla,
+        "that XLA could not allocate a buffer, without figures of its pool: set "
+        "TF_CPP_MIN_LOG_LEVEL=0 before jax is imported, and its BFC allocator prints them; with "
+        "XLA_PYTHON_CLIENT_ALLOCATOR=platform there is no pool: the driver itself refused");
     add(signs.address_space,
         "that no address space could be reserved for an expandable segment: addresses ran out, not "
         "memory");
@@ -144,7 +154,7 @@ std::string explanation_text(const MessageScanner& scanner, bool of_log) {
         add_list("cannot be told from the message", explanation.unknown, &text);
         text += "\n";
     }
-    for (const std::string& line : other_lines(scanner.other_signs())) {
+    for (const std::string& line : other_lines(scanner)) {
         text += line + "\n";
     }
     if (scanner.left_out() != 0) {
@@ -181,18 +191,18 @@ Json figures_of(const PytorchMessage& message) {
 
 Json figures_of(const BfcDump& dump) {
     Json figures = Json::object();
-    const auto add = [&](const char* name, std::optional<std::uint64_t> bytes) {
-        if (bytes) {
-            add_size(name, PrintedSize{.bytes = *bytes}, &figures);
-        }
-    };
     add_size("tried", dump.asked, &figures);
-    add("rounded", dump.rounded_bytes);
-    add("pool", dump.pool_bytes);
-    add("limit", dump.limit_bytes);
-    add("in_use", dump.in_use_bytes);
-    add("largest_free",
-        dump.free.count != 0 ? std::optional(dump.free.largest_bytes) : dump.largest_free_bytes);
+    if (dump.rounded_bytes) {
+        add_size("rounded", PrintedSize{.bytes = *dump.rounded_bytes}, &figures);
+    }
+    add_size("pool", dump.pool, &figures);
+    add_size("limit", dump.limit, &figures);
+    add_size("in_use", dump.in_use_sum, &figures);
+    add_size("largest_free",
+             dump.free.count != 0 ? std::optional(PrintedSize{.bytes = dump.free.largest_bytes})
+                                  : dump.largest_free,
+             &figures);
+    add_size("largest_usable", dump.largest_usable, &figures);
     return figures;
 }
 
@@ -221,7 +231,8 @@ std::string explanation_json(const MessageScanner& scanner) {
                  {{"plain_cuda_errors", other.plain_cuda_errors},
                   {"preemptive", other.preemptive},
                   {"address_space", other.address_space},
-                  {"nccl", other.nccl}}}}
+                  {"nccl", other.nccl},
+                  {"xla", other.xla}}}}
                .dump(2, ' ', false, Json::error_handler_t::replace) +
            "\n";
 }
@@ -269,7 +280,7 @@ Status run_explain(int argc, char** argv) {
         return scanned.error();
     }
     feeder.finish();
-    if (scanner.messages().empty() && other_lines(scanner.other_signs()).empty()) {
+    if (scanner.messages().empty() && other_lines(scanner).empty()) {
         return Error{
             ErrorCode::kInput,
             fmt::format("{}: no out-of-memory message in {}. Give the whole line that says "

@@ -1,4 +1,7 @@
 // The dump of the BFC allocator (TensorFlow, JAX) when it runs out of memory, read line by line.
+//
+// Releases print figures as plain bytes ("InUse: 15203450880") or rounded ("InUse: 14.16GiB"), and
+// chunks in use as "InUse at" or, up to TensorFlow 1.13, "Chunk at".
 #pragma once
 
 #include "analyzer/explain/printed_size.h"
@@ -30,12 +33,16 @@ struct BfcDump {
     std::map<std::uint64_t, std::uint64_t> sizes_in_use;  // of the size table: count by size
 
     // Of the summary and the block of statistics.
-    std::optional<std::uint64_t> pool_bytes;
-    std::optional<std::uint64_t> limit_bytes;
-    std::optional<std::uint64_t> in_use_bytes;
-    std::optional<std::uint64_t> largest_free_bytes;
+    std::optional<PrintedSize> pool;
+    std::optional<PrintedSize> limit;
+    std::optional<PrintedSize> in_use_sum;
+    std::optional<PrintedSize> largest_free;
+    // Where the pool serves requests from two ends: the largest chunk that this one could take.
+    std::optional<PrintedSize> largest_usable;
 
+    bool tolerated = false;       // one line without a dump: the caller did without the memory
     std::uint64_t conflicts = 0;  // lines that name a figure again with another value
+    std::uint64_t negative = 0;   // figures below 0
 };
 
 // Feeds a dump; lines of other origin are skipped.
@@ -50,7 +57,8 @@ class BfcDumpReader {
     [[nodiscard]] const BfcDump& dump() const { return dump_; }
 
   private:
-    void set(std::optional<std::uint64_t>* figure, std::optional<std::uint64_t> value);
+    void set(std::optional<PrintedSize>* figure, const PrintedSize& value);
+    bool add_figures(std::string_view line);
 
     BfcDump dump_;
 };

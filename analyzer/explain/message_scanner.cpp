@@ -69,6 +69,7 @@ void MessageScanner::add_line(std::string_view line) {
     other_.plain_cuda_errors += contains(text, "CUDA error: out of memory") ? 1 : 0;
     other_.preemptive += contains(text, "Allocation was preemptively rejected") ? 1 : 0;
     other_.address_space += contains(text, "[ExpandableSegmentVA] Failed to reserve") ? 1 : 0;
+    other_.xla += contains(text, "Out of memory while trying to allocate ") ? 1 : 0;
     other_.nccl += contains(text, "NCCL") && contains(text, "out of memory") ? 1 : 0;
 
     // Lines after a message's first belong to it as long as it may go on.

@@ -27,6 +27,7 @@ struct OtherSigns {
     std::uint64_t preemptive = 0;         // rejected for the memory fraction
     std::uint64_t address_space = 0;      // expandable segments found no address space
     std::uint64_t nccl = 0;               // NCCL's own allocation failed
+    std::uint64_t xla = 0;                // XLA could not allocate a buffer (JAX)
 };
 
 class MessageScanner {

@@ -315,8 +315,10 @@ TEST_CASE("BFC's dump is read to the chunk", "[explain]") {
     CHECK(read.in_use.count == 3);
     CHECK(read.in_use.bytes == 3840);
     CHECK(read.free.largest_bytes == 2304);
-    CHECK(read.in_use_bytes == 3840);
-    CHECK(read.limit_bytes == 8192);
+    REQUIRE((read.in_use_sum && read.limit));
+    CHECK(read.in_use_sum->bytes == 3840);
+    CHECK(read.in_use_sum->error_bytes == 0);
+    CHECK(read.limit->bytes == 8192);
     const Explanation explanation = explain(read);
     CHECK(explanation.verdict == "fragmented");
     CHECK(any_contains(explanation.certain, "fragmentation 0.471"));  // 1 - 2304 / 4352
@@ -339,6 +341,110 @@ TEST_CASE("BFC's dump is read to the chunk", "[explain]") {
     SECTION("without chunks or sums nothing is said") {
         CHECK(explain_text(dump.substr(0, dump.find('\n'))).verdict == "unclear");
     }
+}
+
+const BfcDump& dump_of(const MessageScanner& scanner) {
+    REQUIRE(scanner.messages().size() == 1);
+    return std::get<BfcDump>(scanner.messages()[0].message);
+}
+
+std::string statistics(const std::string& asked,
+                       const std::string& in_use,
+                       const std::string& pool) {
+    return "W bfc_allocator.cc:511] Allocator (GPU_0_bfc) ran out of memory trying to allocate " +
+           asked + " from the lower end requested by op\n" +
+           "I bfc_allocator.cc:1191] Allocator memory summary: rounded request " + asked +
+           ", total free in pool 1.00MiB, largest free chunk usable by lower end 512.0KiB, "
+           "unallocated bytes 0B, pool size " +
+           pool + ", pool limit " + pool + "\n" +
+           "I bfc_allocator.cc:1210] Stats: \nLimit:            " + pool +
+           "\nInUse:                    " + in_use +
+           "\nMaxInUse:                 15.20GiB\nNumAllocs:                    2191\n"
+           "LargestFreeBlock:                   0B\n";
+}
+
+TEST_CASE("figures that BFC rounds carry their error", "[explain]") {
+    const MessageScanner scanner = scan(statistics("3.00GiB", "14.16GiB", "15.20GiB"));
+    const BfcDump& dump = dump_of(scanner);
+    REQUIRE((dump.in_use_sum && dump.pool && dump.limit && dump.largest_usable));
+    CHECK(dump.in_use_sum->bytes == 15204184228);  // 14.16 GiB
+    // Half of the last place, 0.005 GiB, and what was dropped before rounding, 1 MiB.
+    CHECK(dump.in_use_sum->error_bytes == 5368710 + 1048576);
+    CHECK(dump.pool->bytes == 16320875725);
+    CHECK(dump.largest_usable->bytes == 524288);
+    CHECK(dump.largest_usable->error_bytes == 52);
+    CHECK_FALSE(dump.largest_free);  // 0B: not filled in
+    CHECK(dump.conflicts == 0);
+    const Explanation explanation = explain(dump);
+    CHECK(explanation.contradictions.empty());
+    CHECK(explanation.verdict == "genuine");
+    CHECK(any_contains(explanation.certain, "14.2 GiB (rounded: 6.12 MiB more or less) of"));
+}
+
+TEST_CASE("what rounded figures leave open is not concluded", "[explain]") {
+    // 1.04 GiB are free, 12.2 MiB more or less.
+    CHECK(explain_text(statistics("1.06GiB", "14.16GiB", "15.20GiB")).verdict == "genuine");
+    CHECK(explain_text(statistics("1.04GiB", "14.16GiB", "15.20GiB")).verdict == "unclear");
+    CHECK(explain_text(statistics("1.02GiB", "14.16GiB", "15.20GiB")).verdict == "fragmented");
+    CHECK(explain_text(statistics("1.02GiB", "15.21GiB", "15.20GiB")).verdict != "contradictory");
+    CHECK(explain_text(statistics("1.02GiB", "15.23GiB", "15.20GiB")).verdict == "contradictory");
+}
+
+TEST_CASE("every way in which BFC printed a figure is read", "[explain]") {
+    const auto in_use = [](const std::string& text) {
+        const MessageScanner scanner = scan(statistics("3.00GiB", text, "64.00GiB"));
+        const BfcDump dump = dump_of(scanner);
+        return dump.in_use_sum ? std::pair(dump.in_use_sum->bytes, dump.in_use_sum->error_bytes)
+                               : std::pair(std::uint64_t{1}, dump.negative);
+    };
+    using Read = std::pair<std::uint64_t, std::uint64_t>;
+    CHECK(in_use("15203450880") == Read{15203450880, 0});
+    CHECK(in_use("15,203,450,880") == Read{15203450880, 0});
+    CHECK(in_use("512B") == Read{512, 0});
+    CHECK(in_use("1.1KiB") == Read{1126, 52});
+    CHECK(in_use("345.67MiB") == Read{362461266, 5243 + 1024});
+    CHECK(in_use("0B") == Read{0, 0});
+    CHECK(in_use("-5") == Read{1, 1});
+    CHECK(in_use("-1.50GiB") == Read{1, 1});
+    CHECK(explain_text(statistics("3.00GiB", "-5", "64.00GiB")).verdict == "contradictory");
+}
+
+TEST_CASE("the list of chunks is exact where the statistics are rounded", "[explain]") {
+    const MessageScanner scanner = scan(
+        "W bfc_allocator.cc:273] Allocator (GPU_0_bfc) ran out of memory trying to allocate "
+        "3.00MiB.  Current allocation summary follows.\n"
+        "I bfc_allocator.cc:665] Chunk at 0x10216400000 of size 4194304\n"
+        "I bfc_allocator.cc:665] Chunk at 0x10216800000 of size 2097152\n"
+        "I bfc_allocator.cc:674] Free at 0x10216a00000 of size 2097152\n"
+        "I bfc_allocator.cc:665] Chunk at 0x10216c00000 of size 1048576\n"
+        "I bfc_allocator.cc:674] Free at 0x10216d00000 of size 2097152\n"
+        "Stats: \nLimit: 11.00MiB\nInUse: 7.00MiB\n");
+    const BfcDump& dump = dump_of(scanner);
+    CHECK(dump.in_use.count == 3);
+    const Explanation explanation = explain(dump);
+    CHECK(explanation.verdict == "fragmented");
+    CHECK(any_contains(explanation.certain, "7 MiB of the pool's 11 MiB are in use, in 3 chunks"));
+}
+
+TEST_CASE("a log without statistics says how to get them", "[explain]") {
+    const std::string line =
+        "W bfc_allocator.cc:511] Allocator (GPU_0_bfc) ran out of memory trying to allocate "
+        "8.00GiB ";
+    const Explanation hidden = explain_text(line +
+                                            "(rounded to 8589934592)requested by op \n"
+                                            "W bfc_allocator.cc:522] ****____\n");
+    CHECK(hidden.verdict == "unclear");
+    CHECK(hidden.sentence.find("TF_CPP_MIN_LOG_LEVEL=0 before jax is imported") !=
+          std::string::npos);
+    CHECK(hidden.sentence.find("VMODULE") == std::string::npos);
+    const Explanation tolerated = explain_text(line + "with freed_by_count=0.\n");
+    CHECK(tolerated.sentence.find("TF_CPP_VMODULE=bfc_allocator=2") != std::string::npos);
+    MessageScanner scanner;
+    scanner.add_line(
+        "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8589934592 bytes.");
+    scanner.finish();
+    CHECK(scanner.messages().empty());
+    CHECK(scanner.other_signs().xla == 1);
 }
 
 TEST_CASE("a line of nothing but messages is read in one pass", "[explain]") {
