@@ -1,5 +1,7 @@
 #include "analyzer/commands/recorded_replay.h"
 
+#include "analyzer/model/recorded_state.h"
+
 #include <algorithm>
 
 namespace fragtrace::analyzer {
@@ -85,7 +87,7 @@ Status add_libraries(const Timeline& timeline, DeviceAnalysis* device, std::size
     device->troubles += requests.size();
     requests.resize(std::min(requests.size(), limit));  // all are tried, so many diagnosed
     for (Diagnosis& diagnosis : diagnose_libraries(
-             device->script, requests, std::move(setup).value(), device->others_bytes)) {
+             device->script, requests, std::move(setup).value(), others_to_go(timeline, *device))) {
         device->diagnoses.push_back(std::move(diagnosis));
     }
     std::stable_sort(
@@ -96,6 +98,20 @@ Status add_libraries(const Timeline& timeline, DeviceAnalysis* device, std::size
 }
 
 }  // namespace
+
+std::uint64_t others_to_go(const Timeline& timeline, const DeviceAnalysis& device) {
+    const std::uint64_t context = device.context.bytes;
+    if (context != 0) {
+        return device.others_bytes - std::min(device.others_bytes, context);
+    }
+    std::uint64_t known =
+        device.other_processes.empty() ? 0 : device.other_processes.front().other_bytes;
+    RecordedState state(timeline);
+    state.advance_to(static_cast<EventIndex>(timeline.events.size()));
+    const MemorySample& sample = state.sample(device.device);
+    known += sample.own_bytes - std::min(sample.own_bytes, sample.reserved_bytes);
+    return std::min(device.others_bytes, known);
+}
 
 Status add_replay(const Timeline& timeline, DeviceAnalysis* device, ReplayResult* result) {
     auto setup = recorded_setup(*device);
@@ -122,8 +138,11 @@ Status add_diagnoses(const Timeline& timeline,
         if (!setup) {
             return setup.error();
         }
-        device->diagnoses = diagnose(
-            device->script, result.troubles, std::move(setup).value(), device->others_bytes, limit);
+        device->diagnoses = diagnose(device->script,
+                                     result.troubles,
+                                     std::move(setup).value(),
+                                     others_to_go(timeline, *device),
+                                     limit);
     }
     if (const Status done = add_libraries(timeline, device, limit); !done) {
         return done.error();

@@ -1,5 +1,6 @@
 #include "analyzer/commands/remedies.h"
 
+#include "analyzer/commands/recorded_replay.h"
 #include "analyzer/support/terminal.h"
 #include "analyzer/whatif/order.h"
 #include "analyzer/whatif/remedies.h"
@@ -103,12 +104,6 @@ ActivationsHeld activations_held(const DeviceAnalysis& device) {
     return held;
 }
 
-// The memory of others that somebody could give up: without the context, where it was measured.
-std::uint64_t others_to_go(const DeviceAnalysis& device) {
-    const std::uint64_t context = device.context.bytes;
-    return device.others_bytes > context ? device.others_bytes - context : 0;
-}
-
 Status add_rows(const AnalyzeOptions& options,
                 const std::function<void(WhatIfRow*)>& judge,
                 const WhatIfRow& recorded,
@@ -149,7 +144,8 @@ Status add_rows(const AnalyzeOptions& options,
         device->combinations_tried += combinations ? rows->size() : 0;
         return any_better;
     };
-    const std::uint64_t others = device->capacity_known ? others_to_go(*device) : 0;
+    const std::uint64_t others =
+        device->capacity_known ? others_to_go(analysis->timeline, *device) : 0;
     const auto first = replay_all(
         remedy_candidates(device->script, context, plan, device->total_bytes, others), false);
     if (!first) {

@@ -58,6 +58,8 @@ std::string who_holds(const Analysis& analysis, const Diagnosis& oom, const Hold
                : place_text(*holders, holds_most(analysis, oom, holders->places));
 }
 
+// Not the context: the program cannot do without it. Where its size is not known, it is part of
+// what nobody is known to hold.
 std::string who_is_outside(const Holders* holders) {
     if (holders == nullptr) {
         return "";
@@ -66,10 +68,9 @@ std::string who_is_outside(const Holders* holders) {
     const std::pair<const char*, std::uint64_t> all[] = {
         {"other processes hold", outside.processes},
         {"libraries hold", outside.libraries},
-        {"the context holds", outside.context},
         {"requests while caching was off hold", outside.past_pool},
         {"other allocations hold", outside.other},
-        {"not known who holds", outside.not_known}};
+        {"not known who holds", outside.context == 0 ? 0 : outside.not_known}};
     const auto* const most = std::max_element(
         std::begin(all), std::end(all), [](auto& a, auto& b) { return a.second < b.second; });
     return most->second == 0

@@ -62,7 +62,7 @@ std::string heading_of(const Verdict& verdict) {
         {"stream_bound", "The memory was free, but it belongs to another stream"},
         {"other_pool", "The memory was free, but it belongs to another pool"},
         {"rounding", "What was missing went into rounding"},
-        {"outside_pool", "More was needed than others on the card leave"},
+        {"outside_pool", "Others on the card hold what was missing"},
         {"unexplained", "There was room, as far as the record tells"},
         {"genuine", "More was needed than there was"},
     }};

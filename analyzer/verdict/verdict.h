@@ -52,10 +52,11 @@ struct Verdict {
 };
 
 // `state` is the pool right after its own releases and retry have failed (out of memory), or
-// right before them (retry). It is cloned, not changed. `others_bytes` is what the context,
-// libraries and other processes hold of the card, `waited_for_bytes` what was freed and pending
-// when the request came: after a failed retry it no longer is. A state that would serve the request
-// as it is gets no rung, and is "unexplained".
+// right before them (retry). It is cloned, not changed. `others_bytes` is what
+// others hold of the card and could give back: libraries, other processes, not the program's own
+// context. `waited_for_bytes` is what was freed and pending when the request came: after a failed
+// retry it no longer is. A state that would serve the request as it is gets no rung, and is
+// "unexplained".
 Verdict judge(Pool& state,
               const Request& request,
               std::uint64_t others_bytes,

@@ -25,6 +25,12 @@ std::string verdict_sentence(const Verdict& verdict, Outcome outcome) {
             format_bytes(verdict.device_free_bytes),
             format_bytes(verdict.free_bytes));
     }
+    if (verdict.requester == "program") {
+        return fmt::format("Out of memory: {} asked, {} free on the device; the program held {}.",
+                           asked,
+                           format_bytes(verdict.device_free_bytes),
+                           format_bytes(verdict.allocated_bytes));
+    }
     if (!verdict.despite_free_memory() || all_free == 0) {
         return fmt::format("Out of memory: {} asked, {} free in the pool and {} on the device.",
                            asked,
@@ -200,11 +206,13 @@ std::string serving_text(const Verdict& verdict) {
     }
     if (id == "outside_pool") {
         return fmt::format(
-            "what others have of the card ({}: CUDA context, libraries, other processes) would "
-            "have served it",
+            "{} of the card that others could give back (libraries, other processes, not the "
+            "program's own CUDA context) would have served it",
             frees);
     }
-    return "more is needed than there is, whatever the pool does";
+    return verdict.requester == "program"
+               ? "more is needed than the card has beside the program's own context"
+               : "more is needed than there is, whatever the pool does";
 }
 
 // The rungs that would do alone, where PyTorch's own repair is the verdict: they avoid it.

@@ -37,6 +37,11 @@ class SimulatedProgram {
     // before the first request; the pool's card must be without it.
     void take_unseen(std::uint64_t bytes) { unseen_bytes_ = bytes; }
 
+    // Of what others have of the card: the program's own context, as it was measured.
+    void measure_context(std::uint64_t bytes) {
+        trace_.fact("device.0.context_bytes", std::to_string(bytes));
+    }
+
     // A torch.cuda.MemPool, in use.
     void make_pool(std::uint32_t number);
     void begin_phase(const std::string& name);

@@ -146,8 +146,21 @@ SimulatedProgram rounding() {
     return program;
 }
 
+// Of 100 MiB that others have, the context 40: the rest would be enough.
 SimulatedProgram outside_pool() {
     SimulatedProgram program(200 * kMiB, 100 * kMiB);
+    program.measure_context(40 * kMiB);
+    program.at("load", 10);
+    program.alloc(100 * kMiB);
+    program.at("step", 40);
+    program.alloc(50 * kMiB);
+    return program;
+}
+
+// Without its own context the program could not ask at all: no part of a shortage is its fault.
+SimulatedProgram context_alone() {
+    SimulatedProgram program(200 * kMiB, 100 * kMiB);
+    program.measure_context(100 * kMiB);
     program.at("load", 10);
     program.alloc(100 * kMiB);
     program.at("step", 40);
@@ -347,6 +360,7 @@ TEST_CASE("the report of each rung of the ladder reads as approved") {
         {"compaction_only", "verdict    compaction_only", compaction_only},
         {"rounding", "verdict    rounding", rounding},
         {"outside_pool", "verdict    outside_pool", outside_pool},
+        {"context_alone", "verdict    genuine", context_alone},
         {"unexplained", "verdict    unexplained", unexplained},
         {"library", "A library's own allocation failed", library},
         {"genuine", "verdict    genuine", genuine},
