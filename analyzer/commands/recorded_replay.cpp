@@ -109,7 +109,8 @@ std::uint64_t others_to_go(const Timeline& timeline, const DeviceAnalysis& devic
     RecordedState state(timeline);
     state.advance_to(static_cast<EventIndex>(timeline.events.size()));
     const MemorySample& sample = state.sample(device.device);
-    known += sample.own_bytes - std::min(sample.own_bytes, sample.reserved_bytes);
+    const std::uint64_t no_others = sample.own_pool_bytes + sample.past_pool_bytes;
+    known += sample.own_bytes - std::min(sample.own_bytes, no_others);
     return std::min(device.others_bytes, known);
 }
 

@@ -1,4 +1,5 @@
 #include "analyzer/compare/comparison.h"
+#include "analyzer/model/device_layer.h"
 #include "analyzer/replay/script.h"
 
 #include <algorithm>
@@ -29,7 +30,9 @@ class Requests {
     }
 
     [[nodiscard]] std::optional<std::uint64_t> bytes() const {
-        return at_ == kNoEvent ? std::optional<std::uint64_t>() : timeline_.events[at_].size_bytes;
+        return at_ == kNoEvent ? std::optional<std::uint64_t>()
+               : pool_         ? timeline_.events[at_].size_bytes
+                               : device_bytes(timeline_.events[at_]);
     }
 
     std::string label() {
@@ -39,7 +42,7 @@ class Requests {
   private:
     [[nodiscard]] bool wanted(EventKind kind) const {
         return pool_ ? kind == EventKind::kBlockAlloc || kind == EventKind::kBlockOutOfMemory
-                     : kind == EventKind::kDeviceAlloc || kind == EventKind::kAsyncAlloc;
+                     : is_device_allocation(kind);
     }
 
     const Timeline& timeline_;

@@ -1,5 +1,7 @@
 #include "analyzer/holders/device_holders.h"
 
+#include "analyzer/model/device_layer.h"
+
 #include <algorithm>
 
 namespace fragtrace::analyzer {
@@ -15,19 +17,16 @@ struct Beside {
 std::vector<Beside> beside_the_pool(const Timeline& timeline, DeviceId device, StackMarks* marks) {
     std::vector<Beside> result;
     for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-        const EventKind kind = timeline.events.kind(i);
-        if ((kind != EventKind::kDeviceAlloc && kind != EventKind::kAsyncAlloc &&
-             kind != EventKind::kPhysicalCreate && kind != EventKind::kArrayAlloc) ||
-            timeline.events.device(i) != device) {
+        if (!is_device_allocation(timeline.events.kind(i)) || timeline.events.device(i) != device) {
             continue;
         }
         const Event asked = timeline.events[i];
-        if ((asked.flags & kFlagFromAllocator) == 0 && asked.size_bytes != kUnknown64) {
+        if ((asked.flags & kFlagFromAllocator) == 0 && device_bytes(asked) != kUnknown64) {
             const bool past_pool =
-                kind == EventKind::kDeviceAlloc && (asked.flags & kFlagPastPool) != 0;
+                asked.kind == EventKind::kDeviceAlloc && (asked.flags & kFlagPastPool) != 0;
             const bool library = (marks->of(asked.origin) & kMarkLibrary) != 0;
             result.push_back({i,
-                              asked.size_bytes,
+                              device_bytes(asked),
                               past_pool ? &OutsideMemory::past_pool
                               : library ? &OutsideMemory::libraries
                                         : &OutsideMemory::other});

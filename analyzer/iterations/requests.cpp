@@ -1,5 +1,6 @@
 #include "analyzer/iterations/requests.h"
 
+#include "analyzer/model/device_layer.h"
 #include "analyzer/model/pair_map.h"
 
 #include <algorithm>
@@ -40,9 +41,7 @@ Requests requests_of(const Timeline& timeline, DeviceId device, bool blocks) {
             ++checkpoint;
         }
         const EventKind kind = timeline.events.kind(i);
-        const bool asked = blocks
-                               ? kind == EventKind::kBlockAlloc
-                               : kind == EventKind::kDeviceAlloc || kind == EventKind::kAsyncAlloc;
+        const bool asked = blocks ? kind == EventKind::kBlockAlloc : is_device_allocation(kind);
         const bool told =
             checkpoint < timeline.checkpoints.size() && timeline.checkpoints[checkpoint].begin <= i;
         if (!asked || told || timeline.events.device(i) != device) {
@@ -66,7 +65,7 @@ Requests requests_of(const Timeline& timeline, DeviceId device, bool blocks) {
 
 std::uint64_t allocated_bytes(const Event& request) {
     const std::uint64_t bytes =
-        request.kind == EventKind::kBlockAlloc ? request.extra : request.size_bytes;
+        request.kind == EventKind::kBlockAlloc ? request.extra : device_bytes(request);
     return bytes == kUnknown64 ? 0 : bytes;
 }
 

@@ -1,6 +1,7 @@
 #include "analyzer/job/job.h"
 
 #include "analyzer/metrics/device_metrics.h"
+#include "analyzer/model/device_layer.h"
 #include "analyzer/replay/script.h"
 #include "analyzer/snapshot/input.h"
 
@@ -22,9 +23,9 @@ constexpr std::size_t kFirstFailures = 6;
 void count_blocks(const Timeline& timeline, JobProcess* process) {
     for (const Event& event : timeline.events) {
         for (JobDevice& device : process->devices) {
-            const EventKind born =
-                device.blocks_are_pool_blocks ? EventKind::kBlockAlloc : EventKind::kDeviceAlloc;
-            device.blocks += event.device == device.device && event.kind == born ? 1 : 0;
+            const bool born = device.blocks_are_pool_blocks ? event.kind == EventKind::kBlockAlloc
+                                                            : is_device_allocation(event.kind);
+            device.blocks += event.device == device.device && born ? 1 : 0;
         }
     }
 }

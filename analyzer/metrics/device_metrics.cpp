@@ -92,6 +92,7 @@ class DeviceMeasurement::State {
             count_call(event,
                        totals().reserved != before.reserved,
                        totals().past_pool != before.past_pool);
+            count_segments(event, before.blocks);
         }
         count_trouble(i, event);
         take_peaks(i);
@@ -123,7 +124,9 @@ class DeviceMeasurement::State {
         return peak_open_ && event.device == device_ &&
                (event.kind == EventKind::kBlockFree || event.kind == EventKind::kBlockOutOfMemory ||
                 event.kind == EventKind::kDeviceFree || event.kind == EventKind::kAsyncFree ||
-                event.kind == EventKind::kDeviceReset || event.kind == EventKind::kUnmap);
+                event.kind == EventKind::kDeviceReset || event.kind == EventKind::kUnmap ||
+                event.kind == EventKind::kPhysicalRelease || event.kind == EventKind::kArrayFree ||
+                event.kind == EventKind::kGraphMemory || event.kind == EventKind::kContextDestroy);
     }
 
     void take_peaks(EventIndex i) {
@@ -160,25 +163,26 @@ class DeviceMeasurement::State {
                                             reserved_changed || !metrics_.block_layer);
         DriverCalls& calls = of_pool ? metrics_.pool_calls : metrics_.other_calls;
         MemorySummary& summary = metrics_.summary;
+        const bool segment = of_pool && metrics_.block_layer;
         switch (event.kind) {
             case EventKind::kDeviceAlloc:
             case EventKind::kAsyncAlloc:
                 ++calls.allocs;
-                summary.segments_allocated += of_pool ? 1 : 0;
+                summary.segments_allocated += segment ? 1 : 0;
                 break;
             case EventKind::kDeviceFree:
             case EventKind::kAsyncFree:
                 ++calls.frees;
-                summary.segments_freed += of_pool ? 1 : 0;
+                summary.segments_freed += segment ? 1 : 0;
                 break;
             case EventKind::kMap:
                 ++calls.maps;
-                summary.segments_allocated += of_pool && event.address != map_end_ ? 1 : 0;
+                summary.segments_allocated += segment && event.address != map_end_ ? 1 : 0;
                 map_end_ = event.address + event.size_bytes;
                 return;
             case EventKind::kUnmap:
                 ++calls.unmaps;
-                summary.segments_freed += of_pool && event.address != unmap_end_ ? 1 : 0;
+                summary.segments_freed += segment && event.address != unmap_end_ ? 1 : 0;
                 unmap_end_ = event.address + event.size_bytes;
                 return;
             case EventKind::kBlockAlloc:
@@ -192,6 +196,18 @@ class DeviceMeasurement::State {
             default:
                 break;
         }
+    }
+
+    // Where there is no pool, each allocation is a segment with one block.
+    void count_segments(const Event& event, std::uint64_t blocks_before) {
+        if (metrics_.block_layer || event.kind == EventKind::kGraphMemory ||
+            event.kind == EventKind::kDeviceReset || event.kind == EventKind::kContextDestroy) {
+            return;
+        }
+        const std::uint64_t blocks = totals().blocks;
+        MemorySummary& summary = metrics_.summary;
+        summary.segments_allocated += blocks > blocks_before ? blocks - blocks_before : 0;
+        summary.segments_freed += blocks < blocks_before ? blocks_before - blocks : 0;
     }
 
     void count_trouble(EventIndex i, const Event& event) {

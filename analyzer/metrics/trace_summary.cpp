@@ -1,5 +1,6 @@
 #include "analyzer/metrics/trace_summary.h"
 
+#include "analyzer/model/device_layer.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/symbols.h"
@@ -19,26 +20,30 @@ class LiveOrigins {
   public:
     explicit LiveOrigins(DeviceId device) : device_(device) {}
 
-    // Before the event is applied.
-    void begin(EventIndex index, const Event& event, const Origin& origin) {
+    // Before the event is applied; `state` is that of the device.
+    void begin(EventIndex index,
+               const Event& event,
+               const Origin& origin,
+               const RecordedState& state) {
         const bool block = event.kind == EventKind::kBlockAlloc;
-        if (event.device == device_ && (block || event.kind == EventKind::kDeviceAlloc ||
-                                        event.kind == EventKind::kAsyncAlloc)) {
+        if (event.device == device_ && (block || is_device_allocation(event.kind))) {
             births_[index] = origin;
-            held_[{block, event.address}] = index;
+            held_[{event.kind, event.address}] = index;
         }
         // A block whose place another has taken is gone.
-        if (births_.size() > 2 * held_.size() + kSlack) {
-            forget_gone();
+        if (births_.size() > 2 * held_.size() + kept_ + kSlack) {
+            forget_gone(state);
         }
     }
 
-    // Afterwards. A block that waits for other streams is held on, until its place is taken.
+    // Afterwards. A block that waits for other streams is held on, until its place is taken; so is
+    // memory that does not end with its handle.
     void end(const Event& event) {
         if (event.kind == EventKind::kBlockFree && (event.flags & kFlagPending) == 0) {
-            forget({true, event.address});
+            forget({EventKind::kBlockAlloc, event.address});
         } else if (event.kind == EventKind::kDeviceFree || event.kind == EventKind::kAsyncFree) {
-            forget({false, event.address});
+            forget({EventKind::kDeviceAlloc, event.address});
+            forget({EventKind::kAsyncAlloc, event.address});
         }
     }
 
@@ -68,7 +73,7 @@ class LiveOrigins {
     }
 
   private:
-    using Place = std::pair<bool, DeviceAddress>;  // of a block, or of the driver's memory
+    using Place = std::pair<EventKind, DeviceAddress>;  // an address, or a handle
 
     static constexpr std::size_t kSlack = 1024;
 
@@ -79,17 +84,24 @@ class LiveOrigins {
         }
     }
 
-    void forget_gone() {
+    void forget_gone(const RecordedState& state) {
         std::unordered_map<EventIndex, Origin> kept;
         for (const auto& [place, index] : held_) {
             kept.insert(*births_.find(index));
         }
+        for (const HeapBlock& block : state.snapshot(device_).blocks) {
+            if (const auto birth = births_.find(block.allocated_by); birth != births_.end()) {
+                kept.insert(*birth);
+            }
+        }
         births_ = std::move(kept);
+        kept_ = 2 * births_.size();
     }
 
     DeviceId device_;
     std::unordered_map<EventIndex, Origin> births_;
     std::map<Place, EventIndex> held_;  // and those that wait for streams
+    std::size_t kept_ = 0;
 };
 
 // The events of a trace, one by one, each with where it came from.
@@ -147,7 +159,7 @@ DeviceSummary summarize_device(Events& events,
     std::uint64_t peak_reserved = 0;
     events.for_each(
         [&](EventIndex index, const Event& event, const EventRecord& record, const Origin& origin) {
-            origins.begin(index, event, origin);
+            origins.begin(index, event, origin, measurement.recorded());
             measurement.visit(index, event, record.pool);
             origins.end(event);
             if (const auto now = measurement.recorded().totals(device).reserved;

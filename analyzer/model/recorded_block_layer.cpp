@@ -103,7 +103,6 @@ RecordedSegment* RecordedState::segment_for(DeviceState* device, const RecordedB
         }
         const RecordedSegment promoted = {.address = other->first, .size_bytes = size_bytes};
         forget_other(device, other);
-        device->totals.own_pool += size_bytes;
         add_segment(device, promoted);
         segment = device->segments.find(block.address);
     }

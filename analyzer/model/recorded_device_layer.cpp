@@ -2,10 +2,21 @@
 #include "analyzer/model/recorded_state.h"
 
 #include <algorithm>
+#include <bit>
 #include <fmt/format.h>
-#include <utility>
 
 namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint64_t kMostUnaddressedBytes = std::uint64_t{1} << 56;
+
+// The room that a stand-in has: whole pages, a power of two.
+std::uint64_t place_bytes(std::uint64_t size_bytes) {
+    constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
+    return std::bit_ceil(std::max(size_bytes, kPageBytes));
+}
+
+}  // namespace
 
 void RecordedState::device_alloc(DeviceState* device, const Event& event) {
     if (event.size_bytes == 0 || event.address + event.size_bytes < event.address) {
@@ -18,7 +29,6 @@ void RecordedState::device_alloc(DeviceState* device, const Event& event) {
     }
     device->totals.own += event.size_bytes;
     if (device->direct || (event.flags & kFlagFromAllocator) != 0) {
-        device->totals.own_pool += event.size_bytes;
         add_segment(device,
                     {.address = event.address,
                      .size_bytes = event.size_bytes,
@@ -54,25 +64,22 @@ void RecordedState::becomes_pool(DeviceId id) {
     device->direct = false;
     MemoryTotals totals;
     totals.own = device->totals.own;
-    totals.other = device->totals.other;
+    totals.other = device->totals.own;
     for (const RecordedSegment& segment : device->segments.segments()) {
-        if (!segment.expandable()) {
+        if (segment.address < kFirstStandInAddress) {
             device->others[segment.address] = {segment.size_bytes, false};
-            totals.other += segment.size_bytes;
         }
-    }
-    for (auto& [address, mapping] : mappings_) {
-        if (mapping.device == id && mapping.of_pool) {
-            mapping.of_pool = false;
-            totals.other += mapping.size_bytes;
-        }
-    }
-    for (Physical& physical : physical_) {
-        physical.of_pool = physical.of_pool && physical.device != id;
     }
     device->totals = totals;
     device->segments.clear();
     device->blocks = {};
+    device->stand_ins.clear();
+    device->graphs.place = 0;
+    for (auto& [handle, array] : device->arrays) {
+        array.place = 0;
+    }
+    physical_.for_each(
+        [id](PhysicalPiece& piece) { piece.place = piece.device == id ? 0 : piece.place; });
 }
 
 void RecordedState::device_free(DeviceState* device, const Event& event) {
@@ -85,7 +92,6 @@ void RecordedState::device_free(DeviceState* device, const Event& event) {
     const RecordedSegment* segment = device->segments.find(event.address);
     if (segment != nullptr && segment->address == event.address && !segment->expandable()) {
         device->totals.own -= std::min(device->totals.own, segment->size_bytes);
-        device->totals.own_pool -= std::min(device->totals.own_pool, segment->size_bytes);
         remove_range(device, segment->address, segment->end(), false);
     }
 }
@@ -100,12 +106,12 @@ void RecordedState::device_reset(DeviceId device) {
     state.detached.clear();
     state.others.clear();
     state.arrays.clear();
-    state.graph_bytes = 0;
+    state.graphs = {};
+    state.stand_ins.clear();
+    state.next_stand_in = kFirstStandInAddress;
     state.totals = {};
-    std::erase_if(handles_, [this, device](const auto& entry) {
-        return physical_[entry.second].device == device;
-    });
-    std::erase_if(mappings_, [device](const auto& entry) { return entry.second.device == device; });
+    physical_.reset(
+        device, [](auto&&...) {}, [](const PhysicalPiece&) {});
     std::erase_if(waiting_, [device](const auto& entry) { return entry.second.device == device; });
 }
 
@@ -120,15 +126,12 @@ void RecordedState::forget_all() {
     }
     reservations_.clear();
     physical_.clear();
-    physical_free_.clear();
-    imported_.clear();
     contexts_ = {};
     gap_ = false;
 }
 
 std::size_t RecordedState::entries() const {
-    std::size_t sum = reservations_.size() + physical_.size() + handles_.size() + imported_.size() +
-                      mappings_.size() + waiting_.size();
+    std::size_t sum = reservations_.size() + physical_.entries() + waiting_.size();
     for (const DeviceState& device : devices_) {
         sum += device.segments.segments().size() + device.blocks.size() + device.detached.size() +
                device.others.size() + device.arrays.size() + device.pools_released.size();
@@ -136,132 +139,125 @@ std::size_t RecordedState::entries() const {
     return sum;
 }
 
+// Where there is no pool it is a segment with one block, at a stand-in address. Places are used
+// again by size class, so that their number follows what is held at a time.
+RecordedState::Unaddressed RecordedState::hold(DeviceState* device, std::uint64_t size_bytes) {
+    if (size_bytes > kMostUnaddressedBytes ||
+        device->next_stand_in + place_bytes(size_bytes) < kFirstStandInAddress) {
+        violation(fmt::format("{} bytes are no sensible size", size_bytes));
+        return {};
+    }
+    device->totals.own += size_bytes;
+    if (!device->direct || size_bytes == 0) {
+        device->totals.other += size_bytes;
+        return {size_bytes, 0};
+    }
+    std::vector<DeviceAddress>& free = device->stand_ins[place_bytes(size_bytes)];
+    if (free.empty()) {
+        free.push_back(device->next_stand_in);
+        device->next_stand_in += place_bytes(size_bytes);
+    }
+    const DeviceAddress place = free.back();
+    free.pop_back();
+    add_segment(device, {.address = place, .size_bytes = size_bytes, .obtained_by = position_});
+    return {size_bytes, place};
+}
+
+void RecordedState::let_go(DeviceState* device, const Unaddressed& held) {
+    device->totals.own -= std::min(device->totals.own, held.size_bytes);
+    if (held.place == 0) {
+        device->totals.other -= std::min(device->totals.other, held.size_bytes);
+        return;
+    }
+    remove_range(device, held.place, held.place + held.size_bytes, false);
+    device->stand_ins[place_bytes(held.size_bytes)].push_back(held.place);
+}
+
 void RecordedState::array_alloc(DeviceState* device, const Event& event) {
     if (event.size_bytes == kUnknown64) {
         return;  // counted where holders are listed
     }
     array_free(device, event);
-    device->arrays[event.address] = event.size_bytes;
-    device->totals.other += event.size_bytes;
-    device->totals.own += event.size_bytes;
+    device->arrays[event.address] = hold(device, event.size_bytes);
 }
 
 void RecordedState::array_free(DeviceState* device, const Event& event) {
     const auto array = device->arrays.find(event.address);
     if (array != device->arrays.end()) {
-        device->totals.other -= array->second;
-        device->totals.own -= array->second;
+        let_go(device, array->second);
         device->arrays.erase(array);
     }
 }
 
 void RecordedState::graph_memory(DeviceState* device, const Event& event) {
-    if (event.extra == kUnknown64) {
-        return;
+    if (event.extra != kUnknown64) {
+        let_go(device, device->graphs);
+        device->graphs = hold(device, event.extra);
     }
-    device->totals.other += event.extra - device->graph_bytes;
-    device->totals.own += event.extra - device->graph_bytes;
-    device->graph_bytes = event.extra;
 }
 
 void RecordedState::physical_create(const Event& event) {
-    const auto [entry, is_new] = handles_.try_emplace(event.address, 0);
-    if (!is_new) {
-        let_go(entry->second);
-    }
-    entry->second = add_physical({event.size_bytes, 1, 1, event.device});
-    imported_.erase(event.address);
-    if (devices_[event.device].direct || (event.flags & kFlagFromAllocator) != 0) {
-        give_to_pool(entry->second);
-    }
-}
-
-std::uint32_t RecordedState::add_physical(const Physical& physical) {
-    if (physical_free_.empty()) {
-        physical_free_.push_back(static_cast<std::uint32_t>(physical_.size()));
-        physical_.emplace_back();
-    }
-    const std::uint32_t index = physical_free_.back();
-    physical_free_.pop_back();
-    physical_[index] = physical;
-    devices_[physical.device].totals.own += physical.size_bytes;
-    return index;
-}
-
-void RecordedState::give_to_pool(std::uint32_t physical) {
-    if (!std::exchange(physical_[physical].of_pool, true)) {
-        devices_[physical_[physical].device].totals.own_pool += physical_[physical].size_bytes;
-    }
-}
-
-void RecordedState::physical_retain(const Event& event) {
-    const auto entry = handles_.find(event.address);
-    if (entry != handles_.end()) {
-        ++physical_[entry->second].releases;
-    }
+    const std::uint32_t created = physical_.create(
+        event, position_, [this](const PhysicalPiece& piece) { physical_ends(piece); });
+    physical_begins(&physical_.piece(created), (event.flags & kFlagFromAllocator) != 0);
 }
 
 void RecordedState::physical_release(const Event& event) {
-    const auto entry = handles_.find(event.address);
-    if (entry == handles_.end()) {
-        imported_.erase(event.address);
-        return;
-    }
-    if (--physical_[entry->second].releases == 0) {
-        let_go(entry->second);
-        handles_.erase(entry);
+    physical_.release(event.address, [this](const PhysicalPiece& piece) { physical_ends(piece); });
+}
+
+// A pool's pages are its segments once they are mapped.
+void RecordedState::physical_begins(PhysicalPiece* piece, bool of_pool) {
+    DeviceState* device = &devices_[piece->device];
+    const Unaddressed held = hold(device, piece->size_bytes);
+    piece->size_bytes = held.size_bytes;
+    piece->place = held.place;
+    if (of_pool && !device->direct) {
+        piece->of_pool = true;
+        device->totals.other -= piece->size_bytes;
     }
 }
 
-void RecordedState::let_go(std::uint32_t physical) {
-    if (--physical_[physical].holders != 0) {
-        return;
-    }
-    MemoryTotals& totals = devices_[physical_[physical].device].totals;
-    totals.own -= std::min(totals.own, physical_[physical].size_bytes);
-    if (physical_[physical].of_pool) {
-        totals.own_pool -= std::min(totals.own_pool, physical_[physical].size_bytes);
-    }
-    physical_free_.push_back(physical);
+void RecordedState::physical_ends(const PhysicalPiece& piece) {
+    DeviceState* device = &devices_[piece.device];
+    device->totals.other += piece.of_pool ? piece.size_bytes : 0;
+    let_go(device, {piece.size_bytes, piece.place});
 }
 
 void RecordedState::map(const Event& event) {
     if (event.size_bytes == 0 || event.address + event.size_bytes < event.address) {
         return violation(fmt::format("{:#x} is mapped with no sensible size", event.address));
     }
-    if (imported_.contains(event.extra)) {
+    const bool known = physical_.of_handle(event.extra) != PhysicalMemory::kNone;
+    const PhysicalMemory::Mapping mapping = physical_.map(
+        event,
+        position_,
+        [](const PhysicalMemory::Mapping&) {},
+        [this](const PhysicalPiece& piece) { physical_ends(piece); });
+    if (mapping.piece == PhysicalMemory::kNone) {
         return;  // memory of another process
     }
+    PhysicalPiece& piece = physical_.piece(mapping.piece);
+    if (!known) {
+        physical_begins(&piece, mapping.of_pool);
+    }
     // The call that maps names no device: the physical memory does.
-    const auto handle = handles_.find(event.extra);
-    const bool known = handle != handles_.end();
-    const DeviceId id = known ? physical_[handle->second].device : event.device;
-    DeviceState* device = &devices_[id];
-    const bool of_pool = device->direct || (event.flags & kFlagFromAllocator) != 0;
+    DeviceState* device = &devices_[piece.device];
+    if (device->direct || !mapping.of_pool) {
+        return;
+    }
+    if (!piece.of_pool) {
+        piece.of_pool = true;
+        device->totals.other -= std::min(device->totals.other, piece.size_bytes);
+    }
     if (device->segments.overlaps(event.address, event.size_bytes)) {
         violation(fmt::format("{:#x} is mapped twice", event.address));
         remove_range(device, event.address, event.address + event.size_bytes, true);
     }
-    const std::uint32_t physical =
-        known ? handle->second : add_physical({event.size_bytes, 0, 0, id});
-    ++physical_[physical].holders;
-    if (of_pool) {
-        give_to_pool(physical);
-    }
-    const auto [former, is_new] =
-        mappings_.try_emplace(event.address, Mapping{event.size_bytes, id, of_pool, physical});
-    if (!is_new) {
-        let_go(former->second.physical);
-        former->second = {event.size_bytes, id, of_pool, physical};
-    }
-    if (!of_pool) {
-        device->totals.other += event.size_bytes;
-        return;
-    }
     RecordedSegment segment = {.address = event.address, .size_bytes = event.size_bytes};
     segment.stream = event.stream;
     segment.private_pool = pool_;
-    segment.page_bytes = physical_[physical].size_bytes;
+    segment.page_bytes = known ? piece.size_bytes : event.size_bytes;
     auto reservation = reservations_.upper_bound(event.address);
     if (reservation != reservations_.begin()) {
         --reservation;
@@ -276,18 +272,20 @@ void RecordedState::map(const Event& event) {
 
 void RecordedState::unmap(const Event& event) {
     const DeviceAddress end = event.address + event.size_bytes;
-    for (auto entry = mappings_.lower_bound(event.address);
-         entry != mappings_.end() && entry->first < end;
-         entry = mappings_.erase(entry)) {
-        DeviceState* device = &devices_[entry->second.device];
-        const std::uint64_t size = std::min(entry->second.size_bytes, end - entry->first);
-        if (entry->second.of_pool) {
-            remove_range(device, entry->first, entry->first + size, true);
-        } else {
-            device->totals.other -= std::min(device->totals.other, entry->second.size_bytes);
-        }
-        let_go(entry->second.physical);
-    }
+    physical_.unmap(
+        event.address,
+        event.size_bytes,
+        [this, end](DeviceAddress address, const PhysicalMemory::Mapping& mapping) {
+            if (!mapping.of_pool || mapping.piece == PhysicalMemory::kNone) {
+                return;
+            }
+            DeviceState* device = &devices_[physical_.piece(mapping.piece).device];
+            if (!device->direct) {
+                const std::uint64_t size = std::min(mapping.size_bytes, end - address);
+                remove_range(device, address, address + size, true);
+            }
+        },
+        [this](const PhysicalPiece& piece) { physical_ends(piece); });
 }
 
 void RecordedState::add_segment(DeviceState* device, const RecordedSegment& segment) {

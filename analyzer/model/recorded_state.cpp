@@ -8,11 +8,6 @@ namespace {
 
 constexpr std::size_t kViolationsDescribed = 10;
 
-bool asks_for_memory(const Event& event) {
-    return is_request(event.kind) || event.kind == EventKind::kPhysicalCreate ||
-           event.kind == EventKind::kArrayAlloc;
-}
-
 // Without blocks, calls of the framework's library tell that there is a pool, unless it is known to
 // have none.
 bool shows_pool(const Event& event, bool may_have_pool) {
@@ -33,7 +28,7 @@ RecordedDevices::RecordedDevices(const std::map<std::string, std::string>& facts
 }
 
 void RecordedDevices::add(const Event& event) {
-    used[event.device] = used[event.device] || asks_for_memory(event);
+    used[event.device] = used[event.device] || asks_for_memory(event.kind);
     has_pool[event.device] = has_pool[event.device] || shows_pool(event, may_have_pool);
 }
 
@@ -82,7 +77,7 @@ void RecordedState::apply(const Event& event, std::uint32_t pool) {
 
 void RecordedState::learn(const Event& event) {
     const auto place = std::lower_bound(devices_used_.begin(), devices_used_.end(), event.device);
-    if (event.device < kMaxDevices && asks_for_memory(event) &&
+    if (event.device < kMaxDevices && asks_for_memory(event.kind) &&
         (place == devices_used_.end() || *place != event.device)) {
         devices_used_.insert(place, event.device);
     }
@@ -129,10 +124,10 @@ void RecordedState::apply_known(const Event& event) {
             graph_memory(device, event);
             break;
         case EventKind::kImport:
-            imported_.insert(event.address);
+            physical_.import(event.address);
             break;
         case EventKind::kImportEnd:
-            imported_.erase(event.address);
+            physical_.import_end(event.address);
             break;
         case EventKind::kContextCreate:
             contexts_.created(event.device, event.address);
@@ -162,7 +157,7 @@ void RecordedState::apply_known(const Event& event) {
             physical_create(event);
             break;
         case EventKind::kPhysicalRetain:
-            physical_retain(event);
+            physical_.retain(event.address);
             break;
         case EventKind::kPhysicalRelease:
             physical_release(event);
@@ -197,7 +192,7 @@ void RecordedState::apply_known(const Event& event) {
                               event.extra,
                               event.size_bytes,
                               device->totals.own,
-                              device->totals.own_pool,
+                              device->totals.own_pool(),
                               device->totals.past_pool};
             break;
         default:
@@ -211,7 +206,7 @@ void RecordedState::check_sums(const DeviceState& device) {
     if (totals.requested > totals.allocated || totals.active() > totals.reserved) {
         violation("the sums are out of order: requested <= allocated <= active <= reserved");
     }
-    if (device.sample.total_bytes != 0 && totals.own_pool > device.sample.total_bytes) {
+    if (device.sample.total_bytes != 0 && totals.own_pool() > device.sample.total_bytes) {
         violation("more is reserved than the device has");
     }
 }

@@ -2,27 +2,29 @@
 //
 // Two layers. Device layer: segments of the framework's pool, other allocations of the process,
 // reservations, physical handles and mappings. Block layer: the blocks inside the pool's segments.
-// A device without any block layer ("direct") holds its own allocations: each is a segment with
-// one block. Sums are kept up to date with every event, the rest is computed on demand. The
-// invariants of docs/metrics.md are checked on every event and violations counted; nothing aborts.
-// Stream-ordered allocations are as others; managed and host memory is no part of a device's sums.
-// Copyable (checkpoints); not thread-safe.
+// On a device without any block layer ("direct") every allocation of the device layer is a segment
+// with one block; memory that has no address of its own has a stand-in. Sums are kept up to date
+// with every event, the rest is computed on demand. The invariants of docs/metrics.md are checked
+// on every event and violations counted; nothing aborts. Stream-ordered allocations are as others;
+// managed and host memory is no part of a device's sums. Copyable (checkpoints); not thread-safe.
 #pragma once
 
 #include "analyzer/model/block_map.h"
 #include "analyzer/model/contexts.h"
+#include "analyzer/model/device_layer.h"
 #include "analyzer/model/heap_snapshot.h"
+#include "analyzer/model/physical_memory.h"
 #include "analyzer/model/recorded_watch.h"
 #include "analyzer/model/segment_map.h"
 #include "analyzer/model/timeline.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -34,17 +36,21 @@ struct MemoryTotals {
     std::uint64_t slack = 0;
     std::uint64_t allocated = 0;
     std::uint64_t pending = 0;
-    std::uint64_t reserved = 0;          // the pool's segments; of expandable ones what is mapped
-    std::uint64_t other = 0;             // other allocations and mappings of this process
-    std::uint64_t past_pool = 0;         // part of other: kFlagPastPool
-    std::uint64_t own = 0;               // all that this process has from the driver, pool or not
-    std::uint64_t own_pool = 0;          // of own: the pool's, physical memory mapped or not
+    std::uint64_t reserved = 0;   // the pool's segments; of expandable ones what is mapped
+    std::uint64_t other = 0;      // what this process has from the driver beside the pool
+    std::uint64_t past_pool = 0;  // part of other: kFlagPastPool
+    // All that this process has from the driver. Where there is no pool, all of it is allocated and
+    // reserved.
+    std::uint64_t own = 0;
     std::uint64_t blocks = 0;            // live
     std::uint64_t requests_unknown = 0;  // live blocks whose requested size is not known
 
     [[nodiscard]] std::uint64_t active() const { return allocated + pending; }
 
     [[nodiscard]] std::uint64_t free_pool() const { return reserved - active(); }
+
+    // Of own: the pool's. More than reserved while its physical memory is not mapped.
+    [[nodiscard]] std::uint64_t own_pool() const { return own - std::min(own, other); }
 };
 
 // The last report of the driver about a device.
@@ -140,6 +146,12 @@ class RecordedState {
         bool past_pool;
     };
 
+    // Memory without an address of its own.
+    struct Unaddressed {
+        std::uint64_t size_bytes = 0;
+        DeviceAddress place = 0;  // its stand-in address where it is a block; 0 = none
+    };
+
     struct DeviceState {
         bool direct = true;
         MemoryTotals totals;
@@ -147,29 +159,13 @@ class RecordedState {
         SegmentMap segments;
         BlockMap blocks;
         std::map<DeviceAddress, RecordedBlock> detached;
-        std::map<DeviceAddress, Other> others;                    // cudaMallocs outside the pool
-        std::unordered_map<std::uint64_t, std::uint64_t> arrays;  // by handle
-        std::uint64_t graph_bytes = 0;                            // reserved by launched graphs
-        std::set<std::uint32_t> pools_released;                   // private pools without a user
+        std::map<DeviceAddress, Other> others;                  // cudaMallocs outside the pool
+        std::unordered_map<std::uint64_t, Unaddressed> arrays;  // by handle
+        Unaddressed graphs;                                     // reserved by launched graphs
+        DeviceAddress next_stand_in = kFirstStandInAddress;
+        std::unordered_map<std::uint64_t, std::vector<DeviceAddress>> stand_ins;  // free, by room
+        std::set<std::uint32_t> pools_released;  // private pools without a user
         RecordedWatch* watch = nullptr;
-    };
-
-    // Physical memory: held until its last release, and until its last mapping is gone. The pool
-    // holds what its allocator created and what it maps. Memory that is mapped without a known
-    // handle, as in a snapshot, is known by its mapping alone.
-    struct Physical {
-        std::uint64_t size_bytes = 0;
-        std::uint64_t holders = 0;   // its handle, retained or not, and its mappings
-        std::uint64_t releases = 0;  // to come
-        DeviceId device = 0;
-        bool of_pool = false;
-    };
-
-    struct Mapping {
-        std::uint64_t size_bytes;
-        DeviceId device;
-        bool of_pool;
-        std::uint32_t physical;  // index into physical_
     };
 
     struct Reservation {
@@ -194,12 +190,12 @@ class RecordedState {
     void device_free(DeviceState* device, const Event& event);
     static void forget_other(DeviceState* device, std::map<DeviceAddress, Other>::iterator other);
     void device_reset(DeviceId device);
+    Unaddressed hold(DeviceState* device, std::uint64_t size_bytes);
+    void let_go(DeviceState* device, const Unaddressed& held);
     void physical_create(const Event& event);
-    void physical_retain(const Event& event);
     void physical_release(const Event& event);
-    std::uint32_t add_physical(const Physical& physical);
-    void give_to_pool(std::uint32_t physical);
-    void let_go(std::uint32_t physical);
+    void physical_begins(PhysicalPiece* piece, bool of_pool);
+    void physical_ends(const PhysicalPiece& piece);
     void array_alloc(DeviceState* device, const Event& event);
     void array_free(DeviceState* device, const Event& event);
     void graph_memory(DeviceState* device, const Event& event);
@@ -235,11 +231,7 @@ class RecordedState {
     std::vector<DeviceId> devices_used_;
     std::array<DeviceState, kMaxDevices + 1> devices_;  // the last: not known
     std::map<DeviceAddress, Reservation> reservations_;
-    std::vector<Physical> physical_;
-    std::vector<std::uint32_t> physical_free_;  // places in it that nothing refers to
-    std::unordered_map<std::uint64_t, std::uint32_t> handles_;  // to physical_
-    std::unordered_set<std::uint64_t> imported_;                // handles: memory of others
-    std::map<DeviceAddress, Mapping> mappings_;
+    PhysicalMemory physical_;
     Contexts contexts_;
     std::unordered_multimap<std::uint64_t, Waiting> waiting_;  // by event handle
     Violations violations_;

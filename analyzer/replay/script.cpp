@@ -1,5 +1,6 @@
 #include "analyzer/replay/script.h"
 
+#include "analyzer/model/device_layer.h"
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/replay/driver_answers.h"
 #include "analyzer/replay/past_pool.h"
@@ -38,8 +39,11 @@ class Builder {
                 i == timeline_.checkpoints[next_checkpoint_].begin) {
                 adopt(timeline_.checkpoints[next_checkpoint_++]);
             }
+            if (script_.source == ScriptSource::kDeviceLayer) {
+                follow_device_layer(event, i);
+            }
             if (i < checkpoint_end_ && !PastPoolSteps::is_one(event) &&
-                (is_request(event.kind) || event.kind == EventKind::kMap)) {
+                (asks_for_memory(event.kind) || event.kind == EventKind::kMap)) {
                 continue;  // part of the state that is taken over
             }
             if (event.kind == EventKind::kEventComplete) {
@@ -179,28 +183,44 @@ class Builder {
                 ++script_.stream_ordered;
                 [[fallthrough]];
             case EventKind::kDeviceAlloc:
-                add_allocation(event, i, event.size_bytes, false);
+            case EventKind::kPhysicalCreate:
+            case EventKind::kArrayAlloc:
+            case EventKind::kGraphMemory:
+                if (device_bytes(event) != kUnknown64) {
+                    add_allocation(event, i, 0, false);
+                }
                 break;
             case EventKind::kAllocRefused:
                 script_.refusals.push_back({event.size_bytes, 0});
                 add_allocation(event, i, 0, true);
                 break;
-            case EventKind::kDeviceFree:
-            case EventKind::kAsyncFree: {
-                const EventIndex alloc = timeline_.partner[i];
-                if (alloc != kNoEvent && timeline_.events[alloc].kind != EventKind::kManagedAlloc) {
-                    add_release(i);
-                }
-                break;
-            }
             default:
                 break;
         }
     }
 
+    // One event may end many allocations (a reset, an unmap), which are known by it as their
+    // partner.
+    void follow_device_layer(const Event& event, EventIndex i) {
+        if (const auto ended = ends_.find(i); ended != ends_.end()) {
+            for (const EventIndex alloc : ended->second) {
+                release(alloc, i);
+            }
+            ends_.erase(ended);
+        }
+        const EventIndex end = timeline_.partner[i];
+        const bool allocates = is_device_allocation(event.kind) && event.device == script_.device &&
+                               device_bytes(event) != 0 && device_bytes(event) != kUnknown64;
+        // A checkpoint takes the place of all that was held.
+        if (allocates && end != kNoEvent &&
+            timeline_.events[end].kind != EventKind::kCheckpointBegin) {
+            ends_[end].push_back(i);
+        }
+    }
+
     void add_allocation(const Event& event, EventIndex i, std::uint64_t block_bytes, bool oom) {
         Step step{.kind = Step::Kind::kAllocate, .recorded_oom = oom, .event = i, .block = i};
-        step.value = event.size_bytes;
+        step.value = oom ? event.size_bytes : requested_bytes(event);
         step.stream = event.stream;
         if (script_.source == ScriptSource::kBlocks) {
             pools_.allocate(event, i, oom, &step);
@@ -222,6 +242,10 @@ class Builder {
         add_waited_for(i);
     }
 
+    static std::uint64_t requested_bytes(const Event& event) {
+        return event.kind == EventKind::kBlockAlloc ? event.size_bytes : device_bytes(event);
+    }
+
     // Refused by the driver, the allocator waits for what is pending. That is after it has looked
     // for a free block: at the begin of the request these were of no use.
     void add_waited_for(EventIndex request) {
@@ -234,9 +258,12 @@ class Builder {
 
     void add_release(EventIndex i) {
         const EventIndex alloc = timeline_.partner[i];
-        if (alloc == kNoEvent) {
-            return;  // counted as trace damage by the reader
+        if (alloc != kNoEvent) {  // counted as trace damage by the reader
+            release(alloc, i);
         }
+    }
+
+    void release(EventIndex alloc, EventIndex i) {
         pools_.release(alloc);
         Step step{.kind = Step::Kind::kRelease, .event = i, .block = alloc};
         step.first_pending = static_cast<std::uint32_t>(script_.pending.size());
@@ -294,6 +321,7 @@ class Builder {
     // Completions since a refusal: pending id, event.
     std::vector<std::pair<std::uint64_t, EventIndex>> waited_for_;
 
+    std::unordered_map<EventIndex, std::vector<EventIndex>> ends_;  // kDeviceLayer: by their end
     bool any_request_ = false;
     std::size_t next_checkpoint_ = 0;
     EventIndex checkpoint_end_ = 0;
@@ -310,7 +338,7 @@ bool asks_for_free_memory(const Event& event) {
 std::vector<DeviceId> replayable_devices(const Timeline& timeline) {
     bool seen[kMaxDevices + 1] = {};
     for (const Event& event : timeline.events) {
-        seen[event.device] |= event.device < kMaxDevices && is_request(event.kind);
+        seen[event.device] |= event.device < kMaxDevices && asks_for_memory(event.kind);
     }
     std::vector<DeviceId> devices;
     for (DeviceId device = 0; device < kMaxDevices; ++device) {

@@ -297,14 +297,11 @@ const WhatIfRow* best_remedy(const DeviceAnalysis& device) {
 }
 
 Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device) {
-    if (!device.fidelity) {
-        return {};  // no pool whose settings could be changed
-    }
     if (const Diagnosis* oom = first_oom(device)) {
         return conclusion_at(analysis, device, *oom);
     }
-    if (device.recorded.peak_reserved == 0) {
-        return {};
+    if (!device.fidelity || device.recorded.peak_reserved == 0) {
+        return {};  // no pool whose settings could be changed
     }
     return conclusion_from(culprit_without_failure(analysis, device),
                            remedy_without_failure(device));
@@ -313,8 +310,8 @@ Conclusion conclusion_of(const Analysis& analysis, const DeviceAnalysis& device)
 Conclusion conclusion_at(const Analysis& analysis,
                          const DeviceAnalysis& device,
                          const Diagnosis& diagnosis) {
-    if (!device.fidelity) {
-        return {};
+    if (!device.fidelity) {  // no pool whose settings could be changed
+        return {culprit_of_failure(analysis, device, diagnosis), ""};
     }
     if (diagnosis.trouble.outcome == Outcome::kRetryOk) {
         return conclusion_from(culprit_of_retry(analysis, diagnosis), remedy_of_retry(device));

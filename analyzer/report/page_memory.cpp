@@ -193,7 +193,7 @@ class MemoryBuilder : public RecordedWatch {
     void take_others() {
         const MemoryTotals& totals = state_.totals(script_.device);
         const MemorySample& sample = state_.sample(script_.device);
-        std::uint64_t bytes = totals.own - std::min(totals.own, totals.own_pool);
+        std::uint64_t bytes = totals.other;
         if (sample.event != kNoEvent) {
             const std::uint64_t known = sample.free_bytes + sample.own_bytes;
             bytes += sample.total_bytes - std::min(sample.total_bytes, known);

@@ -232,13 +232,29 @@ std::string next_lines(const Analysis& analysis, const Terminal& terminal) {
                        shell_quoted(analysis.timeline.path));
 }
 
+// Managed memory and memory of other processes are no device's of this process.
+std::string no_device_line(const Analysis& analysis) {
+    const RunMetrics& run = analysis.run;
+    if (analysis.timeline.damage.bytes_unreadable != 0) {
+        return "Nothing that can still be read says anything about GPU memory.\n";
+    }
+    if (run.managed.allocations != 0) {
+        return fmt::format(
+            "No device memory was allocated in this process, but managed memory: at most {}, which "
+            "moves to the GPU when it is touched.\n",
+            format_bytes(run.managed.peak_bytes));
+    }
+    if (run.imports != 0) {
+        return fmt::format(
+            "No GPU memory was allocated in this process; it imported memory of others {}.\n",
+            format_counted(run.imports, "time", "times"));
+    }
+    return "No GPU memory was allocated in this process.\n";
+}
+
 std::string assemble(const Analysis& analysis, const Limits& limits, const Terminal& terminal) {
     std::string text = first_line(analysis, terminal);
-    if (analysis.devices.empty()) {
-        text += analysis.timeline.damage.bytes_unreadable == 0
-                    ? "No GPU memory was allocated in this process.\n"
-                    : "Nothing that can still be read says anything about GPU memory.\n";
-    }
+    text += analysis.devices.empty() ? no_device_line(analysis) : "";
     // What went wrong comes first, whichever device it was on.
     text += failed_call_lines(analysis, terminal);
     for (const bool failed : {true, false}) {

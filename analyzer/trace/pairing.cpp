@@ -2,6 +2,7 @@
 
 #include "analyzer/model/contexts.h"
 #include "analyzer/model/pair_map.h"
+#include "analyzer/model/physical_memory.h"
 #include "analyzer/trace/gap_balance.h"
 #include "analyzer/trace/pairing_defects.h"
 
@@ -55,7 +56,6 @@ class EventPairing::State {
         kDevices,  // all that a device free ends
         kBlocks,
         kReservations,
-        kHandles,
         kHosts,
         kRegistered,
         kArrays,
@@ -94,8 +94,10 @@ class EventPairing::State {
             case EventKind::kArrayFree:
                 return end(kArrays, index);
             case EventKind::kImport:
+                physical_.import(events.address(index));
                 return begin(kImports, index);
             case EventKind::kImportEnd:
+                physical_.import_end(events.address(index));
                 return end(kImports, index);
             case EventKind::kGraphAlloc:
                 return begin(kGraphs, index);
@@ -120,11 +122,12 @@ class EventPairing::State {
                 return begin(kReservations, index);
             case EventKind::kAddressFree:
                 return end(kReservations, index);
+            case EventKind::kGraphMemory:
+                return graph_memory(index);
             case EventKind::kPhysicalCreate:
-                return begin(kHandles, index);
+                return physical_create(index);
             case EventKind::kPhysicalRetain:
-                ++retains_[events.address(index)];
-                return;
+                return physical_retain(index);
             case EventKind::kPhysicalRelease:
                 return physical_release(index);
             case EventKind::kMap:
@@ -133,7 +136,7 @@ class EventPairing::State {
                 return unmap(index);
             case EventKind::kDeviceReset:
                 contexts_.reset(events.device(index));
-                return reset(events.device(index));
+                return reset(events.device(index), index);
             case EventKind::kRecordingStarted:
                 defects_.set_after_gap(true);
                 return;
@@ -194,6 +197,10 @@ class EventPairing::State {
     void join(EventIndex alloc, EventIndex free) {
         timeline_.partner[alloc] = free;
         timeline_.partner[free] = alloc;
+        tell_device(alloc, free);
+    }
+
+    void tell_device(EventIndex alloc, EventIndex free) {
         const DeviceId first = timeline_.events.device(alloc);
         const DeviceId second = timeline_.events.device(free);
         if (first == second) {
@@ -208,43 +215,77 @@ class EventPairing::State {
         }
     }
 
+    // Ends physical memory with the event: its last release, or its last unmap. Where nothing but a
+    // mapping is known of it, the mapping stands for it and has its partner already.
+    auto ends_here(EventIndex index) {
+        return [this, index](const PhysicalPiece& piece) {
+            timeline_.partner[piece.created_by] = index;
+        };
+    }
+
     void map(EventIndex index) {
-        const Event& event = timeline_.events[index];
-        const auto [entry, is_new] = maps_.try_emplace(event.address, index);
-        if (!is_new) {
-            defects_.over_live(index, entry->second);
-            entry->second = index;
-        }
+        physical_.map(
+            timeline_.events[index],
+            index,
+            [&](const PhysicalMemory::Mapping& former) {
+                defects_.over_live(index, former.mapped_by);
+            },
+            ends_here(index));
     }
 
     // One unmap may end several maps: each gets it as partner, it gets the first.
     void unmap(EventIndex index) {
         const Event event = timeline_.events[index];
-        auto entry = maps_.lower_bound(event.address);
         bool found = false;
-        while (entry != maps_.end() &&
-               (entry->first == event.address || entry->first - event.address < event.size_bytes)) {
-            const EventIndex mapped = entry->second;
-            if (found) {
-                timeline_.partner[mapped] = index;
-            } else {
-                join(mapped, index);
-            }
-            found = true;
-            entry = maps_.erase(entry);
-        }
+        physical_.unmap(
+            event.address,
+            event.size_bytes,
+            [&](DeviceAddress, const PhysicalMemory::Mapping& mapping) {
+                if (found) {
+                    timeline_.partner[mapping.mapped_by] = index;
+                } else {
+                    join(mapping.mapped_by, index);
+                }
+                found = true;
+            },
+            ends_here(index));
         if (!found) {
             defects_.without_alloc(index);
         }
     }
 
-    void reset(std::uint32_t device) {
+    // What is the device's ends with the event, which has no partner itself.
+    void reset(DeviceId device, EventIndex index) {
+        const auto end_here = [&](EventIndex alloc) {
+            if (timeline_.events.device(alloc) == device) {
+                timeline_.partner[alloc] = index;
+            }
+        };
         for (PairMap& table : live_) {
+            table.for_each(end_here);
             table.remove_minor(device);
         }
-        for (auto entry = maps_.begin(); entry != maps_.end();) {
-            const bool gone = timeline_.events[entry->second].device == device;
-            entry = gone ? maps_.erase(entry) : std::next(entry);
+        physical_.reset(
+            device,
+            [&](DeviceAddress, const PhysicalMemory::Mapping& mapping) {
+                timeline_.partner[mapping.mapped_by] = index;
+            },
+            ends_here(index));
+        end_graphs(device, index);
+    }
+
+    void graph_memory(EventIndex index) {
+        const Event& event = timeline_.events[index];
+        if (event.extra != kUnknown64) {
+            end_graphs(event.device, index);
+            graphs_[event.device] = index;
+        }
+    }
+
+    void end_graphs(DeviceId device, EventIndex index) {
+        if (const auto former = graphs_.find(device); former != graphs_.end()) {
+            timeline_.partner[former->second] = index;
+            graphs_.erase(former);
         }
     }
 
@@ -290,9 +331,36 @@ class EventPairing::State {
         blocks->second = std::move(elsewhere);
     }
 
-    // Retained handles have as many releases more; imported ones end as their own do.
-    void physical_release(EventIndex index) {
+    void physical_create(EventIndex index) {
         const Event& event = timeline_.events[index];
+        if (const auto former = physical_.of_handle(event.address);
+            former != PhysicalMemory::kNone) {
+            defects_.over_live(index, physical_.piece(former).created_by);
+        }
+        physical_.create(event, index, ends_here(index));
+    }
+
+    void physical_retain(EventIndex index) {
+        const DeviceAddress handle = timeline_.events.address(index);
+        if (!physical_.retain(handle)) {
+            ++retains_[handle];
+        }
+    }
+
+    // Retained handles have as many releases more; imported ones end as their own do. The partner
+    // of a release is the creation, even if mappings hold the memory longer.
+    void physical_release(EventIndex index) {
+        const Event event = timeline_.events[index];
+        if (const auto number = physical_.of_handle(event.address);
+            number != PhysicalMemory::kNone) {
+            const EventIndex created = physical_.piece(number).created_by;
+            if (physical_.piece(number).releases == 1) {
+                timeline_.partner[index] = created;
+                tell_device(created, index);
+            }
+            physical_.release(event.address, ends_here(index));
+            return;
+        }
         const auto retained = retains_.find(event.address);
         if (retained != retains_.end()) {
             if (--retained->second == 0) {
@@ -300,15 +368,19 @@ class EventPairing::State {
             }
             return;
         }
-        const bool imported = live_[kImports].find(event.address, event.device) != PairMap::kAbsent;
-        end(imported ? kImports : kHandles, index);
+        physical_.import_end(event.address);
+        if (live_[kImports].find(event.address, event.device) != PairMap::kAbsent) {
+            end(kImports, index);
+        } else if (event.address != 0) {
+            defects_.without_alloc(index);
+        }
     }
 
     void context_destroy(EventIndex index) {
         const Event event = timeline_.events[index];
         end(kContextHandles, index);
         if (contexts_.destroyed(event.device, event.address)) {
-            reset(event.device);
+            reset(event.device, index);
         }
     }
 
@@ -319,14 +391,18 @@ class EventPairing::State {
         for (const PairMap& table : live_) {
             table.for_each(end_here);
         }
-        for (const auto& [address, mapped] : maps_) {
-            end_here(mapped);
+        for (const auto& [device, event] : graphs_) {
+            end_here(event);
         }
+        physical_.for_each_mapping(
+            [&](const PhysicalMemory::Mapping& mapping) { end_here(mapping.mapped_by); });
+        physical_.for_each([&](const PhysicalPiece& piece) { end_here(piece.created_by); });
         gaps_.begin(index, std::move(live_[kDevices]), std::move(live_[kBlocks]));
         for (PairMap& table : live_) {
             table = PairMap();
         }
-        maps_.clear();
+        physical_.clear();
+        graphs_.clear();
         of_pool_.clear();
         retains_.clear();
         contexts_ = {};
@@ -341,8 +417,9 @@ class EventPairing::State {
     GapBalance gaps_;
     PairMap live_[kTableCount];
     Contexts contexts_;
-    std::unordered_map<DeviceAddress, std::uint64_t> retains_;
-    std::map<DeviceAddress, EventIndex> maps_;
+    std::unordered_map<DeviceAddress, std::uint64_t> retains_;  // of imported handles
+    PhysicalMemory physical_;
+    std::unordered_map<DeviceId, EventIndex> graphs_;  // the last word on their memory
     // Blocks of each private pool since it was last rewound.
     std::unordered_map<std::uint32_t, std::vector<EventIndex>> of_pool_;
     std::size_t pool_cursor_ = 0;

@@ -1,8 +1,10 @@
 // Finds for every allocation its release and the other way round, in both layers.
 //
 // Fills Timeline::partner, the device of events that lack one but have a partner, and the pairing
-// counters and notes of Timeline::damage. A device reset or the end of the trace pairs nothing. A
-// pool that is rewound ends its blocks: they get the kPoolRewind as partner, which has none itself.
+// counters and notes of Timeline::damage. The end of the trace pairs nothing. Physical memory gets
+// the event that ends it as partner: its last release or its last unmap. A device reset, or the end
+// of a device's last context, ends all that is the device's, and a rewind the blocks of its pool:
+// they get it as partner, and it has none itself.
 #pragma once
 
 #include "analyzer/model/timeline.h"

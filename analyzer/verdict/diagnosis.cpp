@@ -176,7 +176,7 @@ std::vector<LibraryRequest> refused_libraries(const Timeline& timeline,
         // Whatever was known of it before: the driver has just said that it is less than asked.
         const std::uint64_t most = request.asked_bytes == 0 ? 0 : request.asked_bytes - 1;
         request.device_free_bytes = std::min(state.device_free_bytes(device), most);
-        request.pool_bytes = state.totals(device).own_pool;
+        request.pool_bytes = state.totals(device).own_pool();
         request.past_pool_bytes = state.totals(device).past_pool;
     }
     return requests;

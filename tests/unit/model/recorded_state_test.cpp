@@ -22,6 +22,14 @@ RecordedState at_end(const Events& events) {
     return state;
 }
 
+RecordedState one_by_one(const Events& events) {
+    RecordedState state;
+    for (EventIndex i = 0; i < events.timeline.events.size(); ++i) {
+        state.apply(events.timeline.events[i], events.timeline.event_pools.at(i));
+    }
+    return state;
+}
+
 // Segments ascending, blocks cover them without gaps.
 void check_snapshot(const HeapSnapshot& heap) {
     std::size_t next_block = 0;
@@ -37,6 +45,27 @@ void check_snapshot(const HeapSnapshot& heap) {
         REQUIRE(next == segment.address + segment.size_bytes);
     }
     REQUIRE(next_block == heap.blocks.size());
+}
+
+// What the driver holds for the process, where no pool was recorded: in every sum alike.
+void check_held(const Events& events, std::uint64_t bytes, std::size_t blocks) {
+    for (const RecordedState& state : {at_end(events), one_by_one(events)}) {
+        const MemoryTotals& totals = state.totals(0);
+        CHECK(totals.own == bytes);
+        CHECK(totals.reserved == bytes);
+        CHECK(totals.allocated == bytes);
+        CHECK(totals.requested == bytes);
+        CHECK(totals.other == 0);
+        CHECK(totals.blocks == blocks);
+        const HeapSnapshot heap = state.snapshot(0);
+        check_snapshot(heap);
+        std::uint64_t listed = 0;
+        for (const HeapBlock& block : heap.blocks) {
+            listed += block.size_bytes;
+        }
+        CHECK(listed == bytes);
+        CHECK(state.violations().count == 0);
+    }
 }
 
 }  // namespace
@@ -423,6 +452,116 @@ TEST_CASE("physical memory is held while its handle or a mapping of it is", "[st
     }
 }
 
+TEST_CASE("physical memory without a pool counts from its creation to its end, mapped or not",
+          "[state]") {
+    Events events;
+    events.add(EventKind::kAddressReserve, kBase, 64 * kMiB);
+    events.add(EventKind::kPhysicalCreate, 0x51, 2 * kMiB);
+    check_held(events, 2 * kMiB, 1);
+    events.add(EventKind::kPhysicalCreate, 0x52, 6 * kMiB);
+    events.add(EventKind::kMap, kBase, 2 * kMiB, 0x51).device(31);
+    check_held(events, 8 * kMiB, 2);
+    CHECK(at_end(events).snapshot(0).blocks.at(0).allocated_by == 1);
+    SECTION("a second mapping is the same memory") {
+        events.add(EventKind::kMap, kBase + 8 * kMiB, 2 * kMiB, 0x51).device(31);
+        check_held(events, 8 * kMiB, 2);
+        events.add(EventKind::kUnmap, kBase, 2 * kMiB).device(31);
+        events.add(EventKind::kPhysicalRelease, 0x51);
+        check_held(events, 8 * kMiB, 2);
+        events.add(EventKind::kUnmap, kBase + 8 * kMiB, 2 * kMiB).device(31);
+        check_held(events, 6 * kMiB, 1);
+    }
+    SECTION("a handle that is used again while its memory is still mapped") {
+        events.add(EventKind::kPhysicalRelease, 0x51);
+        events.add(EventKind::kPhysicalCreate, 0x51, 4 * kMiB);
+        check_held(events, 12 * kMiB, 3);
+        events.add(EventKind::kUnmap, kBase, 2 * kMiB).device(31);
+        check_held(events, 10 * kMiB, 2);
+        events.add(EventKind::kPhysicalRelease, 0x51);
+        check_held(events, 6 * kMiB, 1);
+    }
+    SECTION("one unmap ends several") {
+        events.add(EventKind::kMap, kBase + 2 * kMiB, 6 * kMiB, 0x52).device(31);
+        events.add(EventKind::kPhysicalRelease, 0x51);
+        events.add(EventKind::kPhysicalRelease, 0x52);
+        check_held(events, 8 * kMiB, 2);
+        events.add(EventKind::kUnmap, kBase, 8 * kMiB).device(31);
+        check_held(events, 0, 0);
+    }
+    SECTION("memory of others and a multicast object have no bytes") {
+        events.add(EventKind::kImport, 0x53, kUnknown64);
+        events.add(EventKind::kMap, kBase + 16 * kMiB, 2 * kMiB, 0x53).device(31);
+        events.add(EventKind::kPhysicalCreate, 0x54, 0).device(31);
+        events.add(EventKind::kMap, kBase + 32 * kMiB, 2 * kMiB, 0x54).device(31);
+        check_held(events, 8 * kMiB, 2);
+    }
+    SECTION("a mapping whose creation is not in the record stands for its memory") {
+        events.add(EventKind::kMap, kBase + 16 * kMiB, 2 * kMiB, 0x99);
+        check_held(events, 10 * kMiB, 3);
+        events.add(EventKind::kUnmap, kBase + 16 * kMiB, 2 * kMiB);
+        check_held(events, 8 * kMiB, 2);
+    }
+    SECTION("a reset ends it, and the next begins anew") {
+        events.add(EventKind::kDeviceReset);
+        check_held(events, 0, 0);
+        events.add(EventKind::kPhysicalCreate, 0x51, 2 * kMiB);
+        check_held(events, 2 * kMiB, 1);
+    }
+}
+
+TEST_CASE("arrays and graphs without a pool count as every other memory", "[state]") {
+    Events events;
+    events.add(EventKind::kDeviceAlloc, kBase, 3 * kMiB);
+    events.add(EventKind::kAsyncAlloc, kBase + 16 * kMiB, 5 * kMiB);
+    events.add(EventKind::kArrayAlloc, 0xa1, 2 * kMiB);
+    events.add(EventKind::kArrayAlloc, 0xa2, kUnknown64);
+    events.add(EventKind::kGraphMemory, 0, 1 * kMiB, 4 * kMiB);
+    events.add(EventKind::kManagedAlloc, kBase + 128 * kMiB, 100 * kMiB);
+    check_held(events, 14 * kMiB, 4);
+    events.add(EventKind::kGraphMemory, 0, 1 * kMiB, 6 * kMiB);
+    check_held(events, 16 * kMiB, 4);
+    events.add(EventKind::kGraphMemory, 0, 0, 0);
+    events.add(EventKind::kArrayFree, 0xa1);
+    events.add(EventKind::kArrayFree, 0xa2);
+    check_held(events, 8 * kMiB, 2);
+}
+
+TEST_CASE("physical memory beside a pool is other memory, mapped or not, and once", "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.block(kBase, 512, 512);
+    events.add(EventKind::kPhysicalCreate, 0x11, 4 * kMiB);
+    CHECK(at_end(events).totals(0).other == 4 * kMiB);
+    events.add(EventKind::kMap, kBase + 128 * kMiB, 4 * kMiB, 0x11).device(31);
+    events.add(EventKind::kMap, kBase + 256 * kMiB, 4 * kMiB, 0x11).device(31);
+    CHECK(at_end(events).totals(0).other == 4 * kMiB);
+    events.page(kBase + 512 * kMiB, 2 * kMiB, 0x12);
+    RecordedState state = at_end(events);
+    CHECK(state.totals(0).other == 4 * kMiB);
+    CHECK(state.totals(0).reserved == 22 * kMiB);
+    CHECK(state.totals(0).own == 26 * kMiB);
+    events.unmap(kBase + 512 * kMiB, 2 * kMiB, 0x12);
+    events.add(EventKind::kPhysicalRelease, 0x11);
+    events.add(EventKind::kUnmap, kBase + 128 * kMiB, 256 * kMiB).device(31);
+    state = at_end(events);
+    CHECK(state.totals(0).other == 0);
+    CHECK(state.totals(0).own == 20 * kMiB);
+    CHECK(state.violations().count == 0);
+}
+
+TEST_CASE("sizes that no memory has are counted as violations", "[state]") {
+    Events events;
+    events.add(EventKind::kDeviceAlloc, kBase, 3 * kMiB);
+    events.add(EventKind::kPhysicalCreate, 0x11, kUnknown64);
+    events.add(EventKind::kArrayAlloc, 0xa1, kUnknown64 - 1);
+    events.add(EventKind::kGraphMemory, 0, 0, kUnknown64 - 1);
+    events.add(EventKind::kPhysicalRelease, 0x11);
+    events.add(EventKind::kArrayFree, 0xa1);
+    const RecordedState state = at_end(events);
+    CHECK(state.totals(0).own == 3 * kMiB);
+    CHECK(state.violations().count == 3);
+}
+
 TEST_CASE("a checkpoint tells everything anew; what follows from a gap is no defect", "[state]") {
     Events events;
     events.segment(kBase, 20 * kMiB);
@@ -452,14 +591,6 @@ bool equal(const MemoryTotals& a, const MemoryTotals& b) {
            a.allocated == b.allocated && a.pending == b.pending && a.reserved == b.reserved &&
            a.other == b.other && a.own == b.own && a.blocks == b.blocks &&
            a.requests_unknown == b.requests_unknown;
-}
-
-RecordedState one_by_one(const Events& events) {
-    RecordedState state;
-    for (EventIndex i = 0; i < events.timeline.events.size(); ++i) {
-        state.apply(events.timeline.events[i], events.timeline.event_pools.at(i));
-    }
-    return state;
 }
 
 }  // namespace

@@ -19,8 +19,10 @@ struct Sequence {
     EventIndex add(EventKind kind,
                    DeviceAddress address,
                    std::uint64_t size_bytes = 0,
-                   unsigned device = 0) {
+                   unsigned device = 0,
+                   std::uint64_t extra = 0) {
         Event event = {};
+        event.extra = extra;
         event.kind = kind;
         event.address = address;
         event.size_bytes = size_bytes;
@@ -116,15 +118,61 @@ TEST_CASE("a rewind ends the blocks of its pool alone", "[pairing]") {
     CHECK(events.timeline.damage.frees_without_alloc == 0);
 }
 
-TEST_CASE("a device reset ends everything of its device without pairing", "[pairing]") {
+TEST_CASE("physical memory ends with its last release or its last unmap", "[pairing]") {
+    Sequence events;
+    const auto released = events.add(EventKind::kPhysicalCreate, 0xa, 4096);
+    const auto mapped = events.add(EventKind::kPhysicalCreate, 0xb, 4096);
+    const auto map = events.add(EventKind::kMap, 0x1000, 4096, 31, 0xb);
+    const auto again = events.add(EventKind::kMap, 0x2000, 4096, 31, 0xb);
+    events.add(EventKind::kPhysicalRetain, 0xa);
+    const auto first_release = events.add(EventKind::kPhysicalRelease, 0xa);
+    const auto last_release = events.add(EventKind::kPhysicalRelease, 0xa);
+    const auto release = events.add(EventKind::kPhysicalRelease, 0xb);
+    const auto reused = events.add(EventKind::kPhysicalCreate, 0xb, 8192);
+    const auto unmap = events.add(EventKind::kUnmap, 0x1000, 4096, 31);
+    const auto last_unmap = events.add(EventKind::kUnmap, 0x2000, 4096, 31);
+    pair_events(&events.timeline);
+    events.check_pair(released, last_release);
+    CHECK(events.timeline.partner[first_release] == kNoEvent);
+    events.check_pair(map, unmap);
+    events.check_pair(again, last_unmap);
+    CHECK(events.timeline.partner[release] == mapped);
+    CHECK(events.timeline.partner[mapped] == last_unmap);
+    CHECK(events.timeline.partner[reused] == kNoEvent);
+    CHECK(events.timeline.damage.allocs_over_live == 0);
+    CHECK(events.timeline.damage.frees_without_alloc == 0);
+}
+
+TEST_CASE("what launched graphs have reserved counts until it changes", "[pairing]") {
+    Sequence events;
+    const auto first = events.add(EventKind::kGraphMemory, 0, 512, 0, 4096);
+    const auto elsewhere = events.add(EventKind::kGraphMemory, 0, 512, 1, 4096);
+    const auto unknown = events.add(EventKind::kGraphMemory, 0, 512, 0, kUnknown64);
+    const auto second = events.add(EventKind::kGraphMemory, 0, 512, 0, 8192);
+    const auto reset = events.add(EventKind::kDeviceReset, 0, 0, 0);
+    pair_events(&events.timeline);
+    CHECK(events.timeline.partner[first] == second);
+    CHECK(events.timeline.partner[second] == reset);
+    CHECK(events.timeline.partner[elsewhere] == kNoEvent);
+    CHECK(events.timeline.partner[unknown] == kNoEvent);
+}
+
+TEST_CASE("a device reset ends everything of its device", "[pairing]") {
     Sequence events;
     const auto gone = events.add(EventKind::kDeviceAlloc, 0x1000, 512, 0);
     const auto stays = events.add(EventKind::kDeviceAlloc, 0x2000, 512, 1);
+    const auto physical = events.add(EventKind::kPhysicalCreate, 0xa, 4096, 0);
+    const auto map = events.add(EventKind::kMap, 0x4000, 4096, 31, 0xa);
     const auto reset = events.add(EventKind::kDeviceReset, 0, 0, 0);
-    events.add(EventKind::kDeviceAlloc, 0x1000, 512, 0);
+    const auto after = events.add(EventKind::kDeviceAlloc, 0x1000, 512, 0);
+    events.add(EventKind::kPhysicalCreate, 0xa, 4096, 0);
+    events.add(EventKind::kMap, 0x4000, 4096, 31, 0xa);
     const auto free = events.add(EventKind::kDeviceFree, 0x2000, 0, 1);
     pair_events(&events.timeline);
-    CHECK(events.timeline.partner[gone] == kNoEvent);
+    for (const auto ended : {gone, physical, map}) {
+        CHECK(events.timeline.partner[ended] == reset);
+    }
+    CHECK(events.timeline.partner[after] == kNoEvent);
     CHECK(events.timeline.partner[reset] == kNoEvent);
     CHECK(events.timeline.damage.allocs_over_live == 0);
     events.check_pair(stays, free);

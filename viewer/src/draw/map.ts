@@ -132,7 +132,9 @@ export function drawAxes(layer: Layer, frame: MapFrame, model: DeviceModel, wind
     context.globalAlpha = 1;
 }
 
-/** "0x7f12…": where a point of the map lies in the process. */
+/** "0x7f12…": where a point of the map lies in the process. Memory without an address of its own
+ * (physical memory, arrays, graphs) stands at 2^62 and above (analyzer/model/device_layer.h). */
 export function addressText(model: DeviceModel, offset: number): string {
-    return "0x" + addressAt(model.head, offset).toString(16);
+    const address = addressAt(model.head, offset);
+    return address < 2n ** 62n ? "0x" + address.toString(16) : "no address of its own";
 }

@@ -1,8 +1,9 @@
 // The selected block: its whole life, who had its bytes before and after, and its stack.
 import { formatBytes, formatCount, formatTime } from "../data/format";
 import { type Life, lifeOf, lifeWindow } from "../data/life";
-import { addressAt, never } from "../data/model";
+import { never } from "../data/model";
 import { phaseAt } from "../data/phases";
+import { addressText } from "../draw/map";
 import { byId, el } from "./dom";
 import type { Page } from "./page";
 
@@ -58,7 +59,7 @@ export function showDetails(page: Page): void {
         el("div", { class: "headline" }, el("h2", {}, `Block ${formatCount(block)} · ${formatBytes(size)}`), el("span", { class: "grow" }),
             button("zoom (z)", "zoom to this block's life", () => zoomToLife(page)), button("×", "close block details", () => page.change({ selected: -1 }))),
         lifeList(page, lifeOf(model, block)),
-        el("div", {}, `${formatCount(size)} B at 0x${addressAt(head, blocks.offset[block]).toString(16)}, ${asked}, stream ${head.streams[blocks.stream[block]] ?? blocks.stream[block]}`),
+        el("div", {}, `${formatCount(size)} B at ${addressText(model, blocks.offset[block])}, ${asked}, stream ${head.streams[blocks.stream[block]] ?? blocks.stream[block]}`),
         frames.length === 0 ? el("div", { class: "faint" }, "no stack recorded") :
             el("ol", {}, ...frames.map((node) => el("li", { title: stacks.place(node), class: stacks.isOwn(node) ? "own" : "" }, el("code", {}, stacks.label(node))))));
 }

@@ -1,0 +1,96 @@
+"""Programs without a framework's pool: whatever kind of device memory they hold, all of it is in every
+sum, and a shortage is a genuine one."""
+
+import json
+
+import real_process
+from real_process import ANALYZER, BUILD, GIB, MIB, environment
+
+CLIENT = BUILD / "tests" / "integration" / "no_pool" / "no_pool_client"
+HELD = 28 * 64 * MIB
+CARD = "2GiB"  # of which the context takes 256 MiB: 28 pieces and no more
+
+
+class NoPool(real_process.RealProcessTest):
+    def record(self, kind):
+        done = self.run_well([CLIENT, kind], env=environment(CARD, record_to=self.folder))
+        self.assertEqual(done.stdout, f"held {HELD if kind not in ('managed', 'host') else 0}\n")
+        return self.only_trace()
+
+    def assert_all_is_counted(self, kind, blocks=28):
+        trace = self.record(kind)
+        report = self.report(trace)
+        device, = report["devices"]
+        all_of_it = dict.fromkeys(("requested", "allocated", "active", "reserved"), HELD)
+        self.assertEqual(device["peak"], all_of_it)
+        self.assertEqual(device["ooms"], 1)
+        self.assertEqual(device["others_bytes"], 256 * MIB)
+        failure, = report["ooms"]
+        self.assertEqual((failure["verdict"], failure["requester"]), ("genuine", "program"))
+        self.assertEqual(failure["allocated_bytes"], HELD)
+        self.assertEqual(failure["reserved_bytes"], HELD)
+        places = failure["holders"]["places"]
+        self.assertEqual(sum(place["bytes"] for place in places), HELD)
+        self.assertEqual(sum(place["blocks"] for place in places), blocks)
+        self.assertIn("in no_pool_client holds 1.75 GiB", device["conclusion"]["culprit"])
+        # The other commands say the same.
+        summary, = json.loads(
+            self.run_well([ANALYZER, "summarize", trace, "--json", "-"]).stdout)["devices"]
+        self.assertEqual(summary["peak"], all_of_it)
+        self.assertEqual(sum(line["bytes"] for line in summary["holders_at_peak"]), HELD)
+        text = self.run_well([ANALYZER, trace]).stdout
+        self.assertIn("1.75 GiB allocated, 1.75 GiB reserved", text)
+        self.assertNotIn("No GPU memory", text)
+        page = self.folder / "page.html"
+        self.run_well([ANALYZER, trace, "--html", page])
+        return device
+
+    def test_physical_memory_that_is_not_mapped(self):
+        self.assert_all_is_counted("created")
+
+    def test_mapped_physical_memory(self):
+        self.assert_all_is_counted("mapped")
+
+    def test_mappings_hold_what_was_released(self):
+        self.assert_all_is_counted("released")
+
+    def test_a_second_mapping_is_the_same_memory(self):
+        self.assert_all_is_counted("mapped_twice")
+
+    def test_a_retained_handle_holds_what_was_unmapped(self):
+        self.assert_all_is_counted("retained")
+
+    def test_one_unmap_ends_several_pieces(self):
+        device = self.assert_all_is_counted("unmapped")
+        self.assertEqual(device["segments_freed"], 4)
+
+    def test_arrays(self):
+        self.assert_all_is_counted("arrays")
+
+    def test_stream_ordered_memory(self):
+        self.assert_all_is_counted("stream_ordered")
+
+    def test_linear_memory(self):
+        self.assert_all_is_counted("linear")
+
+    def test_a_reset_ends_all_that_was_before(self):
+        self.assert_all_is_counted("reset")
+
+    def test_managed_memory_alone_is_told(self):
+        text = self.run_well([ANALYZER, self.record("managed")]).stdout
+        self.assertIn("No device memory was allocated in this process, but managed memory: at most "
+                      "64 MiB", text)
+
+    def test_physical_memory_of_the_host_is_no_devices(self):
+        text = self.run_well([ANALYZER, self.record("host")]).stdout
+        self.assertIn("No GPU memory was allocated in this process.", text)
+
+    def test_the_next_size_of_card_would_have_done(self):
+        """The same program on a card with room for one piece more is not refused."""
+        done = real_process.run([CLIENT, "mapped"], env=environment("2112MiB"))
+        self.assertEqual((done.returncode, done.stdout), (1, "one more request: 0\n"))
+        self.assertLess(HELD, 2 * GIB)
+
+
+if __name__ == "__main__":
+    real_process.main()
