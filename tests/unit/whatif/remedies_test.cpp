@@ -206,7 +206,7 @@ TEST_CASE("a card is enough where the libraries beside the pool have room as wel
     script.libraries.push_back({.event = 100,
                                 .asked_bytes = 100 * kMiB,
                                 .device_free_bytes = 0,
-                                .reserved_bytes = 180 * kMiB,
+                                .pool_bytes = 180 * kMiB,
                                 .beside_bytes = 40 * static_cast<std::int64_t>(kMiB)});
     const auto scan = [&] {
         const auto scans = scan_capacities(script,
