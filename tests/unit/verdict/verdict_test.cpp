@@ -284,7 +284,7 @@ TEST_CASE("a library's request is tried again in every replay") {
     script.libraries.push_back({.event = 2,
                                 .asked_bytes = 70 * kMiB,
                                 .device_free_bytes = 30 * kMiB,
-                                .reserved_bytes = 60 * kMiB,
+                                .pool_bytes = 60 * kMiB,
                                 .beside_bytes = 10 * kMiB});
     const auto as_it_was = pytorch(100 * kMiB);
     const ReplayResult failed = replay(script, *as_it_was);
