@@ -22,6 +22,12 @@ constinit thread_local bool t_refusing __attribute__((tls_model("initial-exec"))
 constexpr uint16_t kMaxDevices = 256;
 uint8_t g_sampled[kMaxDevices];
 
+// Recorded calls of all threads that may change memory, nested ones not counted: each begins before
+// its event and its real function, and ends after both. A child that is forked during one cannot
+// use CUDA.
+uint32_t g_calls_begun;
+uint32_t g_calls_ended;
+
 uint32_t saturated(uint64_t duration_ns) {
     return duration_ns > UINT32_MAX ? UINT32_MAX : static_cast<uint32_t>(duration_ns);
 }
@@ -30,12 +36,23 @@ uint32_t saturated(uint64_t duration_ns) {
 
 constinit thread_local uint32_t t_refusals __attribute__((tls_model("initial-exec"))) = 0;
 
+Look::Look(uint32_t own_calls) : begun_(0), alone_(false) {
+    const uint32_t ended = load_acquire(&g_calls_ended);
+    begun_ = load_acquire(&g_calls_begun);
+    alone_ = begun_ - ended == own_calls;
+}
+
+bool Look::settled() const {
+    return alone_ && load_acquire(&g_calls_begun) == begun_;
+}
+
 Call::Call(Hook hook, Layer layer, const void* caller, Nested nested)
     : caller_(caller),
       refusals_before_(t_refusals),
       hook_(hook),
       layer_(layer),
       records_((scope_.outermost() || nested == Nested::kRecorded) && recording_enabled()),
+      counted_(false),
       sane_(true),
       refused_(false) {
     if (scope_.outermost()) {
@@ -46,9 +63,17 @@ Call::Call(Hook hook, Layer layer, const void* caller, Nested nested)
     }
     records_ = records_ && !t_refusing;
     sane_ = ++t_depth <= kMaxDepth;
+    counted_ = records_ && scope_.outermost() && hook != Hook::k_cuMemGetInfo_v2 &&
+               hook != Hook::k_cudaMemGetInfo;
+    if (counted_) {
+        __atomic_fetch_add(&g_calls_begun, 1, __ATOMIC_SEQ_CST);
+    }
 }
 
 Call::~Call() {
+    if (counted_) {
+        __atomic_fetch_add(&g_calls_ended, 1, __ATOMIC_RELEASE);
+    }
     --t_depth;
     if (refused_) {
         t_refusing = false;
@@ -191,6 +216,7 @@ void Call::record_first_use(uint16_t device) const {
 uint64_t Call::sample_memory(uint16_t device) const {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
+    const Look look(1);
     // The driver's calls leave the runtime's last error alone. They speak of the current context.
     int current = -1;
     auto* context_device = real<Hook::k_cuCtxGetDevice>(caller_);
@@ -204,21 +230,22 @@ uint64_t Call::sample_memory(uint16_t device) const {
     record.kind = EventKind::kMemoryInfo;
     record.device = device;
     record.stream = kStreamUnknown;
-    record.flags = kFlagByPool;
+    record.flags = static_cast<uint8_t>(kFlagByPool | (look.settled() ? 0 : kFlagUnsettled));
     record.size = free_bytes;
     record.extra = total_bytes;
     fragtrace::preload::record(record);
     return free_bytes;
 }
 
-void Call::memory_info(uint64_t free_bytes, uint64_t total_bytes) const {
+void Call::memory_info(const Look& look, uint64_t free_bytes, uint64_t total_bytes) const {
     torch_note_free_memory(free_bytes);
     EventRecord record{};
     record.kind = EventKind::kMemoryInfo;
     record.device = current_device();
     record.stream = kStreamUnknown;
     record.duration_ns = saturated(duration_ns_);
-    record.flags = torch_is_allocating(caller_) ? kFlagFromAllocator : 0;
+    record.flags = static_cast<uint8_t>((torch_is_allocating(caller_) ? kFlagFromAllocator : 0) |
+                                        (look.settled() ? 0 : kFlagUnsettled));
     record.size = free_bytes;
     record.extra = total_bytes;
     fragtrace::preload::record(record);

@@ -121,6 +121,21 @@ struct Event {
 // being inside calls that are recorded for another reason.
 enum class Nested : uint8_t { kNotRecorded, kRecorded };
 
+// A look at the driver's free memory, from its construction on. It is settled unless another
+// thread's call that may change memory overlapped: then the answer may differ from what the events
+// before it come to.
+class Look {
+  public:
+    // `own_calls`: calls in progress that may change memory and belong to who looks, 0 or 1.
+    explicit Look(uint32_t own_calls);
+
+    [[nodiscard]] bool settled() const;
+
+  private:
+    uint32_t begun_;
+    bool alone_;
+};
+
 // One hooked call in progress: a HookScope and the time spent in the real function.
 class Call {
   public:
@@ -157,7 +172,7 @@ class Call {
     void note_out_of_memory(int result);
 
     // Free and total bytes as the program was told.
-    void memory_info(uint64_t free_bytes, uint64_t total_bytes) const;
+    void memory_info(const Look& look, uint64_t free_bytes, uint64_t total_bytes) const;
 
     // Ordinal of the calling thread's device, kDeviceUnknown if there is none.
     [[nodiscard]] uint16_t current_device() const;
@@ -179,6 +194,7 @@ class Call {
     Hook hook_;
     Layer layer_;
     bool records_;
+    bool counted_;  // as one that may change memory
     bool sane_;
     bool refused_;  // the outermost call of a signal handler that interrupted the recorder
 };

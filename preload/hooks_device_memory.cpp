@@ -95,11 +95,16 @@ int end(const void* caller, Pointer address) {
 
 template <Hook kHook>
 int memory_info(const void* caller, size_t* free_bytes, size_t* total_bytes) {
-    return recorded<kHook>(
+    Look look(0);
+    return around<kHook>(
         caller,
+        [&look](const Call&) {
+            look = Look(0);
+            return uint64_t{0};
+        },
         [&](Call& call, int result) {
             if (result == kSuccess && free_bytes != nullptr && total_bytes != nullptr) {
-                call.memory_info(*free_bytes, *total_bytes);
+                call.memory_info(look, *free_bytes, *total_bytes);
             }
         },
         free_bytes,

@@ -357,7 +357,13 @@ void LiveTable::forget_ranges(const EventRecord& event) {
         event);
 }
 
+// A report that another thread's call overlapped is worth less than an older one that none did.
 void LiveTable::memory_info(const EventRecord& event) {
+    const Entry* known = find(Thing::kMemoryInfo, event.device);
+    if ((event.flags & kFlagUnsettled) != 0 && known->thing != Thing::kNone &&
+        (known->event.flags & kFlagUnsettled) == 0) {
+        return;
+    }
     Entry* report = put(Thing::kMemoryInfo, event.device, event);
     if (report != nullptr) {
         report->event.address = held_bytes(event.device);

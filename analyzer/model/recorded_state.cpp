@@ -188,17 +188,25 @@ void RecordedState::apply_known(const Event& event) {
             for_device_or_all(event.device, [this](DeviceState* one) { pool_rewind(one, pool_); });
             break;
         case EventKind::kMemoryInfo:
-            device->sample = {position_,
-                              event.extra,
-                              event.size_bytes,
-                              device->totals.own,
-                              device->totals.own_pool(),
-                              device->totals.past_pool};
+            take_sample(device, event);
             break;
         default:
             break;
     }
     ++position_;
+}
+
+void RecordedState::take_sample(DeviceState* device, const Event& event) {
+    const bool settled = (event.flags & kFlagUnsettled) == 0;
+    if (settled || !device->sample.settled) {
+        device->sample = {position_,
+                          event.extra,
+                          event.size_bytes,
+                          device->totals.own,
+                          device->totals.own_pool(),
+                          device->totals.past_pool,
+                          settled};
+    }
 }
 
 void RecordedState::check_sums(const DeviceState& device) {

@@ -53,7 +53,7 @@ struct MemoryTotals {
     [[nodiscard]] std::uint64_t own_pool() const { return own - std::min(own, other); }
 };
 
-// The last report of the driver about a device.
+// The last report of the driver about a device; the last settled one once there is one.
 struct MemorySample {
     EventIndex event = kNoEvent;  // kNoEvent = none yet
     std::uint64_t total_bytes = 0;
@@ -61,6 +61,7 @@ struct MemorySample {
     std::uint64_t own_bytes = 0;  // MemoryTotals at that moment
     std::uint64_t own_pool_bytes = 0;
     std::uint64_t past_pool_bytes = 0;
+    bool settled = false;  // no other thread was in a call that may change memory
 };
 
 struct Violations {
@@ -216,6 +217,7 @@ class RecordedState {
     void attach(DeviceState* device, RecordedSegment* segment, const RecordedBlock& block);
     void reattach(DeviceState* device, DeviceAddress begin, DeviceAddress end);
     void drop(DeviceState* device, BlockMap::Position position);
+    void take_sample(DeviceState* device, const Event& event);
     void check_sums(const DeviceState& device);
     void violation(const std::string& what);
     template <typename Act>

@@ -172,6 +172,7 @@ constexpr FlagWord kFlagWords[] = {
     {kFlagInCapture, EventKind::kEmptyCache, "in_capture"},
     {kFlagPastPool, EventKind::kDeviceAlloc, "past_pool"},
     {kFlagPastPool, EventKind::kAllocRefused, "past_pool"},
+    {kFlagUnsettled, EventKind::kMemoryInfo, "unsettled"},
     {kFlagByPool, EventKind::kMemoryInfo, "by_recorder"},
     {kFlagOfGraph, EventKind::kBlockAlloc, "of_graph"},
     {kFlagRejected, EventKind::kBlockOutOfMemory, "rejected"},

@@ -116,6 +116,7 @@ enum EventFlag : uint8_t {
                              // released no cache
     kFlagPastPool = 2,       // kDeviceAlloc, kAllocRefused: a request to the framework's allocator,
                              // which passed it to the driver because its caching was off
+    kFlagUnsettled = 2,      // kMemoryInfo: another thread was in a call that may change memory
     kFlagByPool = 4,         // kMemoryInfo: sampled by the recorder, not asked for by the program
     kFlagOfGraph = 4,        // kBlockAlloc: its stream was being captured: a graph uses the block
     kFlagRejected = 4,       // kBlockOutOfMemory: by a rule of the allocator's own, before it asked

@@ -178,6 +178,34 @@ TEST_CASE("a launch is recorded if it fails for want of memory, and only then", 
     CHECK(trace.facts.at("text." + std::to_string(trace.events[0].size)) == "cuLaunchKernel");
 }
 
+TEST_CASE("free memory that was asked for while another thread allocates is told apart",
+          "[looks]") {
+    const Finished finished =
+        run({built("looks_client")},
+            {.preload = {shim()}, .environment = {"LD_LIBRARY_PATH=" + built("watched_driver")}});
+    CAPTURE(finished.output);
+    CHECK(finished.exit_code == 0);
+    uint64_t held = 0;
+    size_t settled = 0;
+    size_t settled_and_wrong = 0;
+    size_t unsettled = 0;
+    for (const EventRecord& event : finished.trace().events) {
+        if (event.kind == EventKind::kDeviceAlloc) {
+            held += event.size;
+        } else if (event.kind == EventKind::kDeviceFree) {
+            held -= 4 * kMiB;
+        } else if (event.kind == EventKind::kMemoryInfo) {
+            const bool overlapped = (event.flags & kFlagUnsettled) != 0;
+            unsettled += overlapped ? 1 : 0;
+            settled += overlapped ? 0 : 1;
+            settled_and_wrong += !overlapped && event.extra - event.size != held ? 1 : 0;
+        }
+    }
+    CHECK(settled_and_wrong == 0);
+    CHECK(settled >= 40);    // those between the calls
+    CHECK(unsettled >= 40);  // at least one in each of them
+}
+
 TEST_CASE("stream-ordered events carry their stream, pool and device", "[streams]") {
     const std::string layer = GENERATE("driver", "runtime");
     CAPTURE(layer);

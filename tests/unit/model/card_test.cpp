@@ -11,7 +11,9 @@
 
 using namespace fragtrace::analyzer;
 using fragtrace::EventKind;
+using fragtrace::kFlagByPool;
 using fragtrace::kFlagFromAllocator;
+using fragtrace::kFlagUnsettled;
 using fragtrace::testing::Events;
 
 namespace {
@@ -216,4 +218,17 @@ TEST_CASE("memory that is mapped without a known handle is the pool's", "[card]"
     events.add(EventKind::kUnmap, kBase, 40 * kMiB);
     events.add(EventKind::kMemoryInfo, 0, 100 * kMiB, 100 * kMiB);
     CHECK(measure_device(events.timeline, 0).capacity_bytes == 100 * kMiB);
+}
+
+TEST_CASE("a report that another thread's call overlapped counts only before any other", "[card]") {
+    const auto flags = static_cast<unsigned>(kFlagByPool);
+    const auto unsettled = static_cast<unsigned>(kFlagByPool | kFlagUnsettled);
+    Events events;
+    events.add(EventKind::kMemoryInfo, 0, 50 * kMiB, 100 * kMiB, unsettled);
+    events.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);
+    CHECK(measure_device(events.timeline, 0).capacity_bytes == 50 * kMiB);
+    events.add(EventKind::kMemoryInfo, 0, 60 * kMiB, 100 * kMiB, flags);
+    CHECK(measure_device(events.timeline, 0).capacity_bytes == 80 * kMiB);
+    events.add(EventKind::kMemoryInfo, 0, 40 * kMiB, 100 * kMiB, unsettled);
+    CHECK(measure_device(events.timeline, 0).capacity_bytes == 80 * kMiB);
 }

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <tuple>
 #include <vector>
 
 using namespace fragtrace;
@@ -377,6 +378,25 @@ TEST_CASE("a report of free memory is brought up to date, after all that is held
         }
         table.abandon();
     }
+}
+
+TEST_CASE("a report of free memory that another thread's call overlapped replaces no other") {
+    LiveTable table;
+    REQUIRE(table.create());
+    EventRecord report{};
+    report.kind = Kind::kMemoryInfo;
+    for (const auto& [size, flags, kept] : {std::tuple{1, kFlagUnsettled, 1},
+                                            std::tuple{2, kFlagUnsettled, 2},
+                                            std::tuple{3, kFlagByPool, 3},
+                                            std::tuple{4, kFlagUnsettled, 3},
+                                            std::tuple{5, kFlagByPool, 5}}) {
+        report.size = static_cast<uint64_t>(size);
+        report.flags = static_cast<uint8_t>(flags);
+        table.apply(report);
+        REQUIRE(copy_of(table).size() == 1);
+        CHECK(copy_of(table)[0].size == static_cast<uint64_t>(kept));
+    }
+    table.abandon();
 }
 
 TEST_CASE("a million blocks are held and given in order, and are gone when they are freed") {

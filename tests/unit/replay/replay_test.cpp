@@ -162,8 +162,12 @@ TEST_CASE(
     // The request maps the hole before the free block, and then there is too little behind it.
     map(kBase, 0, 1);
     refuse_after(5);
+    // The cache is released. A range without pages goes, and the retry reserves another.
     unmap(kBase, 0, 5);
+    recorder.add(EventKind::kAddressFree, kBase, 1140 * kMiB, 0, kFlagFromAllocator);
     unmap(side, 0, 30);
+    recorder.add(EventKind::kAddressFree, side, 1140 * kMiB, 0, kFlagFromAllocator);
+    recorder.add(EventKind::kAddressReserve, kBase, 1140 * kMiB, 0, kFlagFromAllocator);
     SECTION("the retry is granted") {
         map(kBase, 0, 20);
         block(kBase, 400);
