@@ -43,10 +43,10 @@ class Expandable(RealProcessTest):
         self.assertEqual(device["violations"], 0)
         self.assertEqual(report["fidelity"]["placements_equal"], report["fidelity"]["placements"])
         self.assertEqual(report["fidelity"]["segments_equal"], report["fidelity"]["segments"])
+        predictor = matrix.Prediction(trace)
         for more_mib in (0, 100):
             for other in REPLAYED:
-                prediction = matrix.predict(trace, other,
-                                            pool_mib + more_mib + matrix.CONTEXT_MIB)
+                prediction = predictor.of(other, more_mib)
                 real = self.real(arguments, pool_mib + more_mib, context_mib, other)
                 kind, equal, wanted, seen = matrix.judge(prediction, recorded["ended"], real)
                 self.assertTrue(equal or kind == "estimate",
