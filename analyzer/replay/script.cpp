@@ -125,6 +125,8 @@ class Builder {
             case EventKind::kDeviceAlloc:
                 if (PastPoolSteps::is_one(event)) {
                     past_pool_.add(event, i, default_stream());
+                } else {
+                    answers_.look_at(event);
                 }
                 break;
             case EventKind::kDeviceFree:

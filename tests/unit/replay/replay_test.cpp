@@ -79,6 +79,11 @@ TEST_CASE("refusals are taken from the record") {
     CHECK(fidelity.exact());
     CHECK(fidelity.placements_equal == 2);
     CHECK(fidelity.segments_equal == 2);
+    const ReplayScript script = make_script(recorder.timeline, 0);
+    REQUIRE(script.obtained.size() == 2);
+    CHECK(script.obtained[1].request == 5);
+    REQUIRE(script.refusals.size() == 1);
+    CHECK(script.refusals[0].granted_before == 0);
 }
 
 TEST_CASE("expandable segments: pages mapped by one request are one map call") {
