@@ -121,7 +121,7 @@ TEST_CASE("in mid-life the recorded row has the waste of the record, and others 
     writer.segments = {
         {.address = kBase, .blocks = {{8 * kMiB, "active_allocated", 8 * kMiB}, {12 * kMiB}}},
         {.address = kBase + 100 * kMiB, .blocks = {{40 * kMiB}}},
-        {.address = kBase + 200 * kMiB, .blocks = {{4 * kMiB}}}};
+        {.address = kBase + 200 * kMiB, .blocks = {{30 * kMiB}}}};
     writer.entries = kBusy;
     writer.entries.push_back({"segment_alloc", kBase + 300 * kMiB, 60 * kMiB});
     writer.entries.push_back({"alloc", kBase + 300 * kMiB, 60 * kMiB});

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -63,27 +64,32 @@ TEST_CASE("histories of others replay with every placement and cudaMalloc equal"
 }
 
 TEST_CASE("snapshots of others name lines of their programs", "[strangers]") {
-    // Of each the line that held most, of the programs' own files.
-    const std::pair<const char*, const char*> lines[] = {
-        {"decomfl", "DeComFL\\decomfl_main.py:66 setup_server_and_clients"},
-        {"cs336_sil_mem_snapshot", "cs336_systems/trace_peak_memory.py:"},
-        {"cs336_bcr_snapshot", "assignment2-systems/benchmarking_script.py:"},
-        {"flexgen_oom", "flexgen/pytorch_backend.py:190 allocate"}};
-    for (const auto& [name, line] : lines) {
+    for (const char* name : {"decomfl",
+                             "cs336_sil_mem_snapshot",
+                             "cs336_sil_forward_bf16_128",
+                             "cs336_bcr_snapshot",
+                             "flexgen_oom",
+                             "verl_mem"}) {
         INFO(name);
         const auto analysis = analysis_of(name);
         if (analysis == nullptr) {
             continue;
         }
-        for (const HoldingPlace& place : analysis->devices.at(0).held.holders.at(0).places) {
+        const auto& places = analysis->devices.at(0).held.holders.at(0).places;
+        for (const HoldingPlace& place : places) {
             INFO(place.label);
             CHECK(place.label.find("??") == std::string::npos);
-            CHECK(place.label.find("c10::") == std::string::npos);
+            CHECK(place.label.find("malloc") == std::string::npos);
             CHECK(place.label.find("unwind") == std::string::npos);
         }
-        const std::string& first = analysis->devices.at(0).held.holders.at(0).places.at(0).label;
-        INFO(first);
-        CHECK(first.starts_with(line));
+        // Blocks from before a history have no stack.
+        const auto first = std::find_if(places.begin(), places.end(), [](const auto& place) {
+            return place.label != "unknown";
+        });
+        if (first != places.end()) {
+            INFO(first->label);
+            CHECK(first->label.find(".py:") != std::string::npos);
+        }
     }
 }
 
