@@ -311,7 +311,7 @@ Conclusion conclusion_at(const Analysis& analysis,
                          const DeviceAnalysis& device,
                          const Diagnosis& diagnosis) {
     if (!device.fidelity) {  // no pool whose settings could be changed
-        return {culprit_of_failure(analysis, device, diagnosis), ""};
+        return {culprit_of_failure(analysis, device, diagnosis), "", ""};
     }
     if (diagnosis.trouble.outcome == Outcome::kRetryOk) {
         return conclusion_from(culprit_of_retry(analysis, diagnosis), remedy_of_retry(device));
