@@ -18,9 +18,11 @@ constexpr std::uint64_t kPartOfARetry = 100;  // 1 %
 // Prices (docs/metrics.md, Rank). A call is a line in a loop; a pool and another order need the
 // lines that allocate, and are estimates. Every setting beyond the first is one more to keep right.
 constexpr double kPriceOfACall = 0.1;
-constexpr double kPriceOfAPool = 0.5;
-constexpr double kPriceOfAnotherOrder = 1;
+constexpr double kPriceOfAPool = 0.3;
+constexpr double kPriceOfAnotherOrder = 0.5;
 constexpr double kPriceOfASetting = 0.05;
+constexpr double kMostPriceOfDriverCalls =
+    0.5;  // of a short program they are many for each request
 constexpr double kMostPrice = 1;
 // Above 3, where half as much saved at the most price comes first; and so high that nobody is told
 // to do without a cache for less than a fifth of the memory.
@@ -112,7 +114,9 @@ double price_of(const WhatIfRow& row, const WhatIfRow& recorded) {
                          more(synchronisations(row), synchronisations(recorded));
     const auto requests =
         static_cast<double>(std::max<std::uint64_t>(1, recorded.result.requests_served));
-    return std::min(kMostPrice, price_of_code(row.candidate) + calls / requests);
+    return std::min(
+        kMostPrice,
+        price_of_code(row.candidate) + std::min(kMostPriceOfDriverCalls, calls / requests));
 }
 
 bool is_worth_its_price(const WhatIfRow& row, const WhatIfRow& recorded) {

@@ -79,6 +79,9 @@ TEST_CASE("where memory ran out, whatever avoids that comes before caching off")
     CHECK(order_of({moved, setting}, recorded).front() == Remedy::kSettings);
     CHECK(order_of({moved, priced(Remedy::kSettings, 1900 * kMiB)}, recorded).front() ==
           Remedy::kMoveFirst);
+    // Also in a short program, where the setting takes a driver call for every request.
+    CHECK(order_of({moved, priced(Remedy::kSettings, 900 * kMiB, 2000)}, recorded).front() ==
+          Remedy::kSettings);
     // Where nothing else does, it is what is left.
     CHECK(order_of({recorded, uncached}, recorded).front() == Remedy::kCachingOff);
 }
