@@ -53,6 +53,7 @@ class DeviceMeasurement::State {
         } else {
             measure(i, event, pool);
         }
+        keep_sample(event);
         if (step_ != 0) {
             add_to_series(i, event.time_ns);
         }
@@ -112,6 +113,20 @@ class DeviceMeasurement::State {
             checkpoint_ = false;
             take_peaks(i);
             settle_peak();
+        }
+    }
+
+    // The capacity is read from the last sample taken while nothing was held past the pool, if
+    // there is one: of memory past the pool the requests are known, and not the pages that they
+    // took.
+    void keep_sample(const Event& event) {
+        if (event.kind != EventKind::kMemoryInfo || event.device != device_) {
+            return;
+        }
+        const MemorySample& last = state_.sample(device_);
+        if (sample_.event == kNoEvent || !sample_.settled || sample_.past_pool_bytes != 0 ||
+            last.past_pool_bytes == 0) {
+            sample_ = last;
         }
     }
 
@@ -246,7 +261,7 @@ class DeviceMeasurement::State {
         metrics_.state_only = metrics_.block_layer && !requested_ && peaks.peak_reserved != 0;
         metrics_.util_peak = ratio(peaks.peak_allocated, peaks.peak_reserved, 1);
         metrics_.req_eff = ratio(peaks.peak_requested, peaks.peak_reserved, 1);
-        const MemorySample& sample = state_.sample(device_);
+        const MemorySample& sample = sample_.event != kNoEvent ? sample_ : state_.sample(device_);
         if (sample.event != kNoEvent) {
             metrics_.total_bytes = sample.total_bytes;
             // What is free and what the pool has is the pool's to use; the rest is not. What
@@ -265,6 +280,7 @@ class DeviceMeasurement::State {
     RecordedState state_;
     RequestOutcomes outcomes_;
     DeviceMetrics metrics_;
+    MemorySample sample_;
     std::size_t step_;
     std::function<void()> at_peak_;
     EventIndex last_ = 0;

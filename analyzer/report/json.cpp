@@ -170,6 +170,11 @@ Json parting_json(const Analysis& analysis, const ReplayResult& result) {
         std::count_if(result.troubles.begin(), result.troubles.end(), [&](const Trouble& trouble) {
             return trouble.outcome != Outcome::kRetryOk && trouble.event <= result.parting->event;
         });
+    const bool past_pool =
+        result.parting->kind == Parting::Kind::kFails &&
+        std::none_of(result.troubles.begin(), result.troubles.end(), [&](const Trouble& trouble) {
+            return trouble.event == result.parting->event;
+        });
     return {{"kind", parting_name(result.parting->kind)},
             {"event", result.parting->event},
             {"time_ns", analysis.timeline.events[result.parting->event].time_ns},
@@ -183,7 +188,7 @@ Json parting_json(const Analysis& analysis, const ReplayResult& result) {
             {"retries", result.parting->retries},
             {"ooms", result.parting->ooms},
             {"num_alloc_retries", statistics.retries},
-            {"failed_requests", failed}};
+            {"failed_requests", failed + (past_pool ? 1 : 0)}};
 }
 
 Json append(Json first, const Json& second) {

@@ -42,8 +42,7 @@ NEEDS = {"record_stream": "streams", "no_split": "mem_pool", "use_on_oom": "mem_
          "other_pool_in_capture": "graphs", "any_fraction": "fraction", "throw": "settings",
          "expand_later": "settings"}
 # Not drawn unless asked for: what is known not to be predicted.
-LEFT_OUT = ("graph_pool_handle", "oom_in_capture", "other_pool_in_capture", "any_fraction", "throw",
-            "expand_later", "caching_off", "raw_malloc")
+LEFT_OUT = ("raw_malloc",)
 EDGES = (1, 512, 513, MIB - 1, MIB, MIB + 1, 2 * MIB, 10 * MIB - 1, 10 * MIB, 10 * MIB + 1,
          20 * MIB - 512, 20 * MIB, 20 * MIB + 1, 21 * MIB, 40 * MIB)
 # Sizes that are allowed beside large_segment_size_mb:64, too.
@@ -66,11 +65,14 @@ class Plan:
         drawn = {name: choice.random() < chance for name, chance in FEATURES.items()}
         self.has = {name for name in FEATURES if drawn[name] and name in features}
         self.has = {name for name in self.has if NEEDS.get(name, name) in self.has}
+        if "caching_off" in self.has:
+            self.has.discard("raw_block")  # PyTorch frees none that it allocated the other way
         self.streams = choice.randint(2, 3) if "streams" in self.has else 1
         self.pools = choice.randint(1, 2) if "mem_pool" in self.has else 0
         self.kept = choice.choice((6, 12, 25, 50))
         self.largest = choice.choice((8, 30, 30, 80)) * MIB
         self.live, self.graphs, self.next = [], [], 0
+        self.droppable = []  # of the graphs
         self.calls = []
         kinds = self.kinds()
         # Settings that a program sets before its first request are replaced by those of a replay.
@@ -183,8 +185,10 @@ class Plan:
             calls.append(("replay", self.choice.choice(self.graphs)))
 
     def drop_graph(self, calls):
-        if self.graphs:
-            calls.append(("drop_graph", self.graphs.pop(self.choice.randrange(len(self.graphs)))))
+        if self.droppable:
+            graph = self.droppable.pop(self.choice.randrange(len(self.droppable)))
+            self.graphs.remove(graph)
+            calls.append(("drop_graph", graph))
 
     def capture(self, calls):
         """A graph: tensors made and freed while it is captured. Others may live on."""
@@ -211,7 +215,10 @@ class Plan:
             pools.append(choice.choice(self.graphs))
         if "graph_pool_handle" in self.has:
             pools.append("handle")
-        calls.append(("capture", self.next, choice.choice(pools), choice.randrange(self.streams),
-                      tuple(inside)))
+        pool = choice.choice(pools)
+        calls.append(("capture", self.next, pool, choice.randrange(self.streams), tuple(inside)))
         self.graphs.append(self.next)
+        # PyTorch refuses a capture into a pool of a handle that has lost its last user.
+        if pool != "handle":
+            self.droppable.append(self.next)
         self.live = outside + self.live

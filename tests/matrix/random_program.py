@@ -11,9 +11,9 @@ from random_plan import Plan, drawn_features
 class Program:
     """Makes the calls of a plan."""
 
-    def __init__(self, plan, note_rejection):
+    def __init__(self, plan, note_failure):
         import torch
-        self.torch, self.note_rejection = torch, note_rejection
+        self.torch, self.note_failure = torch, note_failure
         self.catches = "caught" in plan.has
         self.streams = [torch.cuda.current_stream()]
         self.streams += [torch.cuda.Stream() for _ in range(plan.streams - 1)]
@@ -30,9 +30,14 @@ class Program:
             try:
                 getattr(self, name)(*arguments)
             except self.torch.OutOfMemoryError:
-                self.note_rejection()
+                self.note_failure(False)
                 if not self.catches:
                     raise
+            except self.torch.AcceleratorError as error:  # with the pool's caching off
+                if "out of memory" not in str(error):
+                    raise
+                self.note_failure(True)
+                raise self.torch.OutOfMemoryError(str(error)) from error
 
     def tensor(self, name, size, stream, pool):
         torch = self.torch
@@ -122,6 +127,8 @@ class Program:
             self.handle = torch.cuda.graph_pool_handle()
         shared = self.graphs[pool].pool() if pool in self.graphs else None
         graph = torch.cuda.CUDAGraph()
+        if pool == "handle":
+            self.keeps.append(graph)  # also where the capture fails
         capture_on = self.streams[stream] if stream else None
         with torch.cuda.graph(graph, pool=self.handle if pool == "handle" else shared,
                               stream=capture_on):
@@ -138,7 +145,13 @@ class Program:
 
 def main(seed, features=""):
     plan = Plan(seed, features.split(",") if features else drawn_features())
-    Program(plan, globals().get("note_rejection", lambda: None)).make(plan.calls)
+    program = Program(plan, globals().get("note_failure", lambda _: None))
+    finish = globals().get("finish", sys.exit)
+    try:
+        program.make(plan.calls)
+    except program.torch.OutOfMemoryError:
+        finish(3)
+    finish(0)
 
 
 if __name__ == "__main__":

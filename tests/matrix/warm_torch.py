@@ -45,11 +45,22 @@ def run(job):
     torch.set_num_threads(1)
     at_ooms = []
 
-    def note_rejection():
-        """What throw_on_cudamalloc_oom rejects is told to no observer: the program calls this."""
+    def note_failure(of_driver):
+        """For programs: no observer is told what throw_on_cudamalloc_oom rejects, and what fails
+        past the pool."""
         statistics = dict(torch.cuda.memory_stats())
-        if statistics["num_oom_rejections"] > sum(1 for at in at_ooms if at.get("rejection")):
-            at_ooms.append({**statistics, "rejection": True})
+        rejected = sum(1 for at in at_ooms if at.get("rejected"))
+        if of_driver or statistics["num_oom_rejections"] > rejected:
+            at_ooms.append({**statistics, "rejected": not of_driver})
+
+    def finish(ending):
+        """For programs, too: ends before the interpreter has freed anything."""
+        statistics = {"ended": ENDINGS.get(ending), "at_ooms": at_ooms,
+                      "at_end": dict(torch.cuda.memory_stats())}
+        if emptying:
+            statistics["not_emptied_at"] = emptying.end()
+        pathlib.Path(job["statistics"]).write_text(json.dumps(statistics), encoding="utf-8")
+        os._exit(ending)
 
     torch._C._cuda_attach_out_of_memory_observer(
         lambda *_: at_ooms.append(dict(torch.cuda.memory_stats())))
@@ -60,7 +71,7 @@ def run(job):
     if emptying:
         emptying.begin()
     try:
-        runpy.run_path(job["program"], {"note_rejection": note_rejection}, "__main__")
+        runpy.run_path(job["program"], {"note_failure": note_failure, "finish": finish}, "__main__")
     except torch.OutOfMemoryError:
         ending = 3
     except SystemExit as left:
@@ -68,12 +79,7 @@ def run(job):
     except BaseException:
         traceback.print_exc()
         ending = 4
-    statistics = {"ended": ENDINGS.get(ending), "at_ooms": at_ooms,
-                  "at_end": dict(torch.cuda.memory_stats())}
-    if emptying:
-        statistics["not_emptied_at"] = emptying.end()
-    pathlib.Path(job["statistics"]).write_text(json.dumps(statistics), encoding="utf-8")
-    os._exit(ending)
+    finish(ending)
 
 
 def main():

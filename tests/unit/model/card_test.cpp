@@ -232,3 +232,16 @@ TEST_CASE("a report that another thread's call overlapped counts only before any
     events.add(EventKind::kMemoryInfo, 0, 40 * kMiB, 100 * kMiB, unsettled);
     CHECK(measure_device(events.timeline, 0).capacity_bytes == 80 * kMiB);
 }
+
+TEST_CASE("the pages of memory past the pool are not taken for those of others", "[card]") {
+    const unsigned past_pool = fragtrace::kFlagPastPool;
+    Events events;
+    events.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator);
+    events.add(EventKind::kMemoryInfo, 0, 60 * kMiB, 100 * kMiB);
+    events.add(EventKind::kDeviceAlloc, kBase + 20 * kMiB, 1, 0, past_pool);
+    events.add(EventKind::kMemoryInfo, 0, 58 * kMiB, 100 * kMiB);  // a page of the driver
+    CHECK(measure_device(events.timeline, 0).capacity_bytes == 80 * kMiB);
+    events.add(EventKind::kDeviceFree, kBase + 20 * kMiB);
+    events.add(EventKind::kMemoryInfo, 0, 50 * kMiB, 100 * kMiB);  // others took 10 MiB
+    CHECK(measure_device(events.timeline, 0).capacity_bytes == 70 * kMiB);
+}
