@@ -66,14 +66,21 @@ void name_streams(const std::vector<std::uint64_t>& handles, Verdict* verdict) {
     }
 }
 
+// What the pool held before the request. A request may have mapped a hole before it was refused in
+// the next one: these pages go back, too, and are not counted.
 std::uint64_t given_to_driver(Pool& pool) {
-    std::uint64_t bytes = 0;
+    std::uint64_t given = 0;
+    std::uint64_t of_request = 0;
     for (const DriverCall& call : pool.take_driver_calls()) {
         const bool gives =
             call.kind == DriverCall::Kind::kSegmentFree || call.kind == DriverCall::Kind::kUnmap;
-        bytes += gives && !call.refused ? call.size_bytes : 0;
+        if (call.refused) {
+            continue;
+        }
+        given += gives ? call.size_bytes : 0;
+        of_request += !gives && given == 0 ? call.size_bytes : 0;
     }
-    return bytes;
+    return given - std::min(given, of_request);
 }
 
 std::uint64_t pending_bytes(const Pool& pool) {
