@@ -198,8 +198,8 @@ std::string shown_file(std::string_view file) {
 }
 
 bool is_native_source(std::string_view file) {
-    constexpr std::array<std::string_view, 9> kEndings = {
-        ".cpp", ".cc", ".c", ".cxx", ".cu", ".h", ".hpp", ".cuh", ".S"};
+    constexpr std::array<std::string_view, 10> kEndings = {
+        ".cpp", ".cc", ".c", ".cxx", ".cu", ".h", ".hpp", ".cuh", ".S", ".o"};
     return std::any_of(kEndings.begin(), kEndings.end(), [file](std::string_view ending) {
         return file.ends_with(ending);
     });

@@ -174,6 +174,7 @@ constexpr FlagWord kFlagWords[] = {
     {kFlagPastPool, EventKind::kAllocRefused, "past_pool"},
     {kFlagUnsettled, EventKind::kMemoryInfo, "unsettled"},
     {kFlagByPool, EventKind::kMemoryInfo, "by_recorder"},
+    {kFlagByPool, EventKind::kPoolInfo, "by_recorder"},
     {kFlagOfGraph, EventKind::kBlockAlloc, "of_graph"},
     {kFlagRejected, EventKind::kBlockOutOfMemory, "rejected"},
 };

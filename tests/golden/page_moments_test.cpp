@@ -89,8 +89,8 @@ Moment of_record(const RecordedState& state, DeviceId device) {
             .reserved = totals.reserved,
             .releasable = state.releasable_bytes(device),
             .other = sample.event == kNoEvent
-                         ? totals.own - totals.reserved
-                         : sample.total_bytes - totals.reserved - state.device_free_bytes(device)};
+                         ? totals.other
+                         : sample.total_bytes - totals.own_pool() - state.device_free_bytes(device)};
 }
 
 // How many moments were compared.

@@ -59,12 +59,14 @@ TEST_CASE("the first failure is named: out of memory before anything else, victi
     CHECK(by_interest(job).front() == 1);
     // One that caught its out-of-memory, and one that did not live through its own.
     job.processes.push_back(failed(4, 10));
+    job.processes.back().pid = 4;
     job.processes.back().end.code = 0;
     job.processes.push_back(failed(5, 10));
+    job.processes.back().pid = 5;
     job.processes.back().end.code = 1;
     CHECK(first_failure(job)->process == 4);
     CHECK(first_failure(job)->out_of_memory);
-    CHECK(first_failure(job)->of == 2);  // without a rank
+    CHECK(first_failure(job)->of == 2);  // of those without a rank
     CHECK(by_interest(job).front() == 4);
     CHECK_FALSE(first_failure(Job()));
 }

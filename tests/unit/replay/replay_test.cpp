@@ -81,7 +81,7 @@ TEST_CASE("refusals are taken from the record") {
     CHECK(fidelity.segments_equal == 2);
     const ReplayScript script = make_script(recorder.timeline, 0);
     REQUIRE(script.obtained.size() == 2);
-    CHECK(script.obtained[1].request == 5);
+    CHECK(script.obtained[1].request == 6);
     REQUIRE(script.refusals.size() == 1);
     CHECK(script.refusals[0].granted_before == 0);
 }

@@ -88,7 +88,9 @@ TEST_CASE("snapshots of others name lines of their programs", "[strangers]") {
         });
         if (first != places.end()) {
             INFO(first->label);
-            CHECK(first->label.find(".py:") != std::string::npos);
+            // A thread of the backward pass has no frames of Python: its node is named.
+            CHECK((first->label.find(".py:") != std::string::npos ||
+                   first->label.find(" (backward pass)") != std::string::npos));
         }
     }
 }

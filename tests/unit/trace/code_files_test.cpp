@@ -95,6 +95,7 @@ TEST_CASE("what was typed into a notebook is the user's own line", "[user-line]"
 TEST_CASE("native frames are told from Python's by file and name", "[user-line]") {
     CHECK(is_native_frame("??", "/usr/bin/render"));
     CHECK(is_native_frame("Py_RunMain", "/usr/bin/python3.11"));
+    CHECK(is_native_frame("execute_native_thread_routine", "thread48.o"));
     CHECK(is_native_frame("main", ""));
     CHECK(is_native_frame("c10::cuda::malloc", "x"));
     CHECK(is_native_frame("run_mod", "/build/Python/pythonrun.c"));
