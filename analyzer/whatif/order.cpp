@@ -22,7 +22,7 @@ constexpr double kPriceOfAPool = 0.3;
 constexpr double kPriceOfAnotherOrder = 0.5;
 constexpr double kPriceOfASetting = 0.05;
 constexpr double kMostPriceOfDriverCalls =
-    0.5;  // of a short program they are many for each request
+    0.45;  // of a short program they are many for each request
 constexpr double kMostPrice = 1;
 // Above 3, where half as much saved at the most price comes first; and so high that nobody is told
 // to do without a cache for less than a fifth of the memory.

@@ -44,8 +44,8 @@ PageData recorded_page(bool expandable, const std::string& moments_file) {
         const MemorySample& sample = state.sample(device);
         const std::uint64_t other =
             sample.event == kNoEvent
-                ? totals.own - totals.reserved
-                : sample.total_bytes - totals.reserved - state.device_free_bytes(device);
+                ? totals.other
+                : sample.total_bytes - totals.own_pool() - state.device_free_bytes(device);
         moments.push_back({now_ns,
                            totals.requested,
                            totals.allocated,

@@ -66,7 +66,7 @@ TEST_CASE("the first failure is named: out of memory before anything else, victi
     job.processes.back().end.code = 1;
     CHECK(first_failure(job)->process == 4);
     CHECK(first_failure(job)->out_of_memory);
-    CHECK(first_failure(job)->of == 2);  // of those without a rank
+    CHECK(first_failure(job)->of == 3);  // of all, by process id: three have none
     CHECK(by_interest(job).front() == 4);
     CHECK_FALSE(first_failure(Job()));
 }

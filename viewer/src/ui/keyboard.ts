@@ -145,7 +145,7 @@ export function connectKeys(page: Page): void {
         found.run(page, event);
     });
     byId("theme").addEventListener("click", () => toggleTheme(page));
-    byId("help").addEventListener("click", showHelp);
+    byId("help").addEventListener("click", () => showHelp(page));
     byId("png").addEventListener("click", () => savePng(page));
     byId("svg").addEventListener("click", () => saveSvg(page));
     byId("dialog-close").addEventListener("click", () => byId<HTMLDialogElement>("dialog").close());

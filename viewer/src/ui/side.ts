@@ -17,7 +17,7 @@ export function showWhatIf(page: Page): void {
     const list = byId("whatif-list");
     const focused = [...list.querySelectorAll("tbody tr")].indexOf(document.activeElement as HTMLTableRowElement);
     byId("whatif").hidden = rows.length === 0;
-    const classes = page.model.header.class_words.map(({ word, meaning }) => `${word}: ${meaning}`).join(". ") + ".";
+    const classes = page.header.class_words.map(({ word, meaning }) => `${word}: ${meaning}`).join(". ") + ".";
     const lines = rows.map((row, at) => {
         const again = row.retries > 0 ? `, ${formatCount(row.retries)} ${row.retries === 1 ? "retry" : "retries"}` : "";
         const verdict = !row.usable ? el("span", { class: "faint" }, "not usable")
