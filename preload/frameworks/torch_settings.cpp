@@ -112,7 +112,9 @@ bool switched_off_by_environment() {
 
 void enable(void* self, bool value) {
     g_original.enable(self, value);
-    note_caching(value, value ? "on again, at run time" : "off, at run time");
+    if (!switched_off_by_environment()) {  // for good
+        note_caching(value, value ? "on again, at run time" : "off, at run time");
+    }
 }
 
 // The mangled class name by the table's type information: its second word is the name.
