@@ -38,6 +38,7 @@ void add_recorded(const Timeline& timeline, DeviceAnalysis* device, PeakHistory*
     device->driver_time_ns = metrics.driver_time_ns;
     device->total_bytes = metrics.total_bytes;
     device->others_bytes = metrics.context_and_others_bytes;
+    device->beside_pool = metrics.beside_pool;
     device->capacity_known = metrics.total_bytes != 0;
     device->capacity_bytes = metrics.capacity_bytes;
     if (!device->capacity_known) {

@@ -53,6 +53,7 @@ class DeviceMeasurement::State {
         } else {
             measure(i, event, pool);
         }
+        follow_beside_pool(i);
         keep_sample(event);
         if (step_ != 0) {
             add_to_series(i, event.time_ns);
@@ -127,7 +128,22 @@ class DeviceMeasurement::State {
         if (sample_.event == kNoEvent || !sample_.settled || sample_.past_pool_bytes != 0 ||
             last.past_pool_bytes == 0) {
             sample_ = last;
+            sampled_beside_bytes_ = beside_bytes_;
+            beside_at_sample_ = {.from = beside_from_, .until = kNoEvent, .excess_bytes = 0};
         }
+    }
+
+    // Before the first request of the pool nothing depends on it.
+    void follow_beside_pool(EventIndex i) {
+        const std::uint64_t beside = totals().other - totals().past_pool;
+        if (beside != beside_bytes_) {
+            beside_bytes_ = beside;
+            beside_from_ = requested_ ? i : 0;
+            if (requested_ && beside_at_sample_.until == kNoEvent) {
+                beside_at_sample_.until = i;
+            }
+        }
+        most_beside_bytes_ = requested_ ? std::max(most_beside_bytes_, beside) : beside;
     }
 
     static bool changed(const MemoryTotals& a, const MemoryTotals& b) {
@@ -270,6 +286,11 @@ class DeviceMeasurement::State {
                 std::min(sample.total_bytes,
                          sample.free_bytes + sample.own_pool_bytes + sample.past_pool_bytes);
             metrics_.context_and_others_bytes = sample.total_bytes - metrics_.capacity_bytes;
+            if (metrics_.block_layer) {
+                metrics_.beside_pool = beside_at_sample_;
+                metrics_.beside_pool.excess_bytes =
+                    most_beside_bytes_ - std::min(most_beside_bytes_, sampled_beside_bytes_);
+            }
         }
         metrics_.violations = state_.violations().count;
         metrics_.after_gap = state_.after_gap();
@@ -281,6 +302,11 @@ class DeviceMeasurement::State {
     RequestOutcomes outcomes_;
     DeviceMetrics metrics_;
     MemorySample sample_;
+    std::uint64_t beside_bytes_ = 0;  // held by this process beside the pool
+    EventIndex beside_from_ = 0;      // since when
+    std::uint64_t most_beside_bytes_ = 0;
+    std::uint64_t sampled_beside_bytes_ = 0;
+    BesidePool beside_at_sample_;
     std::size_t step_;
     std::function<void()> at_peak_;
     EventIndex last_ = 0;

@@ -6,6 +6,7 @@
 #include "analyzer/metrics/memory_summary.h"
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/model/timeline.h"
+#include "analyzer/replay/beside_pool.h"
 
 #include <cstdint>
 #include <functional>
@@ -67,6 +68,7 @@ struct DeviceMetrics {
     std::uint64_t capacity_bytes = 0;            // budget of the pool at that moment
     std::uint64_t context_and_others_bytes = 0;  // total - capacity: context, libraries, others
     std::uint64_t peak_other_holders_bytes = 0;  // of which allocations of this process, at most
+    BesidePool beside_pool;                      // against the moment of the report
 
     std::uint64_t violations = 0;  // of the whole trace
     std::uint64_t after_gap = 0;   // what would be violations but follows from gaps in recording

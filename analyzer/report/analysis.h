@@ -50,6 +50,7 @@ struct DeviceAnalysis {
     bool virtual_gpu = false;
     std::uint64_t total_bytes = 0;     // as the card reports
     std::uint64_t others_bytes = 0;    // context, libraries, other processes
+    BesidePool beside_pool;            // how this process's part of them changed
     std::uint64_t capacity_bytes = 0;  // budget of the pool: total - others
     // Of the least memory fraction that was in force; 0 = none, or as much as the card has.
     std::uint64_t limit_bytes = 0;

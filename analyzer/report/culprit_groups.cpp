@@ -46,6 +46,7 @@ SweepContext sweep_context(const DeviceAnalysis& device) {
                                !device.script.pending.empty(),
             .known_capacity_bytes = known_capacity_bytes(device),
             .adopted_bytes = adopted_bytes(device.script),
+            .beside_pool = device.beside_pool,
             .rules = device.script.rules};
 }
 

@@ -41,6 +41,7 @@ struct Scan {
     CapacityScan result;
     std::vector<std::pair<std::uint64_t, bool>> tried;
     bool loses_pool = false;
+    bool capacity_unknown = false;  // with what was really left at each moment it may be another
 
     void conclude() {
         std::sort(tried.begin(), tried.end());
@@ -180,6 +181,8 @@ Result<std::vector<CapacityScan>> scan_capacities(
                 const WhatIfRow& row = (*rows)[next++];
                 scans[i].tried.emplace_back(capacity, row.ooms() == 0);
                 scans[i].loses_pool |= row.loses_pool();
+                scans[i].capacity_unknown |=
+                    !is_capacity_known(context.beside_pool, row.result, capacity);
             }
             scans[i].conclude();
         }
@@ -259,6 +262,9 @@ Result<std::vector<CapacityScan>> scan_capacities(
         } else if (adaptation.adapts()) {
             result.row_class = RowClass::kEstimate;
             result.class_reason = "the program adapts to what is free";
+        } else if (scan.capacity_unknown) {
+            result.row_class = RowClass::kEstimate;
+            result.class_reason = kBesidePoolReason;
         } else if (scan.loses_pool) {
             result.row_class = RowClass::kEstimate;
             result.class_reason = kPoolLostReason;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "analyzer/pools/pytorch_rules.h"
+#include "analyzer/replay/beside_pool.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/support/result.h"
 #include "analyzer/whatif/row_class.h"
@@ -97,6 +98,9 @@ inline constexpr const char* kPoolLostReason =
     "PyTorch drops a private pool here while memory of it is mapped; what it does with that memory "
     "is undefined";
 
+inline constexpr const char* kBesidePoolReason =
+    "memory beside the pool came and went, and with it what was left for the pool";
+
 // The right end of every row's curve.
 EventIndex last_replayed_event(const ReplayScript& script);
 
@@ -111,6 +115,7 @@ struct SweepContext {
     // Of the pool; the card is known to have had as much. What needs more may have failed.
     std::uint64_t known_capacity_bytes = ~std::uint64_t{0};
     std::uint64_t adopted_bytes = 0;  // replay/script.h: what no replay can move
+    BesidePool beside_pool;
     PytorchRules rules;  // of the recorded release: it takes only the settings that it knows
 
     // Why nothing that is said of a replay may be called exact, or a limit that no row can cross;

@@ -41,8 +41,6 @@ NEEDS = {"record_stream": "streams", "no_split": "mem_pool", "use_on_oom": "mem_
          "shared_graph_pool": "graphs", "graph_pool_handle": "graphs", "oom_in_capture": "graphs",
          "other_pool_in_capture": "graphs", "any_fraction": "fraction", "throw": "settings",
          "expand_later": "settings"}
-# Not drawn unless asked for: what is known not to be predicted.
-LEFT_OUT = ("raw_malloc",)
 EDGES = (1, 512, 513, MIB - 1, MIB, MIB + 1, 2 * MIB, 10 * MIB - 1, 10 * MIB, 10 * MIB + 1,
          20 * MIB - 512, 20 * MIB, 20 * MIB + 1, 21 * MIB, 40 * MIB)
 # Sizes that are allowed beside large_segment_size_mb:64, too.
@@ -50,10 +48,6 @@ CHANGES = ("max_split_size_mb:64", "max_split_size_mb:66,garbage_collection_thre
            "roundup_power2_divisions:4", "roundup_power2_divisions:[1:8,4:4,16:2,>:1]",
            "garbage_collection_threshold:0.5", "max_split_size_mb:70,roundup_power2_divisions:8",
            "max_non_split_rounding_mb:66,max_split_size_mb:80")
-
-
-def drawn_features():
-    return [name for name in FEATURES if name not in LEFT_OUT]
 
 
 class Plan:

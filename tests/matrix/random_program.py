@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 
-from random_plan import Plan, drawn_features
+from random_plan import FEATURES, Plan
 
 
 class Program:
@@ -144,7 +144,7 @@ class Program:
 
 
 def main(seed, features=""):
-    plan = Plan(seed, features.split(",") if features else drawn_features())
+    plan = Plan(seed, features.split(",") if features else FEATURES)
     program = Program(plan, globals().get("note_failure", lambda _: None))
     finish = globals().get("finish", sys.exit)
     try:

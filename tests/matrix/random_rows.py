@@ -34,7 +34,7 @@ class Checker:
     """Two warm processes that run programs, with and without the recorder."""
 
     def __init__(self, features=None):
-        self.features = features or random_plan.drawn_features()
+        self.features = list(features or random_plan.FEATURES)
         self.plain = matrix.Torch(recorded=False)
         self.recording = matrix.Torch(recorded=True)
 
@@ -65,7 +65,10 @@ class Checker:
         others = [(on, under) for on in cards for under in SETTINGS if (on, under) != (card, conf)]
         predictor, found = matrix.Prediction(trace), []
         for on, under in [(card, conf), *choice.sample(others, rows - 1)]:
-            prediction = predictor.of(under, cards[on] - cards[card])
+            more = cards[on] - cards[card]
+            if predictor.capacity + more * matrix.MIB <= 0:
+                continue  # what was held beside the pool at the end leaves nothing of this card
+            prediction = predictor.of(under, more)
             row = {"card": on, "conf": under, "kind": "estimate", "equal": None,
                    "reason": prediction["reason"], "fidelity": prediction["fidelity"]["reason"]}
             if prediction["class"] != "estimate":

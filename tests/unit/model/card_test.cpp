@@ -245,3 +245,27 @@ TEST_CASE("the pages of memory past the pool are not taken for those of others",
     events.add(EventKind::kMemoryInfo, 0, 50 * kMiB, 100 * kMiB);  // others took 10 MiB
     CHECK(measure_device(events.timeline, 0).capacity_bytes == 70 * kMiB);
 }
+
+TEST_CASE("how memory beside the pool changed is told against the last report", "[card]") {
+    Events events;
+    const auto tell = [&events] {
+        events.add(EventKind::kMemoryInfo, 0, 10 * kMiB, 100 * kMiB);
+        return measure_device(events.timeline, 0).beside_pool;
+    };
+    events.add(EventKind::kDeviceAlloc, kBase + 500 * kMiB, 30 * kMiB);  // before the pool: 0
+    events.segment(kBase, 20 * kMiB);                                    // 1
+    events.block(kBase, 512, 512);                                       // 2
+    BesidePool beside = tell();                                          // 3
+    CHECK(beside.from == 0);
+    CHECK(beside.until == fragtrace::analyzer::kNoEvent);
+    CHECK(beside.excess_bytes == 0);
+    events.add(EventKind::kDeviceAlloc, kBase + 600 * kMiB, 40 * kMiB);  // 4
+    beside = measure_device(events.timeline, 0).beside_pool;
+    CHECK(beside.until == 4);
+    CHECK(beside.excess_bytes == 40 * kMiB);
+    events.add(EventKind::kDeviceFree, kBase + 600 * kMiB);  // 5
+    beside = tell();
+    CHECK(beside.from == 5);
+    CHECK(beside.until == fragtrace::analyzer::kNoEvent);
+    CHECK(beside.excess_bytes == 40 * kMiB);
+}

@@ -59,3 +59,32 @@ TEST_CASE("limits of all allocators are at least, what a plan reaches is at most
     classify_row(context, &row);
     CHECK(row.class_text() == "at most");
 }
+
+TEST_CASE(
+    "a row is certain only where as much was left for the pool as when its capacity was read") {
+    WhatIfRow row;
+    row.candidate.pool = "pytorch";
+    row.candidate.capacity_bytes = 1000;
+    row.result.statistics.reserved.peak = 900;
+    SweepContext context;
+    context.fidelity_exact = true;
+    context.beside_pool = {.from = 10, .until = 20, .excess_bytes = 100};
+    const auto words = [&] {
+        row.row_class = RowClass::kExact;
+        row.class_reason.clear();
+        classify_row(context, &row);
+        return row.class_text();
+    };
+    CHECK(words() == "exact");
+    row.result.troubles = {{.event = 10, .outcome = Outcome::kRetryOk}};
+    CHECK(words() == "exact");
+    for (const EventIndex elsewhere : {9, 20}) {
+        row.result.troubles = {{.event = elsewhere, .outcome = Outcome::kRetryOk}};
+        CHECK(words() == "estimate");
+    }
+    row.result.troubles.clear();
+    row.result.statistics.reserved.peak = 901;  // too much at the time of the excess
+    CHECK(words() == "estimate");
+    context.beside_pool = {};
+    CHECK(words() == "exact");
+}
