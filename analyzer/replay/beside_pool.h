@@ -17,7 +17,8 @@ struct BesidePool {
 };
 
 // Whether the replay is the same with what was really left for the pool at each moment: nothing was
-// refused at another time than that of the capacity, and its peak fits beside the excess.
+// refused at another time than that of the capacity, and its peak, and what it holds past the
+// pool, fit beside the excess.
 inline bool is_capacity_known(const BesidePool& beside,
                               const ReplayResult& result,
                               std::uint64_t capacity_bytes) {
@@ -26,8 +27,9 @@ inline bool is_capacity_known(const BesidePool& beside,
         return trouble.event >= beside.from &&
                (beside.until == kNoEvent || trouble.event < beside.until);
     };
-    return (beside.excess_bytes == 0 || result.statistics.reserved.peak <= least) &&
-           std::all_of(result.troubles.begin(), result.troubles.end(), at_that_time);
+    const bool fits = beside.excess_bytes == 0 || (result.statistics.reserved.peak <= least &&
+                                                   result.least_free_bytes >= beside.excess_bytes);
+    return fits && std::all_of(result.troubles.begin(), result.troubles.end(), at_that_time);
 }
 
 }  // namespace fragtrace::analyzer

@@ -85,6 +85,10 @@ TEST_CASE(
     row.result.troubles.clear();
     row.result.statistics.reserved.peak = 901;  // too much at the time of the excess
     CHECK(words() == "estimate");
+    row.result.statistics.reserved.peak = 500;
+    CHECK(words() == "exact");
+    row.result.least_free_bytes = 99;  // memory past the pool takes the rest
+    CHECK(words() == "estimate");
     context.beside_pool = {};
     CHECK(words() == "exact");
 }
