@@ -15,6 +15,17 @@ std::size_t first_compared(std::size_t iterations) {
     return iterations >= 3 + kLeastSteps ? 3 : 2;
 }
 
+// Of requests in iterations whose end is known, or which outlived theirs.
+bool ends_in_iterations(const RunHistory& history) {
+    std::uint64_t ended = 0;
+    std::uint64_t outlived = 0;
+    for (const StackHistory& stack : history.stacks) {
+        ended += stack.ended_in_iteration;
+        outlived += stack.outlived_iteration;
+    }
+    return ended * 5 >= ended + outlived;
+}
+
 struct StackGrowth {
     std::int64_t at_first = 0;
     std::int64_t now = 0;
@@ -34,6 +45,7 @@ Growth growth_of(const RunHistory& history, Symbolizer* symbols) {
     }
     result.first = first;
     result.last = count;
+    result.repeats = ends_in_iterations(history);
     std::vector<StackGrowth> stacks(history.stacks.size());
     std::vector<std::uint32_t> changed;
     const std::vector<BoundaryChange>& changes = history.changes;

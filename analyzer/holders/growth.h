@@ -21,6 +21,9 @@ struct GrowingPlace {
 struct Growth {
     std::size_t first = 0;  // iterations whose begins were compared; 0 = too few of them
     std::size_t last = 0;
+    // A fifth or more of the requests of iterations end in their iteration: a run that repeats
+    // itself, and not one that loads its data piece by piece.
+    bool repeats = false;
     std::int64_t bytes = 0;  // allocated by the pool's blocks, at the last begin less at the first
     std::vector<GrowingPlace> places;  // most bytes first, at most kMostPlaces
 };

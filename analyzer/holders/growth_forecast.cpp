@@ -21,13 +21,15 @@ GrowthForecast forecast_growth(const Growth& growth, const GrowthRoom& room) {
     forecast.recorded_iterations = growth.last;
     forecast.capacity_known = room.capacity_known;
     if (!room.capacity_known) {
-        forecast.matters = forecast.grown_bytes >= room.peak_reserved_bytes / kShareOfPeak;
+        forecast.matters =
+            growth.repeats && forecast.grown_bytes >= room.peak_reserved_bytes / kShareOfPeak;
         return forecast;
     }
     forecast.left_bytes = room.capacity_bytes - std::min(room.capacity_bytes, room.needed_bytes);
     forecast.at_iteration =
         forecast.recorded_iterations + forecast.left_bytes / forecast.bytes_per_iteration + 1;
-    forecast.matters = forecast.at_iteration <= kForecastTimes * forecast.recorded_iterations;
+    forecast.matters =
+        growth.repeats && forecast.at_iteration <= kForecastTimes * forecast.recorded_iterations;
     return forecast;
 }
 

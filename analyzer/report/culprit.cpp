@@ -149,6 +149,10 @@ std::string who_grows(const Growth& growth) {
                        growth.last);
 }
 
+// Where one tenth more of the same growth would have taken all that is free, it is growth that
+// filled the card, however the free memory lies.
+constexpr std::uint64_t kMoreOfThat = 10;
+
 }  // namespace
 
 bool failed_by_growth(const Analysis& analysis,
@@ -164,8 +168,10 @@ bool failed_by_growth(const Analysis& analysis,
     const Verdict& verdict = oom.verdict;
     const std::uint64_t card =
         device.capacity_known ? device.capacity_bytes : verdict.reserved_bytes;
-    return !growing.empty() && bytes >= card / kForecastTimes &&
-           verdict.free_bytes + verdict.device_free_bytes + bytes >= oom.wanted.driver_bytes &&
+    const std::uint64_t free = verdict.free_bytes + verdict.device_free_bytes;
+    const std::uint64_t asked = oom.wanted.driver_bytes;
+    return !growing.empty() && device.held.growth.repeats && bytes >= card / kForecastTimes &&
+           free + bytes >= asked && free <= asked + bytes / kMoreOfThat &&
            rooms_without_lines(analysis, oom, growing).front().serves(oom.wanted);
 }
 

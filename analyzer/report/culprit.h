@@ -19,8 +19,7 @@ std::string culprit_of_retry(const Analysis& analysis, const Diagnosis& retry);
 // Of what the run heads for, else of its first retry, else of the peaks.
 std::string culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& device);
 
-// Growth is why the request failed: what grew since is at least what is missing and at least a
-// hundredth of the card, and without the lines that grow the request fits.
+// Growth is why the request failed (docs/metrics.md, Culprits).
 bool failed_by_growth(const Analysis& analysis, const DeviceAnalysis& device, const Diagnosis& oom);
 
 // "out of memory at about iteration 430 at this rate (estimate: 12 MiB more with each, 3.6 GiB left

@@ -249,7 +249,7 @@ SimulatedProgram steps_that_keep(std::uint64_t card_bytes, std::uint64_t kept_by
     return program;
 }
 
-// Full before it has made 20 steps.
+// Full in the sixteenth step; it goes on.
 SimulatedProgram leak() {
     return steps_that_keep(400 * kMiB, 14 * kMiB, 20);
 }

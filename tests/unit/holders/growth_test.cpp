@@ -64,6 +64,25 @@ TEST_CASE("only what never shrinks and rises at half of the steps or more grows"
     CHECK(growth.places[0].times_grown == 7);
 }
 
+TEST_CASE("a run that only loads grows, and does not repeat itself") {
+    MadeUpRun steps;
+    const OriginId data = steps.line("load");
+    const OriginId leak = steps.line("remember");
+    MadeUpRun loading;
+    const OriginId weight = loading.line("weight");
+    const OriginId bias = loading.line("bias");
+    for (int i = 0; i < 10; ++i) {
+        steps.free(steps.alloc(data, kMiB));
+        steps.alloc(leak, kMiB);
+        loading.alloc(weight, kMiB);
+        loading.alloc(bias, 512);
+    }
+    CHECK(growth_in(steps).repeats);
+    const Growth of_loading = growth_in(loading);
+    REQUIRE(of_loading.places.size() == 2);
+    CHECK_FALSE(of_loading.repeats);
+}
+
 TEST_CASE("too few iterations say nothing of growth") {
     MadeUpRun run;
     const OriginId data = run.line("load");
@@ -218,8 +237,12 @@ TEST_CASE("the first iteration's peak is told apart from those of the others") {
 }
 
 TEST_CASE("growth matters if the card is full within a hundred times the recorded iterations") {
-    const auto forecast = [](std::int64_t bytes, std::uint64_t card, std::uint64_t needed) {
-        Growth growth{.first = 3, .last = 23, .bytes = bytes, .places = {GrowingPlace{}}};
+    const auto forecast = [](std::int64_t bytes,
+                             std::uint64_t card,
+                             std::uint64_t needed,
+                             bool repeats = true) {
+        Growth growth{
+            .first = 3, .last = 23, .repeats = repeats, .bytes = bytes, .places = {GrowingPlace{}}};
         growth.places[0].place.bytes = bytes;
         return forecast_growth(growth,
                                {.capacity_known = card != 0,
@@ -245,6 +268,8 @@ TEST_CASE("growth matters if the card is full within a hundred times the recorde
     CHECK(forecast(100 * kMiB, 0, 1000 * kMiB).matters);
     CHECK_FALSE(forecast(99 * kMiB, 0, 1000 * kMiB).matters);
     CHECK(forecast(100 * kMiB, 0, 1000 * kMiB).at_iteration == 0);
+    CHECK_FALSE(forecast(200 * kMiB, 3000 * kMiB, 2000 * kMiB, false).matters);
+    CHECK_FALSE(forecast(100 * kMiB, 0, 1000 * kMiB, false).matters);
     // A card that is full already.
     CHECK(forecast(20 * kMiB, 1000 * kMiB, 2000 * kMiB).at_iteration == 24);
 }
