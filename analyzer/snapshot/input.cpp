@@ -1,5 +1,6 @@
 #include "analyzer/snapshot/input.h"
 
+#include "analyzer/replay/block_sizes.h"
 #include "analyzer/snapshot/snapshot_reader.h"
 #include "analyzer/snapshot/snapshot_timeline.h"
 #include "analyzer/trace/input_file.h"
@@ -33,7 +34,9 @@ Result<Timeline> read_input(const std::string& path, const std::string& torch_ve
     if (!snapshot.ok()) {
         return snapshot.error();
     }
-    return make_timeline(std::move(snapshot).value(), path, torch_version);
+    Timeline timeline = make_timeline(std::move(snapshot).value(), path, torch_version);
+    take_replayed_sizes(&timeline);
+    return timeline;
 }
 
 bool is_snapshot(const std::string& path) {

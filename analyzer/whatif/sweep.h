@@ -115,7 +115,7 @@ struct SweepContext {
     // Of the pool; the card is known to have had as much. What needs more may have failed.
     std::uint64_t known_capacity_bytes = ~std::uint64_t{0};
     std::uint64_t adopted_bytes = 0;  // replay/script.h: what no replay can move
-    BesidePool beside_pool;
+    BesidePool beside_pool = {};
     PytorchRules rules;  // of the recorded release: it takes only the settings that it knows
 
     // Why nothing that is said of a replay may be called exact, or a limit that no row can cross;

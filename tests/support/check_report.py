@@ -253,8 +253,7 @@ def check_main(found, report, assumed):
         check_conclusion(found, report, device, recorded)
         most = device["holders"]
         if most is not None:
-            # Snapshots, and programs without a pool, can differ here: docs/testing.md.
-            same = is_exact(fidelity_of(report, device)) and "snapshot.entries" not in report["facts"]
+            same = is_exact(fidelity_of(report, device))
             check_holders(found, most, most["event"],
                           device["peak"]["allocated"] if same else most["allocated_bytes"])
     if "phases" in report:

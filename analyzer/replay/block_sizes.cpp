@@ -1,0 +1,80 @@
+#include "analyzer/replay/block_sizes.h"
+
+#include "analyzer/model/recorded_state.h"
+#include "analyzer/pools/registry.h"
+#include "analyzer/replay/recorded_layout.h"
+#include "analyzer/replay/replayer.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// Where nothing says how large the card is, nothing may run out.
+constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
+
+using Sizes = std::vector<std::pair<EventIndex, std::uint64_t>>;
+
+// Of the blocks whose size is another one in the replay; none where it parts from the record.
+Sizes other_sizes(const Timeline& timeline,
+                  const ReplayScript& script,
+                  Pool* pool,
+                  RecordedDevice* device) {
+    RecordedPlacements placements(timeline, script);
+    Sizes sizes;
+    bool equal = true;
+    ReplayHooks hooks;
+    hooks.before_step = [&equal](std::size_t, Pool&) { return equal; };
+    hooks.after_request = [&](std::size_t i, const AllocateResult& served, Pool&) {
+        const Step& step = script.steps[i];
+        const bool failed =
+            served.outcome == Outcome::kOutOfMemory || served.outcome == Outcome::kRejected;
+        if (failed || step.recorded_oom) {
+            equal = equal && failed && step.recorded_oom;
+            return;
+        }
+        const auto recorded = placements.of(step.event);
+        equal = equal && recorded && recorded->segment == served.placement.segment &&
+                recorded->offset_bytes == served.placement.offset_bytes;
+        if (served.placement.block_bytes != timeline.events[step.event].extra) {
+            sizes.emplace_back(step.event, served.placement.block_bytes);
+        }
+    };
+    replay(script, *pool, device, hooks);
+    return equal ? sizes : Sizes{};
+}
+
+}  // namespace
+
+void take_replayed_sizes(Timeline* timeline) {
+    RecordedState end(*timeline);
+    end.advance_to(static_cast<EventIndex>(timeline->events.size()));
+    for (const DeviceId id : replayable_devices(*timeline)) {
+        const ReplayScript script = make_script(*timeline, id);
+        if (script.source != ScriptSource::kBlocks) {
+            continue;
+        }
+        const MemorySample& sample = end.sample(id);
+        const std::uint64_t total = sample.total_bytes != 0 ? sample.total_bytes : kUnlimitedBytes;
+        auto device = std::make_unique<RecordedDevice>(total, total);
+        RecordedDevice* recorded = device.get();
+        const auto pool = make_pool("pytorch",
+                                    timeline->fact("allocator_conf"),
+                                    std::move(device),
+                                    script.streams,
+                                    script.rules);
+        if (!pool) {
+            continue;  // settings that nobody can replay
+        }
+        for (const auto& [at, size_bytes] : other_sizes(*timeline, script, pool->get(), recorded)) {
+            Event event = timeline->events[at];
+            event.extra = size_bytes;
+            timeline->events.set(at, event);
+        }
+    }
+}
+
+}  // namespace fragtrace::analyzer
