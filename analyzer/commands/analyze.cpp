@@ -21,9 +21,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Where nothing in the trace says how large the card is, nothing may run out.
-constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
-
 // ---- the recorded run ---------------------------------------------------------------------------
 
 void add_recorded(const Timeline& timeline, DeviceAnalysis* device, PeakHistory* peaks) {

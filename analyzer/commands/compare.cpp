@@ -42,9 +42,6 @@ Result<Side> read_side(const std::string& path) {
     return side;
 }
 
-// Room for a run that is to find no limit.
-constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
-
 const DeviceAnalysis* pool_of(const Analysis& analysis, DeviceId id) {
     for (const DeviceAnalysis& device : analysis.devices) {
         if (device.device == id && device.script.source == ScriptSource::kBlocks) {

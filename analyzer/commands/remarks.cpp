@@ -98,7 +98,8 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
         if (const std::uint64_t destroyed = contexts_destroyed(timeline, device.device)) {
             lines.push_back(
                 fmt::format("device {}: {} destroyed; allocations do not name their context, so "
-                            "what was still held in it is taken to end with the device's last one",
+                            "memory that was still allocated in it counts until its address is "
+                            "allocated again or the last context of the device is destroyed",
                             device.device,
                             format_counted(destroyed, "context was", "contexts were")));
         }

@@ -97,7 +97,7 @@ DeviceHolders find_holders(const Timeline& timeline,
                 ? difference_to_last_good(timeline, instant.event, failed, history, &symbols)
                 : IterationDifference{});
     }
-    result.growth = growth_of(history, &symbols);
+    result.growth = growth_of(history, failed.empty() ? kNoEvent : failed.front(), &symbols);
     result.parts = part_growth(timeline, history, result.growth.first);
     result.survivors = survivors_of(timeline, failed, history, &symbols);
     result.peaks = iteration_peaks(peaks, history.iterations);

@@ -26,6 +26,14 @@ bool ends_in_iterations(const RunHistory& history) {
     return ended * 5 >= ended + outlived;
 }
 
+// The last begin that is compared: that of the iteration in which the run failed first, as what
+// comes after may not be as before. The last of all where that leaves too few.
+std::size_t last_compared(const std::vector<EventIndex>& begins, EventIndex first_failed) {
+    const auto after = std::upper_bound(begins.begin(), begins.end(), first_failed);
+    const auto count = static_cast<std::size_t>(after - begins.begin());
+    return count < first_compared(count) + kLeastSteps ? begins.size() : count;
+}
+
 struct StackGrowth {
     std::int64_t at_first = 0;
     std::int64_t now = 0;
@@ -36,9 +44,9 @@ struct StackGrowth {
 
 }  // namespace
 
-Growth growth_of(const RunHistory& history, Symbolizer* symbols) {
+Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer* symbols) {
     Growth result;
-    const std::size_t count = history.iterations.begins.size();
+    const std::size_t count = last_compared(history.iterations.begins, first_failed);
     const std::size_t first = first_compared(count);
     if (count < first + kLeastSteps) {
         return result;
@@ -49,7 +57,7 @@ Growth growth_of(const RunHistory& history, Symbolizer* symbols) {
     std::vector<StackGrowth> stacks(history.stacks.size());
     std::vector<std::uint32_t> changed;
     const std::vector<BoundaryChange>& changes = history.changes;
-    for (std::size_t i = 0; i < changes.size();) {
+    for (std::size_t i = 0; i < changes.size() && changes[i].iteration <= count;) {
         const std::uint32_t iteration = changes[i].iteration;
         changed.clear();
         for (; i < changes.size() && changes[i].iteration == iteration; ++i) {

@@ -28,7 +28,9 @@ struct Growth {
     std::vector<GrowingPlace> places;  // most bytes first, at most kMostPlaces
 };
 
-Growth growth_of(const RunHistory& history, Symbolizer* symbols);
+// `first_failed`: the first out-of-memory of the device, or kNoEvent. Begins after it are not
+// compared, unless those before it are too few.
+Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer* symbols);
 
 // Peaks of the record up to the end of the first iteration, and from the second on.
 struct IterationPeaks {

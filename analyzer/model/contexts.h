@@ -5,6 +5,7 @@
 
 #include "analyzer/model/event.h"
 
+#include <map>
 #include <set>
 #include <utility>
 
@@ -14,11 +15,18 @@ class Contexts {
   public:
     void created(DeviceId device, std::uint64_t context) { known_.emplace(device, context); }
 
-    // True: the device has no context left that is known.
-    bool destroyed(DeviceId device, std::uint64_t context) {
+    // By the event `at`. True: the device has no context left that is known.
+    bool destroyed(DeviceId device, std::uint64_t context, EventIndex at) {
+        last_destroyed_[device] = at;
         known_.erase({device, context});
         const auto next = known_.lower_bound({device, 0});
         return next == known_.end() || next->first != device;
+    }
+
+    // The last event that destroyed a context of the device; kNoEvent = none.
+    [[nodiscard]] EventIndex last_destroyed(DeviceId device) const {
+        const auto found = last_destroyed_.find(device);
+        return found == last_destroyed_.end() ? kNoEvent : found->second;
     }
 
     void reset(DeviceId device) {
@@ -28,6 +36,7 @@ class Contexts {
 
   private:
     std::set<std::pair<DeviceId, std::uint64_t>> known_;
+    std::map<DeviceId, EventIndex> last_destroyed_;
 };
 
 }  // namespace fragtrace::analyzer

@@ -23,9 +23,14 @@ void RecordedState::device_alloc(DeviceState* device, const Event& event) {
         return violation(fmt::format("{:#x} has no sensible size", event.address));
     }
     if (device->segments.overlaps(event.address, event.size_bytes)) {
-        violation(
-            fmt::format("the driver handed out {:#x}, which the pool still holds", event.address));
+        const RecordedSegment* former = device->segments.find(event.address);
+        if (former == nullptr || !went_with_context(event.device, former->obtained_by)) {
+            violation(fmt::format("the driver handed out {:#x}, which the pool still holds",
+                                  event.address));
+        }
+        const std::uint64_t reserved = device->totals.reserved;
         remove_range(device, event.address, event.address + event.size_bytes, false);
+        device->totals.own -= std::min(device->totals.own, reserved - device->totals.reserved);
     }
     device->totals.own += event.size_bytes;
     if (device->direct || (event.flags & kFlagFromAllocator) != 0) {
@@ -39,15 +44,24 @@ void RecordedState::device_alloc(DeviceState* device, const Event& event) {
     }
     const auto former = device->others.find(event.address);
     if (former != device->others.end()) {
-        violation(fmt::format("the driver handed out {:#x} twice", event.address));
+        if (!went_with_context(event.device, former->second.allocated_by)) {
+            violation(fmt::format("the driver handed out {:#x} twice", event.address));
+        }
         device->totals.own -= former->second.size_bytes;
         forget_other(device, former);
     }
     const bool past_pool =
         event.kind == EventKind::kDeviceAlloc && (event.flags & kFlagPastPool) != 0;
-    device->others[event.address] = {event.size_bytes, past_pool};
+    device->others[event.address] = {event.size_bytes, past_pool, position_};
     device->totals.other += event.size_bytes;
     device->totals.past_pool += past_pool ? event.size_bytes : 0;
+}
+
+// Allocations do not name their context. An address that comes again shows that the former
+// allocation was in a context that was destroyed since.
+bool RecordedState::went_with_context(DeviceId device, EventIndex allocated_by) const {
+    const EventIndex destroyed = contexts_.last_destroyed(device);
+    return destroyed != kNoEvent && allocated_by < destroyed;
 }
 
 void RecordedState::forget_other(DeviceState* device,
@@ -67,7 +81,7 @@ void RecordedState::becomes_pool(DeviceId id) {
     totals.other = device->totals.own;
     for (const RecordedSegment& segment : device->segments.segments()) {
         if (segment.address < kFirstStandInAddress) {
-            device->others[segment.address] = {segment.size_bytes, false};
+            device->others[segment.address] = {segment.size_bytes, false, segment.obtained_by};
         }
     }
     device->totals = totals;

@@ -133,7 +133,7 @@ void RecordedState::apply_known(const Event& event) {
             contexts_.created(event.device, event.address);
             break;
         case EventKind::kContextDestroy:
-            if (contexts_.destroyed(event.device, event.address)) {
+            if (contexts_.destroyed(event.device, event.address, position_)) {
                 device_reset(event.device);
             }
             break;

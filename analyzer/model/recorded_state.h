@@ -145,6 +145,7 @@ class RecordedState {
     struct Other {
         std::uint64_t size_bytes;
         bool past_pool;
+        EventIndex allocated_by;
     };
 
     // Memory without an address of its own.

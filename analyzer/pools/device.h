@@ -10,6 +10,9 @@
 
 namespace fragtrace::analyzer {
 
+// The capacity that stands for an unknown one: nothing runs out.
+inline constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
+
 // What a simulated pool asks of the driver. Addresses are only names: a pool must not let them
 // decide anything (PyTorch 2.13+ does not either).
 class Device {

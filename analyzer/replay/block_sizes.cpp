@@ -13,9 +13,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Where nothing says how large the card is, nothing may run out.
-constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
-
 using Sizes = std::vector<std::pair<EventIndex, std::uint64_t>>;
 
 // Of the blocks whose size is another one in the replay; none where it parts from the record.

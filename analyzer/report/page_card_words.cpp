@@ -53,7 +53,7 @@ std::string card_sentence(const DeviceAnalysis& device) {
 // The rung of the ladder (docs/metrics.md) that served the request, as a headline.
 std::string heading_of(const Verdict& verdict) {
     if (verdict.requester == "library") {
-        return "A library found no memory beside the pool";
+        return "An allocation beside the pool found no memory";
     }
     constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kHeadings = {{
         {"pending", "The memory was freed, but another stream may still use it"},
@@ -93,7 +93,9 @@ std::vector<PageBar> failure_bars(const Verdict& verdict) {
                         verdict.free_bytes});
         bars.push_back({"largest hole", "free", verdict.largest_hole_bytes});
     }
-    bars.push_back({"free on the device", "device", verdict.device_free_bytes});
+    if (verdict.device_free_known()) {
+        bars.push_back({"free on the device", "device", verdict.device_free_bytes});
+    }
     return bars;
 }
 
@@ -104,7 +106,7 @@ std::string retry_sentence(const Analysis& analysis, const Diagnosis& retry) {
         "{} asked, {} left on the device: the pool gave {} of its cache back to the driver, asked "
         "again and was served{}.",
         format_bytes(verdict.requested_bytes),
-        format_bytes(verdict.device_free_bytes),
+        device_free_text(verdict),
         format_bytes(retry.released_bytes),
         cost_ns == 0 ? std::string()
                      : fmt::format("; that took {} in driver calls", format_duration(cost_ns)));
@@ -112,11 +114,14 @@ std::string retry_sentence(const Analysis& analysis, const Diagnosis& retry) {
 
 std::vector<PageBar> retry_bars(const Diagnosis& retry) {
     const Verdict& verdict = retry.verdict;
-    return {{"asked for", "asked", verdict.requested_bytes},
-            {"free in the pool", "free", verdict.free_bytes},
-            {"largest piece of it", "free", verdict.largest_hole_bytes},
-            {"given back", "cached", retry.released_bytes},
-            {"free on the device", "device", verdict.device_free_bytes}};
+    std::vector<PageBar> bars = {{"asked for", "asked", verdict.requested_bytes},
+                                 {"free in the pool", "free", verdict.free_bytes},
+                                 {"largest piece of it", "free", verdict.largest_hole_bytes},
+                                 {"given back", "cached", retry.released_bytes}};
+    if (verdict.device_free_known()) {
+        bars.push_back({"free on the device", "device", verdict.device_free_bytes});
+    }
+    return bars;
 }
 
 bool is_near_miss(const DeviceAnalysis& device) {

@@ -253,7 +253,7 @@ std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) 
         format_bytes(verdict.reserved_bytes),
         format_bytes(verdict.free_bytes),
         format_bytes(verdict.largest_hole_bytes),
-        format_bytes(verdict.device_free_bytes));
+        device_free_text(verdict));
     text += fmt::format("  asked by   {} at {}{}\n",
                         printable(analysis.symbols->describe(event.origin)),
                         format_duration(event.time_ns),

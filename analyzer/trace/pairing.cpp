@@ -160,9 +160,17 @@ class EventPairing::State {
             gaps_.told(table == kBlocks ? GapBalance::kPool : GapBalance::kDriver, index);
         }
         const std::uint32_t former = live_[table].set(address, device, index);
-        if (former != PairMap::kAbsent && is_strict(table)) {
-            defects_.over_live(index, former);
+        if (former == PairMap::kAbsent || !is_strict(table)) {
+            return;
         }
+        // Allocations do not name their context. An address that comes again shows that the former
+        // allocation was in a context that was destroyed since.
+        if (const EventIndex destroyed = contexts_.last_destroyed(device);
+            table == kDevices && destroyed != kNoEvent && former < destroyed) {
+            timeline_.partner[former] = destroyed;
+            return;
+        }
+        defects_.over_live(index, former);
     }
 
     void end(Table table, EventIndex index) {
@@ -379,7 +387,7 @@ class EventPairing::State {
     void context_destroy(EventIndex index) {
         const Event event = timeline_.events[index];
         end(kContextHandles, index);
-        if (contexts_.destroyed(event.device, event.address)) {
+        if (contexts_.destroyed(event.device, event.address, index)) {
             reset(event.device, index);
         }
     }

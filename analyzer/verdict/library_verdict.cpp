@@ -1,4 +1,4 @@
-// A library's own allocation failed beside a pool: what the pool could have given back.
+// Requests of the driver beside a pool that failed: what the pool could have given back.
 #include "analyzer/support/units.h"
 #include "analyzer/verdict/given_back.h"
 #include "analyzer/verdict/verdict.h"

@@ -40,10 +40,12 @@ struct Verdict {
     std::uint64_t free_bytes = 0;          // free inside the pool
     std::uint64_t largest_free_bytes = 0;  // usable by this request
     std::uint64_t largest_hole_bytes = 0;  // anywhere in the pool
-    std::uint64_t device_free_bytes = 0;
+    std::uint64_t device_free_bytes = 0;   // where the card's size is not known: of kUnlimitedBytes
     std::uint64_t allocated_bytes = 0;
     std::uint64_t active_bytes = 0;
     std::uint64_t reserved_bytes = 0;
+
+    [[nodiscard]] bool device_free_known() const { return device_free_bytes < kUnlimitedBytes / 2; }
 
     // "Out of memory despite free memory": any verdict but these four.
     [[nodiscard]] bool despite_free_memory() const {
@@ -69,6 +71,9 @@ Verdict judge_library(Pool& state,
                       std::uint64_t asked_bytes,
                       std::uint64_t device_free_bytes,
                       std::uint64_t others_bytes);
+
+// device_free_bytes for people.
+std::string device_free_text(const Verdict& verdict);
 
 // The state alone, no verdict; largest_free_bytes stays 0.
 Verdict describe_state(Pool& state, std::uint64_t requested_bytes);

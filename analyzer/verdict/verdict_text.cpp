@@ -7,35 +7,42 @@
 
 namespace fragtrace::analyzer {
 
+std::string device_free_text(const Verdict& verdict) {
+    return verdict.device_free_known() ? format_bytes(verdict.device_free_bytes)
+                                       : "an unknown amount";
+}
+
 std::string verdict_sentence(const Verdict& verdict, Outcome outcome) {
     const std::string asked = format_bytes(verdict.requested_bytes);
-    const std::uint64_t all_free = verdict.free_bytes + verdict.device_free_bytes;
+    const std::uint64_t all_free =
+        verdict.free_bytes + (verdict.device_free_known() ? verdict.device_free_bytes : 0);
     if (outcome == Outcome::kRetryOk) {
         return fmt::format(
             "Retry: {} asked, the driver had {} left; the pool gave cached segments "
             "back and tried again.",
             asked,
-            format_bytes(verdict.device_free_bytes));
+            device_free_text(verdict));
     }
     if (verdict.requester == "library") {
         return fmt::format(
-            "A library's own allocation failed: {} asked, {} free on the device, {} cached by the "
+            "An allocation beside the pool failed: {} asked, {} free on the device, {} cached by "
+            "the "
             "pool.",
             asked,
-            format_bytes(verdict.device_free_bytes),
+            device_free_text(verdict),
             format_bytes(verdict.free_bytes));
     }
     if (verdict.requester == "program") {
         return fmt::format("Out of memory: {} asked, {} free on the device; the program held {}.",
                            asked,
-                           format_bytes(verdict.device_free_bytes),
+                           device_free_text(verdict),
                            format_bytes(verdict.allocated_bytes));
     }
     if (!verdict.despite_free_memory() || all_free == 0) {
         return fmt::format("Out of memory: {} asked, {} free in the pool and {} on the device.",
                            asked,
                            format_bytes(verdict.free_bytes),
-                           format_bytes(verdict.device_free_bytes));
+                           device_free_text(verdict));
     }
     // A hole may be large enough and yet not the request's to take.
     const bool not_usable =

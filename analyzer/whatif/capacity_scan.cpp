@@ -9,7 +9,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
 constexpr std::uint64_t kCoarse = 24;  // capacities of the first pass, per setting
 constexpr std::uint64_t kFine = 8;     // of the second, at either end
 // Steps of a script beyond which the passes are thinner, and the second is left out.

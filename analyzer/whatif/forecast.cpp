@@ -14,7 +14,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
 constexpr std::uint64_t kCapacities = 8;  // tried between what is live and what is enough
 constexpr std::uint64_t kParts = 8;       // sizes of the step tried, twice: coarse, then fine
 constexpr std::size_t kRows = 8;          // rows of a list of which it is said whether they fit

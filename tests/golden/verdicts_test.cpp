@@ -362,7 +362,7 @@ TEST_CASE("the report of each rung of the ladder reads as approved") {
         {"outside_pool", "verdict    outside_pool", outside_pool},
         {"context_alone", "verdict    genuine", context_alone},
         {"unexplained", "verdict    unexplained", unexplained},
-        {"library", "A library's own allocation failed", library},
+        {"library", "An allocation beside the pool failed", library},
         {"genuine", "verdict    genuine", genuine},
         {"retry", "retry      releasable", retry},
         {"leak", "culprit    train.py:33 loss: 10.7 MiB more with each iteration", leak},

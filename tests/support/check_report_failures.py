@@ -30,7 +30,7 @@ def check_steps(found, trouble):
 
 def check_state(found, report, device, trouble):
     """What the verdict says against what was free."""
-    pool, on_device = trouble["free_bytes"], trouble["device_free_bytes"]
+    pool, on_device = trouble["free_bytes"], trouble["device_free_bytes"] or 0  # null: unknown
     asked = trouble["requested_bytes"]
     found.rising(largest_hole=trouble["largest_free_bytes"], free=pool)
     found.rising(allocated_and_free=trouble["allocated_bytes"] + pool,

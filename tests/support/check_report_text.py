@@ -144,7 +144,7 @@ def check_headline(found, report, device, block, first):
     more = [peak["reserved"] - min(peak["reserved"], peak["allocated"])]
     if first is not None:
         parts.append(first)
-        more.append(first["free_bytes"] + first["device_free_bytes"])
+        more.append(first["free_bytes"] + (first["device_free_bytes"] or 0))
         if first["requester"] != "library":
             despite = first["despite_free_memory"] and more[-1] != 0
             found.equal("'despite free memory' in the headline",
@@ -163,7 +163,7 @@ def check_first_failure(found, device, lines, first):
         return
     told = lines.get("verdict", "").partition(":")[0]
     found.equal("the verdict in the text", told, first["verdict"])
-    more = [first["free_bytes"], first["device_free_bytes"]]
+    more = [first["free_bytes"], first["device_free_bytes"] or 0]
     read = numbers(found, "state", lines.get("state", ""),
                    r"^(.*) allocated, (.*) reserved; free: (.*) in the pool \(largest hole (.*)\), "
                    r"(.*) on the device")

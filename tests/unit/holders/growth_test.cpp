@@ -26,9 +26,9 @@ RunHistory history_of(const MadeUpRun& run) {
     return run_history(run.timeline, 0, true, &marks);
 }
 
-Growth growth_in(const MadeUpRun& run) {
+Growth growth_in(const MadeUpRun& run, EventIndex first_failed = kNoEvent) {
     Symbolizer symbols(run.timeline);
-    return growth_of(history_of(run), &symbols);
+    return growth_of(history_of(run), first_failed, &symbols);
 }
 
 }  // namespace
@@ -81,6 +81,29 @@ TEST_CASE("a run that only loads grows, and does not repeat itself") {
     const Growth of_loading = growth_in(loading);
     REQUIRE(of_loading.places.size() == 2);
     CHECK_FALSE(of_loading.repeats);
+}
+
+TEST_CASE("growth is measured up to the iteration of the first failure") {
+    MadeUpRun run;
+    const OriginId data = run.line("load");
+    const OriginId leak = run.line("remember");
+    EventIndex in_seventh = 0;
+    EventIndex in_second = 0;
+    for (int step = 1; step <= 10; ++step) {
+        const EventIndex loaded = run.alloc(data, kMiB);
+        in_second = step == 2 ? loaded : in_second;
+        in_seventh = step == 7 ? loaded : in_seventh;
+        run.free(loaded);
+        if (step < 7) {  // the program goes on after its failure, and keeps no more
+            run.alloc(leak, kMiB);
+        }
+    }
+    const Growth growth = growth_in(run, in_seventh);
+    CHECK(growth.last == 7);
+    REQUIRE(growth.places.size() == 1);
+    CHECK(growth.places[0].place.bytes == 4 * kMiB);
+    CHECK(growth_in(run).last == 10);
+    CHECK(growth_in(run, in_second).last == 10);  // two begins are too few
 }
 
 TEST_CASE("too few iterations say nothing of growth") {

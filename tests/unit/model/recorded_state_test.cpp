@@ -433,6 +433,25 @@ TEST_CASE("the last context takes the device's memory with it", "[state]") {
     CHECK(at_end(events).totals(0).own == 0);
 }
 
+TEST_CASE("an address that comes again after a context was destroyed was that context's",
+          "[state]") {
+    Events events;
+    events.add(EventKind::kContextCreate, 0xc1);
+    events.add(EventKind::kContextCreate, 0xc2);
+    events.add(EventKind::kDeviceAlloc, kBase, 1 * kMiB);
+    SECTION("destroyed since") {
+        events.add(EventKind::kContextDestroy, 0xc1);
+        events.add(EventKind::kDeviceAlloc, kBase, 4 * kMiB);
+        CHECK(at_end(events).totals(0).own == 4 * kMiB);
+        CHECK(at_end(events).violations().count == 0);
+    }
+    SECTION("no context was destroyed since: the record contradicts itself") {
+        events.add(EventKind::kDeviceAlloc, kBase, 4 * kMiB);
+        CHECK(at_end(events).totals(0).own == 4 * kMiB);
+        CHECK(at_end(events).violations().count == 1);
+    }
+}
+
 TEST_CASE("physical memory is held while its handle or a mapping of it is", "[state]") {
     Events events;
     events.add(EventKind::kAddressReserve, kBase, 64 * kMiB);

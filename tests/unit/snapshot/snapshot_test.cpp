@@ -57,6 +57,34 @@ TEST_CASE("a history from the first segment on is replayed placement by placemen
     CHECK(fidelity.segments == 1);
 }
 
+TEST_CASE("a freed block has the size that the replay gives it", "[snapshot]") {
+    SnapshotWriter writer;
+    writer.segments = {{.address = kBase, .blocks = {{20 * kMiB}}}};
+    // The 3.5 MiB at the front serve 3 MiB whole. When that block is freed all behind it is free,
+    // so that its addresses do not show where it ended.
+    writer.entries = {{"segment_alloc", kBase, 20 * kMiB},
+                      {"alloc", kBase, 7 * kMiB / 2},
+                      {"alloc", kBase + 7 * kMiB / 2, 5 * kMiB},
+                      {"free_requested", kBase, 7 * kMiB / 2},
+                      {"free_completed", kBase, 7 * kMiB / 2},
+                      {"alloc", kBase, 3 * kMiB},
+                      {"free_requested", kBase + 7 * kMiB / 2, 5 * kMiB},
+                      {"free_completed", kBase + 7 * kMiB / 2, 5 * kMiB},
+                      {"free_requested", kBase, 3 * kMiB},
+                      {"free_completed", kBase, 3 * kMiB}};
+    const auto analysis = analysis_of(writer);
+    const DeviceAnalysis& device = analysis->devices.at(0);
+    REQUIRE(device.fidelity->exact());
+    CHECK(device.recorded.peak_allocated == 17 * kMiB / 2);
+    std::vector<std::uint64_t> sizes;
+    for (const Event& event : analysis->timeline.events) {
+        if (event.kind == EventKind::kBlockAlloc) {
+            sizes.push_back(event.extra);
+        }
+    }
+    CHECK(sizes == std::vector<std::uint64_t>{7 * kMiB / 2, 5 * kMiB, 7 * kMiB / 2});
+}
+
 TEST_CASE("a history in mid-life begins with what was held then", "[snapshot]") {
     SnapshotWriter writer;
     writer.segments = {{.address = kBase, .blocks = {{20 * kMiB, "active_allocated", 19 * kMiB}}}};
