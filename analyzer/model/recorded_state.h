@@ -190,6 +190,7 @@ class RecordedState {
 
     void device_alloc(DeviceState* device, const Event& event);
     void device_free(DeviceState* device, const Event& event);
+    [[nodiscard]] bool went_with_context(DeviceId device, EventIndex allocated_by) const;
     static void forget_other(DeviceState* device, std::map<DeviceAddress, Other>::iterator other);
     void device_reset(DeviceId device);
     Unaddressed hold(DeviceState* device, std::uint64_t size_bytes);
