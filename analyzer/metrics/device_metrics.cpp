@@ -237,6 +237,11 @@ class DeviceMeasurement::State {
         }
         const std::uint64_t blocks = totals().blocks;
         MemorySummary& summary = metrics_.summary;
+        if (event.kind == EventKind::kDeviceAlloc || event.kind == EventKind::kAsyncAlloc) {
+            // Also where it takes the place of a block that went with its context.
+            summary.segments_allocated += event.size_bytes != 0 ? 1 : 0;
+            return;
+        }
         summary.segments_allocated += blocks > blocks_before ? blocks - blocks_before : 0;
         summary.segments_freed += blocks < blocks_before ? blocks_before - blocks : 0;
     }

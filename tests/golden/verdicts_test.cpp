@@ -365,7 +365,7 @@ TEST_CASE("the report of each rung of the ladder reads as approved") {
         {"library", "An allocation beside the pool failed", library},
         {"genuine", "verdict    genuine", genuine},
         {"retry", "retry      releasable", retry},
-        {"leak", "culprit    train.py:33 loss: 10.7 MiB more with each iteration", leak},
+        {"leak", "culprit    train.py:33 loss: 14 MiB more with each iteration", leak},
         {"leak_ahead", "No out-of-memory yet: out of memory at about iteration ", leak_ahead},
         {"kept_losses", "culprit    train.py:5 build", kept_losses},
     };

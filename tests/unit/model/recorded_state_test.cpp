@@ -1,6 +1,7 @@
 // What the recorded events make of the memory.
 #include "analyzer/model/recorded_state.h"
 
+#include "analyzer/metrics/device_metrics.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>
@@ -444,6 +445,7 @@ TEST_CASE("an address that comes again after a context was destroyed was that co
         events.add(EventKind::kDeviceAlloc, kBase, 4 * kMiB);
         CHECK(at_end(events).totals(0).own == 4 * kMiB);
         CHECK(at_end(events).violations().count == 0);
+        CHECK(measure_device(events.timeline, 0).summary.segments_allocated == 2);
     }
     SECTION("no context was destroyed since: the record contradicts itself") {
         events.add(EventKind::kDeviceAlloc, kBase, 4 * kMiB);
