@@ -88,9 +88,9 @@ Moment of_record(const RecordedState& state, DeviceId device) {
             .pending = totals.pending,
             .reserved = totals.reserved,
             .releasable = state.releasable_bytes(device),
-            .other = sample.event == kNoEvent
-                         ? totals.other
-                         : sample.total_bytes - totals.own_pool() - state.device_free_bytes(device)};
+            .other = sample.event == kNoEvent ? totals.other
+                                              : sample.total_bytes - totals.own_pool() -
+                                                    state.device_free_bytes(device)};
 }
 
 // How many moments were compared.

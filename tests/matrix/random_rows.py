@@ -49,8 +49,8 @@ class Checker:
         folder.mkdir(parents=True)
         arguments = [str(seed), ",".join(self.features)]
 
-        def run(process, card, conf):
-            return process.run_file(PROGRAM, f"{card}MiB", conf, folder, arguments=arguments,
+        def run(process, card, conf, into=folder):
+            return process.run_file(PROGRAM, f"{card}MiB", conf, into, arguments=arguments,
                                     output=str(folder / "printed.txt"))
 
         choice = random.Random(f"rows {seed}")
@@ -71,8 +71,11 @@ class Checker:
             prediction = predictor.of(under, more)
             row = {"card": on, "conf": under, "kind": "estimate", "equal": None,
                    "reason": prediction["reason"], "fidelity": prediction["fidelity"]["reason"]}
+            real = None
             if prediction["class"] != "estimate":
-                real, _ = run(self.plain, cards[on], under)
+                real = self.run_row(run, cards[on], under, folder)
+                row["lost_pool"] = real is None
+            if real is not None:
                 kind, equal, wanted, seen = matrix.judge(prediction, recorded["ended"], real)
                 row.update(kind=kind, equal=equal, ended=seen[0] if kind != "at least" else "")
                 if not equal:
@@ -81,6 +84,21 @@ class Checker:
         return {"seed": seed, "features": self.features, "uses": self.uses(seed), "cards": cards,
                 "card": card, "conf": conf, "ended": recorded["ended"], "trace": str(trace),
                 "rows": found}
+
+    def run_row(self, run, card, conf, folder):
+        """A real run without the recorder. None where PyTorch loses a private pool and crashes."""
+        try:
+            return run(self.plain, card, conf)[0]
+        except RuntimeError:
+            crashed = folder / "crashed"
+            shutil.rmtree(crashed, ignore_errors=True)
+            try:
+                run(self.recording, card, conf, crashed)
+            except RuntimeError:
+                if loses_pool(crashed):
+                    shutil.rmtree(crashed)
+                    return None
+            raise
 
     def uses(self, seed):
         plan = random_plan.Plan(seed, self.features)

@@ -1,6 +1,6 @@
-/* Programs without a framework's pool, one per kind of device memory. Each allocates the same total,
- * frees a part, and then asks for more than the card has. What it then holds is printed: "held" and
- * bytes.
+/* Programs without a framework's pool, one per kind of device memory. Each allocates the same
+ * total, frees a part, and then asks for more than the card has. What it then holds is printed:
+ * "held" and bytes.
  *
  *     client KIND
  */
@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { kMiB = 1 << 20, kCount = 28 };
+
 static const size_t kPieceBytes = 64 * (size_t)kMiB;
 
 static CUmemGenericAllocationHandle g_handles[kCount];

@@ -268,7 +268,8 @@ TEST_CASE("a library beside the pool: each rung of what the pool could give back
     CHECK(releasable.steps.back().frees_bytes == 60 * kMiB);
     CHECK(verdict_explanation(releasable).find("could have given back 60 MiB") !=
           std::string::npos);
-    CHECK(verdict_sentence(releasable, Outcome::kOutOfMemory).starts_with("An allocation beside the pool"));
+    CHECK(verdict_sentence(releasable, Outcome::kOutOfMemory)
+              .starts_with("An allocation beside the pool"));
     CHECK(ask(158 * kMiB).id == "stitchable");  // 30 and 30 MiB in whole pages
     CHECK(ask(161 * kMiB).id == "compaction_only");
     CHECK(ask(190 * kMiB, 64 * kMiB).id == "outside_pool");
