@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -130,29 +131,53 @@ void note_signal(pid_t child, int signal) {
 
 using WaitPid = pid_t (*)(pid_t, int*, int);
 
+WaitPid g_waitpid;
+
+WaitPid find_waitpid() {
+    const auto found = reinterpret_cast<WaitPid>(dlsym(RTLD_NEXT, "waitpid"));
+    __atomic_store_n(&g_waitpid, found, __ATOMIC_RELAXED);  // the same for every thread
+    return found;
+}
+
+// Handlers of signals, and children of programs with threads, may call waitpid() and not dlsym().
+__attribute__((constructor)) void on_load() {
+    find_waitpid();
+}
+
+// A thread that is to be cancelled has its child's status by then: it must not end here.
+class NoCancellation {
+  public:
+    NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former_); }
+
+    ~NoCancellation() { pthread_setcancelstate(former_, nullptr); }
+
+    NoCancellation(const NoCancellation&) = delete;
+    NoCancellation& operator=(const NoCancellation&) = delete;
+
+  private:
+    int former_ = PTHREAD_CANCEL_ENABLE;
+};
+
 }  // namespace
 }  // namespace fragtrace::preload
 
 extern "C" {
 
 __attribute__((visibility("default"))) pid_t waitpid(pid_t pid, int* status, int options) {
-    using fragtrace::preload::WaitPid;
-    static WaitPid real;  // the same for every thread that looks it up
-    WaitPid call = fragtrace::preload::load_relaxed(&real);
+    using namespace fragtrace::preload;
+    const WaitPid found = load_relaxed(&g_waitpid);
+    const WaitPid call = found != nullptr ? found : find_waitpid();
     if (call == nullptr) {
-        call = reinterpret_cast<WaitPid>(dlsym(RTLD_NEXT, "waitpid"));
-        if (call == nullptr) {
-            errno = ENOSYS;
-            return -1;
-        }
-        __atomic_store_n(&real, call, __ATOMIC_RELAXED);
+        errno = ENOSYS;
+        return -1;
     }
     int own = 0;
     int* const told = status == nullptr ? &own : status;
     const pid_t child = call(pid, told, options);
     if (child > 0 && WIFSIGNALED(*told)) {
-        const fragtrace::preload::KeepErrno keep_errno;
-        fragtrace::preload::note_signal(child, WTERMSIG(*told));
+        const KeepErrno keep_errno;
+        const NoCancellation no_cancellation;
+        note_signal(child, WTERMSIG(*told));
     }
     return child;
 }
