@@ -12,7 +12,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -144,20 +143,6 @@ __attribute__((constructor)) void on_load() {
     find_waitpid();
 }
 
-// A thread that is to be cancelled has its child's status by then: it must not end here.
-class NoCancellation {
-  public:
-    NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former_); }
-
-    ~NoCancellation() { pthread_setcancelstate(former_, nullptr); }
-
-    NoCancellation(const NoCancellation&) = delete;
-    NoCancellation& operator=(const NoCancellation&) = delete;
-
-  private:
-    int former_ = PTHREAD_CANCEL_ENABLE;
-};
-
 }  // namespace
 }  // namespace fragtrace::preload
 
@@ -175,8 +160,7 @@ __attribute__((visibility("default"))) pid_t waitpid(pid_t pid, int* status, int
     int* const told = status == nullptr ? &own : status;
     const pid_t child = call(pid, told, options);
     if (child > 0 && WIFSIGNALED(*told)) {
-        const KeepErrno keep_errno;
-        const NoCancellation no_cancellation;
+        const SlowPath slow_path;  // cancelled here, the thread would lose its child's status
         note_signal(child, WTERMSIG(*told));
     }
     return child;

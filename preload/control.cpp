@@ -92,7 +92,7 @@ Session* session_to_control(Wish wish, bool* for_later) {
 }
 
 void on_signal(int /*signal*/) {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     const uint32_t state = load_acquire(&g_session.state);
     if (state == kRunning) {
         count_up(&g_signals);
@@ -223,7 +223,7 @@ extern "C" {
 // What was held before is in the file when this returns.
 __attribute__((visibility("default"), used)) int fragtrace_start() {
     using namespace fragtrace::preload;
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     const RecorderScope scope;
     if (!scope.entered()) {
         return -1;
@@ -236,7 +236,7 @@ __attribute__((visibility("default"), used)) int fragtrace_start() {
 }
 
 __attribute__((visibility("default"), used)) int fragtrace_stop() {
-    const fragtrace::preload::KeepErrno keep_errno;
+    const fragtrace::preload::SlowPath slow_path;
     const fragtrace::preload::RecorderScope scope;
     return scope.entered() && fragtrace::preload::stop_recording() ? 0 : -1;
 }
@@ -244,7 +244,7 @@ __attribute__((visibility("default"), used)) int fragtrace_stop() {
 // Everything recorded so far is in a file when this returns; with a flight recorder in a copy.
 __attribute__((visibility("default"), used)) int fragtrace_write() {
     using namespace fragtrace::preload;
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     const RecorderScope scope;
     Session* session = scope.entered() ? running_session() : nullptr;
     if (session == nullptr) {

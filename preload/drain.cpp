@@ -279,8 +279,8 @@ void* drain_main(void* argument) {
         serve_control(session);
         if (worth_flushing(session, last_flush_ns) && session->flush_lock.lock_within(kSecond_ns)) {
             flush(session, kUnfinishedPatience_ns, false);
-            if (session->ended) {
-                session->file.write_index();
+            if (session->ended && !session->file.has_index()) {
+                session->file.write_index();  // chunks that came after the end have cut it off
             }
             session->flush_lock.unlock();
             last_flush_ns = clock_ns(CLOCK_MONOTONIC);
@@ -362,9 +362,6 @@ bool flush_now(Session* session) {
         return false;
     }
     flush(session, kUnfinishedPatienceAtEnd_ns, true);
-    if (session->ended) {
-        session->file.write_index();
-    }
     session->flush_lock.unlock();
     return true;
 }
@@ -409,11 +406,11 @@ bool write_end(Session* session, EndReason reason) {
                           session->file.write_chunk(ChunkType::kEnd, 1, 0, 0, &end, sizeof end));
 }
 
-void end_trace(Session* session, EndReason reason) {
+void end_trace(Session* session, EndReason reason, bool last) {
     if (!session->flush_lock.lock_within(kFlushLockPatience_ns)) {
         return;
     }
-    store_release(&session->finished, 1u);
+    store_release(&session->finished, last ? kFinishedLast : kFinished);
     flush(session, kUnfinishedPatienceAtEnd_ns, true);
     const SignalTakenBack no_signal(SIGXFSZ);
     if (session->has_file) {
@@ -423,7 +420,9 @@ void end_trace(Session* session, EndReason reason) {
         session->file.write_index();
         join_parts_at_end(session);
     }
-    session->ring.remove_file();
+    if (last) {
+        session->ring.remove_file();
+    }
     session->flush_lock.unlock();
 }
 

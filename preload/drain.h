@@ -35,7 +35,8 @@ bool write_tables(Session* session);
 // The chunk that says how the recording ends.
 bool write_end(Session* session, EndReason reason);
 
-// Ends the trace: end chunk (the first time), losses, index, trailer; removes the ring's file.
-void end_trace(Session* session, EndReason reason);
+// Ends the trace: end chunk (the first time), losses, index, trailer. Events may follow: from the
+// destructors of other libraries, say. The `last` end removes the ring's file.
+void end_trace(Session* session, EndReason reason, bool last);
 
 }  // namespace fragtrace::preload

@@ -196,7 +196,7 @@ void note_launch_out_of_memory(Hook hook,
                                Layer layer,
                                const void* caller,
                                uint32_t refusals_before) {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     Call call(hook, layer, caller, Nested::kNotRecorded);
     if (call.records() && call.sane() && t_refusals == refusals_before) {
         call.note_out_of_memory(kOutOfMemory);

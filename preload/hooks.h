@@ -227,7 +227,7 @@ int around(const void* caller, const Before& before, const After& after, Argumen
     }
     uint64_t sequence = 0;
     if (call.records()) {
-        const KeepErrno keep_errno;
+        const SlowPath slow_path;
         const OwnTime own_time(call.nested());
         sequence = before(call);
     }
@@ -235,7 +235,7 @@ int around(const void* caller, const Before& before, const After& after, Argumen
     const int result = function(arguments...);
     call.stop();
     if (call.records()) {
-        const KeepErrno keep_errno;
+        const SlowPath slow_path;
         const OwnTime own_time(call.nested());
         call.took(sequence);
         after(call, result);

@@ -143,7 +143,7 @@ template <Hook kHook>
 int launch_graph(const void* caller, void* exec, void* stream) {
     const int result = launched<kHook>(caller, exec, stream);
     if (__atomic_load_n(&g_graph_memory, __ATOMIC_RELAXED) != 0) [[unlikely]] {
-        const KeepErrno keep_errno;
+        const SlowPath slow_path;
         const HookScope scope;
         if (scope.outermost() && recording_enabled()) {
             record_graph_memory(kDeviceUnknown, Signature<kHook>::kLayer, caller);

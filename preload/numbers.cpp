@@ -66,7 +66,7 @@ uint32_t number_of(Table* table, uint64_t hash, Describe describe) {
     if (known != 0) [[likely]] {
         return known;
     }
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     // In a signal handler that interrupted the recorder its fact could not be written, and the
     // number would stand for nothing.
     if (t_thread.inside_recorder || !g_lock.lock_within(50 * kMillisecond_ns)) {

@@ -26,7 +26,7 @@ constexpr uint64_t kReportPatience_ns = 100 * kMillisecond_ns;
 // A child made in the middle of a start would inherit half a session; one made while the drain asks
 // the loader for the modules would inherit a lock that the C library does not repair.
 void before_fork() {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     if (load_acquire(&g_session.state) == kStarting && !t_thread.inside_recorder) {
         futex_wait(&g_session.state, kStarting, kForkPatience_ns);
     }
@@ -42,7 +42,7 @@ void after_fork_in_parent() {
 }
 
 void after_fork_in_child() {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     t_thread.holds_flush_lock = false;
     // A signal handler that forked out of the recorder may return into it: then the next event
     // finds the parent's token gone and forgets.
@@ -65,17 +65,19 @@ void note_exit_code(int status) {
     add_session_fact(session, "end.code", code.c_str());
 }
 
+bool g_last_handler_ran;
+
 // The last of all handlers, where the library was preloaded: its destructor has run by then.
 void on_exit_code(int status, void*) {
     if (load_acquire(&g_session.state) == kIdle) {
         return;
     }
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     note_exit_code(status);
-    Session* session = running_session();
-    if (session != nullptr && getpid() == session->pid && load_acquire(&session->finished) != 0) {
-        const SignalTakenBack no_signal(SIGXFSZ);
-        flush_now(session);
+    store_release(&g_last_handler_ran, true);
+    const Session* session = running_session();
+    if (session != nullptr && load_acquire(&session->finished) != 0) {
+        finish(EndReason::kNormal, true);
     }
 }
 
@@ -139,16 +141,16 @@ __attribute__((destructor)) void on_exit_or_unload() {
     if (load_acquire(&g_session.state) == kIdle) {
         return;  // most processes: nothing was recorded, and no more of our pages need be touched
     }
-    finish(EndReason::kNormal);
+    finish(EndReason::kNormal, load_acquire(&g_last_handler_ran));
     if (g_session.pid == 0 || g_session.pid == getpid()) {
         report_losses();
     }
 }
 
 void quick_end(int status) {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     note_exit_code(status);
-    finish(EndReason::kQuickExit);
+    finish(EndReason::kQuickExit, true);
     if (g_session.pid != 0 && g_session.pid == getpid()) {
         report_losses();
     }

@@ -121,12 +121,12 @@ void close(RangeKind kind, uint64_t id, IsIt is_it) {
 }  // namespace
 
 void begin_range(RangeKind kind, uint32_t domain, const char* text) {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     open(kind, domain, 0, text);
 }
 
 void end_range(RangeKind kind, uint32_t domain) {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     const uint32_t thread = this_thread();
     close(kind, 0, [=](const OpenRange& range) {
         return range.id == 0 && range.thread == thread && range.kind == kind &&
@@ -135,21 +135,21 @@ void end_range(RangeKind kind, uint32_t domain) {
 }
 
 uint64_t start_range(RangeKind kind, const char* text) {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     const uint64_t id = __atomic_add_fetch(&g_last_id, 1, __ATOMIC_RELAXED);
     open(kind, 0, id, text);
     return id;
 }
 
 void stop_range(RangeKind kind, uint64_t id) {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     if (id != 0) {
         close(kind, id, [=](const OpenRange& range) { return range.id == id; });
     }
 }
 
 void record_mark(RangeKind kind, const char* text) {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     if (text != nullptr && session_records()) {
         record_range(EventKind::kMark, kind, 0, text_number(text), 0);
     }
@@ -160,7 +160,7 @@ void begin_ranges_again() {
 }
 
 void record_open_ranges() {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     // Not from a signal handler that interrupted the recorder. Taken back before: the ranges
     // themselves are recorded the same way.
     if (t_thread.inside_recorder ||

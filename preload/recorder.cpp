@@ -89,7 +89,7 @@ inline uint64_t thread_now_ns() {
 }
 
 [[gnu::cold, gnu::noinline]] uint64_t claim_late(Session* session) {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     const uint64_t sequence = claim_when_room(session);
     if (sequence == 0) {
         count_up(&session->ring.header->lost_ring_full);
@@ -97,13 +97,21 @@ inline uint64_t thread_now_ns() {
     return sequence;
 }
 
+// After the end of the trace the drain goes on, and the last handler of exit() writes what is left.
+// After that nobody else may get to do it.
+void serve_end(Session* session) {
+    if (load_acquire(&session->finished) == kFinishedLast || !session->drain_runs) {
+        flush_now(session);
+    }
+}
+
 [[gnu::cold, gnu::noinline]] void serve_drain(Session* session, uint64_t sequence) {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     if (sequence % kLookEvery == 0 && enough_waits(session)) {
         wake_drain(session);
     }
     if (load_acquire(&session->finished) != 0) {
-        flush_now(session);  // the process is ending: nobody else may get to do it
+        serve_end(session);
     }
 }
 
@@ -130,7 +138,7 @@ inline uint64_t put_into_ring(Session* session, const EventRecord& event) {
 
 // The first event, and those that may have to be refused.
 [[gnu::cold, gnu::noinline]] uint64_t record_with_care(const EventRecord& event) {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     if (load_relaxed(&g_ranges_to_record) != 0) {
         record_open_ranges();
     }
@@ -208,7 +216,7 @@ bool refuse_call_from_handler() {
 }
 
 void record_fact(const char* key, const char* value) {
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     const RecorderScope scope;
     if (!scope.entered() || key == nullptr || value == nullptr) {
         return;
@@ -216,10 +224,9 @@ void record_fact(const char* key, const char* value) {
     store_fact(key, value);
     Session* session = running_session();
     if (session != nullptr) {
+        wake_drain(session);
         if (load_acquire(&session->finished) != 0) {
-            flush_now(session);
-        } else {
-            wake_drain(session);
+            serve_end(session);
         }
     }
 }
@@ -228,8 +235,8 @@ bool recording_enabled() {
     return load_acquire(&g_session.state) == kRunning || may_record();
 }
 
-void finish(EndReason reason) {
-    const KeepErrno keep_errno;
+void finish(EndReason reason, bool last) {
+    const SlowPath slow_path;
     Session* session = running_session();
     // A vfork child shares our memory until it execs or exits: that exit is not ours.
     if (session == nullptr || getpid() != session->pid) {
@@ -238,7 +245,7 @@ void finish(EndReason reason) {
     const RecorderScope scope;
     const bool inside_hook = t_thread.inside_hook;
     t_thread.inside_hook = true;
-    end_trace(session, reason);
+    end_trace(session, reason, last);
     t_thread.inside_hook = inside_hook;
 }
 

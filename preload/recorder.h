@@ -63,7 +63,8 @@ void record_fact(const char* key, const char* value);
 bool recording_enabled();
 
 // Writes everything recorded so far to the file. `reason` ends the trace: an end chunk, index and
-// trailer are written and the ring file is removed; events that come later still reach the file.
-void finish(EndReason reason);
+// trailer are written. Events that come later still reach the file: by the drain, or by the `last`
+// finish(), which removes the ring's file; after it by the thread that records them.
+void finish(EndReason reason, bool last);
 
 }  // namespace fragtrace::preload

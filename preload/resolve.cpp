@@ -278,7 +278,7 @@ void* resolve(Hook hook, const void* caller) {
     }
     const uintptr_t object = known_object(caller).begin;
     function = object == 0 ? nullptr : known_real(hook, reinterpret_cast<const void*>(object));
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     const bool is_new = function == nullptr;
     AddressRange range{};
     if (is_new) {

@@ -258,7 +258,11 @@ Session* session_for_event() {
             .add("this process was forked without fork()");
         store_release(&session->state, static_cast<uint32_t>(kOff));
     }
-    return may_record() ? start_or_wait() : nullptr;
+    if (!may_record()) {
+        return nullptr;
+    }
+    const NoCancellation no_cancellation;
+    return start_or_wait();
 }
 
 bool write_trace_header(Session* session, uint32_t part) {

@@ -24,12 +24,16 @@ enum SessionState : uint32_t {
     kOff = 3,  // failed, or a forked child that stays off
 };
 
+// What Session::finished says of the trace's end.
+inline constexpr uint32_t kFinished = 1;      // it is written; the last handler of exit() comes yet
+inline constexpr uint32_t kFinishedLast = 2;  // whoever records writes it, too
+
 struct alignas(64) Session {
     static constexpr uint32_t kLossKinds = 11;
 
     // What every event reads lies together.
     uint32_t state;     // SessionState; a futex
-    uint32_t finished;  // set by finish(): events are then flushed by whoever records them
+    uint32_t finished;  // 0, kFinished or kFinishedLast
     uint32_t stopped;   // 1: events are followed but not written, and have no stacks; see control.h
     bool filters;       // some events are not recorded: options.min_block_bytes
     bool stacks_wanted;

@@ -216,6 +216,7 @@ __attribute__((noinline)) uint32_t native_stack(Session* session) {
             }
         }
     }
+    const NoCancellation no_cancellation;  // libunwind asks the kernel what it may read
     void* found[kMaxStackDepth + kOwnFrames];
     const int count = g_backtrace(found, static_cast<int>(depth + kOwnFrames));
     // Skip the recorder and its hooks; where they are part of the program itself, only this

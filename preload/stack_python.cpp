@@ -115,6 +115,7 @@ bool check_interpreter(Session* session, const void* thread) {
             &g_python.state, &state, kChecking, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         return state == kUsable;
     }
+    const NoCancellation no_cancellation;
     const LayoutCheck result = check_layout(g_python.layout, g_python.types, thread);
     switch (result) {
         case LayoutCheck::kRight:

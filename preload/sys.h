@@ -5,6 +5,7 @@
 #pragma once
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,28 @@ class KeepErrno {
 
   private:
     int saved_;
+};
+
+// A thread of the host that is to be cancelled must not end within a scope: it would unwind out of
+// the CUDA runtime, or of us, with locks held. Some 12 ns.
+class NoCancellation {
+  public:
+    NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former_); }
+
+    ~NoCancellation() { pthread_setcancelstate(former_, nullptr); }
+
+    NoCancellation(const NoCancellation&) = delete;
+    NoCancellation& operator=(const NoCancellation&) = delete;
+
+  private:
+    int former_ = PTHREAD_CANCEL_ENABLE;
+};
+
+// Whatever of ours may make a system call on a thread of the host. Paths without one, which most
+// events take, need KeepErrno at most.
+class SlowPath {
+    const KeepErrno keep_errno_;
+    const NoCancellation no_cancellation_;
 };
 
 template <typename T>

@@ -14,6 +14,8 @@
 namespace fragtrace::preload {
 namespace {
 
+constexpr uint64_t kEndChunk_bytes = 128;  // at most
+
 // mkdir -p; false only if the directory is not there afterwards.
 bool make_directory(const char* path) {
     char partial[4096];
@@ -166,9 +168,12 @@ bool TraceFile::write_chunk(ChunkType type,
     if (has_index_ && ftruncate(fd_, static_cast<off_t>(end_)) == 0) {
         has_index_ = false;
     }
-    // What ends a trace may use the reserve; everything else has to leave it.
-    const bool last = type == ChunkType::kFacts || type == ChunkType::kEnd;
-    if (!has_space(end_, last ? total : total + reserve_bytes()) || !write_at(end_, out_, total)) {
+    // What ends a trace may use the reserve, but for the index and the end itself; everything else
+    // has to leave all of it.
+    const uint64_t reserve = type == ChunkType::kEnd     ? index_bytes(1)
+                             : type == ChunkType::kFacts ? index_bytes(2) + kEndChunk_bytes
+                                                         : reserve_bytes();
+    if (!has_space(end_, total + reserve) || !write_at(end_, out_, total)) {
         return false;
     }
     if (entry_count_ < kMaxEntries) {
@@ -194,6 +199,9 @@ bool TraceFile::write_index() {
     memcpy(trailer.magic, kTraceMagic, sizeof trailer.magic);
     const uint64_t behind = end_ + sizeof header;
     const uint64_t last = behind + header.stored_bytes;
+    if (!has_space(end_, last + sizeof trailer - end_)) {
+        return false;
+    }
     has_index_ = true;
     // At once: a process that dies between two writes would leave half an index.
     const iovec parts[] = {

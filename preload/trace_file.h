@@ -35,6 +35,9 @@ class TraceFile {
     // Index and trailer behind the last chunk; later chunks overwrite them.
     bool write_index();
 
+    // No chunk was written since the last index.
+    [[nodiscard]] bool has_index() const { return has_index_; }
+
     // The next part, under a temporary name: what is written goes there until keep_part() gives it
     // its own name and closes the part before, or drop_part() removes it and goes back. A part that
     // could not be begun or kept is to be dropped, too.
@@ -79,8 +82,15 @@ class TraceFile {
     bool is_open();
     bool write_at(uint64_t offset, const uint8_t* data, size_t size_bytes);
 
+    // Index and trailer, with `more` chunks.
+    [[nodiscard]] uint64_t index_bytes(uint32_t more) const {
+        return sizeof(ChunkHeader) + (uint64_t{entry_count_} + more) * sizeof(IndexEntry) +
+               sizeof(FileTrailer);
+    }
+
     [[nodiscard]] uint64_t reserve_bytes() const {
-        return 65536 + entry_count_ * sizeof(IndexEntry);
+        constexpr uint64_t kLastChunks_bytes = 65536;
+        return kLastChunks_bytes + index_bytes(3);
     }
 
     static constexpr uint32_t kMaxEntries = 1u << 20;

@@ -24,7 +24,7 @@ extern "C" FT_PUBLIC int dlclose(void* handle) {
     }
     const uint64_t removed = module_version().removed;
     const int result = real_dlclose(handle);
-    const KeepErrno keep_errno;
+    const SlowPath slow_path;
     if (module_version().removed != removed) {
         forget_callers();
         forget_unloaded_code();

@@ -183,7 +183,7 @@ void report_error(const void* caller, const char* text) {
     constexpr char kOutOfMemory[] = "CUDA out of memory";
     if (torch_owns(caller) && text != nullptr &&
         strncmp(text, kOutOfMemory, sizeof kOutOfMemory - 1) == 0) {
-        const KeepErrno keep_errno;
+        const SlowPath slow_path;
         torch_note_rejection();
     }
 }

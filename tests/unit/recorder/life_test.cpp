@@ -115,7 +115,7 @@ TEST_CASE("events after the end still reach a file that stays readable") {
     const Folder folder;
     in_child(folder.path(), [] {
         preload::record(make_event(1, 1));
-        preload::finish(EndReason::kNormal);
+        preload::finish(EndReason::kNormal, true);
         for (uint64_t i = 0; i < 100; ++i) {
             preload::record(make_event(i, 2));
         }
@@ -123,9 +123,41 @@ TEST_CASE("events after the end still reach a file that stays readable") {
     });
     const Dump dump = read_trace(folder.traces()[0]);
     CHECK(dump.defects.empty());
-    CHECK(dump.has_trailer);
     CHECK(dump.events.size() == 101);
     CHECK(dump.events_after_end == 100);
+}
+
+TEST_CASE("events between the end and the last handler wait in the ring, which a kill leaves") {
+    const Folder folder;
+    in_child(folder.path(), [] {
+        preload::record(make_event(1, 1));
+        preload::finish(EndReason::kNormal, false);
+        for (uint64_t i = 0; i < 100; ++i) {
+            preload::record(make_event(i, 2));
+        }
+        syscall(SYS_exit_group, 0);
+    });
+    Dump dump = read_trace(folder.traces()[0]);
+    REQUIRE(absorb_ring(&dump));
+    CHECK(dump.defects.empty());
+    CHECK(dump.events.size() == 101);
+}
+
+TEST_CASE("the last end writes what followed the end, with an index") {
+    const Folder folder;
+    in_child(folder.path(), [] {
+        preload::record(make_event(1, 1));
+        preload::finish(EndReason::kNormal, false);
+        for (uint64_t i = 0; i < 100; ++i) {
+            preload::record(make_event(i, 2));
+        }
+        preload::finish(EndReason::kNormal, true);
+        syscall(SYS_exit_group, 0);
+    });
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.defects.empty());
+    CHECK(dump.has_trailer);
+    CHECK(dump.events.size() == 101);
 }
 
 TEST_CASE("a process that dies while events follow the end leaves a readable file") {
@@ -137,7 +169,7 @@ TEST_CASE("a process that dies while events follow the end leaves a readable fil
                      for (uint64_t i = 0; i < 20'000; ++i) {
                          preload::record(make_event(i, 1));
                      }
-                     preload::finish(EndReason::kNormal);
+                     preload::finish(EndReason::kNormal, true);
                      std::thread([] {
                          for (uint64_t i = 0;; ++i) {
                              preload::record(make_event(i, 2));

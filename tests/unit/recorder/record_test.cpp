@@ -253,7 +253,7 @@ TEST_CASE("errno of the host survives every call") {
         preload::record(make_event(1, 1));
         preload::capture_stacks();
         preload::record_fact("a", "b");
-        preload::finish(EndReason::kNormal);
+        preload::finish(EndReason::kNormal, true);
         if (errno != 1234) {
             _exit(1);
         }
