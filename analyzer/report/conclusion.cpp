@@ -130,13 +130,14 @@ Advised best_change(const DeviceAnalysis& device) {
 
 std::string card_text(const DeviceAnalysis& device) {
     const WhatIfRow* row = smallest_fitting(device);
-    return row == nullptr ? ""
-           : row->gets_past()
-               ? fmt::format("{} gets past this request ({}); {}",
-                             row->candidate.name,
-                             class_in_sentence(*row),
-                             what_follows(*row))
-               : fmt::format("{} would do ({})", row->candidate.name, class_in_sentence(*row));
+    return row == nullptr     ? ""
+           : row->gets_past() ? fmt::format("{} gets past this request ({}); {}",
+                                            row->candidate.name,
+                                            class_in_sentence(*row),
+                                            what_follows(*row))
+                              : fmt::format("{} would do for the same requests ({})",
+                                            row->candidate.name,
+                                            class_in_sentence(*row));
 }
 
 Advised remedy_of_failure(const DeviceAnalysis& device, const Diagnosis& oom, bool by_growth) {

@@ -159,7 +159,7 @@ std::string capacity_line(const DeviceAnalysis& device) {
         text +=
             fmt::format("{}{} runs out of memory", text.empty() ? "" : ", ", fails->candidate.name);
     }
-    return text.empty() ? "" : "  other cards, same settings: " + text + "\n";
+    return text.empty() ? "" : "  other cards, same settings and requests: " + text + "\n";
 }
 
 std::string whatif_lines(const DeviceAnalysis& device,
