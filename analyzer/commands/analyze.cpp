@@ -157,7 +157,7 @@ std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
 // What growth leaves room for: the peak since the first iteration with the holes of that time, or
 // the peak of reserved memory where that is less. What is cached goes back to the driver first.
 std::optional<GrowthForecast> look_ahead(const DeviceAnalysis& device) {
-    if (device.held.growth.places.empty() || first_oom(device) != nullptr) {
+    if (first_oom(device) != nullptr) {
         return std::nullopt;
     }
     const WasteSplit& waste = device.recorded.waste_at_peak;

@@ -180,6 +180,11 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
                 device.device,
                 format_bytes(device.assumptions.driver_page_bytes),
                 format_bytes(device.others_bytes)));
+            // PyTorch asks for the properties of all cards, and keeps them for the program.
+            lines.push_back(fmt::format(
+                "device {}: rows of other cards take the recorded requests; a program that reads "
+                "the card's size, which no call shows, may ask for other memory there",
+                device.device));
         } else {
             lines.push_back(
                 "the trace does not say how large the card is: no capacity is assumed; "

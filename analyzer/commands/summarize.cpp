@@ -85,14 +85,13 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
                             format_bytes(run.peak_requested),
                             format_bytes(run.peak_allocated),
                             format_bytes(run.peak_active));
-        text +=
-            device.metrics.state_only
-                ? std::string("      it cannot tell whether a request failed\n")
-                : fmt::format("      segments: {} obtained, {} given back; {} retries, {} OOMs\n",
-                              format_count(run.segments_allocated),
-                              format_count(run.segments_freed),
-                              format_count(run.retries),
-                              format_count(run.ooms));
+        text += device.metrics.state_only
+                    ? std::string("      it cannot tell whether a request failed\n")
+                    : fmt::format("      segments: {} allocated, {} freed; {}, {}\n",
+                                  format_count(run.segments_allocated),
+                                  format_count(run.segments_freed),
+                                  format_counted(run.retries, "retry", "retries"),
+                                  format_counted(run.ooms, "OOM", "OOMs"));
         text += !with_holders               ? ""
                 : device.metrics.state_only ? "      held by\n"
                                             : "      held at the peak by\n";

@@ -21,7 +21,7 @@ struct FrameRule {
 };
 
 // An optimizer's files are listed where iterations need them as well (is_optimizer_file).
-constexpr std::array<FrameRule, 36> kFrameRules = {{
+constexpr std::array<FrameRule, 38> kFrameRules = {{
     {"", "torch::autograd::Engine::", "", kMarkBackward},
     {"", "torch::autograd::AccumulateGrad", "", kMarkBackward},
     {"", "torch::autograd::python::PythonEngine", "", kMarkBackward},
@@ -38,6 +38,8 @@ constexpr std::array<FrameRule, 36> kFrameRules = {{
     {"/torch/nn/parameter.py", "", "", kMarkModuleMade},
     {"/torch/nn/init.py", "", "", kMarkModuleMade},
     {"", "from_pretrained", "", kMarkModuleMade},
+    {"/peft/", "get_peft_model", "", kMarkModuleMade},
+    {"/peft/", "cast_adapter_dtype", "", kMarkModuleMade},
     {"", "load_weights", "", kMarkModuleMade},
     {"/safetensors/", "", "", kMarkModuleMade},
     {"/torch/nn/modules/module.py", "_call_impl", "", kMarkModuleCalled},

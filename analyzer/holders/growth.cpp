@@ -9,6 +9,7 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::size_t kLeastSteps = 3;  // begins compared, less one
+constexpr std::int64_t kSlower = 4;     // times less an iteration: growth that slows down
 
 // The first begin that is compared: what is made once is made by then.
 std::size_t first_compared(std::size_t iterations) {
@@ -36,6 +37,7 @@ std::size_t last_compared(const std::vector<EventIndex>& begins, EventIndex firs
 
 struct StackGrowth {
     std::int64_t at_first = 0;
+    std::int64_t at_middle = 0;
     std::int64_t now = 0;
     std::int64_t change = 0;  // at the begin that is looked at
     std::uint32_t times_grown = 0;
@@ -54,6 +56,7 @@ Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer*
     result.first = first;
     result.last = count;
     result.repeats = ends_in_iterations(history);
+    const std::size_t middle = first + (count - first) / 2;
     std::vector<StackGrowth> stacks(history.stacks.size());
     std::vector<std::uint32_t> changed;
     const std::vector<BoundaryChange>& changes = history.changes;
@@ -67,6 +70,9 @@ Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer*
         for (const std::uint32_t number : changed) {
             StackGrowth& stack = stacks[number];
             stack.now += stack.change;
+            if (iteration <= middle) {
+                stack.at_middle = stack.now;
+            }
             if (iteration <= first) {
                 stack.at_first = stack.now;
             } else {
@@ -77,6 +83,7 @@ Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer*
         }
     }
     std::map<std::pair<std::string, Category>, GrowingPlace> places;
+    std::map<std::pair<std::string, Category>, std::int64_t> late;  // grown after the middle
     for (std::size_t number = 0; number < stacks.size(); ++number) {
         const StackGrowth& stack = stacks[number];
         result.bytes += stack.now - stack.at_first;
@@ -86,6 +93,7 @@ Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer*
         const OriginId origin = history.requests.origins[number];
         const Category category = category_of(history.stacks[number]);
         const std::string label = symbols->describe(origin);
+        late[{label, category}] += stack.now - stack.at_middle;
         GrowingPlace& place = places[{label, category}];
         place.place.label = label;
         place.place.origin = origin;
@@ -94,7 +102,12 @@ Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer*
         place.bytes_at_last += static_cast<std::uint64_t>(std::max<std::int64_t>(0, stack.now));
         place.times_grown = std::max(place.times_grown, stack.times_grown);
     }
+    const auto early_steps = static_cast<std::int64_t>(middle - first);
+    const auto late_steps = static_cast<std::int64_t>(count - middle);
     for (auto& [key, place] : places) {
+        const std::int64_t grown_late = late[key];
+        place.slows =
+            kSlower * grown_late * early_steps < (place.place.bytes - grown_late) * late_steps;
         result.places.push_back(std::move(place));
     }
     std::stable_sort(

@@ -16,6 +16,9 @@ struct GrowingPlace {
     HoldingPlace place;  // bytes: more at the last begin than at the first
     std::uint64_t bytes_at_last = 0;
     std::uint32_t times_grown = 0;
+    // Less than a quarter as much an iteration in the second half as in the first: what it grew so
+    // far says nothing about what follows.
+    bool slows = false;
 };
 
 struct Growth {

@@ -9,11 +9,16 @@ constexpr std::uint64_t kShareOfPeak = 10;  // one in so many, where no capacity
 
 }  // namespace
 
-GrowthForecast forecast_growth(const Growth& growth, const GrowthRoom& room) {
+std::optional<GrowthForecast> forecast_growth(const Growth& growth, const GrowthRoom& room) {
     GrowthForecast forecast;
     std::int64_t grown = 0;
+    bool steady = false;
     for (const GrowingPlace& place : growth.places) {
-        grown += place.place.bytes;
+        grown += place.slows ? 0 : place.place.bytes;
+        steady = steady || !place.slows;
+    }
+    if (!steady) {
+        return std::nullopt;
     }
     forecast.grown_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(grown, 0));
     forecast.bytes_per_iteration = std::max<std::uint64_t>(

@@ -4,6 +4,7 @@
 #include "analyzer/holders/growth.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace fragtrace::analyzer {
 
@@ -12,7 +13,7 @@ namespace fragtrace::analyzer {
 inline constexpr std::uint64_t kForecastTimes = 100;
 
 struct GrowthForecast {
-    std::uint64_t bytes_per_iteration = 0;  // of all places that grow; > 0
+    std::uint64_t bytes_per_iteration = 0;  // of all places that do not slow down; > 0
     std::uint64_t grown_bytes = 0;          // by them, within the record
     std::uint64_t recorded_iterations = 0;
     bool capacity_known = false;
@@ -29,7 +30,7 @@ struct GrowthRoom {
     std::uint64_t needed_bytes = 0;  // in use at the peak, and free where it cannot be used
 };
 
-// Growth with places.
-GrowthForecast forecast_growth(const Growth& growth, const GrowthRoom& room);
+// Of the places that do not slow down; none: there is no such place.
+std::optional<GrowthForecast> forecast_growth(const Growth& growth, const GrowthRoom& room);
 
 }  // namespace fragtrace::analyzer

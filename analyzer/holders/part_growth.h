@@ -20,8 +20,11 @@ struct PartGrowth {
     std::uint32_t times_grown = 0;
     bool fell = false;  // from one iteration to the next, ever
 
-    // As places do: it never fell, and rose at half of the iterations or more.
-    [[nodiscard]] bool grows() const { return !fell && times_grown * 2 >= last - first; }
+    // As places do: it never fell, and rose at half of the iterations or more. Of three ends that
+    // vary each sixth run has them in rising order, so that four are needed.
+    [[nodiscard]] bool grows() const {
+        return last - first >= 3 && !fell && times_grown * 2 >= last - first;
+    }
 };
 
 // In the order in which the parts end first; at most sixteen. Empty where there are too few

@@ -10,8 +10,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::size_t kMostHolders = 20;
-
 // Nearly all events of a run.
 bool is_block(EventKind kind) {
     return kind == EventKind::kBlockAlloc || kind == EventKind::kBlockFree;
@@ -70,7 +68,6 @@ class SideSum {
         std::stable_sort(memory_.holders.begin(),
                          memory_.holders.end(),
                          [](const auto& a, const auto& b) { return a.second > b.second; });
-        memory_.holders.resize(std::min(memory_.holders.size(), kMostHolders));
     }
 
     [[nodiscard]] const SideMemory& memory() const { return memory_; }

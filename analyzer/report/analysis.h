@@ -149,4 +149,8 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
 // the one that holds most open. nullopt: nobody holds anything open.
 std::optional<CulpritGroup> most_pinning(const Analysis& analysis, const Diagnosis& diagnosis);
 
+// Who held pinned or managed memory at its peak: by line, most bytes first, the first few.
+std::vector<std::pair<std::string, std::uint64_t>> side_holders(const Analysis& analysis,
+                                                                const SideMemory& memory);
+
 }  // namespace fragtrace::analyzer

@@ -75,7 +75,9 @@ Advised advised(const WhatIfRow& row, const WhatIfRow& recorded) {
                         change_text(row),
                         outcome_of(row, recorded),
                         class_in_sentence(row),
-                        cost.empty() ? "" : "; cost: ",
+                        cost.empty()         ? ""
+                        : costs_nothing(row) ? "; no cost: "
+                                             : "; cost: ",
                         cost,
                         follows.empty() ? "" : "; ",
                         follows),
@@ -128,13 +130,14 @@ Advised best_change(const DeviceAnalysis& device) {
 
 std::string card_text(const DeviceAnalysis& device) {
     const WhatIfRow* row = smallest_fitting(device);
-    return row == nullptr ? ""
-           : row->gets_past()
-               ? fmt::format("{} gets past this request ({}); {}",
-                             row->candidate.name,
-                             class_in_sentence(*row),
-                             what_follows(*row))
-               : fmt::format("{} would do ({})", row->candidate.name, class_in_sentence(*row));
+    return row == nullptr     ? ""
+           : row->gets_past() ? fmt::format("{} gets past this request ({}); {}",
+                                            row->candidate.name,
+                                            class_in_sentence(*row),
+                                            what_follows(*row))
+                              : fmt::format("{} would do for the same requests ({})",
+                                            row->candidate.name,
+                                            class_in_sentence(*row));
 }
 
 Advised remedy_of_failure(const DeviceAnalysis& device, const Diagnosis& oom, bool by_growth) {
@@ -211,10 +214,11 @@ Advised remedy_of_retry(const DeviceAnalysis& device) {
         }
         too_dear = true;
     }
-    return {too_dear
-                ? "all that was tried and has fewer retries costs more than they do; holding less "
-                  "would avoid them"
-                : "no usable setting tried has fewer retries: only holding less would"};
+    return {
+        too_dear
+            ? "no change tried is worth it: those with fewer retries cost more than the retries; "
+              "less memory in use would avoid them"
+            : "no usable change tried has fewer retries; less memory in use would avoid them"};
 }
 
 Advised remedy_without_failure(const DeviceAnalysis& device) {
@@ -314,7 +318,8 @@ Conclusion conclusion_at(const Analysis& analysis,
         return {culprit_of_failure(analysis, device, diagnosis), "", ""};
     }
     if (diagnosis.trouble.outcome == Outcome::kRetryOk) {
-        return conclusion_from(culprit_of_retry(analysis, diagnosis), remedy_of_retry(device));
+        return conclusion_from(culprit_of_retry(analysis, device, diagnosis),
+                               remedy_of_retry(device));
     }
     return conclusion_from(
         culprit_of_failure(analysis, device, diagnosis),

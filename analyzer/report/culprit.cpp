@@ -13,8 +13,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-std::string who_pins(const Analysis& analysis, const Diagnosis& diagnosis) {
-    const auto most = most_pinning(analysis, diagnosis);
+std::string pins_text(const std::optional<CulpritGroup>& most) {
     return most ? fmt::format("{}: {} in {} {} {} of holes open{}",
                               most->label,
                               format_bytes(most->live_bytes),
@@ -23,6 +22,10 @@ std::string who_pins(const Analysis& analysis, const Diagnosis& diagnosis) {
                               format_bytes(most->held_open_bytes),
                               most->too_little ? "; no single line's absence makes room" : "")
                 : "";
+}
+
+std::string who_pins(const Analysis& analysis, const Diagnosis& diagnosis) {
+    return pins_text(most_pinning(analysis, diagnosis));
 }
 
 // The place whose absence makes room; of those that do the one that holds most. Places are by line
@@ -104,13 +107,12 @@ std::string who_made_it_grow(const Analysis& analysis, const DeviceAnalysis& dev
     if (most == lines.end()) {
         return "";
     }
-    return fmt::format(
-        "{} made the pool obtain {} of the {} that it obtained over the run{}, in {}",
-        most->first,
-        format_bytes(most->second.first),
-        format_bytes(all),
-        all > device.recorded.peak_reserved ? " (some of it again)" : "",
-        format_counted(most->second.second, "segment", "segments"));
+    return fmt::format("{} caused {} of the {} of cudaMallocs or maps, in {}{}",
+                       most->first,
+                       format_bytes(most->second.first),
+                       format_bytes(all),
+                       format_counted(most->second.second, "call", "calls"),
+                       all > device.recorded.peak_reserved ? " (some was freed in between)" : "");
 }
 
 // Who owns the free blocks that the request could not take, and who keeps them where they are.
@@ -139,7 +141,11 @@ std::string who_has_it_free(const Analysis& analysis, const Diagnosis& oom) {
 }
 
 std::string who_grows(const Growth& growth) {
-    const HoldingPlace& most = growth.places.front().place;
+    const auto steady = std::find_if(growth.places.begin(),
+                                     growth.places.end(),
+                                     [](const GrowingPlace& place) { return !place.slows; });
+    const HoldingPlace& most =
+        (steady == growth.places.end() ? growth.places.begin() : steady)->place;
     const auto bytes = static_cast<std::uint64_t>(most.bytes);
     return fmt::format("{}: {} more with each iteration, never less; {} from iteration {} to {}",
                        most.label,
@@ -234,8 +240,20 @@ const Holders* holders_at(const DeviceAnalysis& device, EventIndex event) {
     return nullptr;
 }
 
-std::string culprit_of_retry(const Analysis& analysis, const Diagnosis& retry) {
-    return who_pins(analysis, retry);
+// Where what was released would have been free without any live block's absence, and no line's
+// absence makes room, the cache is of sizes that nobody asks for any more.
+std::string culprit_of_retry(const Analysis& analysis,
+                             const DeviceAnalysis& device,
+                             const Diagnosis& retry) {
+    const Verdict& verdict = retry.verdict;
+    const auto most = most_pinning(analysis, retry);
+    if (most && most->too_little && verdict.id == "releasable" && !verdict.steps.empty() &&
+        most->held_open_bytes < verdict.steps.back().frees_bytes) {
+        if (std::string who = who_made_it_grow(analysis, device); !who.empty()) {
+            return who;
+        }
+    }
+    return pins_text(most);
 }
 
 std::string culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& device) {
@@ -250,7 +268,7 @@ std::string culprit_without_failure(const Analysis& analysis, const DeviceAnalys
                            category_name(most.category));
     }
     if (!device.diagnoses.empty()) {
-        if (const std::string pins = culprit_of_retry(analysis, device.diagnoses.front());
+        if (const std::string pins = culprit_of_retry(analysis, device, device.diagnoses.front());
             !pins.empty()) {
             return pins;
         }

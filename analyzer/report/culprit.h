@@ -15,7 +15,9 @@ inline constexpr std::uint64_t kSmallPart = 50;
 std::string culprit_of_failure(const Analysis& analysis,
                                const DeviceAnalysis& device,
                                const Diagnosis& oom);
-std::string culprit_of_retry(const Analysis& analysis, const Diagnosis& retry);
+std::string culprit_of_retry(const Analysis& analysis,
+                             const DeviceAnalysis& device,
+                             const Diagnosis& retry);
 // Of what the run heads for, else of its first retry, else of the peaks.
 std::string culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& device);
 

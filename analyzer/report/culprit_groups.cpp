@@ -53,6 +53,7 @@ SweepContext sweep_context(const DeviceAnalysis& device) {
 namespace {
 
 constexpr std::size_t kMostLines = 64;  // whose absence is looked at
+constexpr std::size_t kMostSideHolders = 8;
 
 }  // namespace
 
@@ -164,6 +165,20 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
         return a.held_open_bytes > b.held_open_bytes;
     });
     return rows;
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> side_holders(const Analysis& analysis,
+                                                                const SideMemory& memory) {
+    std::map<std::string, std::uint64_t> by_line;
+    for (const auto& [origin, bytes] : memory.holders) {
+        by_line[analysis.symbols->describe(origin)] += bytes;
+    }
+    std::vector<std::pair<std::string, std::uint64_t>> lines(by_line.begin(), by_line.end());
+    std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+        return a.second > b.second;
+    });
+    lines.resize(std::min(lines.size(), kMostSideHolders));
+    return lines;
 }
 
 std::optional<CulpritGroup> most_pinning(const Analysis& analysis, const Diagnosis& diagnosis) {

@@ -136,6 +136,7 @@ Json iterations_json(const Analysis& analysis, const DeviceHolders& held) {
         growing.push_back(place_json(place.place));
         growing.back()["bytes_at_last"] = place.bytes_at_last;
         growing.back()["times_grown"] = place.times_grown;
+        growing.back()["slows"] = place.slows;
     }
     Json parts = Json::array();
     for (const PartGrowth& part : held.parts) {

@@ -15,8 +15,8 @@ using Json = nlohmann::ordered_json;
 
 Json side_json(const Analysis& analysis, const SideMemory& memory) {
     Json holders = Json::array();
-    for (const auto& [origin, bytes] : memory.holders) {
-        holders.push_back({{"label", analysis.symbols->describe(origin)}, {"bytes", bytes}});
+    for (const auto& [label, bytes] : side_holders(analysis, memory)) {
+        holders.push_back({{"label", label}, {"bytes", bytes}});
     }
     return {{"peak_bytes", memory.peak_bytes},
             {"allocations", memory.allocations},

@@ -110,7 +110,7 @@ class CardBuilder {
         const Event& event = analysis_.timeline.events[diagnosis.trouble.event];
         card.asked_by = analysis_.symbols->describe(event.origin);
         // The report's own words.
-        card.who = retry ? culprit_of_retry(analysis_, diagnosis)
+        card.who = retry ? culprit_of_retry(analysis_, device_, diagnosis)
                          : culprit_of_failure(analysis_, device_, diagnosis);
         card.change = conclusion_at(analysis_, device_, diagnosis).remedy;
         card.verdict = verdict.id;
@@ -149,7 +149,7 @@ class CardBuilder {
         const Conclusion conclusion = conclusion_of(analysis_, device_);
         card.who = conclusion.culprit;
         // Where that is about the cache, the table beside it is still about the holes.
-        if (const std::string pins = culprit_of_retry(analysis_, peak);
+        if (const std::string pins = culprit_of_retry(analysis_, device_, peak);
             !pins.empty() && card.who.find(pins) == std::string::npos) {
             card.who += (card.who.empty() ? "holes: " : "; holes: ") + pins;
         }

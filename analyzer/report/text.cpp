@@ -82,13 +82,16 @@ std::string cheapest_line(const Diagnosis& diagnosis) {
 std::string outlived_text(const Outlived& outlived,
                           const Iterations& iterations,
                           EventIndex born,
-                          EventIndex until) {
+                          EventIndex until,
+                          std::uint64_t blocks) {
+    const char* const which = blocks == 1 ? "" : "the oldest ";
     if (outlived.phase == PhaseIndex::kNone && born != kNoEvent) {
         const std::size_t birth = iterations.of(born);
         const std::size_t now = iterations.of(until);
         return now <= birth ? ""
-               : birth == 0 ? std::string(", born before the first iteration")
-                            : fmt::format(", born in iteration {}, outlived it by {}",
+               : birth == 0 ? fmt::format(", {}born before the first iteration", which)
+                            : fmt::format(", {}born in iteration {}, outlived it by {}",
+                                          which,
                                           format_count(birth),
                                           format_count(now - birth));
     }
@@ -132,10 +135,13 @@ std::string culprit_lines(const Analysis& analysis,
                                 outlived_text(outlived_of(analysis, groups[i], *shown),
                                               device.held.iterations,
                                               groups[i].oldest,
-                                              shown->trouble.event));
+                                              shown->trouble.event,
+                                              groups[i].blocks));
     }
     if (groups.size() > limits.culprits) {
-        text += fmt::format("  and {} more places\n", groups.size() - limits.culprits);
+        text += fmt::format(
+            "  and {}\n",
+            format_counted(groups.size() - limits.culprits, "more place", "more places"));
     }
     return text + cheapest_line(*shown);
 }
@@ -153,7 +159,7 @@ std::string capacity_line(const DeviceAnalysis& device) {
         text +=
             fmt::format("{}{} runs out of memory", text.empty() ? "" : ", ", fails->candidate.name);
     }
-    return text.empty() ? "" : "  other cards, same settings: " + text + "\n";
+    return text.empty() ? "" : "  other cards, same settings and requests: " + text + "\n";
 }
 
 std::string whatif_lines(const DeviceAnalysis& device,
@@ -167,7 +173,7 @@ std::string whatif_lines(const DeviceAnalysis& device,
         return "";
     }
     std::string text = terminal.styled(Style::kBold, "What if (the same requests, replayed)") +
-                       "\n" + whatif_table(device.settings, limits.settings, terminal);
+                       "\n" + whatif_table(device.settings, limits.settings, terminal, !limits.run);
     text += limits.capacities ? capacity_line(device) : "";
     return text + remedies_table(device, kRemedyRows, terminal) + advice_lines(device, terminal);
 }

@@ -25,10 +25,12 @@ std::string replay_text(const Analysis& analysis,
 // All rows of a sweep, per device.
 std::string whatif_text(const Analysis& analysis, const Terminal& terminal);
 
-// A table of what-if rows; at most `limit` of them, the recorded one always among them.
+// A table of what-if rows; at most `limit` of them, the recorded one always among them. Of the
+// others it says how many there are, unless the text is to be short.
 std::string whatif_table(const std::vector<WhatIfRow>& rows,
                          std::size_t limit,
-                         const Terminal& terminal);
+                         const Terminal& terminal,
+                         bool is_short = false);
 
 // Other pools than PyTorch's; empty where none were replayed.
 std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal);

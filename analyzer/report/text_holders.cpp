@@ -225,16 +225,19 @@ std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal)
     std::string text;
     if (!growth.places.empty()) {
         std::int64_t bytes = 0;
+        bool slows = true;
         std::vector<HoldingPlace> places;
         for (const GrowingPlace& place : growth.places) {
             bytes += place.place.bytes;
+            slows = slows && place.slows;
             places.push_back(place.place);
         }
         text += fmt::format(
-            "  grows      by {} an iteration from {} to {}, and never shrinks: {}\n",
+            "  grows      by {} an iteration from {} to {}, and never shrinks{}: {}\n",
             format_bytes(static_cast<std::uint64_t>(bytes) / (growth.last - growth.first)),
             growth.first,
             growth.last,
+            slows ? ", but less and less" : "",
             place_list(places, true, terminal));
         text += growth_forecast_line(device.growth_forecast);
     }

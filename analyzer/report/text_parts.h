@@ -60,6 +60,7 @@ std::string near_miss_lines(const Analysis& analysis,
 // What a row costs against the recorded run: driver calls, synchronisations, retries, their time by
 // the recorded means, and what to change in the program. Empty: not known.
 std::string cost_text(const WhatIfRow& row);
+bool costs_nothing(const WhatIfRow& row);  // it saves calls, and no code has to change
 
 // "fits", "OOM", "2 OOMs", "fits, 3 retries".
 std::string outcome_text(const WhatIfRow& row);

@@ -16,11 +16,12 @@ namespace {
 constexpr std::size_t kNameWidth = 52;
 constexpr std::size_t kCurveShown = 8;
 
-std::string counted_difference(std::int64_t difference, std::string_view what) {
-    return fmt::format("{}{} {}",
-                       difference < 0 ? "-" : "+",
-                       format_count(static_cast<std::uint64_t>(std::llabs(difference))),
-                       what);
+std::string more_or_fewer(std::int64_t difference, std::string_view one, std::string_view many) {
+    const auto count = static_cast<std::uint64_t>(std::llabs(difference));
+    return fmt::format("{} {} {}",
+                       format_count(count),
+                       difference < 0 ? "fewer" : "more",
+                       count == 1 ? one : many);
 }
 
 std::string advice_text(const Advice& advice) {
@@ -29,21 +30,21 @@ std::string advice_text(const Advice& advice) {
         return text + (advice.reason.empty() ? "" : ": " + printable(advice.reason));
     }
     if (advice.effect == Advice::Effect::kNotUsable) {
-        text += ": " + printable(advice.reason) + "; it would have";
+        text += ": " + printable(advice.reason) + "; with it";
     } else {
         text += ":";
     }
-    text +=
-        fmt::format(" {}{}{} ({}, {})",
-                    advice.ooms != 0        ? counted_difference(advice.ooms, "OOMs, ")
-                    : advice.ooms_left != 0 ? "still out of memory, "
-                                            : "",
-                    advice.retries == 0 ? "" : counted_difference(advice.retries, "retries, "),
-                    advice.saved_bytes == 0
-                        ? "reserved as much"
-                        : fmt::format("reserved {}", format_bytes_difference(-advice.saved_bytes)),
-                    printable(advice.row),
-                    advice.class_text);
+    text += fmt::format(
+        " {}{}{} ({}, {})",
+        advice.ooms != 0        ? more_or_fewer(advice.ooms, "OOM, ", "OOMs, ")
+        : advice.ooms_left != 0 ? "still out of memory, "
+                                : "",
+        advice.retries == 0 ? "" : more_or_fewer(advice.retries, "retry, ", "retries, "),
+        advice.saved_bytes == 0
+            ? "reserved as much"
+            : fmt::format("reserved {}", format_bytes_difference(-advice.saved_bytes)),
+        printable(advice.row),
+        advice.class_text);
     if (advice.effect != Advice::Effect::kNotUsable && !advice.reason.empty()) {
         text += ", " + printable(advice.reason);
     }
@@ -69,14 +70,6 @@ std::string_view code_of(Remedy remedy) {
         default:
             return "";
     }
-}
-
-std::string more_or_fewer(std::int64_t difference, std::string_view one, std::string_view many) {
-    const auto count = static_cast<std::uint64_t>(std::llabs(difference));
-    return fmt::format("{} {} {}",
-                       format_count(count),
-                       difference < 0 ? "fewer" : "more",
-                       count == 1 ? one : many);
 }
 
 }  // namespace
@@ -105,6 +98,16 @@ std::string cost_text(const WhatIfRow& row) {
         parts.emplace_back(code);
     }
     return parts.empty() ? "no more driver calls" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+bool costs_nothing(const WhatIfRow& row) {
+    if (!row.cost || !code_of(row.candidate.remedy).empty()) {
+        return false;
+    }
+    const RowCost& cost = *row.cost;
+    return cost.driver_allocs <= 0 && cost.synchronisations <= 0 && cost.retries <= 0 &&
+           cost.time_ns.value_or(0) <= 0 &&
+           (cost.driver_allocs < 0 || cost.synchronisations < 0 || cost.retries < 0);
 }
 
 std::string remedies_table(const DeviceAnalysis& device,

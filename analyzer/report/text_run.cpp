@@ -28,10 +28,10 @@ std::string side_line(const Analysis& analysis, const char* what, const SideMemo
                                    what,
                                    format_bytes(memory.peak_bytes),
                                    format_counted(memory.allocations, "allocation", "allocations"));
-    if (!memory.holders.empty()) {
+    if (const auto holders = side_holders(analysis, memory); !holders.empty()) {
         text += fmt::format(", most by {} ({})",
-                            printable(analysis.symbols->describe(memory.holders.front().first)),
-                            format_bytes(memory.holders.front().second));
+                            printable(holders.front().first),
+                            format_bytes(holders.front().second));
     }
     return text + "\n";
 }

@@ -33,6 +33,19 @@ bool same_result(const WhatIfRow& a, const WhatIfRow& b) {
            a.result.statistics.segments_allocated == b.result.statistics.segments_allocated;
 }
 
+// Each reason once. Of a row that was changed and ran out the second half says what other rows say
+// as well.
+void add_reasons(std::string_view reason, std::vector<std::string>* reasons) {
+    while (!reason.empty()) {
+        const std::size_t end = std::min(reason.find("; "), reason.size());
+        const std::string_view one = reason.substr(0, end);
+        if (std::find(reasons->begin(), reasons->end(), one) == reasons->end()) {
+            reasons->emplace_back(one);
+        }
+        reason.remove_prefix(std::min(end + 2, reason.size()));
+    }
+}
+
 }  // namespace
 
 std::string outcome_text(const WhatIfRow& row) {
@@ -50,7 +63,8 @@ std::string driver_calls(std::uint64_t count, std::string_view native, std::stri
 
 std::string whatif_table(const std::vector<WhatIfRow>& rows,
                          std::size_t limit,
-                         const Terminal& terminal) {
+                         const Terminal& terminal,
+                         bool is_short) {
     const WhatIfRow* recorded = recorded_row(rows);
     std::string text = terminal.styled(Style::kDim,
                                        fmt::format("  {:<52} {:<24} {:>12} {:>11} {:>11}  {}\n",
@@ -62,15 +76,17 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
                                                    "class"));
     std::size_t shown = 0;
     std::size_t alike = 0;
+    std::size_t left_out = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const WhatIfRow& row = rows[i];
-        if (shown >= limit && !row.is_recorded) {
-            continue;
-        }
         const bool repeats = limit < rows.size() && recorded != nullptr && !row.is_recorded &&
                              same_result(row, *recorded);
         if (repeats) {
             ++alike;
+            continue;
+        }
+        if (shown >= limit && !row.is_recorded) {
+            ++left_out;
             continue;
         }
         ++shown;
@@ -88,9 +104,21 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
                                               : Style::kPlain;
         text += terminal.styled(style, line + use) + "\n";
     }
+    if (is_short) {
+        return text;
+    }
     if (alike != 0) {
-        text += terminal.styled(Style::kDim,
-                                fmt::format("  {} more settings change nothing here\n", alike));
+        text += terminal.styled(
+            Style::kDim,
+            fmt::format("  {} nothing here\n",
+                        format_counted(alike, "more setting changes", "more settings change")));
+    }
+    if (left_out != 0) {
+        text += terminal.styled(
+            Style::kDim,
+            fmt::format(
+                "  {} (fraganalyze whatif)\n",
+                format_counted(left_out, "setting is not shown", "settings are not shown")));
     }
     return text;
 }
@@ -149,19 +177,19 @@ std::string class_lines(const DeviceAnalysis& device, const Terminal& terminal) 
             words.insert(row.fails_first() && row.row_class == RowClass::kBound
                              ? std::string("exact until")
                              : row.class_text());
-            if (row.row_class == RowClass::kEstimate &&
-                std::find(assumed.begin(), assumed.end(), row.class_reason) == assumed.end()) {
-                assumed.push_back(row.class_reason);
+            if (row.row_class == RowClass::kEstimate) {
+                add_reasons(row.class_reason, &assumed);
             }
         }
     }
     std::string text;
     for (const auto& [word, meaning] : class_meanings()) {
         if (words.contains(word)) {
-            text += fmt::format(
-                "  {}: {}\n",
-                word,
-                word == "estimate" ? fmt::format("{}", fmt::join(assumed, "; or ")) : meaning);
+            text += fmt::format("  {}: {}\n",
+                                word,
+                                word == "estimate" ? fmt::format("something had to be assumed: {}",
+                                                                 fmt::join(assumed, "; or "))
+                                                   : meaning);
         }
     }
     return text.empty() ? text : terminal.styled(Style::kDim, text);

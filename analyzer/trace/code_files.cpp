@@ -67,6 +67,20 @@ bool is_temporary_file(std::string_view path) {
     return name.size() == 11 && name.starts_with("tmp") && all_of(name, kLettersAndDigits);
 }
 
+// PyTorch Geometric writes the message passing of a layer to MODULE_LAYER_propagate_RANDOM.py,
+// where the module is its own or the program's.
+bool is_message_passing_file(std::string_view path) {
+    constexpr std::size_t kRandom = 9;  // as tempfile chooses it, behind an underscore
+    const std::string_view name = without_ending(base_name(path));
+    if (name.size() <= kRandom || name[name.size() - kRandom] != '_' ||
+        !all_of(name.substr(name.size() - kRandom), kLettersAndDigits)) {
+        return false;
+    }
+    const std::string_view module = name.substr(0, name.size() - kRandom);
+    return module.starts_with("torch_geometric.") || module.ends_with("_propagate") ||
+           module.ends_with("_edge_updater");
+}
+
 // The begin of a file's name, and what generates such code.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kGeneratedNames = {{
     {"<eval_with_key>", "torch.fx"},
@@ -116,9 +130,10 @@ std::string_view generator_of_path(std::string_view path) {
             return generator;
         }
     }
-    return is_inductor_file(path)    ? "torch.compile"
-           : is_temporary_file(path) ? "a temporary file"
-                                     : "";
+    return is_inductor_file(path)          ? "torch.compile"
+           : is_temporary_file(path)       ? "a temporary file"
+           : is_message_passing_file(path) ? "torch_geometric"
+                                           : "";
 }
 
 std::string_view last_two(std::string_view path) {

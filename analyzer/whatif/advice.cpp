@@ -158,7 +158,7 @@ std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
     if (held) {
         collect.saved_bytes = static_cast<std::int64_t>(held->older_bytes);
         collect.reason = fmt::format(
-            "{} of the {} live at the peak had lived through two steps, parameters included "
+            "{} of the {} live at peak reserved had lived through two steps, parameters included "
             "(estimate)",
             format_bytes(held->older_bytes),
             format_bytes(held->live_bytes));

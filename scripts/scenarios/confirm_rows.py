@@ -16,6 +16,7 @@ STATISTICS = (
     ("segments_allocated", "num_device_alloc"),
     ("segments_freed", "num_device_free"),
 )
+EMPTYING_SECONDS = 900  # at most: each line of the program is looked at (emptying.py)
 PEAKS = ("peak_reserved_bytes", "peak_allocated_bytes", "segments_allocated")
 
 
@@ -114,6 +115,7 @@ class Confirmer:
         more = {}
         if row["remedy"] == "empty_cache":
             more["empty_cache_at"] = [list(instant) for instant in self.instants(row)]
+            more["seconds"] = EMPTYING_SECONDS
         # PyTorch counts the retry of a request that failed then as well, and does not count one that
         # had to give back blocks larger than max_split_size alone: there the record tells.
         by_record = "max_split_size_mb" in row["config"]

@@ -71,8 +71,8 @@ SCENARIOS = {
 # Programs on libraries by others, on cards on which some of them run out of memory. They have no
 # page each: `confirm outside` holds their reports against PyTorch's own statistics.
 OUTSIDE = {
-    name: Scenario(f"outside/{name}.py", card, [Run("as it is")], needs)
-    for name, card, needs in (
+    name: Scenario(f"outside/{name}.py", card, [Run("as it is", *arguments)], needs)
+    for name, card, needs, *arguments in (
         ("hugging_face_trainer", "8GiB,context=0", "transformers"),
         ("diffusers_unet", "7GiB,context=0", "diffusers"),
         ("lightning_leak", "6GiB,context=0", "lightning"),
@@ -80,5 +80,6 @@ OUTSIDE = {
         ("torchvision_detection", "8GiB,context=0", "torchvision"),
         ("peft_lora", "6GiB,context=0", "peft"),
         ("geometric_gcn", "1GiB,context=0", "torch_geometric"),
-        ("graph_server", "24GiB,context=0", ""))
+        # A cache by the card's size would be another one on another card: rows are of one program.
+        ("graph_server", "24GiB,context=0", "", "--cache-gib 14.4"))
 }

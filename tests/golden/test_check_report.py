@@ -127,6 +127,11 @@ CHANGES = {
         setter(*DEVICE, "conclusion", "remedy", "default settings: 90 MiB reserved (exact)"),
     "an end of another kind": setter("source", "ended", "killed"),
     "a signal of a process that exited": setter("source", "ending", "signal", "SIGTERM"),
+    "a line that held pinned memory twice":
+        setter("memory", "pinned", {"peak_bytes": 9, "holders": [{"label": "a.py:1", "bytes": 4},
+                                                                 {"label": "a.py:1", "bytes": 5}]}),
+    "lines that held more pinned memory than there was":
+        setter("memory", "pinned", "holders", [{"label": "a.py:1", "bytes": 4}]),
     "bounds in the wrong order":
         lambda report: next(row for row in report["whatif"] if row["pool"] == "live").update(
             peak_reserved_bytes=87 << 20, least_peak_reserved_bytes=87 << 20,

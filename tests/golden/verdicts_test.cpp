@@ -225,6 +225,18 @@ SimulatedProgram retry() {
     return program;
 }
 
+// Each request is larger than all that are cached; a small block holds a little open as well.
+SimulatedProgram retry_of_cache() {
+    SimulatedProgram program(100 * kMiB);
+    program.at("build", 5);
+    program.alloc(512);
+    program.at("prompt", 38);
+    for (const std::uint64_t size : {20, 24, 28, 34}) {
+        program.free(program.alloc(size * kMiB));
+    }
+    return program;
+}
+
 // Steps that each keep `kept_bytes`; a block of the third one keeps most of a segment free.
 SimulatedProgram steps_that_keep(std::uint64_t card_bytes, std::uint64_t kept_bytes, int steps) {
     SimulatedProgram program(card_bytes);
@@ -365,6 +377,9 @@ TEST_CASE("the report of each rung of the ladder reads as approved") {
         {"library", "An allocation beside the pool failed", library},
         {"genuine", "verdict    genuine", genuine},
         {"retry", "retry      releasable", retry},
+        {"retry_of_cache",
+         "culprit    train.py:38 prompt caused 106 MiB of the 108 MiB",
+         retry_of_cache},
         {"leak", "culprit    train.py:33 loss: 14 MiB more with each iteration", leak},
         {"leak_ahead", "No out-of-memory yet: out of memory at about iteration ", leak_ahead},
         {"kept_losses", "culprit    train.py:5 build", kept_losses},

@@ -234,8 +234,20 @@ def check_source(found, source):
     found.equal("a signal", ending["signal"] is not None, ending["kind"] == "signal")
 
 
+def check_side_memory(found, report):
+    """Who held pinned and managed memory: each line once, together at most the peak."""
+    for kind in ("pinned", "managed"):
+        memory = report.get("memory", {}).get(kind, {"peak_bytes": 0, "holders": []})
+        labels = [holder["label"] for holder in memory["holders"]]
+        found.equal(f"lines of {kind} memory that occur once", len(labels), len(set(labels)))
+        found.rising(**{f"{kind} memory of lines": sum(holder["bytes"]
+                                                       for holder in memory["holders"]),
+                        "its peak": memory["peak_bytes"]})
+
+
 def check_main(found, report, assumed):
     check_source(found, report["source"])
+    check_side_memory(found, report)
     for device in report["devices"]:
         check_device(found, report, device, assumed)
         recorded = recorded_row(report, device)

@@ -1,5 +1,8 @@
 """What inference servers do (vLLM): a profiling run, a cache of keys and values by the card's size,
-one CUDA graph a batch size in a pool that all share, then prompts of growing length."""
+one CUDA graph a batch size in a pool that all share, then prompts of growing length.
+--cache-gib N: the cache has this size, whatever the card's is."""
+
+import argparse
 
 import torch
 
@@ -15,13 +18,16 @@ def apply(layers, hidden):
 
 @torch.no_grad()
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cache-gib", type=float)
+    asked = parser.parse_args().cache_gib
     layers = torch.nn.ModuleList([torch.nn.Sequential(
         torch.nn.Linear(WIDTH, 4 * WIDTH), torch.nn.SiLU(),
         torch.nn.Linear(4 * WIDTH, WIDTH)) for _ in range(LAYERS)]).cuda().half()
     apply(layers, torch.zeros(8192, WIDTH, device="cuda", dtype=torch.half))
     torch.cuda.empty_cache()
     total = torch.cuda.get_device_properties(0).total_memory
-    pages = int(total * 0.6) // (LAYERS * 2 * PAGE * WIDTH * 2)
+    pages = int(asked * 2**30 if asked else total * 0.6) // (LAYERS * 2 * PAGE * WIDTH * 2)
     cache = [torch.empty(2, pages, PAGE, WIDTH, device="cuda", dtype=torch.half)
              for _ in range(LAYERS)]
     pool = torch.cuda.graph_pool_handle()

@@ -57,6 +57,10 @@ TEST_CASE("categories follow from who asked") {
     CHECK(of({kEngine, {"", "at::cuda::getCurrentCUDABlasHandle"}}) == Category::kWorkspaces);
     CHECK(of({kMain, {"", "torch::autograd::THPVariable_cuda"}}) == Category::kInputs);
     CHECK(of({kMain, kApply, {"", "torch::autograd::THPVariable_cuda"}}) == Category::kParameters);
+    CHECK(of({kMain,
+              {"/site-packages/peft/mapping_func.py", "get_peft_model"},
+              {"/site-packages/peft/tuners/tuners_utils.py", "cast_adapter_dtype"},
+              {"", "torch::autograd::THPVariable_to"}}) == Category::kParameters);
     CHECK(of({kMain, {"/home/me/model.py", "Block.forward"}}) == Category::kActivations);
     CHECK(of({kMain, {"C:\\venv\\torch\\optim\\adam.py", "f"}}) == Category::kOptimizerState);
     CHECK(of({kMain, {"/home/me/model.py", "forward_all"}}) == Category::kOther);

@@ -64,6 +64,33 @@ TEST_CASE("only what never shrinks and rises at half of the steps or more grows"
     CHECK(growth.places[0].times_grown == 7);
 }
 
+TEST_CASE("growth that slows down has no forecast") {
+    // Graphs captured for ever smaller batches keep ever less; a leak keeps as much each time.
+    MadeUpRun run;
+    const OriginId data = run.line("load");
+    const OriginId capture = run.line("capture");
+    const OriginId leak = run.line("remember");
+    const bool leaks = GENERATE(false, true);
+    for (int step = 0; step < 11; ++step) {
+        run.free(run.alloc(data, kMiB));
+        run.alloc(capture, (64 * kMiB) >> step);
+        if (leaks) {
+            run.alloc(leak, kMiB);
+        }
+    }
+    const Growth growth = growth_in(run);
+    REQUIRE(growth.places.size() == (leaks ? 2 : 1));
+    CHECK(growth.places[0].place.label == "me/train.py:1 capture");
+    CHECK(growth.places[0].slows);
+    const auto forecast =
+        forecast_growth(growth, {.capacity_known = true, .capacity_bytes = 100 * kMiB});
+    REQUIRE(forecast.has_value() == leaks);
+    if (leaks) {
+        CHECK_FALSE(growth.places[1].slows);
+        CHECK(forecast->bytes_per_iteration == kMiB);
+    }
+}
+
 TEST_CASE("a run that only loads grows, and does not repeat itself") {
     MadeUpRun steps;
     const OriginId data = steps.line("load");
@@ -271,7 +298,8 @@ TEST_CASE("growth matters if the card is full within a hundred times the recorde
                                {.capacity_known = card != 0,
                                 .capacity_bytes = card,
                                 .peak_reserved_bytes = needed,
-                                .needed_bytes = needed});
+                                .needed_bytes = needed})
+            .value();
     };
     // 10 MiB an iteration, 1,000 left after 23: the hundred and first more does not fit.
     const GrowthForecast soon = forecast(200 * kMiB, 3000 * kMiB, 2000 * kMiB);

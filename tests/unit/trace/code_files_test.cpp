@@ -52,6 +52,9 @@ TEST_CASE("a generated file is told by what generated it", "[user-line]") {
         {"<eval_with_key>.12", "torch.fx"},
         {"<string>", "exec"},
         {"<attrs generated init A>", "attrs"},
+        {"/tmp/torch_geometric.nn.conv.gcn_conv_GCNConv_propagate_arzwis6z.py", "torch_geometric"},
+        {"/tmp/__main___Conv_propagate_1b_9zkq3.py", "torch_geometric"},
+        {"/tmp/layers_Conv_edge_updater_1b_9zkq3.py", "torch_geometric"},
         {"/tmp/tmpab12_xyz.py", "a temporary file"}};
     for (const auto& [file, generator] : files) {
         INFO(file);
@@ -60,6 +63,8 @@ TEST_CASE("a generated file is told by what generated it", "[user-line]") {
     }
     for (const char* file : {"/tmp/tmpab12cd34/train.py",
                              "/home/me/train.py",
+                             "/home/me/train_finetune.py",
+                             "/home/me/label_propagate.py",
                              "<stdin>",
                              "<ipython-input-3-0123>",
                              "/tmp/ipykernel_123/456789.py",
@@ -80,6 +85,14 @@ TEST_CASE("lines are named without what is chosen at random", "[user-line]") {
     CHECK(describe_frame(python_frame("/tmp/tmpab12_xyz.py")) == "a temporary file:5 step");
     CHECK(describe_frame(python_frame("C:\\research\\main.py")) == "research\\main.py:5 step");
     CHECK(describe_frame(python_frame("/home/me/model/net.py")) == "model/net.py:5 step");
+}
+
+TEST_CASE("a layer of PyTorch Geometric is its caller's line", "[user-line]") {
+    const Frame generated =
+        python_frame("/tmp/torch_geometric.nn.conv.gcn_conv_X_propagate_arzwis6z.py");
+    const Frame library = python_frame("/v/site-packages/torch_geometric/nn/conv/gcn_conv.py");
+    const Frame own = python_frame("/home/me/graphs.py");
+    CHECK(pick_user_frame({library, generated, library, own})->file == own.file);
 }
 
 TEST_CASE("what was typed into a notebook is the user's own line", "[user-line]") {
