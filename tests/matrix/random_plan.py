@@ -59,8 +59,9 @@ class Plan:
         drawn = {name: choice.random() < chance for name, chance in FEATURES.items()}
         self.has = {name for name in FEATURES if drawn[name] and name in features}
         self.has = {name for name in self.has if NEEDS.get(name, name) in self.has}
+        # With caching switched since, PyTorch gives the driver what is its pool's, or the other way.
         if "caching_off" in self.has:
-            self.has.discard("raw_block")  # PyTorch frees none that it allocated the other way
+            self.has.discard("raw_block")
         self.streams = choice.randint(2, 3) if "streams" in self.has else 1
         self.pools = choice.randint(1, 2) if "mem_pool" in self.has else 0
         self.kept = choice.choice((6, 12, 25, 50))
@@ -201,8 +202,9 @@ class Plan:
                     inside.append(("tensor", self.new(), self.size(), None,
                                    choice.randrange(self.pools)))
                 else:
-                    inside.append(("raw_block", self.new(), self.size(),
-                                   choice.randrange(self.streams)))
+                    block = ("raw_block", self.new(), self.size(), choice.randrange(self.streams))
+                    if "caching_off" not in self.has:
+                        inside.append(block)
         self.next += 1
         pools = ["own"]
         if "shared_graph_pool" in self.has and self.graphs:
