@@ -255,7 +255,7 @@ int memory(uint64_t events) {
         samples += (tenth == 0 ? "" : ", ") + std::to_string(resident_kib() - before);
     }
     const uint64_t begin = preload::now_ns();
-    preload::finish(EndReason::kNormal);
+    preload::finish(EndReason::kNormal, true);
     printf("{\"resident_kib\": [%s], \"end_ms\": %.2f}\n",
            samples.c_str(),
            static_cast<double>(preload::now_ns() - begin) / 1e6);
