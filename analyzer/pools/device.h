@@ -26,6 +26,9 @@ class Device {
     // cudaMalloc / cuMemCreate of `size_bytes`: false = out of memory.
     virtual bool take(std::uint64_t size_bytes) = 0;
 
+    // At most so much more may be taken than is counted.
+    [[nodiscard]] virtual std::uint64_t unsure_bytes() const { return 0; }
+
     // Where the memory of the last take() lay in the recorded run; 0 = not known.
     [[nodiscard]] virtual std::uint64_t recorded_address() const { return 0; }
 
@@ -61,6 +64,11 @@ class FixedDevice final : public Device {
         return capacity_bytes_ - used_bytes_;
     }
 
+    // At worst each small request lies in a page of its own.
+    [[nodiscard]] std::uint64_t unsure_bytes() const override {
+        return shared_count_ * page_bytes_ - shared_pages(shared_bytes_);
+    }
+
     bool take(std::uint64_t size_bytes) override {
         const std::uint64_t share = shared_part(size_bytes);
         const std::uint64_t pages =
@@ -71,6 +79,7 @@ class FixedDevice final : public Device {
         }
         used_bytes_ += pages;
         shared_bytes_ += share;
+        shared_count_ += share != 0 ? 1 : 0;
         return true;
     }
 
@@ -80,6 +89,7 @@ class FixedDevice final : public Device {
                            ? round_up(size_bytes, page_bytes_)
                            : shared_pages(shared_bytes_) - shared_pages(shared_bytes_ - share);
         shared_bytes_ -= share;
+        shared_count_ -= share != 0 ? 1 : 0;
     }
 
     bool resize(std::uint64_t from_bytes, std::uint64_t to_bytes) override {
@@ -92,7 +102,7 @@ class FixedDevice final : public Device {
         return true;
     }
 
-    void give_back_all() override { used_bytes_ = shared_bytes_ = 0; }
+    void give_back_all() override { used_bytes_ = shared_bytes_ = shared_count_ = 0; }
 
     [[nodiscard]] std::unique_ptr<Device> clone() const override {
         return std::make_unique<FixedDevice>(*this);
@@ -119,6 +129,7 @@ class FixedDevice final : public Device {
     std::uint64_t page_bytes_;
     std::uint64_t used_bytes_ = 0;    // whole pages
     std::uint64_t shared_bytes_ = 0;  // of small requests
+    std::uint64_t shared_count_ = 0;  // likewise
 };
 
 }  // namespace fragtrace::analyzer

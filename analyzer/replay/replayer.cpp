@@ -159,8 +159,13 @@ ReplayResult replay(const ReplayScript& script,
     const std::size_t requests_end = end_of_requests(script);
     PastPool past_pool(pool);
     const auto note_free_memory = [&] {
+        const Device& device = pool.device();
+        const std::uint64_t unsure = device.unsure_bytes();
+        if (unsure != 0 && !result.parting && device.free_bytes() < unsure) {
+            result.pages_decide = true;
+        }
         if (past_pool.holds_any()) {
-            result.least_free_bytes = std::min(result.least_free_bytes, pool.device().free_bytes());
+            result.least_free_bytes = std::min(result.least_free_bytes, device.free_bytes());
         }
     };
     const auto note_peak = [&](EventIndex event) {

@@ -122,6 +122,9 @@ struct ReplayResult {
     // The least that was free on the device after a request past the pool, or after any while such
     // memory is held.
     std::uint64_t least_free_bytes = ~std::uint64_t{0};
+    // Before the replay parted a request was served that would not have been if small requests of
+    // the driver shared no page.
+    bool pages_decide = false;
 
     std::uint64_t placed_elsewhere = 0;  // blocks of a rewound pool whose place was not to be had
 

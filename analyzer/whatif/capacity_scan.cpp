@@ -40,6 +40,7 @@ struct Scan {
     CapacityScan result;
     std::vector<std::pair<std::uint64_t, bool>> tried;
     bool loses_pool = false;
+    bool pages_decide = false;
     bool capacity_unknown = false;  // with what was really left at each moment it may be another
 
     void conclude() {
@@ -180,6 +181,7 @@ Result<std::vector<CapacityScan>> scan_capacities(
                 const WhatIfRow& row = (*rows)[next++];
                 scans[i].tried.emplace_back(capacity, row.ooms() == 0);
                 scans[i].loses_pool |= row.loses_pool();
+                scans[i].pages_decide |= row.result.pages_decide;
                 scans[i].capacity_unknown |=
                     !is_capacity_known(context.beside_pool, row.result, capacity);
             }
@@ -264,6 +266,9 @@ Result<std::vector<CapacityScan>> scan_capacities(
         } else if (scan.capacity_unknown) {
             result.row_class = RowClass::kEstimate;
             result.class_reason = kBesidePoolReason;
+        } else if (scan.pages_decide) {
+            result.row_class = RowClass::kEstimate;
+            result.class_reason = kPagesReason;
         } else if (scan.loses_pool) {
             result.row_class = RowClass::kEstimate;
             result.class_reason = kPoolLostReason;

@@ -93,6 +93,9 @@ void classify_row(const SweepContext& context, WhatIfRow* row) {
         row->result.statistics.reserved.peak > context.known_capacity_bytes) {
         estimate("how large the card is, is not known: it may be too small for this", row);
     }
+    if (row->row_class != RowClass::kEstimate && row->result.pages_decide) {
+        estimate(kPagesReason, row);
+    }
     if (row->row_class != RowClass::kEstimate && limit.empty() &&
         !is_capacity_known(context.beside_pool, row->result, candidate.capacity_bytes)) {
         estimate(kBesidePoolReason, row);

@@ -98,6 +98,8 @@ inline constexpr const char* kPoolLostReason =
     "PyTorch drops a private pool here while memory of it is mapped; what it does with that memory "
     "is undefined";
 
+inline constexpr const char* kPagesReason =
+    "how small requests share the driver's pages decides whether it fits";
 inline constexpr const char* kBesidePoolReason =
     "memory beside the pool came and went, and with it what was left for the pool";
 

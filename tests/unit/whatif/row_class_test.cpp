@@ -49,6 +49,17 @@ TEST_CASE("a row that needs more than the card is known to have is an estimate")
     CHECK(row.class_text() == "estimate");
 }
 
+TEST_CASE("a row whose requests fit only if small ones share pages is an estimate") {
+    WhatIfRow row;
+    row.candidate.pool = "pytorch";
+    SweepContext context;
+    context.fidelity_exact = true;
+    row.result.pages_decide = true;
+    classify_row(context, &row);
+    CHECK(row.class_text() == "estimate");
+    CHECK(row.class_reason == kPagesReason);
+}
+
 TEST_CASE("limits of all allocators are at least, what a plan reaches is at most") {
     WhatIfRow row;
     row.candidate.pool = "live";
