@@ -78,7 +78,14 @@ int exit_code_of(int status) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-int run_command(const Installation& installation, const Request& request) {
+// Signals are held from the start: one that comes before there is a program waits for it.
+int run(int argc, char** argv) {
+    HeldSignals signals;
+    const Request request = parse_run(argc, argv);
+    if (request.help) {
+        return print(help_text());
+    }
+    const Installation installation = find_installation();
     const Libraries libraries =
         choose_libraries(installation, request.record, !request.virtual_gpu.empty());
     Program program = program_of(request, libraries);
@@ -94,7 +101,6 @@ int run_command(const Installation& installation, const Request& request) {
         program.environment.emplace_back("FRAGTRACE_OUTPUT", run.folder);
         program.environment.emplace_back("FRAGTRACE_JOB", run.job);
     }
-    HeldSignals signals;
     const Child child(program, signals);
     run.process = child.id();
     run.status = signals.wait_for(child.id());
@@ -122,8 +128,7 @@ int dispatch(int argc, char** argv) {
         return become_analyzer(find_installation(), argv);
     }
     if (what == "run") {
-        const Request request = parse_run(argc - 1, argv + 1);
-        return request.help ? print(help_text()) : run_command(find_installation(), request);
+        return run(argc - 1, argv + 1);
     }
     if (what.empty()) {
         refuse_usage("what to do is missing: fragtrace run [OPTIONS] -- COMMAND [ARGUMENT...]");

@@ -14,7 +14,6 @@ namespace fragtrace::launcher {
 class HeldSignals {
   public:
     HeldSignals();
-    ~HeldSignals() = default;
     HeldSignals(const HeldSignals&) = delete;
     HeldSignals& operator=(const HeldSignals&) = delete;
 
