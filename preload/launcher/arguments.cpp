@@ -52,7 +52,7 @@ void take_setting(const OptionText& row, const CLI::Option& option, Request* req
     request->settings.emplace_back(row.variable, value);
 }
 
-// A value that nobody understands would mean the default, silently, for the whole run.
+// The recorder would use its default instead of a bad value, and say so only in the trace.
 void check_environment(const Request& request) {
     for (const OptionText& row : kOptionTexts) {
         const char* value = getenv(row.variable);
@@ -71,7 +71,7 @@ void check_environment(const Request& request) {
     }
 }
 
-// CLI11 leaves the command here, behind options that it does not know.
+// `rest` is what CLI11 left: options that it does not know, then the command.
 std::vector<std::string> command_of(std::vector<std::string> rest) {
     const bool marked = !rest.empty() && rest.front() == "--";
     if (marked) {

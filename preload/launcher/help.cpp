@@ -32,7 +32,7 @@ constexpr const char* kVirtualGpu =
     "run on the virtual GPU. CARD is a size (24GiB) or a model (A100-80GB; the error for an "
     "unknown "
     "name lists all models), count is the number of such cards, context is the memory that a CUDA "
-    "context takes. Memory is accounted for real; kernels compute nothing";
+    "context takes. Memory is accounted for as on a real card; kernels compute nothing";
 
 constexpr const char* kEnd =
     R"(

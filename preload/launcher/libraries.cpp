@@ -17,8 +17,8 @@ bool holds_libraries(const fs::path& folder) {
            fs::exists(folder / "vgpu" / "preload.list", ignored);
 }
 
-// The linker complains in every process about a path that is missing, and takes a path with a
-// separator for two.
+// The dynamic linker would complain in every process about a missing path, and would take a path
+// with a separator for two.
 void add_preload(const fs::path& library, std::vector<std::string>* list) {
     const std::string& path = library.native();
     if (path.find_first_of(" \t\n:;") != std::string::npos) {
@@ -80,7 +80,7 @@ Libraries choose_libraries(const Installation& installation, bool record, bool v
         if (!names) {
             refuse_usage(list.native() + " is missing: build or install fragtrace first");
         }
-        // Behind the recorder: reversed, the virtual runtime would answer before it is asked.
+        // After the recorder: otherwise the virtual runtime would answer before the recorder.
         for (std::string name; std::getline(names, name);) {
             if (!name.empty()) {
                 add_preload(folder / "vgpu" / name, &libraries.preload);

@@ -29,12 +29,14 @@ struct Libraries {
 // Throws a Refusal where one is missing, or where the linker's lists cannot name it.
 Libraries choose_libraries(const Installation& installation, bool record, bool virtual_gpu);
 
-// LD_PRELOAD for the program: ours, then the user's. The runtime of the address sanitizer, where
-// the user names it, stays first, as it demands.
+// LD_PRELOAD for the program: ours, then the user's. If the user preloads the runtime of the
+// address sanitizer, it stays first.
 std::string preload_list(const std::vector<std::string>& ours, std::string_view users);
 
-// ASAN_OPTIONS for the program: the user's, which win, behind one that lets a program whose runtime
-// is not first in the list start.
+// ASAN_OPTIONS for the program. By default the sanitizer's runtime ends a program where another
+// library stands before it; verify_asan_link_order=0 switches that off. Preloading the runtime
+// would help too, but then every shell and tool that the program starts is checked for leaks, and
+// fails. The user's options come last and win.
 std::string sanitizer_options(std::string_view users);
 
 }  // namespace fragtrace::launcher

@@ -14,7 +14,7 @@
 namespace fragtrace::launcher {
 namespace {
 
-// What is printed after a run can be pasted: a verdict, then a line for each trace.
+// Short enough to paste: a verdict, then a line for each trace.
 constexpr int kSummaryLines = 25;
 constexpr int kListedTraces = 20;
 
@@ -66,8 +66,8 @@ void print_analysis(const std::string& analyzer,
     }
 }
 
-// The command's own process; of a command that failed the process that failed first. A process that
-// a signal ended cannot say so itself.
+// When the command failed, fraganalyze gets all traces and picks the process that failed first. A
+// trace does not say which signal ended its process: only the parent knows.
 std::vector<std::string> summary_arguments(const FinishedRun& run,
                                            const std::vector<std::string>& traces) {
     std::vector<std::string> arguments = traces;

@@ -60,8 +60,8 @@ bool is_stopped(pid_t process) {
            (name_end[2] == 'T' || name_end[2] == 't');
 }
 
-// A process that continues this one when the program runs again: whoever continues the program
-// alone does not know about us. Outside of our process group, so that a terminal does not stop it.
+// Starts a process that continues this one when the program runs again, because somebody may
+// continue the program alone. It has a process group of its own, which no terminal stops.
 pid_t start_waker(pid_t program) {
     const pid_t launcher = getpid();
     const pid_t waker = fork();
@@ -100,7 +100,7 @@ void stop_with(pid_t program, int signal) {
         kill(waker, SIGKILL);
         waitpid(waker, nullptr, 0);
     }
-    // A shell continues the whole group: the program needs nothing from us then.
+    // A shell continues the whole group, so that the program may run already.
     take_signal(bit_of(SIGCONT), &info, &at_once);
     for (int tries = 0; tries < 5 && is_stopped(program); ++tries) {
         sleep_ms(1);
@@ -138,7 +138,7 @@ bool program_has_signal(const siginfo_t& info, bool leads_session) {
         case SIGTTOU:
         case SIGWINCH:
             return true;
-        case SIGHUP:  // a terminal that goes away tells the leader of its session alone
+        case SIGHUP:  // from a terminal that goes away only the leader of its session gets these
         case SIGCONT:
             return !leads_session;
         default:
@@ -151,7 +151,7 @@ HeldSignals::HeldSignals() {
     struct sigaction usual = {};
     struct sigaction before = {};
     usual.sa_handler = SIG_DFL;
-    sigaction(SIGCHLD, &usual, &before);  // ignored, it would take the program's status from us
+    sigaction(SIGCHLD, &usual, &before);  // while it is ignored, a child's status is lost
     ignored_children_ = before.sa_handler == SIG_IGN;
 }
 
@@ -191,7 +191,8 @@ void HeldSignals::end_with(int exit_code) {
     g_exit_code.store(exit_code, std::memory_order_relaxed);
     siginfo_t info = {};
     const timespec at_once = {};
-    while (take_signal(~std::uint64_t{0}, &info, &at_once) != 0) {  // meant for the program
+    while (take_signal(~std::uint64_t{0}, &info, &at_once) !=
+           0) {  // these were meant for the program
     }
     for (int signal = 1; signal <= kLastSignal; ++signal) {
         switch (signal) {

@@ -8,9 +8,9 @@
 
 namespace fragtrace::launcher {
 
-// Holds back all signals of this process, so that those that come early wait for the program, and
-// gives a child what this process was started with. Also those two that the C library keeps for
-// itself: hence the kernel's calls, and a mask of 64 bits.
+// Holds back all signals of this process, so that early ones wait for the program. A child gets the
+// mask and the handling that this process was started with. The two signals that the C library
+// keeps for itself are held, too: hence the kernel's own calls and a mask of 64 bits.
 class HeldSignals {
   public:
     HeldSignals();
@@ -25,7 +25,7 @@ class HeldSignals {
     int wait_for(pid_t program);
 
     // From here on every signal that would end this process ends it with this exit code, wherever
-    // it waits: the program has ended, and a report can be left.
+    // it waits: the program has ended, and nobody has to wait for a report.
     void end_with(int exit_code);
 
   private:

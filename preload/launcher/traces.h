@@ -14,18 +14,19 @@ namespace fragtrace::launcher {
 // its folder before its first CUDA call. Throws a Refusal where it cannot be made or written into.
 std::string prepare_folder(const std::string& name);
 
-// The time by the clock of that folder's file system, which may be another machine's.
+// The time now, by the clock of the folder's file system, which may be another machine's.
 timespec folder_time(const std::string& folder);
 
-// Of what was written since then: the traces of `process` first, of its parts the last, then those
-// of other processes, the largest first.
+// The traces that were written since then. Those of `process` come first, and its newest part
+// before the other parts; then come those of other processes, the largest first.
 std::vector<std::string> find_traces(const std::string& folder,
                                      const timespec& since,
                                      pid_t process);
 
 enum class TraceOwner { kProcess, kPartOfProcess, kOther };
 
-// By its name, NAME.PID.ftrace, NAME.PID.N.ftrace or NAME.PID.partN.ftrace. `part` gets N.
+// Read from the name of a trace: NAME.PID.ftrace, NAME.PID.N.ftrace or NAME.PID.partN.ftrace.
+// `part` gets N.
 TraceOwner owner_of(std::string_view file_name, pid_t process, unsigned long* part);
 
 // The path as a user would type it in `folder`, quoted for a shell.

@@ -41,7 +41,7 @@ constexpr const char* kNoSuchCard =
 // A plain size describes no real card; its other properties are an Ampere data-centre card's.
 constexpr Card kPlainCard = {"", 0, 256 * kMiB, 108, 8, 0, 1410000, 1215000, 5120, 40960 * 1024, 0};
 
-// A size past what is read is told as one that no card has.
+// A size that is too large to be read counts as larger than any card.
 bool parse_size(const char* text, size_t length, uint64_t* bytes) {
     const SizeText read = read_size(text, length, bytes);
     if (read == SizeText::kTooLarge) *bytes = kMaxCardBytes + 1;

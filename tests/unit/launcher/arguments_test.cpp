@@ -109,7 +109,7 @@ TEST_CASE("the flight recorder takes a size behind an equals sign only") {
     CHECK(request.command == Words{"64MiB"});
 }
 
-TEST_CASE("of an option given twice the last one counts") {
+TEST_CASE("when an option is given twice, the last one counts") {
     CHECK(parse({"--stacks", "none", "--stacks", "all", "true"}).settings ==
           Settings{{"FRAGTRACE_STACKS", "all"}});
 }
@@ -152,7 +152,7 @@ TEST_CASE("a setting comes from the option, then from the environment") {
     CHECK(parse({"true"}).setting_of("FRAGTRACE_STACKS").empty());
 }
 
-TEST_CASE("what the table says of a variable is what the recorder takes") {
+TEST_CASE("the recorder takes the values that the table allows and no others") {
     struct Row {
         const char* variable;
         std::vector<const char*> good;

@@ -15,7 +15,7 @@ siginfo_t signal_from(int code, int number) {
 
 }  // namespace
 
-TEST_CASE("what a terminal sends to the whole foreground is not forwarded") {
+TEST_CASE("a signal that a terminal sends to the whole foreground is not forwarded") {
     for (const int number : {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH}) {
         CAPTURE(number);
         CHECK(program_has_signal(signal_from(SI_KERNEL, number), false));
@@ -25,7 +25,7 @@ TEST_CASE("what a terminal sends to the whole foreground is not forwarded") {
     }
 }
 
-TEST_CASE("a terminal that goes away tells the leader of the session alone") {
+TEST_CASE("a hang-up is forwarded where only the launcher gets it, as leader of the session") {
     for (const int number : {SIGHUP, SIGCONT}) {
         CHECK_FALSE(program_has_signal(signal_from(SI_KERNEL, number), true));
         CHECK(program_has_signal(signal_from(SI_KERNEL, number), false));

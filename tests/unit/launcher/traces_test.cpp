@@ -48,7 +48,7 @@ class Folder {
 
 }  // namespace
 
-TEST_CASE("the process of a trace is told by its name") {
+TEST_CASE("the name of a trace shows its process") {
     unsigned long part = 0;
     CHECK(owner_of("train.4711.ftrace", 4711, &part) == TraceOwner::kProcess);
     CHECK(owner_of("train.py.4711.2.ftrace", 4711, &part) == TraceOwner::kProcess);
@@ -67,7 +67,8 @@ TEST_CASE("the process of a trace is told by its name") {
     }
 }
 
-TEST_CASE("of a run's traces the process's own come first, then its last part, then the largest") {
+TEST_CASE(
+    "the traces of a run begin with the process's own, then its last part, then the largest") {
     const Folder folder;
     const timespec since = {1'700'000'000, 500};
     folder.add("small.2.ftrace", 10, since, 1);
