@@ -1,6 +1,7 @@
 #include "options.h"
 
-#include "sys.h"
+#include <fragtrace/sizes.h>
+
 #include "thread_state.h"
 
 #include <initializer_list>
@@ -49,27 +50,8 @@ bool parse_number(const char* value, uint32_t low, uint32_t high, uint32_t* resu
     return true;
 }
 
-// Bytes, or a number with KiB, MiB, GiB or TiB behind it.
 bool parse_size(const char* value, uint64_t* result) {
-    constexpr uint64_t kMost = uint64_t{1} << 22;  // TiB of them still fit 64 bits
-
-    constexpr struct {
-        const char* unit;
-        uint32_t shift;
-    } kUnits[] = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
-
-    uint64_t number = 0;
-    const char* at = value;
-    for (; *at >= '0' && *at <= '9' && number < uint64_t{1} << 58; ++at) {
-        number = number * 10 + static_cast<uint64_t>(*at - '0');
-    }
-    for (const auto& row : kUnits) {
-        if (at != value && strcmp(at, row.unit) == 0 && (row.shift == 0 || number <= kMost)) {
-            *result = number << row.shift;
-            return true;
-        }
-    }
-    return false;
+    return read_size(value, strlen(value), result) == SizeText::kRead;
 }
 
 bool parse_path(const char* value, char* result) {
@@ -177,7 +159,7 @@ bool parse_signal(const char* value, int* result) {
 }
 
 bool set_signal(Options* options, const char* value) {
-    return *value == '\0' || parse_signal(value, &options->control_signal);
+    return parse_signal(value, &options->control_signal);
 }
 
 bool set_nvtx(Options* /*options*/, const char* value) {
@@ -204,29 +186,18 @@ struct Row {
     bool (*set)(Options* options, const char* value);
 };
 
-// The one place where a setting is named. docs/trace-format.md and README.md describe them.
 constexpr Row kRows[] = {
-    {"FRAGTRACE_OUTPUT", set_output},
-    {"FRAGTRACE_OFF", set_off},
-    {"FRAGTRACE_STACKS", set_stacks},
-    {"FRAGTRACE_STACK_DEPTH", set_stack_depth},
-    {"FRAGTRACE_RING_EVENTS", set_ring_events},
-    {"FRAGTRACE_RING_DIRECTORY", set_ring_directory},
-    {"FRAGTRACE_COMPRESSION", set_compression},
-    {"FRAGTRACE_FOLLOW_FORK", set_follow_fork},
-    {"FRAGTRACE_NVTX", set_nvtx},
-    {"FRAGTRACE_START", set_start},
-    {"FRAGTRACE_START_AFTER", set_start_after},
-    {"FRAGTRACE_STOPPED_STACKS", set_stopped_stacks},
-    {"FRAGTRACE_SIGNAL", set_signal},
-    {"FRAGTRACE_MIN_BYTES", set_min_bytes},
-    {"FRAGTRACE_SIZE_LIMIT", set_size_limit},
-    {"FRAGTRACE_FLIGHT", set_flight},
+#define FT_OPTION(variable, setter, ...) {variable, setter},
+#include "options.def"
+#undef FT_OPTION
 };
 
-}  // namespace
+// An empty value is the same as none.
+bool is_set(const char* value) {
+    return value != nullptr && *value != '\0';
+}
 
-void read_options(Options* options) {
+void set_defaults(Options* options) {
     memset(options, 0, sizeof *options);
     options->native_stacks = true;
     options->python_stacks = true;
@@ -234,12 +205,29 @@ void read_options(Options* options) {
     options->stack_depth = kMaxStackDepth;
     options->ring_events = 65536;
     options->compression_level = 3;
+}
+
+}  // namespace
+
+void read_options(Options* options) {
+    set_defaults(options);
     for (const Row& row : kRows) {
         const char* value = getenv(row.name);
-        if (value != nullptr && !row.set(options, value) && options->rejected[0] == '\0') {
-            Text(options->rejected, sizeof options->rejected).add(row.name);
+        if (is_set(value) && !row.set(options, value) && options->rejected[0] == '\0') {
+            strncpy(options->rejected, row.name, sizeof options->rejected - 1);
         }
     }
+}
+
+bool option_accepts(const char* variable, const char* value) {
+    Options options;
+    set_defaults(&options);
+    for (const Row& row : kRows) {
+        if (strcmp(row.name, variable) == 0) {
+            return !is_set(value) || row.set(&options, value);
+        }
+    }
+    return true;
 }
 
 bool option_off() {

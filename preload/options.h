@@ -1,4 +1,4 @@
-// The recorder's settings: one table of environment variables, read when the session starts.
+// The recorder's settings: the variables of options.def, read when the session starts.
 //
 // Not read in the constructor: a Python script may set os.environ before it first uses CUDA, and
 // those settings have to count.
@@ -30,6 +30,10 @@ struct Options {
 
 // Reads all options; what cannot be understood keeps its default and is named in `rejected`.
 void read_options(Options* options);
+
+// What read_options would do with this value: true for variables that are not in the table. The
+// launcher asks it before it starts a program.
+bool option_accepts(const char* variable, const char* value);
 
 // Those that matter before a session exists, straight from the environment.
 bool option_off();

@@ -15,6 +15,7 @@ constexpr std::size_t kMostSizeLength = 32;
 constexpr double kMostBytes = 1152921504606846976.0;  // 2^60
 
 // Longer names first where one begins like another.
+// Allocators print KB, MB and GB for powers of 1024. What users write is read by fragtrace/sizes.h.
 constexpr std::array<std::pair<std::string_view, std::uint64_t>, 10> kUnits = {{
     {"bytes", 1},
     {"KiB", kKiB},

@@ -1,11 +1,9 @@
 #include "analyzer/support/units.h"
 
+#include <fragtrace/sizes.h>
+
 #include <array>
-#include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <fmt/format.h>
-#include <limits>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -88,33 +86,19 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
             fmt::format(
                 "'{}' is not a size: {} (examples: 16GiB, 1894MiB, 1073741824)", text, why)};
     };
-    double value = 0;
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (status != std::errc{} || !(value >= 0) || !std::isfinite(value)) {
+    constexpr std::uint64_t kMost_bytes = 1024 * 1024 * kGiB;
+    std::uint64_t size_bytes = 0;
+    const SizeText read = read_size(text.data(), text.size(), &size_bytes);
+    if (read == SizeText::kNoNumber) {
         return bad("it must begin with a number that is not negative");
     }
-    std::string unit;
-    for (const char* c = end; c != text.data() + text.size(); ++c) {
-        if (*c != ' ') {
-            unit += static_cast<char>(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
-        }
+    if (read == SizeText::kUnknownUnit) {
+        return bad("its unit is none of B, KB, MB, GB, TB, KiB, MiB, GiB, TiB");
     }
-    double factor = 0;
-    constexpr std::string_view kPrefixes = "KMGT";
-    if (unit.empty() || unit == "B") {
-        factor = 1;
-    } else if (const auto power = kPrefixes.find(unit.front());
-               power != std::string_view::npos &&
-               (unit.size() == 1 || unit.substr(1) == "IB" || unit.substr(1) == "B")) {
-        factor = std::pow(1024.0, static_cast<double>(power + 1));
-    } else {
-        return bad("its unit is none of B, KiB, MiB, GiB, TiB");
-    }
-    const double size_bytes = value * factor;
-    if (size_bytes > 1125899906842624.0) {  // 1 PiB
+    if (read == SizeText::kTooLarge || size_bytes > kMost_bytes) {
         return bad("no device has more than 1 PiB");
     }
-    return static_cast<std::uint64_t>(size_bytes);
+    return size_bytes;
 }
 
 }  // namespace fragtrace::analyzer

@@ -24,7 +24,8 @@ std::string format_count(std::uint64_t count);
 // "1 retry", "3 retries".
 std::string format_counted(std::uint64_t count, std::string_view one, std::string_view many);
 
-// "16GiB", "1894 MiB", "24G", "1073741824": binary units, case-insensitive. Errors are kUsage.
+// "16GiB", "1894 MiB", "24G", "25.8GB", "1073741824", as fragtrace/sizes.h reads them. Errors are
+// kUsage.
 Result<std::uint64_t> parse_bytes(std::string_view text);
 
 }  // namespace fragtrace::analyzer

@@ -1,6 +1,8 @@
 // Parses FRAGTRACE_VIRTUAL_GPU=CARD[,count=N][,context=SIZE] and CUDA_VISIBLE_DEVICES.
 #include "common/config.h"
 
+#include <fragtrace/sizes.h>
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,48 +41,11 @@ constexpr const char* kNoSuchCard =
 // A plain size describes no real card; its other properties are an Ampere data-centre card's.
 constexpr Card kPlainCard = {"", 0, 256 * kMiB, 108, 8, 0, 1410000, 1215000, 5120, 40960 * 1024, 0};
 
-struct Unit {
-    const char* name;
-    uint64_t bytes;
-};
-
-constexpr Unit kUnits[] = {{"", 1},
-                           {"B", 1},
-                           {"K", 1 << 10},
-                           {"KiB", 1 << 10},
-                           {"M", 1 << 20},
-                           {"MiB", 1 << 20},
-                           {"G", 1 << 30},
-                           {"GiB", 1 << 30},
-                           {"KB", 1000},
-                           {"MB", 1000 * 1000},
-                           {"GB", 1000 * 1000 * 1000},
-                           {"T", uint64_t{1} << 40},
-                           {"TiB", uint64_t{1} << 40}};
-
-// "24GiB", "1.5GiB", "1073741824". Whole text or nothing.
+// A size that is too large to be read counts as larger than any card.
 bool parse_size(const char* text, size_t length, uint64_t* bytes) {
-    char copy[64];
-    if (length == 0 || length >= sizeof copy || text[0] < '0' || text[0] > '9') return false;
-    memcpy(copy, text, length);
-    copy[length] = '\0';
-    char* end = nullptr;
-    uint64_t whole = strtoull(copy, &end, 10);
-    uint64_t numerator = 0;
-    uint64_t denominator = 1;
-    if (*end == '.') {
-        for (++end; *end >= '0' && *end <= '9' && denominator < 1000000; ++end) {
-            numerator = numerator * 10 + static_cast<uint64_t>(*end - '0');
-            denominator *= 10;
-        }
-    }
-    for (const Unit& unit : kUnits) {
-        if (strcasecmp(end, unit.name) != 0) continue;
-        if (whole > kMaxCardBytes / unit.bytes) whole = kMaxCardBytes / unit.bytes + 1;
-        *bytes = whole * unit.bytes + unit.bytes * numerator / denominator;  // < 2^60
-        return true;
-    }
-    return false;
+    const SizeText read = read_size(text, length, bytes);
+    if (read == SizeText::kTooLarge) *bytes = kMaxCardBytes + 1;
+    return read == SizeText::kRead || read == SizeText::kTooLarge;
 }
 
 bool find_card(const char* text, size_t length, Card* card) {

@@ -25,6 +25,8 @@ TEST_CASE("sizes are read as people write them") {
     CHECK(*parse_bytes("24g") == 24 * kGiB);
     CHECK(*parse_bytes("0.5GiB") == 512 * kMiB);
     CHECK(*parse_bytes("1073741824") == kGiB);
+    CHECK(*parse_bytes("24GB") == 24'000'000'000);
+    CHECK(*parse_bytes("1.5 MB") == 1'500'000);
     for (const char* bad : {"", "GiB", "-1GiB", "16 parsecs", "1e400", "nan", "1025TiB"}) {
         CAPTURE(bad);
         const auto parsed = parse_bytes(bad);

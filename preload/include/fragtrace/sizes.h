@@ -1,0 +1,95 @@
+// Sizes as people write them: "64MiB", "1.5 GB", "24g", "1073741824". Read alike by the recorder,
+// the launcher, the virtual GPU and the analyzer.
+//
+// Header only, no allocation, no exceptions, no global state that the loader would have to
+// relocate.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace fragtrace {
+
+enum class SizeText { kRead, kNoNumber, kUnknownUnit, kTooLarge };
+
+struct SizeUnit {
+    char name[4];  // capitals; either case is read
+    uint64_t bytes;
+};
+
+// GB is 10^9 bytes, GiB and G are 2^30. A number without a unit is bytes.
+inline constexpr SizeUnit kSizeUnits[] = {{"", 1},
+                                          {"B", 1},
+                                          {"K", uint64_t{1} << 10},
+                                          {"KIB", uint64_t{1} << 10},
+                                          {"KB", 1'000},
+                                          {"M", uint64_t{1} << 20},
+                                          {"MIB", uint64_t{1} << 20},
+                                          {"MB", 1'000'000},
+                                          {"G", uint64_t{1} << 30},
+                                          {"GIB", uint64_t{1} << 30},
+                                          {"GB", 1'000'000'000},
+                                          {"T", uint64_t{1} << 40},
+                                          {"TIB", uint64_t{1} << 40},
+                                          {"TB", 1'000'000'000'000}};
+
+// Larger sizes are refused, so that sums of a few of them fit 64 bits.
+inline constexpr uint64_t kLargestSize_bytes = uint64_t{1} << 60;
+
+constexpr bool is_size_unit(const SizeUnit& unit, const char* text, size_t length) {
+    size_t at = 0;
+    for (; at < length && at + 1 < sizeof unit.name; ++at) {
+        const char c = text[at];
+        if ((c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c) != unit.name[at]) {
+            return false;
+        }
+    }
+    return at == length && unit.name[at] == '\0';
+}
+
+// The whole text is a number, with a fraction or without, blanks or none, and a unit or none.
+// `bytes` is rounded down. It is not changed unless the result is kRead.
+constexpr SizeText read_size(const char* text, size_t length, uint64_t* bytes) {
+    constexpr size_t kMostPlaces = 18;
+    const auto is_digit = [text, length](size_t at) {
+        return at < length && text[at] >= '0' && text[at] <= '9';
+    };
+    size_t at = 0;
+    uint64_t whole = 0;
+    for (; is_digit(at); ++at) {
+        whole =
+            whole > kLargestSize_bytes ? whole : whole * 10 + static_cast<uint64_t>(text[at] - '0');
+    }
+    if (at == 0) {
+        return SizeText::kNoNumber;
+    }
+    size_t places_begin = at;
+    size_t places_end = at;
+    if (at < length && text[at] == '.') {
+        places_begin = ++at;
+        for (; is_digit(at); ++at) {
+        }
+        places_end = at - places_begin > kMostPlaces ? places_begin + kMostPlaces : at;
+    }
+    while (at < length && text[at] == ' ') {
+        ++at;
+    }
+    for (const SizeUnit& unit : kSizeUnits) {
+        if (!is_size_unit(unit, text + at, length - at)) {
+            continue;
+        }
+        if (whole > kLargestSize_bytes / unit.bytes) {
+            return SizeText::kTooLarge;
+        }
+        uint64_t fraction_bytes = 0;
+        for (size_t place = places_end; place > places_begin; --place) {
+            const auto digit = static_cast<uint64_t>(text[place - 1] - '0');
+            fraction_bytes = (digit * unit.bytes + fraction_bytes) / 10;
+        }
+        *bytes = whole * unit.bytes + fraction_bytes;
+        return SizeText::kRead;
+    }
+    return SizeText::kUnknownUnit;
+}
+
+}  // namespace fragtrace

@@ -1,0 +1,122 @@
+#include "launcher/libraries.h"
+
+#include "launcher/refusal.h"
+
+#include <fstream>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+namespace fragtrace::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool holds_libraries(const fs::path& folder) {
+    std::error_code ignored;
+    return fs::exists(folder / "libfragtrace.so", ignored) ||
+           fs::exists(folder / "vgpu" / "preload.list", ignored);
+}
+
+// The dynamic linker would complain in every process about a missing path, and would take a path
+// with a separator for two.
+void add_preload(const fs::path& library, std::vector<std::string>* list) {
+    const std::string& path = library.native();
+    if (path.find_first_of(" \t\n:;") != std::string::npos) {
+        refuse_usage('\'' + one_line(path) +
+                     "': LD_PRELOAD cannot name a path with a space, a colon or a semicolon; "
+                     "install fragtrace elsewhere");
+    }
+    if (access(path.c_str(), R_OK) != 0) {
+        refuse_usage(path + " is missing: build or install fragtrace first");
+    }
+    list->push_back(path);
+}
+
+bool is_address_sanitizer(std::string_view library) {
+    const std::string_view name = library.substr(library.rfind('/') + 1);
+    return name.starts_with("libasan.so") || name.starts_with("libclang_rt.asan");
+}
+
+void add_item(std::string* list, std::string_view item) {
+    *list += (list->empty() ? "" : ":") + std::string(item);
+}
+
+}  // namespace
+
+fs::path Installation::library_folder() const {
+    std::error_code failed;
+    for (const char* name : {"lib", "lib64"}) {
+        if (holds_libraries(prefix / name)) {
+            return prefix / name;
+        }
+    }
+    for (const auto& entry : fs::directory_iterator(prefix / "lib", failed)) {
+        if (entry.path().native().ends_with("-linux-gnu") && holds_libraries(entry.path())) {
+            return entry.path();
+        }
+    }
+    return prefix / "lib";
+}
+
+Installation find_installation() {
+    std::error_code failed;
+    fs::path self = fs::read_symlink("/proc/self/exe", failed);
+    if (failed) {  // no /proc
+        const auto* name = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+        self = fs::canonical(name == nullptr ? "" : name, failed);
+    }
+    return {self.parent_path().parent_path()};
+}
+
+Libraries choose_libraries(const Installation& installation, bool record, bool virtual_gpu) {
+    Libraries libraries;
+    const fs::path folder = installation.library_folder();
+    if (record) {
+        add_preload(folder / "libfragtrace.so", &libraries.preload);
+    }
+    if (virtual_gpu) {
+        const fs::path list = folder / "vgpu" / "preload.list";
+        std::ifstream names(list);
+        if (!names) {
+            refuse_usage(list.native() + " is missing: build or install fragtrace first");
+        }
+        // After the recorder: otherwise the virtual runtime would answer before the recorder.
+        for (std::string name; std::getline(names, name);) {
+            if (!name.empty()) {
+                add_preload(folder / "vgpu" / name, &libraries.preload);
+            }
+        }
+        libraries.search_folder = folder / "vgpu";
+    }
+    return libraries;
+}
+
+std::string preload_list(const std::vector<std::string>& ours, std::string_view users) {
+    std::string sanitizers;
+    std::string others;
+    while (!users.empty()) {
+        const std::string_view item = users.substr(0, users.find_first_of(" :"));
+        users.remove_prefix(item.size() == users.size() ? item.size() : item.size() + 1);
+        if (!item.empty()) {
+            add_item(is_address_sanitizer(item) ? &sanitizers : &others, item);
+        }
+    }
+    std::string list = sanitizers;
+    for (const std::string& library : ours) {
+        add_item(&list, library);
+    }
+    if (!others.empty()) {
+        add_item(&list, others);
+    }
+    return list;
+}
+
+std::string sanitizer_options(std::string_view users) {
+    std::string options = "verify_asan_link_order=0";
+    if (!users.empty()) {
+        add_item(&options, users);
+    }
+    return options;
+}
+
+}  // namespace fragtrace::launcher

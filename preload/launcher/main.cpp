@@ -1,0 +1,153 @@
+// fragtrace: starts a program under the recorder, on a real or on the virtual GPU, and explains its
+// trace when it ends.
+//
+// The program's output, input and exit code stay its own; everything said here goes to standard
+// error.
+#include "launcher/arguments.h"
+#include "launcher/help.h"
+#include "launcher/libraries.h"
+#include "launcher/program.h"
+#include "launcher/refusal.h"
+#include "launcher/report.h"
+#include "launcher/traces.h"
+#include "options.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <exception>
+#include <string_view>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace fragtrace::launcher {
+namespace {
+
+int print(const std::string& text) {
+    return fputs(text.c_str(), stdout) < 0 || fflush(stdout) != 0 ? 1 : 0;
+}
+
+// `fragtrace top` is a command of fraganalyze by another name.
+int become_analyzer(const Installation& installation, char** argv) {
+    const std::string analyzer = installation.analyzer();
+    char name[] = "fragtrace";
+    argv[0] = name;
+    execv(analyzer.c_str(), argv);
+    throw Refusal{kNotFound, analyzer + " cannot be run: " + strerror(errno)};
+}
+
+// A name for this run: unlikely to be another one's.
+std::string new_job() {
+    unsigned chance = 0;
+    if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) != sizeof chance) {
+        chance = static_cast<unsigned>(getpid());
+    }
+    char text[32];
+    snprintf(text, sizeof text, "%08lx%04x", time(nullptr) & 0xffffffff, chance & 0xffff);
+    return text;
+}
+
+std::string variable(const char* name) {
+    const char* value = getenv(name);
+    return value == nullptr ? "" : value;
+}
+
+Program program_of(const Request& request, const Libraries& libraries) {
+    Program program;
+    program.file = find_command(request.command[0]);
+    program.arguments = request.command;
+    program.environment = request.settings;
+    const auto set = [&program](const char* name, const std::string& value) {
+        program.environment.emplace_back(name, value);
+    };
+    if (!libraries.preload.empty()) {
+        set("LD_PRELOAD", preload_list(libraries.preload, variable("LD_PRELOAD")));
+        set("ASAN_OPTIONS", sanitizer_options(variable("ASAN_OPTIONS")));
+    }
+    if (!libraries.search_folder.empty()) {
+        const std::string users = variable("LD_LIBRARY_PATH");
+        set("LD_LIBRARY_PATH", libraries.search_folder + (users.empty() ? "" : ':' + users));
+        set("FRAGTRACE_VIRTUAL_GPU", request.virtual_gpu);
+    }
+    return program;
+}
+
+int exit_code_of(int status) {
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// Signals are held from the start: one that comes before there is a program waits for it.
+int run(int argc, char** argv) {
+    HeldSignals signals;
+    const Request request = parse_run(argc, argv);
+    if (request.help) {
+        return print(help_text());
+    }
+    const Installation installation = find_installation();
+    const Libraries libraries =
+        choose_libraries(installation, request.record, !request.virtual_gpu.empty());
+    Program program = program_of(request, libraries);
+    FinishedRun run;
+    if (request.record) {
+        const std::string output = request.setting_of("FRAGTRACE_OUTPUT");
+        run.folder = prepare_folder(output.empty() ? "." : output);
+        run.job = new_job();
+        run.begin = folder_time(run.folder);
+        run.quiet = request.quiet;
+        run.off = preload::option_off();
+        run.analyzer = installation.analyzer();
+        program.environment.emplace_back("FRAGTRACE_OUTPUT", run.folder);
+        program.environment.emplace_back("FRAGTRACE_JOB", run.job);
+    }
+    const Child child(program, signals);
+    run.process = child.id();
+    run.status = signals.wait_for(child.id());
+    if (const int failure = child.failure(); failure != 0) {
+        throw Refusal{exit_code_of(run.status),
+                      request.command[0] + ": cannot be run: " + strerror(failure)};
+    }
+    const int exit_code = exit_code_of(run.status);
+    signals.end_with(exit_code);
+    if (request.record) {
+        report(run, signals);
+    }
+    return exit_code;
+}
+
+int dispatch(int argc, char** argv) {
+    const std::string_view what = argc > 1 ? argv[1] : "";
+    if (what == "-h" || what == "--help") {
+        return print(help_text());
+    }
+    if (what == "--version") {
+        return print("fragtrace " FRAGTRACE_VERSION "\n");
+    }
+    if (what == "top") {
+        return become_analyzer(find_installation(), argv);
+    }
+    if (what == "run") {
+        return run(argc - 1, argv + 1);
+    }
+    if (what.empty()) {
+        refuse_usage("what to do is missing: fragtrace run [OPTIONS] -- COMMAND [ARGUMENT...]");
+    }
+    refuse_usage("unknown command " + std::string(what));
+}
+
+}  // namespace
+}  // namespace fragtrace::launcher
+
+int main(int argc, char** argv) {
+    using namespace fragtrace::launcher;
+    try {
+        _exit(dispatch(argc, argv));
+    } catch (const Refusal& refusal) {
+        say(refusal.text);
+        _exit(refusal.exit_code);
+    } catch (const std::exception& failure) {
+        say(failure.what());
+        _exit(kBadUsage);
+    }
+}

@@ -1,0 +1,124 @@
+#include "launcher/report.h"
+
+#include "launcher/program.h"
+#include "launcher/refusal.h"
+#include "launcher/traces.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace fragtrace::launcher {
+namespace {
+
+// Short enough to paste: a verdict, then a line for each trace.
+constexpr int kSummaryLines = 25;
+constexpr int kListedTraces = 20;
+
+// The text up to the end of its `most`-th line; counts down the lines in it.
+std::string_view begin_of(std::string_view text, int* most) {
+    std::size_t at = 0;
+    while (*most > 0 && at < text.size()) {
+        const std::size_t end = text.find('\n', at);
+        if (end == std::string_view::npos) {
+            return text;
+        }
+        at = end + 1;
+        --*most;
+    }
+    return text.substr(0, at);
+}
+
+// Prints the first lines of what fraganalyze says.
+void print_analysis(const std::string& analyzer,
+                    std::vector<std::string> arguments,
+                    std::string_view heading,
+                    int lines,
+                    const HeldSignals& signals) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return;
+    }
+    arguments.insert(arguments.begin(), analyzer);
+    const Child child({analyzer, std::move(arguments), {}, ends[1]}, signals);
+    close(ends[1]);
+    char buffer[4096];
+    for (ssize_t size = 0; lines > 0;) {
+        size = read(ends[0], buffer, sizeof buffer);
+        if (size <= 0 && !(size < 0 && errno == EINTR)) {
+            break;
+        }
+        const std::string_view text(buffer, size < 0 ? 0 : static_cast<std::size_t>(size));
+        if (!text.empty()) {
+            write_error(heading);
+            heading = {};
+            write_error(begin_of(text, &lines));
+        }
+    }
+    close(ends[0]);
+    while (waitpid(child.id(), nullptr, 0) < 0 && errno == EINTR) {
+    }
+    if (const int failure = child.failure(); failure != 0) {
+        say(analyzer + " cannot be run: " + strerror(failure));
+    }
+}
+
+// When the command failed, fraganalyze gets all traces and picks the process that failed first. A
+// trace does not say which signal ended its process: only the parent knows.
+std::vector<std::string> summary_arguments(const FinishedRun& run,
+                                           const std::vector<std::string>& traces) {
+    std::vector<std::string> arguments = traces;
+    if (run.status == 0) {
+        arguments.resize(1);
+    }
+    arguments.emplace_back("--summary");
+    if (WIFSIGNALED(run.status)) {
+        arguments.emplace_back("--killed");
+        arguments.push_back(std::to_string(run.process) + '=' +
+                            std::to_string(WTERMSIG(run.status)));
+    }
+    return arguments;
+}
+
+std::vector<std::string> list_arguments(const FinishedRun& run,
+                                        const std::vector<std::string>& traces,
+                                        const std::string& here) {
+    std::vector<std::string> arguments = {
+        "list", "--job", run.job, "--limit", std::to_string(kListedTraces), "--"};
+    for (const std::string& trace : traces) {
+        arguments.push_back(trace.starts_with(here + '/') ? trace.substr(here.size() + 1) : trace);
+    }
+    return arguments;
+}
+
+}  // namespace
+
+void report(const FinishedRun& run, const HeldSignals& signals) {
+    const std::vector<std::string> traces = find_traces(run.folder, run.begin, run.process);
+    if (traces.empty()) {
+        say(run.off ? "no trace: FRAGTRACE_OFF switched recording off"
+                    : "no trace in " + run.folder +
+                          ": no process of this command made a CUDA call that is recorded");
+        return;
+    }
+    std::error_code failed;
+    const std::string here = std::filesystem::current_path(failed);
+    const std::string trace = shell_path(traces[0], here);
+    if (run.quiet) {
+        say(shell_path(run.analyzer, here) + ' ' + trace);
+    } else if (access(run.analyzer.c_str(), X_OK) == 0) {
+        print_analysis(run.analyzer, summary_arguments(run, traces), "", kSummaryLines, signals);
+        print_analysis(run.analyzer,
+                       list_arguments(run, traces, here),
+                       "fragtrace: ",
+                       kListedTraces + 2,
+                       signals);
+    } else {
+        say("the trace is " + trace + "; " + run.analyzer + ", which explains it, is missing");
+    }
+}
+
+}  // namespace fragtrace::launcher

@@ -1,0 +1,27 @@
+#include "launcher/libraries.h"
+
+#include <catch2/catch.hpp>
+
+using namespace fragtrace::launcher;
+
+TEST_CASE("our libraries stand before the user's") {
+    CHECK(preload_list({"/p/libfragtrace.so", "/p/libcudart.so"}, "") ==
+          "/p/libfragtrace.so:/p/libcudart.so");
+    CHECK(preload_list({"/p/libfragtrace.so"}, "/u/a.so:b.so /u/c.so") ==
+          "/p/libfragtrace.so:/u/a.so:b.so:/u/c.so");
+    CHECK(preload_list({"/p/libfragtrace.so"}, " : ") == "/p/libfragtrace.so");
+}
+
+TEST_CASE("the runtime of the address sanitizer that the user names stays first") {
+    CHECK(preload_list({"/p/libfragtrace.so"}, "/u/a.so:/usr/lib/libasan.so.8") ==
+          "/usr/lib/libasan.so.8:/p/libfragtrace.so:/u/a.so");
+    CHECK(preload_list({"/p/libfragtrace.so"}, "libclang_rt.asan-x86_64.so") ==
+          "libclang_rt.asan-x86_64.so:/p/libfragtrace.so");
+    CHECK(preload_list({"/p/libfragtrace.so"}, "/libasan.so.8/other.so") ==
+          "/p/libfragtrace.so:/libasan.so.8/other.so");
+}
+
+TEST_CASE("options of the sanitizer that the user gives win, since they come last") {
+    CHECK(sanitizer_options("") == "verify_asan_link_order=0");
+    CHECK(sanitizer_options("detect_leaks=0") == "verify_asan_link_order=0:detect_leaks=0");
+}
