@@ -17,8 +17,16 @@ LINE = "terminate called without an active exception"
 STATUSES = (-6, 128 + 6)  # of the process itself, and told by a shell or a launcher
 
 
+def status_but_for_abort(status, stderr):
+    """What the program would have ended with, had it not aborted so: 1 after an exception, else 0.
+    None: it did not abort so."""
+    if status not in STATUSES or LINE not in stderr.splitlines():
+        return None
+    return 1 if "Traceback" in stderr else 0
+
+
 def aborted_at_end(status, stderr):
-    return status in STATUSES and LINE in stderr.splitlines() and "Traceback" not in stderr
+    return status_but_for_abort(status, stderr) == 0
 
 
 def trace_ends_killed(analyzer, trace):

@@ -2,6 +2,7 @@
 #include "analyzer/cli/output_file.h"
 #include "analyzer/commands/analyze.h"
 #include "analyzer/commands/arguments.h"
+#include "analyzer/commands/recorded_replay.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/commands/replay_options.h"
 #include "analyzer/report/json.h"
@@ -21,7 +22,8 @@ constexpr std::size_t kMaxDiagnoses = 16;
 // Whether the pool would serve one request more, and if not, why. On the default stream.
 std::string answer_request(const DeviceAnalysis& device,
                            const Pool& pool,
-                           std::uint64_t requested_bytes) {
+                           std::uint64_t requested_bytes,
+                           std::uint64_t others_bytes) {
     const auto& streams = device.script.streams;
     const auto stream = std::find(streams.begin(), streams.end(), std::uint64_t{0});
     const Request request = {
@@ -44,7 +46,7 @@ std::string answer_request(const DeviceAnalysis& device,
     }
     const bool retry = served.outcome == Outcome::kRetryOk;
     const std::unique_ptr<Pool> state = retry ? pool.clone() : after->clone();
-    const Verdict verdict = judge(*state, request, device.others_bytes);
+    const Verdict verdict = judge(*state, request, others_bytes);
     return text + fmt::format("{}\n  {}\n",
                               verdict_sentence(verdict, served.outcome),
                               verdict_explanation(verdict));
@@ -92,6 +94,7 @@ Status replay_once(const CommonOptions& common,
         row.lower = replay(device->script, *lower_setup->pool);
     }
     classify_row(sweep_context(*device), &row);
+    const std::uint64_t others_bytes = others_to_go((*analysis)->timeline, *device);
     std::vector<Diagnosis> diagnoses;
     if (!row.result.troubles.empty()) {  // a second pool may mean a second plan
         auto second = candidate_setup(*device, candidate);
@@ -101,7 +104,7 @@ Status replay_once(const CommonOptions& common,
         diagnoses = diagnose(device->script,
                              row.result.troubles,
                              std::move(second).value(),
-                             device->others_bytes,
+                             others_bytes,
                              kMaxDiagnoses);
     }
     if (!common.json.empty()) {
@@ -109,7 +112,7 @@ Status replay_once(const CommonOptions& common,
     }
     std::string text = replay_text(**analysis, *device, row, diagnoses, common.terminal());
     if (requested_bytes) {
-        text += answer_request(*device, *setup->pool, *requested_bytes);
+        text += answer_request(*device, *setup->pool, *requested_bytes, others_bytes);
     }
     return write_output("-", text);
 }

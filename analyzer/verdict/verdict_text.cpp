@@ -213,8 +213,9 @@ std::string serving_text(const Verdict& verdict) {
     }
     if (id == "outside_pool") {
         return fmt::format(
-            "{} of the card that others could give back (libraries, other processes, not the "
-            "program's own CUDA context) would have served it",
+            "{} of the card that libraries, other processes or the program itself hold beside the "
+            "pool "
+            "(its CUDA context not counted) would have served it",
             frees);
     }
     return verdict.requester == "program"

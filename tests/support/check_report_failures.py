@@ -54,7 +54,7 @@ def check_state(found, report, device, trouble):
         found.rising(asked=asked, what_could_serve=pool + on_device + freed)
     if trouble["verdict"] == "outside_pool":
         found.rising(what_others_give=trouble["steps"][-1]["frees_bytes"],
-                     others=device["others_bytes"])
+                     others=device["others_bytes"] + device["past_pool"]["peak"])
     if is_exact(fidelity_of(report, device)) and "holders_at_peak" in device:
         found.rising(reserved_then=trouble["reserved_bytes"], peak=device["peak"]["reserved"])
         found.rising(allocated_then=trouble["allocated_bytes"], peak=device["peak"]["allocated"])

@@ -101,7 +101,8 @@ class RealProcessTest(unittest.TestCase):
     def without_abort_at_end(self, done, env):
         """The outcome as it is without PyTorch's own abort at the end of a training, which is told;
         the trace must say how the process ended."""
-        if not abort_at_end.aborted_at_end(done.returncode, done.stderr):
+        status = abort_at_end.status_but_for_abort(done.returncode, done.stderr)
+        if status is None:
             return done
         print(f"{self.id()}: PyTorch aborted at its end (scripts/abort_at_end.py)", file=sys.stderr)
         if "FRAGTRACE_OUTPUT" in env:
@@ -109,7 +110,7 @@ class RealProcessTest(unittest.TestCase):
             self.assertTrue(abort_at_end.trace_ends_killed(ANALYZER, newest), newest)
         stderr = "".join(line for line in done.stderr.splitlines(keepends=True)
                          if line.rstrip("\n") != abort_at_end.LINE)
-        return subprocess.CompletedProcess(done.args, 0, done.stdout, stderr)
+        return subprocess.CompletedProcess(done.args, status, done.stdout, stderr)
 
     def only_trace(self, folder=None):
         found = traces(folder or self.folder)
