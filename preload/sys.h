@@ -27,7 +27,7 @@ class KeepErrno {
 };
 
 // A thread of the host that is to be cancelled must not end within a scope: it would unwind out of
-// the CUDA runtime, or of us, with locks held. Some 12 ns.
+// the CUDA runtime, or of us, with locks held.
 class NoCancellation {
   public:
     NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former_); }
