@@ -45,8 +45,7 @@ void add_recorded(const Timeline& timeline, DeviceAnalysis* device, PeakHistory*
 }
 
 void name_device(const Timeline& timeline, DeviceAnalysis* device) {
-    const std::string prefix = fmt::format("device.{}.", device->device);
-    device->name = timeline.fact(prefix + "name", "unknown device");
+    device->name = device_name(timeline, device->device);
     device->virtual_gpu = timeline.fact("virtual") == "1";
 }
 

@@ -5,7 +5,6 @@
 #include "analyzer/model/phase_index.h"
 #include "analyzer/replay/script.h"
 
-#include <fmt/format.h>
 #include <functional>
 #include <map>
 #include <utility>
@@ -65,7 +64,7 @@ std::vector<HeldByLine> held_by_line(const Timeline& timeline,
 DeviceProfile device_profile(const Timeline& timeline, DeviceId device, Symbolizer* symbols) {
     DeviceProfile profile;
     profile.device = device;
-    profile.name = timeline.fact(fmt::format("device.{}.name", device));
+    profile.name = device_name(timeline, device);
     std::uint64_t states = 0;  // that were the one to split, the last of them at the peak
     DeviceMeasurement first(RecordedState(timeline), device, 0, [&states] { ++states; });
     for (const auto& [index, duration_ns] : timeline.durations) {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <fmt/format.h>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -99,7 +98,7 @@ JobProcess summarize_process(const Timeline& timeline, const std::string& path) 
         const DeviceMetrics metrics = measure_device(timeline, id);
         JobDevice& device = process.devices.emplace_back();
         device.device = id;
-        device.name = timeline.fact(fmt::format("device.{}.name", id), "unknown device");
+        device.name = device_name(timeline, id);
         device.capacity_bytes = metrics.capacity_bytes;
         device.peak_allocated = metrics.summary.peak_allocated;
         device.peak_reserved = metrics.summary.peak_reserved;

@@ -3,6 +3,7 @@
 #include "analyzer/model/request_outcomes.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -346,6 +347,10 @@ void DeviceMeasurement::add_call_time(const Event& event, std::uint64_t duration
 
 DeviceMetrics DeviceMeasurement::finish() {
     return state_->finish();
+}
+
+std::string device_name(const Timeline& timeline, DeviceId device) {
+    return timeline.fact(fmt::format("device.{}.name", device), "unknown device");
 }
 
 DeviceMetrics measure_device(const Timeline& timeline,

@@ -103,6 +103,9 @@ class DeviceMeasurement {
     std::unique_ptr<State> state_;
 };
 
+// What the recorder was told of the device, or "unknown device".
+std::string device_name(const Timeline& timeline, DeviceId device);
+
 // `series_points` bounds the length of the series; 0 = none. `peaks`, if given, is told of what was
 // allocated and reserved after each event.
 DeviceMetrics measure_device(const Timeline& timeline,

@@ -209,6 +209,19 @@ class Checker(unittest.TestCase):
         device["retries"] += 1
         self.assertNotEqual(check_report.contradictions(report, replay=replay), [])
 
+    def test_a_comparison_with_itself_has_the_figures_of_the_report(self):
+        report, _ = load("waste")
+        lines = [{"index": device["index"], "holders_at_peak": [], "a": device, "b": device}
+                 for device in report["devices"]]
+        same = {"devices": lines, "phases": [], "first_different_requests": [], "settings": []}
+        self.assertEqual(check_report.contradictions(report, comparison=same), [])
+        for key in ("name", "retries"):
+            other = report["devices"][0] | {key: "another"}
+            changed = same | {"devices": [lines[0] | {"a": other, "b": other}, *lines[1:]]}
+            self.assertNotEqual(check_report.contradictions(report, comparison=changed), [])
+        for changed in (same | {"settings": [{}]}, same | {"devices": []}):
+            self.assertNotEqual(check_report.contradictions(report, comparison=changed), [])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -318,11 +318,32 @@ def check_replay(found, report, replay):
         found.equal(f"peak {part}", device["peak"][part], recorded[f"peak_{part}_bytes"])
 
 
+def check_comparison(found, report, comparison):
+    """`compare` of the trace with itself: each figure is the report's, and nothing differs."""
+    found.at = "compare"
+    for line in comparison["devices"]:
+        found.equal("what differs", (line["a"], line["holders_at_peak"]), (line["b"], []))
+    for line in comparison["phases"]:
+        found.equal(f"phase {line['name']}", (line["a"], line["parting"]), (line["b"], None))
+    found.equal("requests that differ", comparison["first_different_requests"], [])
+    found.equal("settings that differ", comparison["settings"], [])
+    ours = {line["index"]: line["a"] for line in comparison["devices"] if line["a"] is not None}
+    for device in report["devices"]:
+        if device["index"] not in ours:
+            found.equal("devices", sorted(ours), [one["index"] for one in report["devices"]])
+            continue
+        for key in ("name", "peak", "segments_allocated", "segments_freed", "retries", "ooms",
+                    "waste_at_peak"):
+            found.equal(f"device {device['index']}, {key}", ours[device["index"]][key],
+                        device[key])
+
+
 def contradictions(report, text=None, page=None, summary=None, process=None, replay=None,
-                   arguments=()):
+                   comparison=None, arguments=()):
     """Sentences. `report` is the JSON of a report or of a replay; the others, where given, are of
     the same trace: the report's text, its page, and the JSON of summarize, of the process in a job,
-    and of a replay under the recorded settings. `arguments`: what the report was asked with."""
+    of a replay under the recorded settings, and of the comparison of the trace with itself.
+    `arguments`: what the report was asked with."""
     found = Findings()
     check_main(found, report, not ANOTHER_CARD.isdisjoint(map(str, arguments)))
     if text is not None:
@@ -330,7 +351,7 @@ def contradictions(report, text=None, page=None, summary=None, process=None, rep
     if page is not None:
         check_report_text.check_page(found, report, page)
     for check, other in ((check_summary, summary), (check_process, process),
-                         (check_replay, replay)):
+                         (check_replay, replay), (check_comparison, comparison)):
         if other is not None:
             check(found, report, other)
     return list(found)
@@ -351,6 +372,7 @@ def all_reports(analyzer, trace, *options):
         found = {"report": report, "text": text, "page": html.read_text(errors="replace")}
         found["summary"] = json.loads(asked("summarize", trace, "--json", "-"))
         found["process"] = json.loads(asked(trace, trace, "--json", "-"))["processes"][0]
+        found["comparison"] = json.loads(asked("compare", trace, trace, "--json", "-"))
         if report["devices"] and has_pool(report, report["devices"][0]):
             found["replay"] = json.loads(
                 asked("replay", trace, "--pool", "pytorch", "--conf", report["config"],
