@@ -163,6 +163,10 @@ std::optional<GrowthForecast> look_ahead(const DeviceAnalysis& device) {
     const IterationPeaks& peaks = device.held.peaks;
     const std::uint64_t in_use =
         peaks.known ? peaks.steady_allocated : device.recorded.peak_allocated;
+    std::uint64_t retried_bytes = 0;
+    for (const Diagnosis& diagnosis : device.diagnoses) {
+        retried_bytes = std::max(retried_bytes, diagnosis.verdict.requested_bytes);
+    }
     return forecast_growth(
         device.held.growth,
         {.capacity_known = device.capacity_known,
@@ -170,8 +174,9 @@ std::optional<GrowthForecast> look_ahead(const DeviceAnalysis& device) {
                                ? device.capacity_bytes
                                : std::min(device.capacity_bytes, device.limit_bytes),
          .peak_reserved_bytes = device.recorded.peak_reserved,
-         .needed_bytes = std::min(device.recorded.peak_reserved,
-                                  in_use + waste.pending + waste.inactive_split)});
+         .needed_bytes =
+             std::min(device.recorded.peak_reserved, in_use + waste.pending + waste.inactive_split),
+         .retried_bytes = retried_bytes});
 }
 
 // ---- what is assumed ---------------------------------------------------------------------------

@@ -6,6 +6,8 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::uint64_t kShareOfPeak = 10;  // one in so many, where no capacity is known
+// What has grown less than one part in so many of a request that needed a retry is not its cause.
+constexpr std::uint64_t kShareOfRetry = 10;
 
 }  // namespace
 
@@ -25,16 +27,18 @@ std::optional<GrowthForecast> forecast_growth(const Growth& growth, const Growth
         1, forecast.grown_bytes / std::max<std::size_t>(1, growth.last - growth.first));
     forecast.recorded_iterations = growth.last;
     forecast.capacity_known = room.capacity_known;
+    const bool may_matter =
+        growth.repeats && forecast.grown_bytes >= room.retried_bytes / kShareOfRetry;
     if (!room.capacity_known) {
         forecast.matters =
-            growth.repeats && forecast.grown_bytes >= room.peak_reserved_bytes / kShareOfPeak;
+            may_matter && forecast.grown_bytes >= room.peak_reserved_bytes / kShareOfPeak;
         return forecast;
     }
     forecast.left_bytes = room.capacity_bytes - std::min(room.capacity_bytes, room.needed_bytes);
     forecast.at_iteration =
         forecast.recorded_iterations + forecast.left_bytes / forecast.bytes_per_iteration + 1;
     forecast.matters =
-        growth.repeats && forecast.at_iteration <= kForecastTimes * forecast.recorded_iterations;
+        may_matter && forecast.at_iteration <= kForecastTimes * forecast.recorded_iterations;
     return forecast;
 }
 

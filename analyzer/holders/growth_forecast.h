@@ -27,7 +27,8 @@ struct GrowthRoom {
     bool capacity_known = false;
     std::uint64_t capacity_bytes = 0;
     std::uint64_t peak_reserved_bytes = 0;
-    std::uint64_t needed_bytes = 0;  // in use at the peak, and free where it cannot be used
+    std::uint64_t needed_bytes = 0;   // in use at the peak, and free where it cannot be used
+    std::uint64_t retried_bytes = 0;  // the largest request that needed a retry; 0 = none did
 };
 
 // Of the places that do not slow down; none: there is no such place.

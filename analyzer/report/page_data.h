@@ -152,7 +152,7 @@ struct PageWhatIf {
     bool usable = true;
     std::string note;
     bool as_run = false;     // the recorded run itself, shown first and set apart
-    bool gets_past = false;  // an out-of-memory at which the record ends does not happen
+    bool gets_past = false;  // an out-of-memory of the record does not happen
     // Reserved bytes at PageDevice::curve_times_ns, each up to the next; empty = not known.
     std::vector<std::uint64_t> reserved_curve = {};
 };

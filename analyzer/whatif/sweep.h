@@ -78,10 +78,11 @@ struct WhatIfRow {
     // The class in the words of class_words().
     [[nodiscard]] std::string class_text() const;
 
-    // The record ends at an out-of-memory that does not happen here: what would come after it is
-    // not in the trace.
+    // An out-of-memory of the record does not happen here: what would come after it is not in the
+    // trace. Where the record goes on, it does so as after an error.
     [[nodiscard]] bool gets_past() const {
-        return result.parting && result.parting->kind == Parting::Kind::kIsServed;
+        return result.parting && (result.parting->kind == Parting::Kind::kIsServed ||
+                                  result.parting->kind == Parting::Kind::kGoesOn);
     }
 
     // It parts from the record with a request that fails here and was served there.

@@ -290,7 +290,8 @@ TEST_CASE("growth matters if the card is full within a hundred times the recorde
     const auto forecast = [](std::int64_t bytes,
                              std::uint64_t card,
                              std::uint64_t needed,
-                             bool repeats = true) {
+                             bool repeats = true,
+                             std::uint64_t retried = 0) {
         Growth growth{
             .first = 3, .last = 23, .repeats = repeats, .bytes = bytes, .places = {GrowingPlace{}}};
         growth.places[0].place.bytes = bytes;
@@ -298,7 +299,8 @@ TEST_CASE("growth matters if the card is full within a hundred times the recorde
                                {.capacity_known = card != 0,
                                 .capacity_bytes = card,
                                 .peak_reserved_bytes = needed,
-                                .needed_bytes = needed})
+                                .needed_bytes = needed,
+                                .retried_bytes = retried})
             .value();
     };
     // 10 MiB an iteration, 1,000 left after 23: the hundred and first more does not fit.
@@ -321,6 +323,10 @@ TEST_CASE("growth matters if the card is full within a hundred times the recorde
     CHECK(forecast(100 * kMiB, 0, 1000 * kMiB).at_iteration == 0);
     CHECK_FALSE(forecast(200 * kMiB, 3000 * kMiB, 2000 * kMiB, false).matters);
     CHECK_FALSE(forecast(100 * kMiB, 0, 1000 * kMiB, false).matters);
+    // Beside a retry it has to be a tenth of what was asked for there.
+    CHECK(forecast(200 * kMiB, 3000 * kMiB, 2000 * kMiB, true, 2000 * kMiB).matters);
+    CHECK_FALSE(forecast(200 * kMiB, 3000 * kMiB, 2000 * kMiB, true, 2010 * kMiB).matters);
+    CHECK_FALSE(forecast(100 * kMiB, 0, 1000 * kMiB, true, 1010 * kMiB).matters);
     // A card that is full already.
     CHECK(forecast(20 * kMiB, 1000 * kMiB, 2000 * kMiB).at_iteration == 24);
 }

@@ -130,6 +130,7 @@ TEST_CASE("a row is exact as far as it shows the program what the recorded run s
         CHECK(row.row_class == RowClass::kEstimate);
         REQUIRE(row.result.parting);
         CHECK(row.result.parting->kind == Parting::Kind::kGoesOn);
+        CHECK(row.gets_past());  // what the program would have asked for instead is not known
     }
     SECTION("what was served runs out of memory") {
         const WhatIfRow row = row_of(script, 100 * kMiB);

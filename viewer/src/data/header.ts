@@ -78,7 +78,7 @@ export interface WhatIf {
     usable: boolean;
     note: string;
     as_run: boolean;
-    gets_past: boolean;  // the out-of-memory at which the record ends does not happen
+    gets_past: boolean;  // an out-of-memory of the record does not happen: what comes after it is not known
     curve: boolean;
 }
 
