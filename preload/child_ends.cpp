@@ -1,7 +1,7 @@
 // Which signal killed a recorded child. A process without a handler cannot note it, and must not
 // install one; the kernel tells its parent alone. A parent that has this library too notes the
-// signal in the ring that the child left, where the analyzer finds it. waitpid() gives what it
-// always gives, and waits no longer: the ring is looked for only after a child was killed.
+// signal in the ring that the child left, where the analyzer finds it. The functions that wait give
+// what they always give, and wait no longer: the ring is looked for only after a child was killed.
 #include <fragtrace/format.h>
 
 #include "folder_names.h"
@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -128,19 +129,37 @@ void note_signal(pid_t child, int signal) {
     });
 }
 
-using WaitPid = pid_t (*)(pid_t, int*, int);
+using Wait4 = pid_t (*)(pid_t, int*, int, rusage*);
+using WaitId = int (*)(idtype_t, id_t, siginfo_t*, int);
 
-WaitPid g_waitpid;
+Wait4 g_wait4;
+WaitId g_waitid;
 
-WaitPid find_waitpid() {
-    const auto found = reinterpret_cast<WaitPid>(dlsym(RTLD_NEXT, "waitpid"));
-    __atomic_store_n(&g_waitpid, found, __ATOMIC_RELAXED);  // the same for every thread
-    return found;
+// Handlers of signals, and children of programs with threads, may wait and may not call dlsym(): it
+// is called when the library is loaded, or by the constructor of another one that waits before
+// that.
+__attribute__((constructor)) void find_real_functions() {
+    g_wait4 = reinterpret_cast<Wait4>(dlsym(RTLD_NEXT, "wait4"));
+    g_waitid = reinterpret_cast<WaitId>(dlsym(RTLD_NEXT, "waitid"));
 }
 
-// Handlers of signals, and children of programs with threads, may call waitpid() and not dlsym().
-__attribute__((constructor)) void on_load() {
-    find_waitpid();
+// What wait(), waitpid(), wait3() and wait4() are in the C library, too.
+pid_t wait_and_note(pid_t pid, int* status, int options, rusage* used) {
+    if (g_wait4 == nullptr) {
+        find_real_functions();
+    }
+    if (g_wait4 == nullptr) {
+        errno = ENOSYS;
+        return -1;
+    }
+    int own = 0;
+    int* const told = status == nullptr ? &own : status;
+    const pid_t child = g_wait4(pid, told, options, used);
+    if (child > 0 && WIFSIGNALED(*told)) {
+        const SlowPath slow_path;  // cancelled here, the thread would lose its child's status
+        note_signal(child, WTERMSIG(*told));
+    }
+    return child;
 }
 
 }  // namespace
@@ -148,21 +167,43 @@ __attribute__((constructor)) void on_load() {
 
 extern "C" {
 
+__attribute__((visibility("default"))) pid_t wait(int* status) {
+    return fragtrace::preload::wait_and_note(-1, status, 0, nullptr);
+}
+
 __attribute__((visibility("default"))) pid_t waitpid(pid_t pid, int* status, int options) {
+    return fragtrace::preload::wait_and_note(pid, status, options, nullptr);
+}
+
+__attribute__((visibility("default"))) pid_t wait3(int* status, int options, rusage* used) {
+    return fragtrace::preload::wait_and_note(-1, status, options, used);
+}
+
+__attribute__((visibility("default"))) pid_t wait4(pid_t pid,
+                                                   int* status,
+                                                   int options,
+                                                   rusage* used) {
+    return fragtrace::preload::wait_and_note(pid, status, options, used);
+}
+
+__attribute__((visibility("default"))) int waitid(idtype_t which,
+                                                  id_t id,
+                                                  siginfo_t* told,
+                                                  int options) {
     using namespace fragtrace::preload;
-    const WaitPid found = load_relaxed(&g_waitpid);
-    const WaitPid call = found != nullptr ? found : find_waitpid();
-    if (call == nullptr) {
+    if (g_waitid == nullptr) {
+        find_real_functions();
+    }
+    if (g_waitid == nullptr) {
         errno = ENOSYS;
         return -1;
     }
-    int own = 0;
-    int* const told = status == nullptr ? &own : status;
-    const pid_t child = call(pid, told, options);
-    if (child > 0 && WIFSIGNALED(*told)) {
-        const SlowPath slow_path;  // cancelled here, the thread would lose its child's status
-        note_signal(child, WTERMSIG(*told));
+    const int done = g_waitid(which, id, told, options);
+    if (done == 0 && told != nullptr && told->si_pid > 0 &&
+        (told->si_code == CLD_KILLED || told->si_code == CLD_DUMPED)) {
+        const SlowPath slow_path;
+        note_signal(told->si_pid, told->si_status);
     }
-    return child;
+    return done;
 }
 }

@@ -66,14 +66,12 @@ void print_analysis(const std::string& analyzer,
     }
 }
 
-// When the command failed, fraganalyze gets all traces and picks the process that failed first. A
-// trace does not say which signal ended its process: only the parent knows.
+// fraganalyze gets all traces and picks the process that failed first, whatever the command's exit
+// status: scripts and restarts hide it. A trace does not say which signal ended its process: only
+// the parent knows.
 std::vector<std::string> summary_arguments(const FinishedRun& run,
                                            const std::vector<std::string>& traces) {
     std::vector<std::string> arguments = traces;
-    if (run.status == 0) {
-        arguments.resize(1);
-    }
     arguments.emplace_back("--summary");
     if (WIFSIGNALED(run.status)) {
         arguments.emplace_back("--killed");
@@ -108,7 +106,9 @@ void report(const FinishedRun& run, const HeldSignals& signals) {
     const std::string here = std::filesystem::current_path(failed);
     const std::string trace = shell_path(traces[0], here);
     if (run.quiet) {
-        say(shell_path(run.analyzer, here) + ' ' + trace);
+        // Of several it takes an analysis to know which one matters: it picks the first failure.
+        const std::string what = traces.size() == 1 ? trace : shell_path(run.folder, here);
+        say(shell_path(run.analyzer, here) + ' ' + what);
     } else if (access(run.analyzer.c_str(), X_OK) == 0) {
         print_analysis(run.analyzer, summary_arguments(run, traces), "", kSummaryLines, signals);
         print_analysis(run.analyzer,

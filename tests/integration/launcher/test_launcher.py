@@ -314,7 +314,17 @@ class Launcher(real_process.RealProcessTest):
             line = said[str(source["process"])]
             self.assertIn("client.py", line)
             self.assertIn(f" {source['events']} events, ", line)
-            self.assertIn({"normal": "rank 3, ", "killed": "died"}[source["ended"]], line)
+            self.assertIn({"normal": "rank 3, ", "killed": "killed (SIGKILL)"}[source["ended"]], line)
+
+    def test_the_process_that_failed_first_is_explained_though_the_command_succeeds(self):
+        fine, killed = (" ".join(self.client(*how)) for how in ((3000, "return"), (20, "kill")))
+        command = ("sh", "-c", f"RANK=0 {fine}; RANK=1 {killed}; true")
+        rings = environment(FRAGTRACE_RING_DIRECTORY=self.folder)
+        done = self.launch("run", "--virtual-gpu", CARD, "--", *command, env=rings)
+        self.assertRegex(done.stderr, r"(?m)^rank 1 of 2 failed first: killed \(SIGKILL\)$")
+        done = self.launch("run", "--virtual-gpu", CARD, "--quiet", "--", *command, env=rings)
+        (command,) = re.findall("(?m)^fragtrace: (.*)$", done.stderr)
+        self.assertIn("rank 1 of ", self.run_well(["bash", "-c", command], cwd=self.folder).stdout)
 
     def test_of_many_traces_the_first_20_are_listed_and_the_rest_are_counted(self):
         line = " ".join(self.client(1))

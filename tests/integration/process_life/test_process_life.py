@@ -80,6 +80,24 @@ class ProcessLife(real_process.RealProcessTest):
             text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout.splitlines()[0]
             self.assertTrue(text.endswith("killed (SIGKILL)" if name == "SIGKILL" else name), text)
 
+    def test_a_shell_and_every_function_that_waits_notes_it_too(self):
+        ways = {"sh": ["sh", "-c", '"$@"; true', "sh"]}
+        for call in ("wait(None)", "wait3(None, 0, None)", "wait4(-1, None, 0, None)",
+                     "waitpid(-1, None, 0)", "waitid(0, 0, ctypes.create_string_buffer(128), 4)"):
+            ways[call.partition("(")[0]] = [sys.executable, "-c", (
+                "import ctypes, os, sys\n"
+                "os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)\n"
+                f"ctypes.CDLL(None).{call}\n")]
+        for name, parent in ways.items():
+            folder = self.folder / name
+            folder.mkdir()
+            self.run_well([*parent, sys.executable, CLIENT, folder / "log", "20",
+                           f"signal={int(signal.SIGSEGV)}"],
+                          env=environment(CARD, record_to=folder))
+            with self.subTest(name):
+                ending = self.report(self.only_trace(folder))["source"]["ending"]
+                self.assertEqual(ending["signal"], "SIGSEGV")
+
     def test_a_ring_that_an_earlier_process_left_is_not_taken_for_a_childs(self):
         self.start(100, "kill", -signal.SIGKILL)
         (ring,) = self.folder.glob("fragtrace-*.ring")
