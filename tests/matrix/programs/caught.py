@@ -18,6 +18,7 @@ while True:
         train(batch)
         break
     except torch.OutOfMemoryError:
+        globals().get("note_failure", lambda _: None)(False)
         batch = batch * 3 // 4
     model.zero_grad()
     torch.cuda.empty_cache()
