@@ -1,7 +1,11 @@
-// Moves events from the ring into the trace file, with everything that is needed to read them.
+// Does what has to do with files (flush.h), ten times a second and whenever it is asked to.
 //
-// One thread of our own, all signals blocked; finish() and a host whose drain could not be created
-// do the same under the same lock. A slot is freed after its chunk was handed to the kernel.
+// One thread of our own, all signals blocked, that may run on any processor the process may use.
+// All file work is this thread's: storage that is slow or hangs, and what that work needs of a
+// stack, are no matter of the host. A thread of the host that wants something done asks for it and
+// waits at most two seconds, once: while the drain hangs nobody waits again. What is not written
+// then is in the ring, where a reader finds it. Only where no thread could be made do the host's
+// threads do it themselves.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -12,6 +16,8 @@ namespace fragtrace::preload {
 
 struct Session;
 
+// When the library is loaded.
+void note_processors();
 void start_drain(Session* session);
 void wake_drain(Session* session);
 // Whether as many events wait as the drain writes at once.
@@ -19,6 +25,9 @@ bool enough_waits(const Session* session);
 
 // Waits a bounded time for room in a full ring; 0 if there is still none, else a claimed number.
 uint64_t claim_when_room(Session* session);
+
+// At the start: has the file made. Where storage is slow the events wait in the ring for it.
+void begin_trace(Session* session);
 
 // Everything published so far into the file, at once. False when the lock could not be had.
 bool flush_now(Session* session);
@@ -29,11 +38,6 @@ bool start_writing(Session* session);
 
 // What the flight recorder holds, as a trace of its own; `why` becomes part of its name.
 bool write_copy(Session* session, const char* why);
-
-// For a part that begins: modules, facts, code and nodes, as far as the file lacks them.
-bool write_tables(Session* session);
-// The chunk that says how the recording ends.
-bool write_end(Session* session, EndReason reason);
 
 // Ends the trace: end chunk (the first time), losses, index, trailer. Events may follow: from the
 // destructors of other libraries, say. The `last` end removes the ring's file.

@@ -210,7 +210,8 @@ void add_start_facts(Session* session) {
     if (session->options.size_limit_bytes != 0) {
         add_number_fact(session, "options.size_limit", session->options.size_limit_bytes);
     }
-    add_session_fact(session, "trace.compression", session->file.compresses() ? "zstd" : "none");
+    add_session_fact(
+        session, "trace.compression", session->options.compression_level != 0 ? "zstd" : "none");
     add_session_fact(session,
                      "ring.storage",
                      session->ring.path()[0] != '\0' ? session->ring.path()
@@ -228,6 +229,7 @@ void add_loss_facts(Session* session, bool exact) {
         {"lost.reentrant", load_relaxed(&ring->lost_reentrant)},
         {"lost.unfinished", session->lost_unfinished},
         {"lost.write_failed", session->lost_write_failed},
+        {"lost.removed", session->lost_removed},
         {"lost.before_start", load_relaxed(&session->lost_before_start)},
         {"lost.facts", lost_facts()},
         {"stacks.without_room", load_relaxed(&ring->stacks_without_room)},

@@ -32,7 +32,6 @@ set(FRAGTRACE_HOOK_SOURCES
     known_callers.cpp
     memory_delta.cpp
     nvml.cpp
-    objects.cpp
     pools_cuda.cpp
     resolve.cpp
     unload.cpp)

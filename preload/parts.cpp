@@ -2,7 +2,7 @@
 
 #include <fragtrace/codec.h>
 
-#include "drain.h"
+#include "flush.h"
 #include "session.h"
 
 #include <algorithm>
@@ -100,8 +100,6 @@ bool write_checkpoint(Session* session) {
     return written;
 }
 
-namespace {
-
 void forget_what_is_written(Session* session) {
     RingHeader* ring = session->ring.header;
     ring->nodes_written = 1;
@@ -109,6 +107,8 @@ void forget_what_is_written(Session* session) {
     ring->facts_bytes_written = 0;
     session->modules_written = {};
 }
+
+namespace {
 
 bool write_next_part(Session* session, uint32_t number) {
     Parts& parts = session->parts;

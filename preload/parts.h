@@ -38,6 +38,9 @@ bool start_parts(Session* session);
 // that switches recording on or off. Gives how many these are.
 uint32_t follow_events(Session* session, uint64_t first, uint32_t count);
 
+// For a file that begins: it has no tables yet.
+void forget_what_is_written(Session* session);
+
 // What is held, between a checkpoint's begin and end.
 bool write_checkpoint(Session* session);
 

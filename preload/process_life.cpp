@@ -9,7 +9,6 @@
 #include "thread_state.h"
 
 #include <dlfcn.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -84,16 +83,7 @@ void on_exit_code(int status, void*) {
 __attribute__((constructor)) void on_load() {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     on_exit(on_exit_code, nullptr);
-}
-
-// Nothing is said where it would block or has no reader: a host that ends must end as it would.
-void say(const Text& text) {
-    const SignalTakenBack no_signal(SIGPIPE);
-    pollfd stream{STDERR_FILENO, POLLOUT, 0};
-    if (poll(&stream, 1, 0) == 1 && stream.revents == POLLOUT) {
-        const ssize_t written = write(STDERR_FILENO, text.c_str(), text.size());
-        (void)written;
-    }
+    note_processors();
 }
 
 // With the flush lock, if `path_is_settled`; else the drain may be going on to another part.
@@ -101,7 +91,8 @@ void describe_losses(const Session& session, bool path_is_settled, Text* text) {
     const RingHeader* ring = session.ring.header;
     const uint64_t lost = load_relaxed(&ring->lost_ring_full) +
                           load_relaxed(&ring->lost_reentrant) + session.lost_unfinished +
-                          session.lost_write_failed + session.lost_before_start;
+                          session.lost_write_failed + session.lost_removed +
+                          session.lost_before_start;
     if (!session.has_file || (lost == 0 && load_relaxed(&ring->trace_write_errors) == 0)) {
         return;
     }
@@ -109,6 +100,9 @@ void describe_losses(const Session& session, bool path_is_settled, Text* text) {
     if (session.lost_write_failed != 0 || load_relaxed(&ring->trace_write_errors) != 0) {
         text->add("; writing failed: ");
         add_error(text, session.file.last_error());
+    }
+    if (session.lost_removed != 0) {
+        text->add("; somebody removed the trace, or cut it");
     }
     if (path_is_settled) {
         text->add("; the rest is in ").add(session.file.path());
@@ -122,9 +116,12 @@ void report_losses() {
     char line[1024];
     Text text(line, sizeof line);
     const uint32_t state = load_acquire(&session.state);
-    if (state == kOff && session.failure[0] != '\0' && session.lost_before_start != 0) {
+    const uint64_t refused = load_relaxed(&session.lost_before_start);
+    if (session.failure[0] != '\0' && !session.has_file && refused != 0) {
+        const uint64_t more =
+            state == kRunning ? load_relaxed(&session.ring.header->lost_ring_full) : 0;
         text.add("fragtrace: nothing was recorded: ").add(session.failure).add(" (");
-        text.add_number(session.lost_before_start).add(" events)\n");
+        text.add_number(refused + more).add(" events)\n");
     } else if (state == kRunning) {
         const bool held = g_session.flush_lock.lock_within(kReportPatience_ns);
         describe_losses(session, held, &text);

@@ -137,6 +137,21 @@ bool create_file(Session* session) {
     return true;
 }
 
+// The file is made later, and the host may change its directory. A path that gets too long stays.
+void make_absolute(char* path) {
+    static char folder[kMaxPathBytes];  // one session starts at a time; the stack may be small
+    const size_t size = strlen(path) + 1;
+    if (path[0] == '/' || getcwd(folder, sizeof folder) == nullptr) {
+        return;
+    }
+    const size_t before = strlen(folder) + (size == 1 ? 0 : 1);
+    if (before + size <= kMaxPathBytes) {
+        memmove(path + before, path, size);
+        memcpy(path, folder, before);
+        path[before - 1] = size == 1 ? path[before - 1] : '/';
+    }
+}
+
 bool start(Session* session) {
     read_options(&session->options);
     session->failure[0] = '\0';
@@ -149,25 +164,17 @@ bool start(Session* session) {
     make_session_id(session->id);
     session->own_text = own_text();
     session->stopped = begins_stopped() ? 1 : 0;
-    session->has_file = session->writes = session->stopped == 0;
-    if (session->has_file && !create_file(session)) {
-        return false;
-    }
+    session->wants_file = session->stopped == 0;
+    make_absolute(session->options.output);
     if (!session->ring.create(session->id,
                               session->options.ring_events,
                               session->options.ring_directory,
                               session->options.output,
-                              session->has_file) ||
+                              session->wants_file) ||
         !session->stacks.create(&session->ring) || !start_parts(session)) {
-        session->file.abandon(true);
         return fail(session, "cannot map memory for a trace", ENOMEM);
     }
     fill_trace_header(session);
-    if (session->has_file && !write_trace_header(session, session->parts.number)) {
-        session->ring.remove_file();
-        session->file.abandon(true);
-        return fail(session, "cannot write a trace", session->file.last_error());
-    }
     add_start_facts(session);
     add_stored_facts(session);
     start_native_stacks(session);
@@ -202,6 +209,7 @@ Session* start_or_wait() {
         futex_wake_all(&session->state);
         if (started) {
             add_stored_facts(session);  // those that came during the start
+            begin_trace(session);
         }
         return started ? session : nullptr;
     }
@@ -226,23 +234,17 @@ Session* session_once_started() {
 }
 
 bool begin_file(Session* session) {
-    bool begun = create_file(session);
-    if (begun) {
-        session->ring.name_file();
-        Text(session->header.ring_path, sizeof session->header.ring_path).add(session->ring.path());
-        begun = write_trace_header(session, session->parts.number);
-        if (!begun) {
-            fail(session, "cannot write a trace", session->file.last_error());
-            session->file.abandon(true);
-        }
+    if (!create_file(session)) {
+        return false;
     }
-    if (!begun) {
-        session->ring.remove_file();
-        count_up(&session->lost_before_start);
-        store_release(&session->state, static_cast<uint32_t>(kOff));
+    session->ring.name_file();
+    Text(session->header.ring_path, sizeof session->header.ring_path).add(session->ring.path());
+    if (!write_trace_header(session, session->parts.number)) {
+        fail(session, "cannot write a trace", session->file.last_error());
+        session->file.abandon(true);
+        return false;
     }
-    session->has_file = begun;
-    return begun;
+    return true;
 }
 
 Session* session_for_event() {

@@ -28,8 +28,18 @@ enum SessionState : uint32_t {
 inline constexpr uint32_t kFinished = 1;      // it is written; the last handler of exit() comes yet
 inline constexpr uint32_t kFinishedLast = 2;  // whoever records writes it, too
 
+// What a thread of the host asks of the drain; see drain.h.
+struct DrainTask {
+    enum Kind : uint8_t { kBegin, kFlush, kStart, kCopy, kEnd };
+
+    Kind kind = kFlush;
+    EndReason reason = EndReason::kNormal;  // of kEnd
+    bool last = false;                      // of kEnd
+    char why[16] = {};                      // of kCopy
+};
+
 struct alignas(64) Session {
-    static constexpr uint32_t kLossKinds = 11;
+    static constexpr uint32_t kLossKinds = 12;
 
     // What every event reads lies together.
     uint32_t state;     // SessionState; a futex
@@ -60,17 +70,33 @@ struct alignas(64) Session {
     uint32_t drain_wakes;  // a futex: counts wishes to drain
     uint32_t room_made;    // a futex: counts advances of the tail
     uint32_t room_waiters;
-    uint32_t fruitless_waits;  // for room, since the tail last advanced
+    uint64_t room_made_ns;    // CLOCK_MONOTONIC, of the last advance
+    uint64_t waiting_ns;      // CLOCK_MONOTONIC, since when somebody waits for room
+    uint64_t waited_ns;       // for room, while anybody did
+    uint32_t gave_up_at;      // value of room_made, plus 1, at which somebody waited in vain
+    uint32_t followed_count;  // events behind the tail that follow_events() has seen
     Parts parts;
+
+    // Of one thread of the host at a time, who holds ask_lock and waits for `served`, a futex.
+    Lock ask_lock;
+    DrainTask task;
+    uint32_t asked;
+    uint32_t served;
+    bool task_done;    // how the one that was served went
+    bool drain_hangs;  // one was not served in time
     ModuleVersion modules_written;
     uint32_t stored_facts_copied;  // bytes; with the lock of the facts
 
     uint32_t control_signals_served;  // of those that came; see control.h
-    bool has_file;                    // from the first start of recording on
+    bool wants_file;                  // from the first start of recording on
+    bool has_file;                    // it could be made
     bool writes;                      // in the order of events, as far as the drain has come
+    uint64_t file_tried_ns;           // CLOCK_MONOTONIC, when making it failed last; 0 = it did not
+    uint64_t file_pause_ns;           // after that
 
     uint64_t lost_unfinished;
     uint64_t lost_write_failed;
+    uint64_t lost_removed;            // were in a trace that somebody removed or cut
     uint64_t threads_without_python;  // recorded events, and have no Python frames
     uint64_t lost_before_start;       // refused: the start took too long, or failed
     uint64_t losses_told[kLossKinds];
@@ -91,8 +117,8 @@ Session* session_once_started();
 // The session, started if need be; nullptr when there is none to be had.
 Session* session_for_event();
 
-// Makes the file of a session that began stopped, with its header. With the flush lock. False if
-// it cannot be: there will be no recording then.
+// Makes the file, with its header. With the flush lock. False if it cannot be; session->failure
+// then says why.
 bool begin_file(Session* session);
 
 // The header of the file that is about to be written; `part` as in TraceHeader.

@@ -6,83 +6,31 @@
 #include "thread_stacks.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <fcntl.h>
-#include <link.h>
 #include <string.h>
 #include <unistd.h>
+
+// For code without frame pointers libunwind is the fastest that there is: on x86-64 it caches how
+// to step from each address it has seen.
+#define UNW_LOCAL_ONLY
+#include <libunwind.h>
+
+// libunwind asks a pipe of its own whether an address can be read. It would keep the pipe at the
+// lowest free numbers: those of the standard streams, where the host has closed them, or those that
+// the host closes and reuses later. So it calls this instead of pipe2() (libraries.cmake).
+extern "C" int fragtrace_unwind_pipe(int ends[2], int flags) {
+    if (pipe2(ends, flags) != 0) {
+        return -1;
+    }
+    fragtrace::preload::move_out_of_the_way(&ends[0]);
+    fragtrace::preload::move_out_of_the_way(&ends[1]);
+    return 0;
+}
 
 namespace fragtrace::preload {
 namespace {
 
-// libunwind's fast path: on x86-64 it caches how to step from each address it has seen, which no
-// other unwinder for code without frame pointers matches. Opened privately: as a dependency of a
-// preloaded library it would take over the exception handling of the host.
-int (*g_backtrace)(void** frames, int capacity);
-
-// libunwind asks a pipe of its own whether an address can be read. It keeps the pipe at the lowest
-// free numbers: those of the standard streams, where the host has closed them, or those that the
-// host closes and reuses later. So it gets one that is out of the way.
-int make_pipe_out_of_the_way(int ends[2], int flags) {
-    if (pipe2(ends, flags) != 0) {
-        return -1;
-    }
-    move_out_of_the_way(&ends[0]);
-    move_out_of_the_way(&ends[1]);
-    return 0;
-}
-
-// Writes past the protection that an object's table of calls has after loading.
-void overwrite_word(const void* address, uint64_t word) {
-    const int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-    if (memory >= 0) {
-        const ssize_t written =
-            pwrite(memory, &word, sizeof word, reinterpret_cast<off_t>(address));
-        (void)written;  // then the pipe stays where it is
-        close(memory);
-    }
-}
-
-// Lets the library's own calls of pipe2() reach the function above; nobody else's.
-void redirect_pipe(void* library) {
-    link_map* map = nullptr;
-    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map->l_ld == nullptr) {
-        return;
-    }
-    const ElfW(Rela)* entries = nullptr;
-    const ElfW(Sym)* symbols = nullptr;
-    const char* strings = nullptr;
-    size_t size_bytes = 0;
-    for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; ++entry) {
-        const auto pointer = entry->d_un.d_ptr;  // relocated by the loader
-        switch (entry->d_tag) {
-            case DT_JMPREL:
-                entries = reinterpret_cast<const ElfW(Rela)*>(pointer);
-                break;
-            case DT_PLTRELSZ:
-                size_bytes = entry->d_un.d_val;
-                break;
-            case DT_SYMTAB:
-                symbols = reinterpret_cast<const ElfW(Sym)*>(pointer);
-                break;
-            case DT_STRTAB:
-                strings = reinterpret_cast<const char*>(pointer);
-                break;
-            default:
-                break;
-        }
-    }
-    if (entries == nullptr || symbols == nullptr || strings == nullptr) {
-        return;
-    }
-    for (size_t i = 0; i < size_bytes / sizeof *entries; ++i) {
-        const ElfW(Sym)& symbol = symbols[ELF64_R_SYM(entries[i].r_info)];
-        if (strcmp(strings + symbol.st_name, "pipe2") == 0) {
-            overwrite_word(reinterpret_cast<const void*>(map->l_addr + entries[i].r_offset),
-                           reinterpret_cast<uint64_t>(&make_pipe_out_of_the_way));
-        }
-    }
-}
+bool g_can_unwind;
 
 // Frames of ours that may precede the first that is kept.
 constexpr uint32_t kOwnFrames = 12;
@@ -170,17 +118,9 @@ void start_native_stacks(Session* session) {
         add_session_fact(session, "stacks.native", "off: thread sanitizer");
         return;
     }
-    (void)dlerror();
-    if (g_backtrace == nullptr) {
-        void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
-        if (library != nullptr) {
-            redirect_pipe(library);
-            g_backtrace = reinterpret_cast<decltype(g_backtrace)>(dlsym(library, "unw_backtrace"));
-        }
-    }
+    g_can_unwind = true;
     start_walks();
-    add_session_fact(
-        session, "stacks.native", g_backtrace != nullptr ? "on" : "off: libunwind.so.8 not found");
+    add_session_fact(session, "stacks.native", "on");
 }
 
 #if defined(__x86_64__)
@@ -190,7 +130,7 @@ void start_native_stacks(Session* session) {
 #endif
 
 __attribute__((noinline)) uint32_t native_stack(Session* session) {
-    if (g_backtrace == nullptr || !session->options.native_stacks) {
+    if (!g_can_unwind || !session->options.native_stacks) {
         return 0;
     }
     const uint32_t depth = session->options.stack_depth;
@@ -218,7 +158,7 @@ __attribute__((noinline)) uint32_t native_stack(Session* session) {
     }
     const NoCancellation no_cancellation;  // libunwind asks the kernel what it may read
     void* found[kMaxStackDepth + kOwnFrames];
-    const int count = g_backtrace(found, static_cast<int>(depth + kOwnFrames));
+    const int count = unw_backtrace(found, static_cast<int>(depth + kOwnFrames));
     // Skip the recorder and its hooks; where they are part of the program itself, only this
     // function.
     const TextRange own = session->own_text;

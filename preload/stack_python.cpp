@@ -2,11 +2,11 @@
 
 #include "drain.h"
 #include "facts.h"
+#include "objects.h"
 #include "python_code.h"
 #include "session.h"
 #include "thread_state.h"
 
-#include <dlfcn.h>
 #include <link.h>
 #include <string.h>
 
@@ -55,37 +55,35 @@ void say_python(Session* session, const char* status) {
     wake_drain(session);
 }
 
+// dlsym() would wait for whoever opens a library, whose constructors may take long.
+void* find_symbol(const char* name) {
+    return find_definition(first_object(), "", name);
+}
+
 // Where the function lies that runs Python frames, for a reader that lacks this interpreter.
 void say_evaluator(Session* session) {
-    Dl_info info{};
-    const ElfW(Sym)* symbol = nullptr;
-    const void* evaluator = dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault");
-    if (evaluator != nullptr &&
-        dladdr1(evaluator,
-                &info,
-                reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&symbol)),
-                RTLD_DL_SYMENT) != 0 &&
-        symbol != nullptr) {
+    constexpr const char* kName = "_PyEval_EvalFrameDefault";
+    const void* evaluator = find_symbol(kName);
+    const link_map* object = evaluator == nullptr ? nullptr : object_at(evaluator);
+    if (object != nullptr) {
         char range[48];
         Text text(range, sizeof range);
         text.add_number(reinterpret_cast<uintptr_t>(evaluator)).add(" ");
-        text.add_number(symbol->st_size);
+        text.add_number(defined_symbol_bytes(object, kName));
         add_session_fact(session, "python.evaluator", range);
     }
 }
 
 bool find_interpreter(Session* session) {
-    const auto version = reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "Py_GetVersion"));
+    const auto version = reinterpret_cast<const char* (*)()>(find_symbol("Py_GetVersion"));
     if (version == nullptr) {
         return false;
     }
     const auto thread_state =
-        reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
-    const auto is_initialized =
-        reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
-    g_python.types = {dlsym(RTLD_DEFAULT, "PyCode_Type"),
-                      dlsym(RTLD_DEFAULT, "PyUnicode_Type"),
-                      dlsym(RTLD_DEFAULT, "PyBytes_Type")};
+        reinterpret_cast<void* (*)()>(find_symbol("PyGILState_GetThisThreadState"));
+    const auto is_initialized = reinterpret_cast<int (*)()>(find_symbol("Py_IsInitialized"));
+    g_python.types = {
+        find_symbol("PyCode_Type"), find_symbol("PyUnicode_Type"), find_symbol("PyBytes_Type")};
     const char* text = version();
     const char* blank = strchr(text, ' ');
     Text(g_python.version, sizeof g_python.version)
@@ -95,7 +93,7 @@ bool find_interpreter(Session* session) {
     const char* reason = "off: the interpreter hides what is needed";
     if (thread_state == nullptr || is_initialized == nullptr || g_python.types.code == nullptr ||
         g_python.types.text == nullptr || g_python.types.bytes == nullptr ||
-        !python_layout(text, dlsym(RTLD_DEFAULT, "_PyRuntime"), &g_python.layout, &reason)) {
+        !python_layout(text, find_symbol("_PyRuntime"), &g_python.layout, &reason)) {
         say_python(session, reason);
         store_release(&g_python.state, static_cast<uint32_t>(kUnusable));
         return true;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <initializer_list>
 #include <linux/futex.h>
+#include <poll.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -193,6 +194,15 @@ Text& Text::add_hex(uint64_t value) {
         value >>= 4;
     }
     return add(digits, sizeof digits);
+}
+
+void say(const Text& text) {
+    const SignalTakenBack no_signal(SIGPIPE);
+    pollfd stream{STDERR_FILENO, POLLOUT, 0};
+    if (poll(&stream, 1, 0) == 1 && stream.revents == POLLOUT) {
+        const ssize_t written = write(STDERR_FILENO, text.c_str(), text.size());
+        (void)written;
+    }
 }
 
 void add_error(Text* text, int error) {

@@ -172,6 +172,10 @@ class Text {
     size_t size_ = 0;
 };
 
+// Says a line on standard error, unless that would block or nobody reads it: a host that ends must
+// end as it would.
+void say(const Text& text);
+
 // "ENOSPC (no space left)" and the like for the errors that a recorder meets.
 void add_error(Text* text, int error);
 

@@ -28,8 +28,9 @@ struct alignas(64) ThreadState {
     uintptr_t hook_mark;  // in the outermost HookScope; 0 = none, or inside for another reason
     bool inside_recorder;
     bool free_was_too_small;  // the last block free that came here, by FRAGTRACE_MIN_BYTES
-    bool holds_flush_lock;    // from before_fork() to the handler in the parent
-    uint64_t last_time_ns;    // now_ns(), which never goes back
+    bool is_drain;
+    bool holds_flush_lock;  // from before_fork() to the handler in the parent
+    uint64_t last_time_ns;  // now_ns(), which never goes back
     uint32_t thread_id;
     uint32_t session_generation;  // whose nodes the memories hold
     bool counted_without_python;

@@ -2,7 +2,6 @@
 
 #include <fragtrace/codec.h>
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,9 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#define ZSTD_STATIC_LINKING_ONLY  // contexts in memory of ours
+#include <zstd.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -64,31 +66,19 @@ bool TraceFile::map_buffers() {
     return scratch_ != nullptr && columns_ != nullptr && out_ != nullptr && entries_ != nullptr;
 }
 
-// zstd privately, and its state in memory of ours: nothing of the host is linked to it or shares
-// its heap. Without it chunks are stored as they are.
+// Its state in memory of ours: nothing shares the heap of the host. Without it chunks are stored as
+// they are.
 void TraceFile::open_compressor(int level) {
     compressor_ = nullptr;
     level_ = level;
-    void* library = level == 0 ? nullptr : dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
+    const size_t size_bytes = level == 0 ? 0 : ZSTD_estimateCCtxSize(level);
+    if (size_bytes == 0 || ZSTD_isError(size_bytes) != 0) {
         return;
     }
-    const auto estimate =
-        reinterpret_cast<size_t (*)(int)>(dlsym(library, "ZSTD_estimateCCtxSize"));
-    const auto place =
-        reinterpret_cast<void* (*)(void*, size_t)>(dlsym(library, "ZSTD_initStaticCCtx"));
-    const auto make = reinterpret_cast<void* (*)()>(dlsym(library, "ZSTD_createCCtx"));
-    compress_ = reinterpret_cast<decltype(compress_)>(dlsym(library, "ZSTD_compressCCtx"));
-    is_error_ = reinterpret_cast<decltype(is_error_)>(dlsym(library, "ZSTD_isError"));
-    if (compress_ == nullptr || is_error_ == nullptr) {
-        return;
-    }
-    if (estimate != nullptr && place != nullptr) {
-        const size_t size_bytes = estimate(level);
-        void* memory = is_error_(size_bytes) != 0 ? nullptr : map_private(size_bytes);
-        compressor_ = memory == nullptr ? nullptr : place(memory, size_bytes);
-    } else if (make != nullptr) {
-        compressor_ = make();
+    compressor_memory_ = map_private(size_bytes);
+    compressor_bytes_ = size_bytes;
+    if (compressor_memory_ != nullptr) {
+        compressor_ = ZSTD_initStaticCCtx(compressor_memory_, size_bytes);
     }
 }
 
@@ -104,6 +94,9 @@ void TraceFile::abandon(bool remove) {
     unmap(columns_, kColumnScratch_bytes);
     unmap(out_, kOut_bytes);
     unmap(entries_, kMaxEntries * sizeof(IndexEntry));
+    unmap(compressor_memory_, compressor_bytes_);
+    compressor_memory_ = nullptr;
+    compressor_ = nullptr;
     scratch_ = columns_ = out_ = nullptr;
     entries_ = nullptr;
 }
@@ -141,11 +134,11 @@ bool TraceFile::write_chunk(ChunkType type,
     size_t stored = 0;
     // Tiny payloads gain nothing; kEnd stays readable without zstd.
     if (compressor_ != nullptr && raw_bytes >= 64) {
-        stored =
-            compress_(compressor_, payload, kOut_bytes - sizeof header - 8, raw, raw_bytes, level_);
+        stored = ZSTD_compressCCtx(
+            compressor_, payload, kOut_bytes - sizeof header - 8, raw, raw_bytes, level_);
         header.compression = Compression::kZstd;
     }
-    if (stored == 0 || is_error_(stored) != 0 || stored >= raw_bytes) {
+    if (stored == 0 || ZSTD_isError(stored) != 0 || stored >= raw_bytes) {
         if (raw_bytes > kOut_bytes - sizeof header - 8) {
             last_error_ = EFBIG;
             return false;
@@ -258,6 +251,13 @@ bool TraceFile::is_open() {
     }
     last_error_ = ENOENT;
     return false;
+}
+
+bool TraceFile::is_whole() {
+    struct stat file {};
+
+    return is_open() && fstat(fd_, &file) == 0 && file.st_nlink != 0 &&
+           static_cast<uint64_t>(file.st_size) >= end_;
 }
 
 bool TraceFile::write_at(uint64_t offset, const uint8_t* data, size_t size_bytes) {

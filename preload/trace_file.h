@@ -9,6 +9,8 @@
 
 #include "sys.h"
 
+struct ZSTD_CCtx_s;
+
 namespace fragtrace::preload {
 
 // Renames a file; false, with EEXIST, where the new name is taken.
@@ -52,14 +54,15 @@ class TraceFile {
 
     void rename_to(const char* path);
 
+    // Whether the file still has a name, and all that was written.
+    [[nodiscard]] bool is_whole();
+
     // Bytes of the chunks so far, the header included.
     [[nodiscard]] uint64_t size_bytes() const { return end_; }
 
     [[nodiscard]] uint8_t* scratch() const { return scratch_; }
 
     [[nodiscard]] uint8_t* column_scratch() const { return columns_; }
-
-    [[nodiscard]] bool compresses() const { return compressor_ != nullptr; }
 
     [[nodiscard]] const char* path() const { return path_; }
 
@@ -117,10 +120,9 @@ class TraceFile {
     IndexEntry* entries_;
     uint32_t entry_count_;
     int level_;
-    void* compressor_;
-    size_t (*compress_)(
-        void* context, void* to, size_t capacity, const void* from, size_t size, int level);
-    unsigned (*is_error_)(size_t code);
+    ZSTD_CCtx_s* compressor_;
+    void* compressor_memory_;
+    size_t compressor_bytes_;
     char path_[4096];    // empty while the file has no name
     char base_[4096];    // the path without what tells the files of a recording apart
     size_t base_bytes_;  // of it, up to the process's number

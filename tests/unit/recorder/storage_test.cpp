@@ -1,5 +1,6 @@
 // Disks that are full, folders that are not there, names that are taken.
 #include "recorder.h"
+#include "session.h"
 #include "trace_dump.h"
 
 #include <catch2/catch.hpp>
@@ -112,21 +113,93 @@ TEST_CASE(
     CHECK(with_trace < 300);
 }
 
-TEST_CASE("a folder that cannot be used costs the trace, not the host; said once") {
+TEST_CASE(
+    "a folder that cannot be used costs the trace, not the host; said at once and at the end") {
     const Folder folder;
     const std::string file = folder.path() + "/file";
     close(open(file.c_str(), O_CREAT | O_WRONLY, 0600));
     const Child child = in_child(file + "/sub", [] {
         for (int i = 0; i < 10; ++i) {
-            if (preload::record(make_event(1, 1)) != 0) {
-                _exit(1);
-            }
+            preload::record(make_event(1, 1));
         }
     });
     CHECK(child.status == 0);
-    CHECK(child.errors.find("fragtrace: nothing was recorded: cannot create a trace in ") == 0);
-    CHECK(child.errors.find("not a directory (10 events)") != std::string::npos);
+    const std::string why = "cannot create a trace in " + file + "/sub: not a directory";
+    CHECK(child.errors == "fragtrace: no trace yet: " + why +
+                              "; tried again while the program runs\n"
+                              "fragtrace: nothing was recorded: " +
+                              why + " (10 events)\n");
+}
+
+TEST_CASE("a folder that can be used later gets the trace, from the first event on") {
+    const Folder folder;
+    const std::string file = folder.path() + "/traces";
+    close(open(file.c_str(), O_CREAT | O_WRONLY, 0600));
+    const Child child = in_child(file, [&] {
+        for (uint64_t i = 1; i <= 10; ++i) {
+            preload::record(make_event(i, 1));
+        }
+        unlink(file.c_str());
+        preload::record(make_event(11, 1));
+    });
+    CHECK(child.status == 0);
+    CHECK(child.errors.find("fragtrace: no trace yet: ") == 0);
     CHECK(std::count(child.errors.begin(), child.errors.end(), '\n') == 1);
+    const std::string name = file + "/recorder_tests." + std::to_string(child.pid) + ".ftrace";
+    const Dump dump = read_trace(name);
+    CHECK(dump.events.size() == 11);
+    CHECK(dump.defects.empty());
+    CHECK(dump.facts.count("lost.before_start") == 0);
+}
+
+TEST_CASE("a trace that is removed or cut while it is written begins anew, and the loss is said") {
+    for (const bool cut : {false, true}) {
+        const Folder folder;
+        const Child child = in_child(folder.path(), [&] {
+            for (uint64_t i = 1; i <= 1000; ++i) {
+                preload::record(make_event(i << 20, 1));
+            }
+            preload::finish(EndReason::kNormal, false);  // so that these are in the file
+            preload::g_session.ended = false;
+            const std::string trace = folder.traces()[0];
+            if (cut ? truncate(trace.c_str(), 100) != 0 : unlink(trace.c_str()) != 0) {
+                _exit(1);
+            }
+            for (uint64_t i = 1001; i <= 1500; ++i) {
+                preload::record(make_event(i << 20, 1));
+            }
+        });
+        CHECK(child.status == 0);
+        CHECK(child.errors.find("somebody removed the trace, or cut it") != std::string::npos);
+        Dump dump = read_trace(folder.path() + "/recorder_tests." + std::to_string(child.pid) +
+                               (cut ? ".2.ftrace" : ".ftrace"));
+        INFO(child.errors);
+        CHECK(dump.defects == std::vector<std::string>{});
+        REQUIRE(dump.facts["lost.removed"] == "1000");
+        CHECK(dump.events.back().address == uint64_t{1500} << 20);
+        // 500 of its own; what was held before is behind its checkpoint's marks.
+        CHECK(dump.events.size() >= 500);
+    }
+}
+
+TEST_CASE("an error that passes loses nothing while the ring has room") {
+    const Folder folder;
+    const Child child = in_child(folder.path(), [] {
+        preload::record(make_event(1, 1));
+        const rlimit before{RLIM_INFINITY, RLIM_INFINITY};
+        const rlimit limit{1000, RLIM_INFINITY};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        for (uint64_t i = 2; i <= 20000; ++i) {  // above what the drain writes at once
+            preload::record(make_event(i, 1));
+        }
+        usleep(300000);
+        setrlimit(RLIMIT_FSIZE, &before);
+    });
+    CHECK(child.status == 0);
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.events.size() == 20000);
+    CHECK(dump.facts.count("lost.write_failed") == 0);
+    CHECK(dump.facts.count("trace.write_errors") == 1);
 }
 
 TEST_CASE("a file size limit ends the writing, not the host") {

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <alloca.h>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <functional>
 #include <random>
 #include <signal.h>
@@ -17,6 +16,9 @@
 #include <thread>
 #include <ucontext.h>
 #include <vector>
+
+#define UNW_LOCAL_ONLY
+#include <libunwind.h>
 
 using namespace fragtrace::preload;
 
@@ -30,25 +32,10 @@ struct Tally {
     uint64_t recurred = 0;  // known without a walk
 };
 
-using Backtrace = int (*)(void** frames, int capacity);
-
-Backtrace libunwind() {
-    static const auto backtrace = [] {
-        void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
-        return library == nullptr ? nullptr
-                                  : reinterpret_cast<Backtrace>(dlsym(library, "unw_backtrace"));
-    }();
-    return backtrace;
-}
-
-bool can_compare() {
+void begin_walks() {
     start_walks();
-    if (libunwind() == nullptr || !can_read_unwind_rules() || thread_stack() == nullptr) {
-        WARN(
-            "skipped: needs libunwind.so.8, and a C library that finds unwind tables (glibc 2.35)");
-        return false;
-    }
-    return true;
+    REQUIRE(can_read_unwind_rules());
+    REQUIRE(thread_stack() != nullptr);
 }
 
 thread_local Tally t_tally;
@@ -64,7 +51,7 @@ uint32_t random_below(uint32_t limit) {
 // Walks from the caller of this function, both ways, and compares.
 __attribute__((noinline)) void compare() {
     void* expected[kMaxStackDepth + 1];
-    const int count = libunwind()(expected, static_cast<int>(t_limit + 1));
+    const int count = unw_backtrace(expected, static_cast<int>(t_limit + 1));
     const auto* frame = static_cast<const uint64_t*>(__builtin_frame_address(0));
     const Registers caller{frame[1], reinterpret_cast<uint64_t>(frame + 2), frame[0]};
     std::vector<uint64_t> wanted;
@@ -219,9 +206,7 @@ Tally wander_a_while(uint64_t walks) {
 
 TEST_CASE("random walks see what libunwind sees, and take most frames over from the walk before",
           "[native-stacks]") {
-    if (!can_compare()) {
-        return;
-    }
+    begin_walks();
     const Tally tally = wander_a_while(100'000);
     CHECK(tally.wrong == 0);
     CHECK(tally.walked > 90'000);
@@ -230,9 +215,7 @@ TEST_CASE("random walks see what libunwind sees, and take most frames over from 
 }
 
 TEST_CASE("walks among few different stacks come back to most of them", "[native-stacks]") {
-    if (!can_compare()) {
-        return;
-    }
+    begin_walks();
     t_tally = {};
     forget_stacks(thread_stack());
     for (uint32_t i = 0; i < 50'000; ++i) {
@@ -243,9 +226,7 @@ TEST_CASE("walks among few different stacks come back to most of them", "[native
 }
 
 TEST_CASE("a stack that is cut keeps its innermost frames", "[native-stacks]") {
-    if (!can_compare()) {
-        return;
-    }
+    begin_walks();
     for (const uint32_t limit : {1u, 2u, 7u, 13u}) {
         t_limit = limit;
         const Tally tally = wander_a_while(5'000);
@@ -279,9 +260,7 @@ __attribute__((noinline)) void from_one_of_two(bool first) {
 }  // namespace
 
 TEST_CASE("stacks that differ in one return address far out are told apart", "[native-stacks]") {
-    if (!can_compare()) {
-        return;
-    }
+    begin_walks();
     t_tally = {};
     forget_stacks(thread_stack());
     for (uint32_t i = 0; i < 1'000; ++i) {
@@ -311,9 +290,7 @@ __attribute__((noinline)) void along_path(uint32_t path, int depth) {
 }  // namespace
 
 TEST_CASE("stacks that begin alike are told apart by their callers", "[native-stacks]") {
-    if (!can_compare()) {
-        return;
-    }
+    begin_walks();
     for (const int depth : {1, 4, 6, 8}) {
         t_tally = {};
         forget_stacks(thread_stack());
@@ -331,9 +308,7 @@ TEST_CASE("stacks that begin alike are told apart by their callers", "[native-st
 }
 
 TEST_CASE("more different stacks than are remembered are still told apart", "[native-stacks]") {
-    if (!can_compare()) {
-        return;
-    }
+    begin_walks();
     t_tally = {};
     forget_stacks(thread_stack());
     for (uint32_t round = 0; round < 4; ++round) {
@@ -349,9 +324,7 @@ TEST_CASE("more different stacks than are remembered are still told apart", "[na
 
 TEST_CASE("what is remembered of recurring stacks is given up with their code and their thread",
           "[native-stacks]") {
-    if (!can_compare()) {
-        return;
-    }
+    begin_walks();
     forget_stacks(thread_stack());
     std::vector<uint64_t> before;
     for (const bool forget : {false, false, true, false}) {
@@ -376,9 +349,7 @@ TEST_CASE("what is remembered of recurring stacks is given up with their code an
 }
 
 TEST_CASE("threads walk their own stacks", "[native-stacks]") {
-    if (!can_compare()) {
-        return;
-    }
+    begin_walks();
     std::vector<std::thread> threads;
     std::vector<Tally> tallies(4);
     for (size_t i = 0; i < tallies.size(); ++i) {
@@ -398,9 +369,7 @@ TEST_CASE("threads walk their own stacks", "[native-stacks]") {
 
 TEST_CASE("walks in signal handlers, on another stack too, agree or are left to libunwind",
           "[native-stacks]") {
-    if (!can_compare()) {
-        return;
-    }
+    begin_walks();
     static char alternate[1 << 16];
     stack_t other{};
     other.ss_sp = alternate;
@@ -427,9 +396,7 @@ TEST_CASE("walks in signal handlers, on another stack too, agree or are left to 
 
 TEST_CASE("coroutines with stacks of their own do not confuse the thread's walks",
           "[native-stacks]") {
-    if (!can_compare()) {
-        return;
-    }
+    begin_walks();
     static ucontext_t back;
     static ucontext_t coroutine;
     std::vector<char> memory(1 << 18);

@@ -5,7 +5,9 @@
 #include "client.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/time.h>
 
@@ -20,14 +22,58 @@ static void on_tick(int number) {
 
 static volatile sig_atomic_t g_interrupt;
 
-/* Stands before the C library's. Once its end is written, the recorder writes each event by the
- * thread that made it. */
-ssize_t pwrite(int file, const void* data, size_t bytes, off_t offset) {
-    if (g_interrupt) {
+static long raw_call(long number, const long words[6]) {
+    long result;
+#if defined(__x86_64__)
+    register long fourth __asm__("r10") = words[3];
+    register long fifth __asm__("r8") = words[4];
+    register long sixth __asm__("r9") = words[5];
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number),
+                       "D"(words[0]),
+                       "S"(words[1]),
+                       "d"(words[2]),
+                       "r"(fourth),
+                       "r"(fifth),
+                       "r"(sixth)
+                     : "rcx", "r11", "memory");
+#else
+    register long first __asm__("x0") = words[0];
+    register long second __asm__("x1") = words[1];
+    register long third __asm__("x2") = words[2];
+    register long fourth __asm__("x3") = words[3];
+    register long fifth __asm__("x4") = words[4];
+    register long sixth __asm__("x5") = words[5];
+    register long which __asm__("x8") = number;
+    __asm__ volatile("svc 0"
+                     : "+r"(first)
+                     : "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(sixth), "r"(which)
+                     : "memory");
+    result = first;
+#endif
+    if (result < 0 && result > -4096) {
+        errno = (int)-result;
+        return -1;
+    }
+    return result;
+}
+
+/* Stands before the C library's. Once its end is written, the recorder waits on a futex for each
+ * event to be written. */
+long syscall(long number, ...) {
+    va_list rest;
+    long words[6];
+    va_start(rest, number);
+    for (int i = 0; i < 6; ++i) {
+        words[i] = va_arg(rest, long);
+    }
+    va_end(rest);
+    if (number == SYS_futex && g_interrupt && raw_call(SYS_gettid, words) == getpid()) {
         g_interrupt = 0;
         raise(SIGPROF);
     }
-    return syscall(SYS_pwrite64, file, data, bytes, offset);
+    return raw_call(number, words);
 }
 
 static void interrupt_the_recorder(void) {

@@ -207,7 +207,7 @@ def main():
         print(end=(folder / "notes").read_text())
         stderr = recorded.stderr
         if options.lost != "nothing":
-            stderr = re.sub(rb"fragtrace: (\d+ events were lost|nothing was recorded).*\n", b"", stderr)
+            stderr = re.sub(rb"fragtrace: (\d+ events were lost|nothing was recorded|no trace yet).*\n", b"", stderr)
         if options.says:
             said = [line for line in stderr.splitlines(True) if line.startswith(b"fragtrace: ")]
             assert len(said) == 1 and options.says.encode() in said[0], f"said {said}"

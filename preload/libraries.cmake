@@ -1,0 +1,69 @@
+# zstd and libunwind become part of the recorder, with hidden symbols: a host's own copies, of any
+# version, are neither taken by the recorder nor replaced by it. Debian's archives are not position
+# independent, so both are built from Debian's sources, which scripts/setup downloads and which are
+# looked for in FRAGTRACE_SOURCES. Here stand their names, where Debian keeps them, and their checksums.
+include(ExternalProject)
+
+set(sources $ENV{XDG_CACHE_HOME})
+if(NOT sources)
+    set(sources $ENV{HOME}/.cache)
+endif()
+set(FRAGTRACE_SOURCES ${sources}/fragtrace/sources CACHE PATH "Sources of zstd and libunwind, as scripts/setup downloads them")
+
+# scripts/setup reads these lines.
+set(FRAGTRACE_ZSTD libz/libzstd/libzstd_1.5.4+dfsg2.orig.tar.xz
+    8cf4bbb65e77ec348d052c8d6230eba66d435bddf64c8b5be2fcb16880c19953)
+set(FRAGTRACE_LIBUNWIND libu/libunwind/libunwind_1.6.2.orig.tar.gz
+    4a6aec666991fb45d0889c44aede8ad6eb108071c3554fcdff671f9c94794976)
+
+find_program(FRAGTRACE_MAKE NAMES gmake make REQUIRED)
+# The loader places what a preloaded library keeps per thread beside the program's own: no allocation.
+set(flags "-O2 -g0 -DNDEBUG -fPIC -fvisibility=hidden -ftls-model=initial-exec")
+
+# fragtrace_library(NAME SOURCE ARCHIVE INCLUDES COMMANDS...): the target NAME is the static library
+# that the commands of ExternalProject_Add make of the source.
+function(fragtrace_library name source archive includes)
+    list(GET ${source} 0 path)
+    list(GET ${source} 1 checksum)
+    get_filename_component(file ${path} NAME)
+    if(NOT EXISTS ${FRAGTRACE_SOURCES}/${file})
+        message(FATAL_ERROR "${FRAGTRACE_SOURCES}/${file} is missing: run scripts/setup, or set FRAGTRACE_SOURCES to its folder")
+    endif()
+    set(prefix ${CMAKE_CURRENT_BINARY_DIR}/${name})
+    ExternalProject_Add(build_${name}
+        URL ${FRAGTRACE_SOURCES}/${file}
+        URL_HASH SHA256=${checksum}
+        # Newer than the archive's own times would make configure's files look out of date.
+        DOWNLOAD_EXTRACT_TIMESTAMP TRUE
+        PREFIX ${prefix}
+        SOURCE_DIR ${prefix}/source
+        BINARY_DIR ${prefix}/build
+        INSTALL_COMMAND ""
+        BUILD_BYPRODUCTS ${prefix}/${archive}
+        LOG_CONFIGURE TRUE
+        LOG_BUILD TRUE
+        LOG_OUTPUT_ON_FAILURE TRUE
+        ${ARGN})
+    add_library(${name} STATIC IMPORTED)
+    set_target_properties(${name} PROPERTIES IMPORTED_LOCATION ${prefix}/${archive})
+    list(TRANSFORM includes PREPEND ${prefix}/)
+    file(MAKE_DIRECTORY ${includes})
+    target_include_directories(${name} SYSTEM INTERFACE ${includes})
+    add_dependencies(${name} build_${name})
+endfunction()
+
+# The recorder compresses and does nothing else.
+fragtrace_library(fragtrace_zstd FRAGTRACE_ZSTD source/lib/libzstd.a source/lib
+    CONFIGURE_COMMAND ${CMAKE_COMMAND} -E true
+    BUILD_COMMAND ${FRAGTRACE_MAKE} -C <SOURCE_DIR>/lib libzstd.a
+        CC=${CMAKE_C_COMPILER} "CFLAGS=${flags}" "CPPFLAGS_STATLIB=-DZSTDLIB_VISIBLE= -DZSTDERRORLIB_VISIBLE= -DZSTD_TRACE=0"
+        ZSTD_LIB_DECOMPRESSION=0 ZSTD_LIB_DICTBUILDER=0 ZSTD_LIB_DEPRECATED=0 ZSTD_LEGACY_SUPPORT=0)
+
+# Its pipe is made by a function of ours (stack_native.cpp).
+fragtrace_library(fragtrace_libunwind FRAGTRACE_LIBUNWIND build/src/.libs/libunwind.a
+    "build/include;source/include"
+    CONFIGURE_COMMAND <SOURCE_DIR>/configure --quiet --disable-shared --enable-static --with-pic
+        --disable-minidebuginfo --disable-coredump --disable-ptrace --disable-setjmp
+        --disable-documentation --disable-tests --disable-cxx-exceptions
+        CC=${CMAKE_C_COMPILER} "CFLAGS=${flags}"
+    BUILD_COMMAND ${FRAGTRACE_MAKE} -C src "CPPFLAGS=-D_GNU_SOURCE -Dpipe2=fragtrace_unwind_pipe")

@@ -1,0 +1,6 @@
+/* Its constructor takes three seconds, during which the loader's lock is held. */
+#include <unistd.h>
+
+__attribute__((constructor)) static void be_slow(void) {
+    sleep(3);
+}
