@@ -1,5 +1,6 @@
 #include "facts.h"
 
+#include "frameworks/address_table.h"
 #include "session.h"
 #include "sys.h"
 
@@ -232,6 +233,8 @@ void add_loss_facts(Session* session, bool exact) {
         {"lost.removed", session->lost_removed},
         {"lost.before_start", load_relaxed(&session->lost_before_start)},
         {"lost.facts", lost_facts()},
+        {"lost.completions", load_relaxed(&g_addresses_without_room)},
+        {"held.without_room", session->parts.live.lost()},
         {"stacks.without_room", load_relaxed(&ring->stacks_without_room)},
         {"stacks.native_failures", load_relaxed(&ring->native_unwind_failures)},
         {"stacks.python_failures", load_relaxed(&ring->python_walk_failures)},

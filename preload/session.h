@@ -39,7 +39,7 @@ struct DrainTask {
 };
 
 struct alignas(64) Session {
-    static constexpr uint32_t kLossKinds = 12;
+    static constexpr uint32_t kLossKinds = 14;
 
     // What every event reads lies together.
     uint32_t state;     // SessionState; a futex

@@ -208,6 +208,9 @@ constexpr std::pair<const char*, const char*> kLosses[] = {
     {"stacks.without_room", "stacks are missing: there was no room for more of them"},
     {"stacks.native_failures", "native stacks are missing: they could not be walked"},
     {"stacks.python_failures", "Python stacks are cut or missing: they could not be walked"},
+    {"held.without_room",
+     "allocations that are held are missing where this part begins: there was no memory for the "
+     "recorder's list of them. Their frees are not known either"},
     {"lost.facts", "facts are missing: there was no room for them"},
 };
 

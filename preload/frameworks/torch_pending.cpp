@@ -12,7 +12,7 @@
 namespace fragtrace::preload {
 namespace {
 
-// Events that a recorded free waits for. Without room the completion is lost. The value: above the
+// Events that a recorded free waits for. The value: above the
 // device's 16 bits what the trace knows the event by, where that is not its handle.
 AddressTable<uint64_t, 8192> g_pending;
 constexpr uint64_t kNumberShift = 16;
@@ -116,6 +116,8 @@ void torch_event_recorded(const void* caller, void* event, void* stream) {
         auto& pending = thread.pending[thread.pending_count++];
         pending.event = reinterpret_cast<uint64_t>(event);
         pending.stream = reinterpret_cast<uint64_t>(stream);
+    } else {
+        count_up(&g_addresses_without_room);
     }
 }
 

@@ -186,6 +186,13 @@ class Programs(ProgramTest):
         self.assertGreater(len({event["stream"] for event in events
                                 if event.kind == "block_alloc"}), 2)
 
+    def test_any_number_of_frees_that_wait_is_completed(self):
+        said, events, _ = self.run_program("many_pending")
+        self.assert_blocks_agree(said, events)
+        kinds = [event.kind for event in events]
+        self.assertEqual(kinds.count("pending_event"), 40000)
+        self.assertEqual(kinds.count("event_complete"), 40000)
+
     def test_failures_say_what_the_device_had(self):
         said, events, _ = self.run_program("out_of_memory")
         self.assert_blocks_agree(said, events)

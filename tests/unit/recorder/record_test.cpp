@@ -167,6 +167,14 @@ TEST_CASE("a full ring loses events only after a bounded wait, and counts them")
     }
 }
 
+TEST_CASE("64 threads that only record lose nothing while storage keeps up") {
+    const Folder folder;
+    const Child child = in_child(folder.path(), [] { record_from_threads(64, 12500); });
+    CHECK(child.status == 0);
+    CHECK(child.errors.empty());
+    require_contiguous(read_trace(folder.traces()[0]), 800000);
+}
+
 TEST_CASE("native stacks share their outer frames", "[native-stacks]") {
     const Folder folder;
     in_child(folder.path(), [] {

@@ -1,0 +1,66 @@
+// What is known about addresses: more of them than the table begins with.
+#include "frameworks/address_table.h"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+using namespace fragtrace::preload;
+
+namespace {
+AddressTable<uint64_t, 64> g_table;
+AddressTable<uint64_t, 64> g_shared;
+}  // namespace
+
+TEST_CASE("a table of addresses grows, and finds what a map finds") {
+    std::mt19937_64 random(7);
+    std::unordered_map<uint64_t, uint64_t> model;
+    for (int i = 0; i < 300000; ++i) {
+        const uint64_t address = (random() % 40000 + 1) * 512;
+        if (random() % 3 != 0) {
+            REQUIRE(g_table.insert(address, address + static_cast<uint64_t>(i)));
+            model[address] = address + static_cast<uint64_t>(i);
+        } else {
+            uint64_t value = 0;
+            const auto known = model.find(address);
+            REQUIRE(g_table.take(address, &value) == (known != model.end()));
+            if (known != model.end()) {
+                REQUIRE(value == known->second);
+                model.erase(known);
+            }
+        }
+    }
+    for (const auto& [address, value] : model) {
+        uint64_t found = 0;
+        REQUIRE(g_table.take(address, &found));
+        REQUIRE(found == value);
+    }
+    CHECK(g_table.empty());
+    CHECK(g_addresses_without_room == 0);
+}
+
+TEST_CASE("threads that grow a table of addresses at the same time lose none") {
+    constexpr uint64_t kEach = 20000;
+    std::vector<std::thread> threads;
+    for (uint64_t t = 0; t < 4; ++t) {
+        threads.emplace_back([t] {
+            for (uint64_t i = 1; i <= kEach; ++i) {
+                g_shared.insert((t << 40) + i * 512, i);
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    for (uint64_t t = 0; t < 4; ++t) {
+        for (uint64_t i = 1; i <= kEach; ++i) {
+            uint64_t value = 0;
+            REQUIRE(g_shared.take((t << 40) + i * 512, &value));
+            REQUIRE(value == i);
+        }
+    }
+    CHECK(g_shared.empty());
+}
