@@ -14,6 +14,8 @@ namespace {
 
 constexpr uint64_t kLeastSizeLimit_bytes = 1u << 20;
 constexpr uint64_t kFlightSize_bytes = 64u << 20;
+constexpr uint64_t kSizeLimit_bytes = uint64_t{20} << 30;
+constexpr uint32_t kKeepFree_percent = 10;
 constexpr uint32_t kMostStartAfter_s = 100'000'000;
 
 bool parse_switch(const char* value, bool* result) {
@@ -122,13 +124,32 @@ bool set_size_limit(Options* options, const char* value) {
         return false;
     }
     options->size_limit_bytes = limit;
+    options->in_parts = limit != 0;
     return true;
+}
+
+// A size, or a share with a per cent sign.
+bool set_keep_free(Options* options, const char* value) {
+    char digits[8];
+    const size_t size = strlen(value);
+    if (size == 0 || value[size - 1] != '%') {
+        options->keep_free_percent = 0;
+        return parse_size(value, &options->keep_free_bytes);
+    }
+    if (size > sizeof digits) {
+        return false;
+    }
+    memcpy(digits, value, size - 1);
+    digits[size - 1] = '\0';
+    options->keep_free_bytes = 0;
+    return parse_number(digits, 0, 99, &options->keep_free_percent);
 }
 
 // A switch, or the size that the last events may take.
 bool set_flight(Options* options, const char* value) {
     if (parse_switch(value, &options->flight)) {
         options->size_limit_bytes = options->flight ? kFlightSize_bytes : options->size_limit_bytes;
+        options->in_parts = options->in_parts || options->flight;
         return true;
     }
     options->flight = set_size_limit(options, value) && options->size_limit_bytes != 0;
@@ -205,6 +226,8 @@ void set_defaults(Options* options) {
     options->stack_depth = kMaxStackDepth;
     options->ring_events = 65536;
     options->compression_level = 3;
+    options->size_limit_bytes = kSizeLimit_bytes;
+    options->keep_free_percent = kKeepFree_percent;
 }
 
 }  // namespace
@@ -219,15 +242,19 @@ void read_options(Options* options) {
     }
 }
 
-bool option_accepts(const char* variable, const char* value) {
-    Options options;
-    set_defaults(&options);
+bool set_option(Options* options, const char* variable, const char* value) {
     for (const Row& row : kRows) {
         if (strcmp(row.name, variable) == 0) {
-            return !is_set(value) || row.set(&options, value);
+            return !is_set(value) || row.set(options, value);
         }
     }
     return true;
+}
+
+bool option_accepts(const char* variable, const char* value) {
+    Options options;
+    set_defaults(&options);
+    return set_option(&options, variable, value);
 }
 
 bool option_off() {

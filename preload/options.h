@@ -19,7 +19,10 @@ struct Options {
     bool flight;                // keep a copy of the trace at each out-of-memory
     int control_signal;         // 0 = none
     uint64_t size_limit_bytes;  // of the trace's parts together; 0 = one part without a limit
-    uint64_t min_block_bytes;   // smaller blocks are not recorded
+    bool in_parts;              // from the start; else once half the limit is reached
+    uint64_t keep_free_bytes;   // of the file system, never taken
+    uint32_t keep_free_percent;
+    uint64_t min_block_bytes;  // smaller blocks are not recorded
     uint32_t stack_depth;
     uint32_t ring_events;  // a power of two
     uint32_t compression_level;
@@ -31,8 +34,11 @@ struct Options {
 // Reads all options; what cannot be understood keeps its default and is named in `rejected`.
 void read_options(Options* options);
 
-// What read_options would do with this value: true for variables that are not in the table. The
-// launcher asks it before it starts a program.
+// Sets one of them as if the environment had it; false where it cannot be understood, true for
+// variables that are not in the table.
+bool set_option(Options* options, const char* variable, const char* value);
+
+// What read_options would do with this value. The launcher asks it before it starts a program.
 bool option_accepts(const char* variable, const char* value);
 
 // Those that matter before a session exists, straight from the environment.

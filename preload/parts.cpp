@@ -123,6 +123,19 @@ bool write_next_part(Session* session, uint32_t number) {
     return session->file.keep_part();
 }
 
+// A trace that has come to half of its limit.
+bool begin_parts(Session* session) {
+    session->header.part = 1;
+    session->header.crc = header_crc(session->header);
+    if (!session->file.become_part(session->header)) {
+        session->header.part = 0;
+        return false;
+    }
+    session->parts.number = 1;
+    store_release(&session->ring.header->part, 1u);
+    return true;
+}
+
 // The old part is ended first: should the process be killed before the new one has its name, the
 // ring still says that it continues the old one.
 void begin_next_part(Session* session) {
@@ -245,7 +258,7 @@ int join_parts(Session* session, const char* path, const char* why) {
 }  // namespace
 
 bool start_parts(Session* session) {
-    if (session->options.size_limit_bytes != 0) {
+    if (session->options.in_parts) {
         session->parts.number = 1;
         session->ring.header->part = 1;
     }
@@ -276,7 +289,7 @@ uint32_t follow_events(Session* session, uint64_t first, uint32_t count) {
 
 void limit_part(Session* session, uint64_t chunk_bytes) {
     Parts& parts = session->parts;
-    if (parts.number == 0) {
+    if (session->options.size_limit_bytes == 0) {
         return;
     }
     if (chunk_bytes > parts.largest_chunk_bytes) {
@@ -288,9 +301,22 @@ void limit_part(Session* session, uint64_t chunk_bytes) {
         bytes < parts.not_before_bytes) {
         return;
     }
-    if (parts.live.event_count() + 1 <= session->ring.header->tail) {
-        begin_next_part(session);
+    if (parts.live.event_count() + 1 > session->ring.header->tail) {
+        return;
     }
+    if (parts.number != 0 || begin_parts(session)) {
+        begin_next_part(session);
+    } else {
+        count_up(&session->ring.header->trace_write_errors);
+        parts.not_before_bytes = bytes + session->options.size_limit_bytes / 8;
+    }
+}
+
+bool may_grow(const Session* session) {
+    const uint64_t limit_bytes = session->options.size_limit_bytes;
+    return limit_bytes == 0 || session->file.size_bytes() + session->parts.before_bytes +
+                                       session->parts.largest_chunk_bytes <
+                                   limit_bytes;
 }
 
 void copy_after_out_of_memory(Session* session) {

@@ -100,6 +100,9 @@ void describe_losses(const Session& session, bool path_is_settled, Text* text) {
     if (session.lost_write_failed != 0 || load_relaxed(&ring->trace_write_errors) != 0) {
         text->add("; writing failed: ");
         add_error(text, session.file.last_error());
+        if (session.file.kept_free()) {
+            text->add(" but what is kept free (FRAGTRACE_KEEP_FREE)");
+        }
     }
     if (session.lost_removed != 0) {
         text->add("; somebody removed the trace, or cut it");

@@ -124,12 +124,13 @@ bool fail(Session* session, const char* what, int error) {
 }
 
 bool create_file(Session* session) {
+    session->file.keep_free(session->options.keep_free_percent, session->options.keep_free_bytes);
     char program[128];
     program_name(program, sizeof program);
     if (!session->file.create(session->options.output,
                               program,
                               static_cast<int>(session->options.compression_level),
-                              session->options.size_limit_bytes != 0)) {
+                              session->options.in_parts)) {
         const int error = errno;
         session->file.abandon(true);
         return fail(session, "cannot create a trace", error);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -166,7 +167,9 @@ bool TraceFile::write_chunk(ChunkType type,
     const uint64_t reserve = type == ChunkType::kEnd     ? index_bytes(1)
                              : type == ChunkType::kFacts ? index_bytes(2) + kEndChunk_bytes
                                                          : reserve_bytes();
-    if (!has_space(end_, total + reserve) || !write_at(end_, out_, total)) {
+    const bool ends = type == ChunkType::kEnd || type == ChunkType::kFacts;
+    if ((!ends && !leaves_enough_free(total)) || !has_space(end_, total + reserve) ||
+        !write_at(end_, out_, total)) {
         return false;
     }
     if (entry_count_ < kMaxEntries) {
@@ -210,6 +213,24 @@ bool TraceFile::write_index() {
     const int given_back = ftruncate(fd_, static_cast<off_t>(last + sizeof trailer));
     (void)given_back;
     return true;
+}
+
+// The host has to have room for its own files, on a shared file system others have, too.
+bool TraceFile::leaves_enough_free(uint64_t size_bytes) {
+    struct statvfs place {};
+
+    if ((keep_free_percent_ == 0 && keep_free_bytes_ == 0) || fstatvfs(fd_, &place) != 0) {
+        return true;
+    }
+    const uint64_t share_bytes =
+        static_cast<uint64_t>(place.f_blocks) / 100 * keep_free_percent_ * place.f_frsize;
+    const uint64_t least_bytes = share_bytes > keep_free_bytes_ ? share_bytes : keep_free_bytes_;
+    kept_free_ =
+        place.f_blocks != 0 && uint64_t{place.f_bavail} * place.f_frsize < least_bytes + size_bytes;
+    if (kept_free_) {
+        last_error_ = ENOSPC;
+    }
+    return !kept_free_;
 }
 
 // Asks for the blocks before they are written. KEEP_SIZE: the file does not grow by it. Where the

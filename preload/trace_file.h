@@ -23,6 +23,22 @@ class TraceFile {
     // file system can hold a file without a name, it gets its name with its header. On failure
     // errno tells why.
     bool create(const char* directory, const char* program, int compression_level, bool in_parts);
+
+    // What is left of the file system when events are written; a share and a size.
+    void keep_free(uint32_t percent, uint64_t size_bytes) {
+        keep_free_percent_ = percent;
+        keep_free_bytes_ = size_bytes;
+    }
+
+    // That a write failed because of this space.
+    [[nodiscard]] bool kept_free() const { return kept_free_; }
+
+    // Refuses a write that the file could take.
+    bool refuse(int error) {
+        last_error_ = error;
+        return false;
+    }
+
     // For a forked child, and for a start that failed.
     void abandon(bool remove);
 
@@ -52,7 +68,10 @@ class TraceFile {
     // Goes on in a file that somebody else has written up to `end`, and has opened.
     void adopt(int fd, const char* path, uint64_t end);
 
-    void rename_to(const char* path);
+    bool rename_to(const char* path);
+
+    // A trace that had no parts becomes the first one, header and name.
+    bool become_part(const TraceHeader& header);
 
     // Whether the file still has a name, and all that was written.
     [[nodiscard]] bool is_whole();
@@ -82,6 +101,7 @@ class TraceFile {
     void open_compressor(int level);
     bool map_buffers();
     bool has_space(uint64_t offset, uint64_t size_bytes);
+    bool leaves_enough_free(uint64_t size_bytes);
     bool is_open();
     bool write_at(uint64_t offset, const uint8_t* data, size_t size_bytes);
 
@@ -120,6 +140,9 @@ class TraceFile {
     IndexEntry* entries_;
     uint32_t entry_count_;
     int level_;
+    uint32_t keep_free_percent_;
+    uint64_t keep_free_bytes_;
+    bool kept_free_;
     ZSTD_CCtx_s* compressor_;
     void* compressor_memory_;
     size_t compressor_bytes_;

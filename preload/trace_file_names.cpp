@@ -191,10 +191,24 @@ void TraceFile::close_before() {
     }
 }
 
-void TraceFile::rename_to(const char* path) {
-    if (rename_to_new(path_, path)) {
-        Text(path_, sizeof path_).add(path);
+bool TraceFile::rename_to(const char* path) {
+    if (!rename_to_new(path_, path)) {
+        last_error_ = errno;
+        return false;
     }
+    Text(path_, sizeof path_).add(path);
+    return true;
+}
+
+bool TraceFile::become_part(const TraceHeader& header) {
+    char name[sizeof path_];
+    Text path(name, sizeof name);
+    name_of("part1", &path);
+    if (path.full() || !is_open() || !rename_to(name)) {
+        return false;
+    }
+    in_parts_ = true;
+    return write_at(0, reinterpret_cast<const uint8_t*>(&header), sizeof header);
 }
 
 void TraceFile::drop_part() {

@@ -14,8 +14,8 @@ namespace fragtrace::preload {
 // What no table had memory for, and streams of a block beyond those that are kept.
 inline uint64_t g_addresses_without_room;
 
-// kSlots: of the first part, which is there from the start. Each further part has four times as many
-// as the one before.
+// kSlots: of the first part, which is there from the start. Each further part has four times as
+// many as the one before.
 template <typename Value, uint32_t kSlots>
 class AddressTable {
   public:
@@ -92,12 +92,9 @@ class AddressTable {
         }
         const uint64_t size_bytes = slots_of(part) * sizeof(Slot);
         auto* made = static_cast<Slot*>(map_private(size_bytes));
-        if (made != nullptr && !__atomic_compare_exchange_n(&more_[part - 1],
-                                                            &slots,
-                                                            made,
-                                                            false,
-                                                            __ATOMIC_ACQ_REL,
-                                                            __ATOMIC_ACQUIRE)) {
+        if (made != nullptr &&
+            !__atomic_compare_exchange_n(
+                &more_[part - 1], &slots, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
             unmap(made, size_bytes);
             return slots;
         }

@@ -17,14 +17,16 @@ constexpr const char* kBegin =
   fragtrace run --start off --signal USR2 -- python train.py
                                                             record from the first USR2 on
   fragtrace top                                             watch a process that is recorded
+  fragtrace clean                                           remove what killed processes left
 
 Usage: fragtrace run [OPTIONS] [--] COMMAND [ARGUMENT...]
        fragtrace top [PID] [--once] [--json] [--interval SECONDS]
+       fragtrace clean [--dry-run] [--age AGE] [FOLDER...]
        fragtrace --help | --version
 
 Runs COMMAND with libfragtrace.so preloaded. Each process that uses CUDA leaves PROGRAM.PID.ftrace.
 When COMMAND ends, fragtrace prints the verdict on its own trace and a line for each trace of this
-run to standard error. When COMMAND failed, the verdict is on the process that failed first.
+run to standard error. Where a process failed, the verdict is on the one that failed first.
 
 )";
 

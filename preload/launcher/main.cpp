@@ -4,6 +4,7 @@
 // The program's output, input and exit code stay its own; everything said here goes to standard
 // error.
 #include "launcher/arguments.h"
+#include "launcher/clean.h"
 #include "launcher/help.h"
 #include "launcher/libraries.h"
 #include "launcher/program.h"
@@ -12,6 +13,8 @@
 #include "launcher/traces.h"
 #include "options.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +22,7 @@
 #include <exception>
 #include <string_view>
 #include <sys/random.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,6 +78,30 @@ Program program_of(const Request& request, const Libraries& libraries) {
     return program;
 }
 
+// The recorder would lose every event there, and say so only when it ends.
+std::string space_warning(const std::string& folder, const Request& request) {
+    constexpr const char* kVariable = "FRAGTRACE_KEEP_FREE";
+    preload::Options options;
+    preload::read_options(&options);
+    if (const std::string asked = request.setting_of(kVariable); !asked.empty()) {
+        preload::set_option(&options, kVariable, asked.c_str());
+    }
+    struct statvfs place = {};
+    if (statvfs(folder.c_str(), &place) != 0 || place.f_blocks == 0) {
+        return "";
+    }
+    const std::uint64_t least = std::max<std::uint64_t>(
+        static_cast<std::uint64_t>(place.f_blocks) / 100 * options.keep_free_percent,
+        options.keep_free_bytes / place.f_frsize);
+    if (place.f_bavail >= least) {
+        return "";
+    }
+    return "little will be recorded: " + one_line(folder) + " has " +
+           std::to_string(place.f_bavail * place.f_frsize >> 20) + " MiB free, and " +
+           std::to_string(least * place.f_frsize >> 20) +
+           " MiB are kept free there; choose another folder (-o), or --keep-free";
+}
+
 int exit_code_of(int status) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -93,6 +121,9 @@ int run(int argc, char** argv) {
     if (request.record) {
         const std::string output = request.setting_of("FRAGTRACE_OUTPUT");
         run.folder = prepare_folder(output.empty() ? "." : output);
+        if (const std::string warning = space_warning(run.folder, request); !warning.empty()) {
+            say(warning);
+        }
         run.job = new_job();
         run.begin = folder_time(run.folder);
         run.quiet = request.quiet;
@@ -126,6 +157,9 @@ int dispatch(int argc, char** argv) {
     }
     if (what == "top") {
         return become_analyzer(find_installation(), argv);
+    }
+    if (what == "clean") {
+        return clean(argc - 1, argv + 1);
     }
     if (what == "run") {
         return run(argc - 1, argv + 1);

@@ -20,6 +20,7 @@ BAD_VALUES = {
     "FRAGTRACE_FOLLOW_FORK": "2", "FRAGTRACE_NVTX": "never", "FRAGTRACE_START": "later",
     "FRAGTRACE_START_AFTER": "1s", "FRAGTRACE_STOPPED_STACKS": "x", "FRAGTRACE_SIGNAL": "KILL",
     "FRAGTRACE_MIN_BYTES": "1XB", "FRAGTRACE_SIZE_LIMIT": "1KB", "FRAGTRACE_FLIGHT": "much",
+    "FRAGTRACE_KEEP_FREE": "100%",
     "FRAGTRACE_VIRTUAL_GPU": "24XiB"}
 
 
@@ -171,6 +172,16 @@ class Environment(real_process.RealProcessTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("libfragtrace.so", done.stdout)
         self.assertNotIn("libasan", done.stdout)
+
+    def test_a_disk_that_is_too_full_to_record_on_is_said_before_the_program_starts(self):
+        for share, said in (("99%", True), ("0", False), ("1MiB", False)):
+            done = self.run_well([LAUNCHER, "run", "--quiet", "--keep-free", share, "-o", self.folder,
+                                  "--", "sh", "-c", "echo here >&2"])
+            first = done.stderr.splitlines()[0]
+            self.assertEqual(first.startswith("fragtrace: little will be recorded"), said, first)
+        for bad in ("100%", "-1", "half", "5%%"):
+            done = self.run_well([LAUNCHER, "run", "--keep-free", bad, "--", "true"], 2)
+            self.assertIn("--keep-free cannot be", done.stderr)
 
     def test_a_sanitizer_that_the_user_preloads_stays_first(self):
         runtime = run(["sh", "-c", "readlink -f $(cc -print-file-name=libasan.so)"]).stdout.strip()

@@ -326,6 +326,36 @@ class Launcher(real_process.RealProcessTest):
         (command,) = re.findall("(?m)^fragtrace: (.*)$", done.stderr)
         self.assertIn("rank 1 of ", self.run_well(["bash", "-c", command], cwd=self.folder).stdout)
 
+    def test_clean_removes_what_dead_processes_left_and_nothing_else(self):
+        rings = self.folder / "rings"
+        rings.mkdir()
+        env = environment(FRAGTRACE_RING_DIRECTORY=rings)
+        self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client(20, "kill"),
+                    env=env, expected=137)
+        (ring,) = rings.glob("*.ring")
+        (self.folder / "a.99999999.part2.ftrace.tmp").touch()
+        kept = [rings / f"fragtrace-0-{os.getpid()}-1.ring", rings / "fragtrace-notes.txt",
+                self.folder / f"a.{os.getpid()}.part2.ftrace.tmp"]
+        for path in kept:
+            path.touch()
+        (rings / "fragtrace-0-99999998-1.ring").symlink_to(kept[1])
+        where = (rings, self.folder)
+        before = sorted(self.folder.rglob("*"))
+        by_itself = self.launch("clean", "--dry-run", "--age", "0", env=env).stdout
+        self.assertIn(f"{ring}  ", by_itself)
+        said = self.launch("clean", "--dry-run", "--age", "0", *where).stdout
+        self.assertIn("2 would go", said)
+        self.assertIn("0 removed", self.launch("clean", *where).stdout)  # they are young
+        self.assertEqual(sorted(self.folder.rglob("*")), before)
+        said = self.launch("clean", "--age", "0s", *where).stdout
+        self.assertIn(f"{ring}  ", said)
+        self.assertIn("2 removed", said)
+        self.assertEqual(set(before) - set(self.folder.rglob("*")),
+                         {ring, self.folder / "a.99999999.part2.ftrace.tmp"})
+        for bad in (["--age", "soon"], ["--age", "nan"], ["/nonexistent"], ["--wrong"]):
+            done = self.launch("clean", *bad, expected=2)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
     def test_of_many_traces_the_first_20_are_listed_and_the_rest_are_counted(self):
         line = " ".join(self.client(1))
         done = self.launch("run", "--virtual-gpu", CARD, "--", "sh", "-c",

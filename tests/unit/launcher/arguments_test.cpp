@@ -165,6 +165,7 @@ TEST_CASE("the recorder takes the values that the table allows and no others") {
         {"FRAGTRACE_OUTPUT", {"/a b:c", longest.c_str()}, {too_long.c_str()}},
         {"FRAGTRACE_FLIGHT", {"on", "off", "1", "0", "1MiB", "2MB"}, {"1MB", "much", "1KiB"}},
         {"FRAGTRACE_SIZE_LIMIT", {"0", "1MiB", "1GB"}, {"12", "1MB", "-1"}},
+        {"FRAGTRACE_KEEP_FREE", {"0", "0%", "99%", "5GiB"}, {"100%", "%", "10%%", "-1", "1 000%"}},
         {"FRAGTRACE_STACKS", {"all", "native", "python", "none"}, {"All", "both"}},
         {"FRAGTRACE_STACK_DEPTH", {"1", "128"}, {"0", "129", "1x"}},
         {"FRAGTRACE_MIN_BYTES", {"0", "1", "512KiB"}, {"much"}},

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <fcntl.h>
+#include <random>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -228,6 +229,80 @@ TEST_CASE("a file size limit ends the writing, not the host") {
               (dump.facts.count("lost.ring_full") ? std::stoull(dump.facts.at("lost.ring_full"))
                                                   : 0) ==
           300000);
+}
+
+namespace {
+
+// What does not compress, so that the file grows.
+void record_noise(uint64_t events) {
+    std::mt19937_64 random(1);
+    for (uint64_t i = 0; i < events; ++i) {
+        const uint64_t address = random();
+        preload::record(make_event(address, random()));
+        EventRecord free{};
+        free.kind = EventKind::kDeviceFree;
+        free.address = address;
+        preload::record(free);
+    }
+}
+
+uint64_t bytes_of(const std::vector<std::string>& files) {
+    uint64_t bytes = 0;
+    for (const std::string& file : files) {
+        struct stat found {};
+
+        bytes += stat(file.c_str(), &found) == 0 ? static_cast<uint64_t>(found.st_size) : 0;
+    }
+    return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a trace that comes to half of its limit goes on in parts, and the limit holds") {
+    constexpr uint64_t kLimit_bytes = 2u << 20;
+    for (const bool blocked : {false, true}) {
+        const Folder folder;
+        const Child child = in_child(folder.path(), [&] {
+            preload::record(make_event(1, 1));
+            preload::g_session.options.size_limit_bytes = kLimit_bytes;
+            if (blocked) {  // the next part cannot be made
+                mkdir((folder.path() + "/recorder_tests." + std::to_string(getpid()) +
+                       ".part2.ftrace.tmp")
+                          .c_str(),
+                      0700);
+            }
+            record_noise(400000);
+        });
+        CHECK(child.status == 0);
+        const std::vector<std::string> traces = folder.traces();
+        CHECK(bytes_of(traces) <= kLimit_bytes + (64u << 10));
+        const std::string base = folder.path() + "/recorder_tests." + std::to_string(child.pid);
+        if (blocked) {
+            CHECK(traces == std::vector<std::string>{base + ".ftrace"});
+            CHECK(child.errors.find("events were lost; writing failed: file size limit") !=
+                  std::string::npos);
+            CHECK(read_trace(traces[0]).defects.empty());
+        } else {
+            CHECK(child.errors.empty());
+            REQUIRE(traces.size() == 2);
+            const Dump last = read_trace(std::max(traces[0], traces[1]));
+            CHECK(last.defects.empty());
+            CHECK(last.header.part > 2);
+            CHECK(last.end == EndReason::kNormal);
+        }
+    }
+}
+
+TEST_CASE("what is to be kept free is never taken, and the loss is said") {
+    const Folder folder;
+    const Child child =
+        in_child(folder.path(), [] { record_noise(100000); }, {{"FRAGTRACE_KEEP_FREE", "99%"}});
+    CHECK(child.status == 0);
+    CHECK(child.errors.find("no space left on device but what is kept free") != std::string::npos);
+    CHECK(bytes_of(folder.traces()) < 100000);
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.defects.empty());
+    CHECK(std::stoull(dump.facts.at("lost.write_failed")) > 100000);
 }
 
 TEST_CASE("without a place for the ring the recorder works, and says what that costs") {

@@ -1,0 +1,231 @@
+#include "launcher/clean.h"
+
+#include "launcher/refusal.h"
+#include "launcher/traces.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <set>
+#include <string>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+namespace fragtrace::launcher {
+namespace {
+
+constexpr const char* kText =
+    R"(Lists and removes what recorded processes that are gone have left: rings, which hold a killed
+process's last events, and temporary files of parts. Looks into each FOLDER; without one into
+/dev/shm, $TMPDIR, /tmp, $FRAGTRACE_RING_DIRECTORY and the current folder. Nothing of another user
+and nothing of a process that runs is touched; what is younger than --age is listed and stays: the next report
+of its trace takes a ring's events over.
+
+Examples
+  fragtrace clean --dry-run            what is there
+  fragtrace clean                      remove what is older than a day
+  fragtrace clean --age 0 traces/      remove all that is in a folder of traces
+)";
+
+struct Leftover {
+    std::string name;
+    std::uint64_t bytes = 0;  // that it takes
+    double age_s = 0;         // since it was last written
+};
+
+bool read_number(std::string_view text, long* number) {
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), *number);
+    return failed == std::errc() && end == text.data() + text.size();
+}
+
+// The process in "fragtrace-UID-PID-SESSION.ring" or in "PROGRAM.PID[.N].partK.ftrace.tmp"; 0: the
+// name is neither.
+long process_in(std::string_view name) {
+    const auto cut_end = [&name](std::string_view end) {
+        const bool there = name.ends_with(end);
+        name.remove_suffix(there ? end.size() : 0);
+        return there;
+    };
+    long number = 0;
+    if (name.starts_with("fragtrace-") && cut_end(".ring")) {
+        const std::size_t session = name.rfind('-');
+        const std::size_t process = name.rfind('-', session - 1);
+        return read_number(name.substr(process + 1, session - process - 1), &number) ? number : 0;
+    }
+    if (!cut_end(".ftrace.tmp")) {
+        return 0;
+    }
+    while (name.find('.') != std::string_view::npos) {
+        const std::size_t dot = name.rfind('.');
+        if (read_number(name.substr(dot + 1), &number)) {
+            return number;
+        }
+        name = name.substr(0, dot);
+    }
+    return 0;
+}
+
+bool runs(long process) {
+    return process > 0 && (kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM);
+}
+
+// Through the open folder, so that nobody can put another file in a name's place between the look
+// and the removal that is more than a leftover by its name, owner and kind.
+class Folder {
+  public:
+    explicit Folder(const std::string& path) : path_(path), folder_(opendir(path.c_str())) {}
+
+    ~Folder() {
+        if (folder_ != nullptr) {
+            closedir(folder_);
+        }
+    }
+
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+
+    [[nodiscard]] std::vector<Leftover> leftovers() const {
+        std::vector<Leftover> found;
+        timespec now = {};
+        clock_gettime(CLOCK_REALTIME, &now);
+        while (const dirent* entry = folder_ == nullptr ? nullptr : readdir(folder_)) {
+            const long process = process_in(entry->d_name);
+            struct stat file = {};
+            if (process != 0 && !runs(process) && look_at(entry->d_name, &file)) {
+                found.push_back({entry->d_name,
+                                 static_cast<std::uint64_t>(file.st_blocks) * 512,
+                                 difftime(now.tv_sec, file.st_mtim.tv_sec)});
+            }
+        }
+        std::sort(found.begin(), found.end(), [](const Leftover& left, const Leftover& right) {
+            return left.name < right.name;
+        });
+        return found;
+    }
+
+    // False with errno. What somebody else has removed meanwhile is gone, too.
+    [[nodiscard]] bool remove(const Leftover& leftover) const {
+        struct stat file = {};
+        return !look_at(leftover.name.c_str(), &file) ||
+               unlinkat(dirfd(folder_), leftover.name.c_str(), 0) == 0 || errno == ENOENT;
+    }
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    bool look_at(const char* name, struct stat* file) const {
+        return fstatat(dirfd(folder_), name, file, AT_SYMLINK_NOFOLLOW) == 0 &&
+               S_ISREG(file->st_mode) && file->st_uid == geteuid();
+    }
+
+    std::string path_;
+    DIR* folder_;
+};
+
+std::string age_text(double seconds) {
+    return seconds < 120      ? fmt::format("{:.0f} s", seconds)
+           : seconds < 7200   ? fmt::format("{:.0f} min", seconds / 60)
+           : seconds < 172800 ? fmt::format("{:.0f} h", seconds / 3600)
+                              : fmt::format("{:.0f} days", seconds / 86400);
+}
+
+// A number with s, min, h or d; -1: it is none.
+double read_age(const std::string& text) {
+    char* end = nullptr;
+    const double number = strtod(text.c_str(), &end);
+    const std::string unit = end;
+    const double seconds = unit.empty() || unit == "s"    ? 1
+                           : unit == "min" || unit == "m" ? 60
+                           : unit == "h"                  ? 3600
+                           : unit == "d"                  ? 86400
+                                                          : -1;
+    return end == text.c_str() || !(number >= 0) || seconds < 0 ? -1 : number * seconds;
+}
+
+}  // namespace
+
+int clean(int argc, char** argv) {
+    CLI::App app(kText, "fragtrace clean");
+    std::string age = "1d";
+    bool dry_run = false;
+    std::vector<std::string> paths;
+    app.add_option("--age", age, "leave what was written since: a number with s, min, h or d")
+        ->capture_default_str();
+    app.add_flag("--dry-run", dry_run, "list it and remove nothing");
+    app.add_option("FOLDER", paths, "where to look");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        return fputs(app.help().c_str(), stdout) < 0 || fflush(stdout) != 0 ? kBadUsage : 0;
+    } catch (const CLI::ParseError& error) {
+        throw Refusal{kBadUsage, std::string(error.what()) + " (fragtrace clean --help)"};
+    }
+    const double least_age_s = read_age(age);
+    if (least_age_s < 0) {
+        throw Refusal{kBadUsage,
+                      "--age cannot be '" + one_line(age) + "': give a number with s, min, h or d"};
+    }
+    for (const std::string& path : paths) {
+        if (access(path.c_str(), R_OK | X_OK) != 0) {
+            throw Refusal{kBadUsage, one_line(path) + ": " + strerror(errno)};
+        }
+    }
+    if (paths.empty()) {
+        paths = {"/dev/shm", "/tmp", "."};
+        for (const char* variable : {"TMPDIR", "FRAGTRACE_RING_DIRECTORY"}) {
+            if (const char* value = getenv(variable); value != nullptr && *value != '\0') {
+                paths.emplace_back(value);
+            }
+        }
+    }
+    std::set<std::pair<dev_t, ino_t>> seen;
+    std::uint64_t gone_bytes = 0;
+    std::uint64_t left_bytes = 0;
+    std::size_t gone = 0;
+    std::size_t left = 0;
+    int exit_code = 0;
+    for (const std::string& path : paths) {
+        struct stat status = {};
+        if (stat(path.c_str(), &status) != 0 ||
+            !seen.emplace(status.st_dev, status.st_ino).second) {
+            continue;
+        }
+        const Folder folder(path);
+        for (const Leftover& leftover : folder.leftovers()) {
+            const bool goes = leftover.age_s >= least_age_s;
+            const char* what = !goes ? "stays" : dry_run ? "would go" : "removed";
+            if (goes && !dry_run && !folder.remove(leftover)) {
+                what = strerror(errno);
+                exit_code = 1;
+            }
+            fmt::print("{}  {:.1f} MiB, {} old: {}\n",
+                       one_line(folder.path() + "/" + leftover.name),
+                       static_cast<double>(leftover.bytes) / (1 << 20),
+                       age_text(leftover.age_s),
+                       what);
+            (goes ? gone : left) += 1;
+            (goes ? gone_bytes : left_bytes) += leftover.bytes;
+        }
+    }
+    fmt::print("{} {}, {:.1f} MiB; {} younger, {:.1f} MiB, {}\n",
+               gone,
+               dry_run ? "would go" : "removed",
+               static_cast<double>(gone_bytes) / (1 << 20),
+               left,
+               static_cast<double>(left_bytes) / (1 << 20),
+               left == 1 ? "stays" : "stay");
+    return fflush(stdout) != 0 ? kBadUsage : exit_code;
+}
+
+}  // namespace fragtrace::launcher
