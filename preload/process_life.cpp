@@ -125,6 +125,11 @@ void report_losses() {
             state == kRunning ? load_relaxed(&session.ring.header->lost_ring_full) : 0;
         text.add("fragtrace: nothing was recorded: ").add(session.failure).add(" (");
         text.add_number(refused + more).add(" events)\n");
+    } else if (state == kRunning && !session.has_file && session.wants_file) {
+        text.add("fragtrace: nothing was recorded: ").add(session.options.output);
+        text.add(" does not answer (").add_number(load_relaxed(&session.ring.header->head));
+        text.add(" events)\n");
+        g_session.ring.remove_file();  // no trace would ever lead to it
     } else if (state == kRunning) {
         const bool held = g_session.flush_lock.lock_within(kReportPatience_ns);
         describe_losses(session, held, &text);

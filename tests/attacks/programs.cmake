@@ -16,6 +16,8 @@ client_program(small_ends small_ends.c)
 client_program(slow_dlopen slow_dlopen.c)
 client_program(tied_thread tied_thread.c)
 client_library(slow_library slow_library.c)
+client_program(slow_storage slow_storage.c)
+client_library(slow_files slow_files.c)
 foreach(library zstd.so.1 unwind.so.8 lzma.so.5)
     string(REGEX REPLACE "[.].*" "" name ${library})
     client_library(newer_${name} newer_copy.c)
@@ -69,6 +71,11 @@ foreach(flight "" on)
            --recorder FRAGTRACE_FLIGHT=${flight} --ended quick_exit -- _exit)
 endforeach()
 client("a library whose constructor takes seconds, opened meanwhile" slow_dlopen)
+client("storage that does not answer" slow_storage --then ./libslow_files.so --recorder SLOW=open
+       --recorder FRAGTRACE_RING_DIRECTORY=@FOLDER@
+       --lost anything --no-trace)
+client("storage that hangs in mid-run: the ring has the rest" slow_storage
+       --then ./libslow_files.so --recorder SLOW=write --ended killed)
 client("the first call by a thread tied to a processor" tied_thread)
 
 client("vfork and exec: parent and children have traces of their own" processes -- vfork)
