@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 namespace fragtrace::preload {
 namespace {
@@ -36,9 +37,6 @@ constexpr uint64_t kTaskPatience_ns = 2 * kSecond_ns;
 // Of the first event for its file: in time the file is there before a program can be killed.
 constexpr uint64_t kBeginPatience_ns = 200 * kMillisecond_ns;
 constexpr size_t kDrainStack_bytes = 256 * 1024;
-
-// Those that the process might use before any of its threads tied itself to some.
-cpu_set_t g_processors_at_load;
 
 bool worth_flushing(const Session* session, uint64_t last_flush_ns) {
     const RingHeader* header = session->ring.header;
@@ -181,11 +179,15 @@ bool ask(Session* session, const DrainTask& task, uint64_t patience_ns = kTaskPa
 }
 
 // It inherits the policy and the processors of the thread that makes it, which may be real-time and
-// tied to one that it does not leave.
+// tied to one that it does not leave. Those of the main thread are the process's own, as far as
+// anybody can tell.
 void leave_the_starters_processor() {
     const sched_param usual{};
     pthread_setschedparam(pthread_self(), SCHED_OTHER, &usual);
-    sched_setaffinity(0, sizeof g_processors_at_load, &g_processors_at_load);
+    cpu_set_t processors;
+    if (sched_getaffinity(getpid(), sizeof processors, &processors) == 0) {  // the main thread's
+        sched_setaffinity(0, sizeof processors, &processors);
+    }
 }
 
 void* drain_main(void* argument) {
@@ -216,10 +218,6 @@ void* drain_main(void* argument) {
 }
 
 }  // namespace
-
-void note_processors() {
-    sched_getaffinity(0, sizeof g_processors_at_load, &g_processors_at_load);
-}
 
 void start_drain(Session* session) {
     sigset_t all;

@@ -16,8 +16,6 @@ namespace fragtrace::preload {
 
 struct Session;
 
-// When the library is loaded.
-void note_processors();
 void start_drain(Session* session);
 void wake_drain(Session* session);
 // Whether as many events wait as the drain writes at once.

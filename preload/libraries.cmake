@@ -18,7 +18,7 @@ set(FRAGTRACE_LIBUNWIND libu/libunwind/libunwind_1.6.2.orig.tar.gz
 
 find_program(FRAGTRACE_MAKE NAMES gmake make REQUIRED)
 # The loader places what a preloaded library keeps per thread beside the program's own: no allocation.
-set(flags "-O2 -g0 -DNDEBUG -fPIC -fvisibility=hidden -ftls-model=initial-exec")
+set(flags "-O2 -g0 -DNDEBUG -fPIC -fvisibility=hidden -ftls-model=initial-exec -ffunction-sections -fdata-sections")
 
 # fragtrace_library(NAME SOURCE ARCHIVE INCLUDES COMMANDS...): the target NAME is the static library
 # that the commands of ExternalProject_Add make of the source.

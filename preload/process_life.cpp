@@ -83,7 +83,6 @@ void on_exit_code(int status, void*) {
 __attribute__((constructor)) void on_load() {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     on_exit(on_exit_code, nullptr);
-    note_processors();
 }
 
 // With the flush lock, if `path_is_settled`; else the drain may be going on to another part.

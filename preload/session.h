@@ -32,10 +32,11 @@ inline constexpr uint32_t kFinishedLast = 2;  // whoever records writes it, too
 struct DrainTask {
     enum Kind : uint8_t { kBegin, kFlush, kStart, kCopy, kEnd };
 
-    Kind kind = kFlush;
-    EndReason reason = EndReason::kNormal;  // of kEnd
-    bool last = false;                      // of kEnd
-    char why[16] = {};                      // of kCopy
+    // Zeros: the session lies in memory that the loader need not fill.
+    Kind kind{};
+    EndReason reason{};  // of kEnd
+    bool last{};         // of kEnd
+    char why[16]{};      // of kCopy
 };
 
 struct alignas(64) Session {

@@ -27,6 +27,29 @@ extern "C" int fragtrace_unwind_pipe(int ends[2], int flags) {
     return 0;
 }
 
+// Where a module has no table of its unwind information, and for the names of functions, libunwind
+// would open and read modules' files, on a thread of the host. In place of its own functions:
+#if defined(__x86_64__)
+#    define FT_EXE_IMAGE_PATH _Ux86_64_get_exe_image_path
+#else
+#    define FT_EXE_IMAGE_PATH _Uaarch64_get_exe_image_path
+#endif
+
+extern "C" {
+
+void FT_EXE_IMAGE_PATH(char* path) {
+    path[0] = '\0';
+}
+
+int _Uelf64_find_section(void* /*image*/, const char* /*name*/) {
+    return 0;
+}
+
+int _Uelf64_get_proc_name() {
+    return -UNW_ENOINFO;
+}
+}
+
 namespace fragtrace::preload {
 namespace {
 

@@ -1,5 +1,5 @@
-/* Preloaded behind the recorder: storage that hangs. SLOW=open: a trace is never opened; SLOW=write:
- * the third write of a trace, and each one after it, does not return. */
+/* Preloaded behind the recorder: storage that hangs. SLOW=open: a trace is never opened;
+ * SLOW=write: the third write of a trace, and each one after it, does not return. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -38,6 +38,6 @@ ssize_t pwrite(int file, const void* data, size_t bytes, off_t offset) {
         hang();
     }
     ssize_t (*real)(int, const void*, size_t, off_t) =
-        (ssize_t (*)(int, const void*, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
+        (ssize_t(*)(int, const void*, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
     return real(file, data, bytes, offset);
 }
