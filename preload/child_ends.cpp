@@ -137,16 +137,16 @@ WaitId g_waitid;
 
 // Handlers of signals, and children of programs with threads, may wait and may not call dlsym(): it
 // is called when the library is loaded, or by the constructor of another one that waits before
-// that.
-__attribute__((constructor)) void find_real_functions() {
+// that. For waitid(), which few use, it is called at the first call: a look-up is a cost to every
+// process.
+__attribute__((constructor)) void find_wait4() {
     g_wait4 = reinterpret_cast<Wait4>(dlsym(RTLD_NEXT, "wait4"));
-    g_waitid = reinterpret_cast<WaitId>(dlsym(RTLD_NEXT, "waitid"));
 }
 
 // What wait(), waitpid(), wait3() and wait4() are in the C library, too.
 pid_t wait_and_note(pid_t pid, int* status, int options, rusage* used) {
     if (g_wait4 == nullptr) {
-        find_real_functions();
+        find_wait4();
     }
     if (g_wait4 == nullptr) {
         errno = ENOSYS;
@@ -191,14 +191,16 @@ __attribute__((visibility("default"))) int waitid(idtype_t which,
                                                   siginfo_t* told,
                                                   int options) {
     using namespace fragtrace::preload;
-    if (g_waitid == nullptr) {
-        find_real_functions();
+    WaitId real = load_relaxed(&g_waitid);
+    if (real == nullptr) {
+        real = reinterpret_cast<WaitId>(dlsym(RTLD_NEXT, "waitid"));
+        store_relaxed(&g_waitid, real);  // the same for every thread
     }
-    if (g_waitid == nullptr) {
+    if (real == nullptr) {
         errno = ENOSYS;
         return -1;
     }
-    const int done = g_waitid(which, id, told, options);
+    const int done = real(which, id, told, options);
     if (done == 0 && told != nullptr && told->si_pid > 0 &&
         (told->si_code == CLD_KILLED || told->si_code == CLD_DUMPED)) {
         const SlowPath slow_path;
