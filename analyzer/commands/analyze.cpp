@@ -308,7 +308,7 @@ Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidat
 }
 
 Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options) {
-    auto timeline = read_input(path, options.torch_version);
+    auto timeline = read_input(path, options.torch_version, options.absorb_ring);
     if (!timeline) {
         return timeline.error();
     }

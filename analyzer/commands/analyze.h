@@ -25,6 +25,7 @@ struct AnalyzeOptions {
     std::uint64_t every_steps = 0;   // empty_cache() every so many steps; 0 = 10
     std::size_t max_diagnoses = 16;  // OOMs and retries looked into, per device
     bool holders = true;             // the map at the peak, and who held the memory
+    bool absorb_ring = false;        // of a dead process: ReadOptions has it
     // Called once everything is known that needs no replay.
     std::function<void(const Analysis&)> when_recorded = {};
 };

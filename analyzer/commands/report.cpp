@@ -116,7 +116,8 @@ Status run_report(int argc, char** argv) {
                               .pools = !without_whatif && !summary && shows_pools,
                               .capacities = !without_whatif,
                               .remedies = !without_whatif,
-                              .remedies_up_to = kLongestWithRemedies};
+                              .remedies_up_to = kLongestWithRemedies,
+                              .absorb_ring = true};
     common.trace = traces.front();
     const bool folder = traces.size() == 1 && std::filesystem::is_directory(common.trace);
     if (folder || traces.size() > 1) {

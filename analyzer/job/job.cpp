@@ -115,7 +115,7 @@ Job read_job(const std::vector<std::string>& paths,
              const std::function<void(std::size_t, std::size_t)>& progress) {
     Job job;
     for (const std::string& path : paths) {
-        const auto timeline = read_input(path);
+        const auto timeline = read_input(path, {}, true);
         if (timeline) {
             job.processes.push_back(summarize_process(*timeline, path));
         } else {

@@ -22,13 +22,15 @@ constexpr std::string_view kEndings[] = {
 
 }  // namespace
 
-Result<Timeline> read_input(const std::string& path, const std::string& torch_version) {
+Result<Timeline> read_input(const std::string& path,
+                            const std::string& torch_version,
+                            bool absorb_ring) {
     const Result<InputFile> file = InputFile::open(path);
     if (!file.ok()) {
         return file.error();
     }
     if (!looks_like_snapshot(*file)) {
-        return read_trace(path);
+        return read_trace(path, {.absorb_ring = absorb_ring});
     }
     Result<Snapshot> snapshot = read_snapshot(path, *file);
     if (!snapshot.ok()) {

@@ -11,8 +11,11 @@
 namespace fragtrace::analyzer {
 
 // Errors (kInput) as of read_trace() and read_snapshot(). `torch_version`: the release whose rules
-// a snapshot follows, which does not name it; empty = as its keys tell.
-Result<Timeline> read_input(const std::string& path, const std::string& torch_version = {});
+// a snapshot follows, which does not name it; empty = as its keys tell. `absorb_ring`: as
+// ReadOptions has it.
+Result<Timeline> read_input(const std::string& path,
+                            const std::string& torch_version = {},
+                            bool absorb_ring = false);
 
 // False also where it cannot be read.
 bool is_snapshot(const std::string& path);

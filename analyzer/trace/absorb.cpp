@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
@@ -79,11 +78,16 @@ bool same_process(std::uint32_t pid, std::uint64_t start_ticks) {
 }  // namespace
 
 bool absorb_ring(const std::string& trace_path,
-                 std::uint64_t expected_bytes,
+                 const InputFile& trace,
                  const std::string& ring_path,
                  const RingContents& ring,
                  const RingSurplus& surplus) {
-    const Descriptor file(open(trace_path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+    // Whoever owns one of them could make a more powerful user write to files of that one's.
+    if (!ring.file || trace.owner() != geteuid() || ring.file->owner() != geteuid()) {
+        return false;
+    }
+    const Descriptor file(trace.open_to_append(trace_path));
+    const std::uint64_t expected_bytes = trace.size();
     struct stat status = {};
     // The lock keeps two analyzers from appending the same events.
     if (file.get() < 0 || flock(file.get(), LOCK_EX | LOCK_NB) != 0 ||
@@ -116,7 +120,7 @@ bool absorb_ring(const std::string& trace_path,
         [[maybe_unused]] const int result = ftruncate(file.get(), status.st_size);
         return false;
     }
-    unlink(ring_path.c_str());
+    ring.file->remove(ring_path);
     return true;
 }
 

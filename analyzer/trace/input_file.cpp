@@ -27,6 +27,12 @@ Error cannot_open(const std::string& path, int code) {
                         std::generic_category().message(code))};
 }
 
+// In a sticky folder, such as /dev/shm, everybody renames and removes only files of their own.
+bool only_we_rename_in(const struct stat& folder) {
+    const bool ours = folder.st_uid == geteuid() || folder.st_uid == 0;
+    return ours && ((folder.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (folder.st_mode & S_ISVTX) != 0);
+}
+
 }  // namespace
 
 Result<InputFile> InputFile::open(const std::string& path) {
@@ -41,7 +47,10 @@ Result<InputFile> InputFile::open(const std::string& path) {
         ::close(descriptor);
         return cannot_open(path, code);
     }
-    InputFile file(descriptor, static_cast<std::uint64_t>(status.st_size), status.st_ino);
+    InputFile file(descriptor,
+                   static_cast<std::uint64_t>(status.st_size),
+                   {status.st_dev, status.st_ino},
+                   status.st_uid);
     if (S_ISDIR(status.st_mode)) {
         return Error{
             ErrorCode::kInput,
@@ -55,12 +64,15 @@ Result<InputFile> InputFile::open(const std::string& path) {
 }
 
 InputFile::InputFile(InputFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_), inode_(other.inode_) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_),
+      identity_(other.identity_),
+      owner_(other.owner_) {}
 
 InputFile& InputFile::operator=(InputFile&& other) noexcept {
     std::swap(descriptor_, other.descriptor_);
     std::swap(size_, other.size_);
-    std::swap(inode_, other.inode_);
+    std::swap(identity_, other.identity_);
+    std::swap(owner_, other.owner_);
     return *this;
 }
 
@@ -68,6 +80,43 @@ InputFile::~InputFile() {
     if (descriptor_ >= 0) {
         ::close(descriptor_);
     }
+}
+
+bool InputFile::is_at(const std::string& path) const {
+    struct stat status = {};
+    return lstat(path.c_str(), &status) == 0 &&
+           identity_ == Identity{status.st_dev, status.st_ino};
+}
+
+int InputFile::open_to_append(const std::string& path) const {
+    const int descriptor =
+        ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat status = {};
+    if (descriptor >= 0 &&
+        (fstat(descriptor, &status) != 0 || identity_ != Identity{status.st_dev, status.st_ino})) {
+        ::close(descriptor);
+        return -1;
+    }
+    return descriptor;
+}
+
+bool InputFile::remove(const std::string& path) const {
+    const std::size_t slash = path.rfind('/');
+    const std::string name = path.substr(slash + 1);  // npos + 1 is 0
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    const int held = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct stat about_folder = {};
+    struct stat status = {};
+    bool removed = false;
+    if (held >= 0 && fstat(held, &about_folder) == 0 && only_we_rename_in(about_folder) &&
+        fstatat(held, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        identity_ == Identity{status.st_dev, status.st_ino}) {
+        removed = unlinkat(held, name.c_str(), 0) == 0;
+    }
+    if (held >= 0) {
+        ::close(held);
+    }
+    return removed;
 }
 
 std::size_t InputFile::read_at(std::uint64_t offset, void* data, std::size_t size_bytes) const {

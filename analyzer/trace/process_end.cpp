@@ -1,13 +1,14 @@
 #include "analyzer/trace/process_end.h"
 
 #include "analyzer/trace/chunk_writer.h"
+#include "analyzer/trace/input_file.h"
 #include "analyzer/trace/trace_outline.h"
 
 #include <charconv>
 #include <csignal>
 #include <cstring>
 #include <fmt/format.h>
-#include <fstream>
+#include <unistd.h>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -51,12 +52,18 @@ void note_signal(const std::string& trace_path, std::uint32_t pid, int signal) {
         outline->end.signal) {
         return;
     }
-    std::ofstream file(trace_path, std::ios::binary | std::ios::app);
-    file.seekp(0, std::ios::end);
-    const auto size = static_cast<std::uint64_t>(file.tellp());
-    std::string chunk;
+    const Result<InputFile> trace = InputFile::open(trace_path);
+    if (!trace.ok() || trace->owner() != geteuid()) {
+        return;
+    }
+    std::string chunk((8 - trace->size() % 8) % 8, '\0');
     append_facts(&chunk, {{kSignalFact, std::to_string(signal)}});
-    file << std::string((8 - size % 8) % 8, '\0') + chunk << std::flush;
+    const int descriptor = trace->open_to_append(trace_path);
+    if (descriptor >= 0) {
+        // A write that is cut short leaves half a chunk, which readers skip.
+        [[maybe_unused]] const ssize_t written = write(descriptor, chunk.data(), chunk.size());
+        close(descriptor);
+    }
 }
 
 std::string signal_name(int signal) {

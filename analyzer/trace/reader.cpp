@@ -136,7 +136,7 @@ class TraceReading {
     void use_ring(const RingContents& ring, bool absorb) {
         const RingSurplus surplus = add_ring(ring, &builder_);
         if (absorb) {
-            absorb_ring(path_, file_.size(), ring_path_, ring, surplus);
+            absorb_ring(path_, file_, ring_path_, ring, surplus);
         }
     }
 

@@ -13,8 +13,10 @@
 namespace fragtrace::analyzer {
 
 struct ReadOptions {
-    bool use_ring = true;     // read what the file lacks from the ring, if there is one
-    bool absorb_ring = true;  // and, when the process is dead, move it into the file for good
+    bool use_ring = true;  // read what the file lacks from the ring, if there is one
+    // And, when the process is dead, move it into the file for good. Only the report does: see
+    // docs/trace-format.md, "Who may change a trace".
+    bool absorb_ring = false;
 };
 
 Result<Timeline> read_trace(const std::string& path, const ReadOptions& options = {});

@@ -8,7 +8,6 @@
 #include <bit>
 #include <cstring>
 #include <fmt/format.h>
-#include <optional>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -126,7 +125,7 @@ RingContents read_ring(const TraceHeader& trace, bool process_runs) {
     if (path.empty()) {
         return ring;
     }
-    const Result<InputFile> file = InputFile::open(path);
+    Result<InputFile> file = InputFile::open(path);
     if (!file.ok()) {
         return ring;
     }
@@ -152,6 +151,7 @@ RingContents read_ring(const TraceHeader& trace, bool process_runs) {
     }
     read_tables(*file, &ring);
     read_losses(&ring);
+    ring.file = std::move(file).value();
     return ring;
 }
 

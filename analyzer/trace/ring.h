@@ -7,9 +7,11 @@
 #include <fragtrace/format.h>
 
 #include "analyzer/trace/builder.h"
+#include "analyzer/trace/input_file.h"
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,7 @@ struct RingContents {
     std::vector<std::uint8_t> codes;            // all code records in use
     std::string facts;                          // all fact lines in use
     std::map<std::string, std::string> losses;  // as the recorder's facts
+    std::optional<InputFile> file;              // kRead: the file that all this was read from
 };
 
 // `process_runs`: the ring may change while it is read; only events that stayed are given.
@@ -44,10 +47,11 @@ struct RingSurplus {
 // Adds the ring's surplus to the builder and gives it.
 RingSurplus add_ring(const RingContents& ring, TimelineBuilder* builder);
 
-// Appends the surplus to the trace file, syncs it and removes the ring. False if the file cannot
-// be written or changed since its size was `expected_bytes`; the ring then stays.
+// Appends the surplus to the trace file, syncs it and removes the ring. Both must be the very files
+// that were read, and belong to the user that this program runs as. False otherwise, or if the
+// trace cannot be written or changed since it was opened; the ring then stays.
 bool absorb_ring(const std::string& trace_path,
-                 std::uint64_t expected_bytes,
+                 const InputFile& trace,
                  const std::string& ring_path,
                  const RingContents& ring,
                  const RingSurplus& surplus);

@@ -47,7 +47,7 @@ struct Killed {
         write_file(ring_path, trace.ring(tail, kSlots, unfinished));
     }
 
-    Timeline read(const ReadOptions& options = {}) const {
+    Timeline read(const ReadOptions& options = {.absorb_ring = true}) const {
         auto result = read_trace(path, options);
         REQUIRE(result.ok());
         return std::move(result).value();
