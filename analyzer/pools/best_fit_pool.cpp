@@ -17,9 +17,10 @@ Result<std::unique_ptr<Pool>> BestFitPool::make(std::string_view config,
     if (!read) {
         return read.error();
     }
-    if (pool->rounding_bytes_ == 0 || pool->page_bytes_ % pool->rounding_bytes_ != 0) {
+    if (pool->rounding_bytes_ == 0 || pool->page_bytes_ == 0 ||
+        pool->page_bytes_ % pool->rounding_bytes_ != 0) {
         return Error{ErrorCode::kUsage,
-                     "pool 'best-fit': grow_by must be a multiple of round_to, and that not 0"};
+                     "pool 'best-fit': grow_by must be a multiple of round_to, and neither 0"};
     }
     return std::unique_ptr<Pool>(std::move(pool));
 }

@@ -17,6 +17,9 @@ std::size_t roundup_slot(std::uint64_t interval_mb) {
     return std::min(slot, PytorchConfig::kRoundupSlots - 1);
 }
 
+constexpr std::uint64_t kMostMb = ~std::uint64_t{0} / kMiB;
+constexpr std::uint64_t kMostSegmentMb = std::uint64_t{1} << 20;  // 1 TiB
+
 class Parser {
   public:
     // `config` is what keys that are not named keep.
@@ -97,6 +100,10 @@ class Parser {
         if (value <= 10) {
             return fail("large_segment_size_mb must be > 10 MB");
         }
+        if (value > kMostSegmentMb) {
+            return fail(
+                fmt::format("no device has such segments; give at most {}", kMostSegmentMb));
+        }
         config_.large_segment_size_bytes = value * kMiB;
         return true;
     }
@@ -110,7 +117,8 @@ class Parser {
         if (value < least) {
             return fail(fmt::format("{} too small, must be >= {}", key_, least));
         }
-        size_bytes = value * kMiB;
+        // PyTorch's product wraps around; what is above all memory means "never" in both.
+        size_bytes = value > kMostMb ? kMostMb * kMiB : value * kMiB;
         return true;
     }
 
