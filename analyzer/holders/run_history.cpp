@@ -1,5 +1,7 @@
 #include "analyzer/holders/run_history.h"
 
+#include "analyzer/trace/possible_event.h"
+
 #include <algorithm>
 
 namespace fragtrace::analyzer {
@@ -71,7 +73,8 @@ RunHistory run_history(const Timeline& timeline, DeviceId device, bool blocks, S
         stack.ended_in_iteration += iteration != 0 && ended < next_iteration ? 1 : 0;
         stack.outlived_iteration += ended > next_iteration ? 1 : 0;
         if (ended > next_iteration) {
-            const auto bytes = static_cast<std::int64_t>(allocated_bytes(timeline.events[born]));
+            const auto bytes = static_cast<std::int64_t>(
+                std::min(allocated_bytes(timeline.events[born]), kMostDeviceBytes));
             history.changes.push_back(
                 {static_cast<std::uint32_t>(iteration + 1), requests.stacks[i], bytes});
             const std::size_t last = history.iterations.of(ended);

@@ -232,7 +232,9 @@ class Finder {
             if (timeline_.partner[requests.events[i]] > found.until && counts(stack)) {
                 StackSum& sum = held[stack];
                 sum.stack = stack;
-                sum.bytes += static_cast<std::int64_t>(size_of(i));
+                // Unsigned: a made-up trace may hold more than 2^63 bytes.
+                sum.bytes =
+                    static_cast<std::int64_t>(static_cast<std::uint64_t>(sum.bytes) + size_of(i));
                 ++sum.blocks;
                 found.bytes += size_of(i);
             }

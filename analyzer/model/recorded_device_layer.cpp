@@ -271,7 +271,8 @@ void RecordedState::map(const Event& event) {
     RecordedSegment segment = {.address = event.address, .size_bytes = event.size_bytes};
     segment.stream = event.stream;
     segment.private_pool = pool_;
-    segment.page_bytes = known ? piece.size_bytes : event.size_bytes;
+    // Never more pages than mappings, however small the handle is.
+    segment.page_bytes = known ? std::max(piece.size_bytes, event.size_bytes) : event.size_bytes;
     auto reservation = reservations_.upper_bound(event.address);
     if (reservation != reservations_.begin()) {
         --reservation;

@@ -6,6 +6,14 @@
 #include <map>
 
 namespace fragtrace::analyzer {
+namespace {
+
+// PyTorch maps nothing smaller.
+std::uint64_t usable_page(std::uint64_t page_bytes) {
+    return std::max(page_bytes, pytorch::kSmallSegmentBytes);
+}
+
+}  // namespace
 
 // Statistics of the past stay; what is held now is nothing.
 void PytorchPool::forget_all() {
@@ -133,7 +141,7 @@ bool PytorchPool::adopt(const HeapSnapshot& heap) {
                                           : addresses_.reserve(size_bytes, number);
         segments_.push_back({.address = address,
                              .size_bytes = size_bytes,
-                             .page_bytes = first.expandable ? first.page_bytes : 0,
+                             .page_bytes = first.expandable ? usable_page(first.page_bytes) : 0,
                              .live = true});
         BlockIndex last = kNoBlock;
         std::uint64_t end = 0;

@@ -173,12 +173,11 @@ PytorchPool::SlotIndex PytorchPool::new_slot(StreamId stream) {
 }
 
 std::optional<std::uint32_t> PytorchPool::find_pair(std::uint32_t private_pool) const {
-    for (std::uint32_t i = 0; i < pairs_.size(); ++i) {
-        if (pairs_[i].private_pool == private_pool) {
-            return i;
-        }
+    if (private_pool == 0) {
+        return 0;
     }
-    return std::nullopt;
+    const auto found = pair_numbers_.find(private_pool);
+    return found == pair_numbers_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::uint32_t PytorchPool::private_pair(std::uint32_t private_pool) {
@@ -188,6 +187,7 @@ std::uint32_t PytorchPool::private_pair(std::uint32_t private_pool) {
     } else {
         index = static_cast<std::uint32_t>(pairs_.size());
         pairs_.emplace_back().private_pool = private_pool;
+        pair_numbers_.emplace(private_pool, index);
         pools_.resize(pairs_.size() * 2);
     }
     pairs_[index].exists = true;

@@ -5,6 +5,16 @@
 #include <algorithm>
 
 namespace fragtrace::analyzer {
+namespace {
+
+// What the driver is asked for at a time. No card has so many pages: asking for them one by one
+// would only take time.
+std::uint64_t driver_step(std::uint64_t mapped_bytes, std::uint64_t page_bytes) {
+    constexpr std::uint64_t kMostPages = 1 << 20;
+    return mapped_bytes / page_bytes > kMostPages ? mapped_bytes : page_bytes;
+}
+
+}  // namespace
 
 // Neither handed out nor waiting for another stream; mapped or not.
 bool PytorchPool::is_idle(BlockIndex block) const {
@@ -73,10 +83,11 @@ BlockIndex PytorchPool::allocate_expandable(const Search& search) {
 bool PytorchPool::map(BlockIndex index, std::uint64_t size_bytes) {
     const std::uint64_t page = segments_[blocks_[index].segment].page_bytes;
     const std::uint64_t mapped_bytes = (size_bytes + page - 1) / page * page;
-    for (std::uint64_t done = 0; done < mapped_bytes; done += page) {
-        if (!device_->take(page)) {
-            for (; done > 0; done -= page) {
-                device_->give_back(page);
+    const std::uint64_t step = driver_step(mapped_bytes, page);
+    for (std::uint64_t done = 0; done < mapped_bytes; done += step) {
+        if (!device_->take(step)) {
+            for (; done > 0; done -= step) {
+                device_->give_back(step);
             }
             log(DriverCall::Kind::kMap, true, mapped_bytes);
             return false;
@@ -154,8 +165,9 @@ bool PytorchPool::unmap(BlockIndex index) {
     merge(index, block.previous);
     merge(index, block.next);
     insert_unmapped(index);
-    for (std::uint64_t at = begin_page; at < end_page; at += page) {
-        device_->give_back(page);
+    const std::uint64_t step = driver_step(end_page - begin_page, page);
+    for (std::uint64_t at = begin_page; at < end_page; at += step) {
+        device_->give_back(step);
     }
     log(DriverCall::Kind::kUnmap, false, end_page - begin_page);
     count_returned(block.pool, end_page - begin_page);

@@ -35,6 +35,7 @@ PytorchPool::PytorchPool(const PytorchPool& other)
       segments_(other.segments_),
       addresses_(other.addresses_),
       pairs_(other.pairs_),
+      pair_numbers_(other.pair_numbers_),
       pools_(other.pools_),
       sets_(other.sets_),
       table_(other.table_),
@@ -71,6 +72,9 @@ std::uint64_t PytorchPool::driver_bytes(std::uint64_t rounded_bytes) const {
 }
 
 void PytorchPool::set_memory_fraction(double fraction) {
+    if (!(fraction >= 0)) {
+        return;  // not a number, or negative: PyTorch refuses it
+    }
     if (limits_lifted_ || (fraction >= 1 && !rules_.fraction_one_limits)) {
         limit_bytes_ = kNoLimit;
         return;
@@ -237,7 +241,7 @@ BlockIndex PytorchPool::take_free(const Search& search, PoolIndex pool_index, bo
     }
     if (search.rounded_bytes < config_.max_split_size_bytes
             ? size_bytes >= config_.max_split_size_bytes
-            : size_bytes >= search.rounded_bytes + config_.max_non_split_rounding_bytes) {
+            : size_bytes - search.rounded_bytes >= config_.max_non_split_rounding_bytes) {
         return kNoBlock;
     }
     erase_free(found);

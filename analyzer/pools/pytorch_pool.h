@@ -322,6 +322,7 @@ class PytorchPool final : public Pool {
     std::vector<Segment> segments_;
     AddressSpace addresses_;
     std::vector<PoolPair> pairs_;
+    std::unordered_map<std::uint32_t, std::uint32_t> pair_numbers_;  // by private pool
     std::vector<BlockPool> pools_;
     FreeSets sets_;  // free blocks by size, unmapped ones by address
     BlockTable table_;

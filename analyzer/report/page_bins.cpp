@@ -58,10 +58,10 @@ void BinFiller::fill(double begin, double end, const Sample& now) {
             weight * std::max(0.0, now.reserved - now.allocated - now.pending - now.releasable);
         bin.releasable += weight * now.releasable;
         bin.other += weight * now.other;
-        const auto allocated = static_cast<std::uint64_t>(now.allocated);
+        const std::uint64_t allocated = to_count(now.allocated);
         bin.allocated_max = std::max(bin.allocated_max, allocated);
         bin.allocated_min = std::min(bin.allocated_min, allocated);
-        bin.reserved_max = std::max(bin.reserved_max, static_cast<std::uint64_t>(now.reserved));
+        bin.reserved_max = std::max(bin.reserved_max, to_count(now.reserved));
     }
 }
 

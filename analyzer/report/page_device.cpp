@@ -190,7 +190,7 @@ class DeviceWriter {
         ColumnPack pack(bins.size());
         const auto add = [&](const char* name, auto member) {
             pack.add(name, 6, true, [&bins, member](std::size_t i) {
-                return static_cast<std::uint64_t>(bins[i].*member);
+                return to_count(static_cast<double>(bins[i].*member));
             });
         };
         add("requested", &PageBin::requested);

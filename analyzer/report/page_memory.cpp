@@ -159,12 +159,7 @@ class MemoryBuilder : public RecordedWatch {
     }
 
     [[nodiscard]] const RecordedSegment* owner_at(DeviceAddress address) const {
-        const std::vector<RecordedSegment>& segments = state_.segments(script_.device);
-        const auto after = std::upper_bound(
-            segments.begin(), segments.end(), address, [](DeviceAddress value, const auto& one) {
-                return value < one.address;
-            });
-        return after == segments.begin() ? nullptr : &*std::prev(after);
+        return state_.segment_before(script_.device, address);
     }
 
     // Whose a segment is shows with its first block, at the latest.

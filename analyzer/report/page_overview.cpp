@@ -76,8 +76,11 @@ class Sweep {
     void make_units() {
         for (std::uint32_t s = 0; s < device_.segments.size(); ++s) {
             const PageSegment& segment = device_.segments[s];
-            const std::uint64_t step =
+            constexpr std::uint64_t kMostUnits = 1 << 20;  // 2 TiB of small pages
+            const std::uint64_t page =
                 segment.page_bytes > 0 ? segment.page_bytes : segment.size_bytes;
+            const std::uint64_t step =
+                page == 0 || segment.size_bytes / page > kMostUnits ? segment.size_bytes : page;
             for (std::uint64_t at = 0; at < segment.size_bytes; at += step) {
                 result_.units.push_back({segment.start_ns,
                                          segment.end_ns,

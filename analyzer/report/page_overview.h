@@ -45,6 +45,14 @@ struct ReleaseUnit {
 };
 
 // Time-weighted means of a bin, which add up exactly as the parts of reserved do, and extremes.
+// A sum of bytes as a whole number; what no number of 63 bits holds becomes 0 or the largest one.
+constexpr std::uint64_t to_count(double value) {
+    constexpr double kMost = 0x1p63;
+    return !(value > 0)     ? 0
+           : value >= kMost ? std::uint64_t{1} << 63
+                            : static_cast<std::uint64_t>(value);
+}
+
 struct PageBin {
     double requested = 0;
     double internal = 0;

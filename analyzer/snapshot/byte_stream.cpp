@@ -9,6 +9,9 @@ namespace {
 
 constexpr std::size_t kPackedBytes = 64 << 10;
 constexpr int kGzipOnly = 16 + MAX_WBITS;
+// Snapshots shrink to a tenth, very regular ones to a fortieth.
+constexpr std::uint64_t kMostExpansion = 64;
+constexpr std::uint64_t kFreeBytes = 4 << 20;
 
 }  // namespace
 
@@ -62,6 +65,10 @@ std::size_t ByteStream::read_some(std::uint8_t* into, std::size_t room) {
 std::size_t ByteStream::inflate_some(std::uint8_t* into, std::size_t room) {
     gzip_->next_out = into;
     gzip_->avail_out = static_cast<unsigned>(room);
+    if (inflated_bytes_ > kFreeBytes + kMostExpansion * file_.size()) {
+        failure_ = fmt::format("its gzip data hold more than {} times their size", kMostExpansion);
+        return 0;
+    }
     while (failure_.empty() && gzip_->avail_out == room) {
         if (gzip_->avail_in == 0) {
             gzip_->next_in = packed_.data();
@@ -89,6 +96,7 @@ std::size_t ByteStream::inflate_some(std::uint8_t* into, std::size_t room) {
                                    file_offset_ - gzip_->avail_in);
         }
     }
+    inflated_bytes_ += room - gzip_->avail_out;
     return room - gzip_->avail_out;
 }
 

@@ -53,6 +53,7 @@ class ByteStream {
 
     const InputFile& file_;
     std::uint64_t file_offset_ = 0;
+    std::uint64_t inflated_bytes_ = 0;
     std::vector<std::uint8_t> buffer_;
     const std::uint8_t* at_ = nullptr;
     const std::uint8_t* end_ = nullptr;

@@ -14,7 +14,10 @@ constexpr std::uint64_t kMostMoved = std::uint64_t{1} << 24;
 }  // namespace
 
 bool PickleReader::new_object(PickleValue::Kind kind) {
-    if (objects_.size() >= kMostMemo || lists_.size() >= kMostItems) {
+    // A list or dict takes two bytes, and its content more.
+    constexpr std::uint64_t kFreeObjects = 4096;
+    if (objects_.size() >= kMostMemo || lists_.size() >= kMostItems ||
+        objects_.size() > kFreeObjects + stream_.offset() / 3) {
         fail("more lists and dicts than a snapshot has");
         return false;
     }

@@ -191,11 +191,16 @@ void SnapshotHistory::tell_range(EventRecord event, bool small) {
     const std::uint64_t page =
         small ? pytorch::kSmallSegmentBytes : config_.large_segment_size_bytes;
     const std::uint64_t end = event.address + event.size;
+    // No card has so many pages; a mapping beyond that is told as a whole.
+    constexpr std::uint64_t kMostPages = 1 << 20;
+    const std::uint64_t pages = event.size / page + 1;
+    const bool by_pages = pages <= kMostPages - std::min(pages_told_, kMostPages);
+    pages_told_ += by_pages ? pages : 0;
     tell_reservation(event);
     event.kind = EventKind::kMap;
     has_expandable_ = true;
     while (event.address < end) {
-        event.size = std::min(page, end - event.address);
+        event.size = by_pages ? std::min(page, end - event.address) : end - event.address;
         emit(event);
         event.address += event.size;
     }

@@ -5,6 +5,7 @@
 #include "analyzer/snapshot/snapshot_settings.h"
 #include "analyzer/snapshot/snapshot_stacks.h"
 #include "analyzer/snapshot/snapshot_words.h"
+#include "analyzer/trace/possible_event.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -16,7 +17,10 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;
+constexpr std::uint64_t kMostBytes = kMostDeviceBytes;
+constexpr std::uint64_t kMostRequest = std::uint64_t{1} << 60;  // a failed one may be absurd
+constexpr std::uint64_t kMostTimeUs = std::uint64_t{1}
+                                      << 53;  // thousands of them are counted in 64 bits
 constexpr std::size_t kMostEntries = std::size_t{1} << 28;
 constexpr std::size_t kMostRows = std::size_t{1} << 26;
 constexpr std::uint32_t kDevicesKept = kMaxDevices;
@@ -98,15 +102,15 @@ class SnapshotRows final : public PickleSink {
         }
         const auto& id = reader().pairs()[dict_[word].index];
         auto& pools = snapshot_.pools;
-        if (id == pools[last_pool_]) {
-            return last_pool_;
+        if (id == pools.front()) {
+            return 0;
         }
-        const auto found = std::find(pools.begin(), pools.end(), id);
-        last_pool_ = static_cast<std::uint32_t>(found - pools.begin());
-        if (found == pools.end()) {
+        const auto [found, is_new] =
+            pool_numbers_.try_emplace(id, static_cast<std::uint32_t>(pools.size()));
+        if (is_new) {
             pools.push_back(id);
         }
-        return last_pool_;
+        return found->second;
     }
 
     // What the thread, or an annotation, says of the block.
@@ -190,9 +194,10 @@ class SnapshotRows final : public PickleSink {
             dict_.note_annotation();
         }
         const bool oom = row.action == SnapshotAction::kOutOfMemory;
-        row.address = oom ? dict_.count(kDeviceFree, kMostBytes) : dict_.count(kAddr);
-        row.size_bytes = dict_.count(kSize, kMostBytes);
-        row.time_us = dict_.count(kTimeUs);
+        row.address =
+            oom ? dict_.count(kDeviceFree, kMostBytes) : dict_.count(kAddr, kHighestAddress);
+        row.size_bytes = dict_.count(kSize, oom ? kMostRequest : kMostBytes);
+        row.time_us = dict_.count(kTimeUs, kMostTimeUs);
         row.stream = stream();
         row.stack = stack();
         row.pool = pool(kPoolId);
@@ -226,7 +231,7 @@ class SnapshotRows final : public PickleSink {
 
     PickleValue block() {
         SnapshotBlock row;
-        row.address = dict_.count(kAddress);
+        row.address = dict_.count(kAddress, kHighestAddress - kMostBytes);
         row.size_bytes = dict_.count(kSize, kMostBytes);
         if (dict_[kState].kind != Kind::kText) {
             return fail("'state' is no text");
@@ -260,7 +265,7 @@ class SnapshotRows final : public PickleSink {
 
     PickleValue segment() {
         SnapshotSegment row;
-        row.address = dict_.count(kAddress);
+        row.address = dict_.count(kAddress, kHighestAddress - kMostBytes);
         row.size_bytes = dict_.count(kTotalSize, kMostBytes);
         row.stream = stream();
         row.stack = stack();
@@ -287,7 +292,7 @@ class SnapshotRows final : public PickleSink {
     PickleValue annotation() {
         SnapshotAnnotation row;
         row.begin = dict_.is_word(kStage, kStartWord);
-        row.time_us = dict_.count(kTimeUs);
+        row.time_us = dict_.count(kTimeUs, kMostTimeUs);
         row.device = device();
         if (has(kName) && dict_[kName].kind == Kind::kText) {
             row.name = reader().texts().view(dict_[kName].index);
@@ -422,7 +427,7 @@ class SnapshotRows final : public PickleSink {
     std::vector<std::uint32_t> frames_;
     std::map<std::uint32_t, std::uint32_t> labels_;  // by the number of the text
     std::map<std::uint32_t, std::uint64_t> unknown_actions_;
-    std::uint32_t last_pool_ = 0;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> pool_numbers_;
     bool times_known_ = true;
     bool found_ = false;
 };

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <deque>
 #include <fmt/format.h>
+#include <map>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -264,14 +265,19 @@ class Maker {
         timeline.start_unix_ns = first_us_ * 1000;
         timeline.ending = Ending::kContinued;
         // Free segments belong to a stream as well, which no block in them tells.
+        std::map<std::uint64_t, StreamId> streams;
+        for (const std::uint64_t raw : timeline.streams) {
+            streams.try_emplace(raw, static_cast<StreamId>(streams.size()));
+        }
         for (const auto& [index, raw] : segment_streams_) {
-            const auto stream = std::find(timeline.streams.begin(), timeline.streams.end(), raw);
-            Event event = timeline.events[index];
-            event.stream = static_cast<StreamId>(stream - timeline.streams.begin());
-            timeline.events.set(index, event);
-            if (stream == timeline.streams.end()) {
+            auto stream = streams.find(raw);
+            if (stream == streams.end() && streams.size() < kNoStream) {
+                stream = streams.emplace(raw, static_cast<StreamId>(streams.size())).first;
                 timeline.streams.push_back(raw);
             }
+            Event event = timeline.events[index];
+            event.stream = stream != streams.end() ? stream->second : kNoStream;
+            timeline.events.set(index, event);
         }
         add_labels(&timeline);
         add_notes(&timeline);

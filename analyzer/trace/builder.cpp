@@ -2,6 +2,8 @@
 
 #include <fragtrace/codec.h>
 
+#include "analyzer/trace/possible_event.h"
+
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
@@ -11,7 +13,10 @@ namespace {
 
 constexpr std::uint64_t kMaxNodes = std::uint64_t{1} << 27;
 constexpr std::uint32_t kMaxCodes = 1u << 24;
-constexpr std::uint64_t kMaxGap = 1u << 20;
+constexpr std::size_t kMostPools = 4096;
+// Numbers that a table may lack: those of chunks that were lost. Each takes a byte or more of a
+// file.
+constexpr std::uint64_t kMaxGap = 1u << 16;
 
 std::string unescape(std::string_view text) {
     std::string result;
@@ -94,10 +99,12 @@ bool TimelineBuilder::any_of(std::initializer_list<EventKind> kinds) const {
     });
 }
 
-void TimelineBuilder::add_event(const EventRecord& record) {
+void TimelineBuilder::add_event(const EventRecord& told) {
     if (timeline_.events.size() >= kMaxEvents) {
         return;
     }
+    EventRecord record = told;
+    blank_if_impossible(&record);
     Event event = {};
     event.time_ns = record.time_ns;
     event.address = record.address;
@@ -119,15 +126,17 @@ void TimelineBuilder::add_event(const EventRecord& record) {
     if (record.duration_ns != 0) {
         timeline_.durations.emplace_back(index, record.duration_ns);
     }
-    timeline_.event_pools.add(index, record.pool);
+    timeline_.event_pools.add(index, pool_number(record.pool));
 }
 
 bool TimelineBuilder::add_nodes(std::uint64_t first, const std::vector<StackNode>& nodes) {
     auto& table = timeline_.nodes;
     const std::uint64_t end = first + nodes.size();
-    if (end > kMaxNodes || first > table.size() + kMaxGap + file_bytes_) {
+    const std::uint64_t missing = first > table.size() ? first - table.size() : 0;
+    if (end > kMaxNodes || nodes_missing_ + missing > kMaxGap + file_bytes_) {
         return false;
     }
+    nodes_missing_ += missing;
     if (end > table.size()) {
         table.resize(end);
         node_known_.resize(end, 0);
@@ -149,9 +158,10 @@ bool TimelineBuilder::add_codes(const std::uint8_t* payload,
     for (std::uint32_t i = 0; i < count; ++i) {
         CodeRecord code = {};
         if (!decode_code(&reader, &code) || code.id >= kMaxCodes ||
-            code.id > timeline_.codes.size() + kMaxGap) {
+            codes_missing_ + code.id > timeline_.codes.size() + kMaxGap + file_bytes_ / 8) {
             return false;
         }
+        codes_missing_ += code.id - std::min<std::uint64_t>(code.id, timeline_.codes.size());
         if (code.id >= timeline_.codes.size()) {
             timeline_.codes.resize(code.id + 1);
             code_known_.resize(code.id + 1, 0);
@@ -220,6 +230,22 @@ StreamId TimelineBuilder::stream_id(std::uint64_t raw) {
         stream_ids_.set(raw, 0, id);
     }
     return static_cast<StreamId>(id);
+}
+
+// Simulated pools look at all private ones: their number is bounded.
+std::uint32_t TimelineBuilder::pool_number(std::uint32_t raw) {
+    if (raw == 0 || raw == last_pool_) {
+        return raw;
+    }
+    if (!known_pools_.contains(raw)) {
+        if (known_pools_.size() >= kMostPools) {
+            too_many_pools_ = true;
+            return 0;
+        }
+        known_pools_.insert(raw);
+    }
+    last_pool_ = raw;
+    return raw;
 }
 
 OriginId TimelineBuilder::origin_id(const Origin& origin) {

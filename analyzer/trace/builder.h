@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -68,6 +69,7 @@ class TimelineBuilder {
     bool add_modules(const Chunk& chunk);
     bool add_end(const Chunk& chunk);
     StreamId stream_id(std::uint64_t raw);
+    std::uint32_t pool_number(std::uint32_t raw);
     OriginId origin_id(const Origin& origin);
     void check_references();
     void count_missing();
@@ -90,6 +92,11 @@ class TimelineBuilder {
     Origin last_origin_;
     OriginId last_origin_id_ = 0;
     bool too_many_streams_ = false;
+    std::unordered_set<std::uint32_t> known_pools_;
+    std::uint32_t last_pool_ = 0;
+    bool too_many_pools_ = false;
+    std::uint64_t nodes_missing_ = 0;  // numbers that were skipped
+    std::uint64_t codes_missing_ = 0;  // likewise
     EventPiece piece_;
     std::vector<OriginId> piece_origins_;  // of the piece that is being appended
     std::vector<StreamId> piece_streams_;

@@ -80,6 +80,18 @@ void TimelineBuilder::check_references() {
         timeline_.damage.notes.push_back(
             fmt::format("more than {} streams; the others are shown as unknown", kNoStream));
     }
+    if (too_many_pools_) {
+        timeline_.damage.notes.emplace_back(
+            "more than 4096 private pools; the others are shown as the default pool");
+    }
+    if (kinds_[0]) {
+        std::uint64_t impossible = 0;
+        for (std::size_t i = 0; i < timeline_.events.size(); ++i) {
+            impossible += timeline_.events.kind(i) == EventKind::kNone ? 1 : 0;
+        }
+        timeline_.damage.notes.push_back(fmt::format(
+            "{} events are left out: no device has such sizes or addresses", impossible));
+    }
 }
 
 void TimelineBuilder::count_missing() {

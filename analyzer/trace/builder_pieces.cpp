@@ -88,7 +88,7 @@ void TimelineBuilder::append(const EventPiece& piece) {
     }
     for (const auto& [at, pool] : piece.pools()) {
         if (at < count) {
-            timeline_.event_pools.add(index(at), pool);
+            timeline_.event_pools.add(index(at), pool_number(pool));
         }
     }
 }

@@ -59,7 +59,7 @@ bool EventColumns::open(const std::uint8_t* payload,
 bool EventColumns::open(const Chunk& chunk) {
     const ChunkHeader& header = chunk.header;
     return header.count <= kMaxChunkEvents &&
-           header.count <= header.raw_bytes / kEventColumnCount &&
+           header.count <= header.raw_bytes / kEventColumnsAlways &&
            open(chunk.payload, header.raw_bytes, header.first, header.count);
 }
 

@@ -1,6 +1,7 @@
 #include "analyzer/trace/event_decoder.h"
 
 #include "analyzer/trace/event_columns.h"
+#include "analyzer/trace/possible_event.h"
 
 #include <algorithm>
 
@@ -53,7 +54,13 @@ bool decode_event_columns(const std::uint8_t* payload,
 
 bool EventRecords::decode(const Chunk& chunk, std::uint64_t /*first_event*/) {
     EventColumns columns;
-    return columns.open(chunk) && decode_all(&columns, &all);
+    if (!columns.open(chunk) || !decode_all(&columns, &all)) {
+        return false;
+    }
+    for (EventRecord& event : all) {
+        blank_if_impossible(&event);
+    }
+    return true;
 }
 
 }  // namespace fragtrace::analyzer

@@ -1,5 +1,7 @@
 #include "analyzer/trace/event_piece.h"
 
+#include "analyzer/trace/possible_event.h"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -32,6 +34,11 @@ bool EventPiece::decode(const Chunk& chunk, std::uint64_t first_event) {
         const bool in_head = done < head;
         if (!columns_.read(std::min(columns_.left(), in_head ? head : kGroup), &block_)) {
             return false;
+        }
+        for (std::uint32_t i = 0; i < block_.count; ++i) {
+            if (!is_possible(block_.kind[i], block_.address[i], block_.size[i], block_.extra[i])) {
+                block_.kind[i] = EventKind::kNone;
+            }
         }
         add_columns(block_, done);
         number(block_);

@@ -4,6 +4,7 @@
 #include "analyzer/trace/chunk_pipeline.h"
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/losses.h"
+#include "analyzer/trace/possible_event.h"
 #include "analyzer/trace/trace_header.h"
 
 #include <fmt/format.h>
@@ -52,7 +53,9 @@ Event event_of(const EventRecord& record) {
     event.stream = kNoStream;
     event.device = (record.device < kMaxDevices ? record.device : kMaxDevices) & 31u;
     event.flags = record.flags & 7u;
-    event.kind = record.kind;
+    event.kind = is_possible(record.kind, record.address, record.size, record.extra)
+                     ? record.kind
+                     : EventKind::kNone;
     return event;
 }
 

@@ -3,6 +3,7 @@
 #include <fragtrace/codec.h>
 
 #include "analyzer/trace/input_file.h"
+#include "analyzer/trace/possible_event.h"
 
 #include <algorithm>
 #include <bit>
@@ -14,6 +15,8 @@ namespace {
 
 constexpr std::uint32_t kMaxRingNodes = 1u << 27;
 constexpr std::size_t kSlotsPerRead = 4096;
+constexpr std::uint64_t kMostEvents = std::uint64_t{1} << 62;  // no process makes so many
+constexpr std::uint32_t kMostSlots = 1u << 24;                 // the recorder's own limit
 
 // Empty when the header describes areas that lie in the file.
 std::string check_ring(const RingHeader& ring, const TraceHeader& trace, std::uint64_t size) {
@@ -38,6 +41,7 @@ std::string check_ring(const RingHeader& ring, const TraceHeader& trace, std::ui
         !fits(ring.nodes_offset, std::uint64_t{ring.node_capacity} * sizeof(StackNode)) ||
         !fits(ring.code_offset, ring.code_capacity_bytes) || ring.node_count > ring.node_capacity ||
         ring.code_bytes > ring.code_capacity_bytes || ring.tail > ring.head ||
+        ring.head > kMostEvents || ring.slot_count > kMostSlots ||
         !fits(ring.facts_offset, ring.facts_capacity_bytes) ||
         ring.facts_bytes > ring.facts_capacity_bytes ||
         ring.facts_bytes_written > ring.facts_bytes) {
@@ -148,6 +152,9 @@ RingContents read_ring(const TraceHeader& trace, bool process_runs) {
             header.code_bytes = later.code_bytes;
             header.facts_bytes = later.facts_bytes;
         }
+    }
+    for (EventRecord& event : ring.events) {
+        blank_if_impossible(&event);
     }
     read_tables(*file, &ring);
     read_losses(&ring);

@@ -55,6 +55,7 @@ void add_pages(const HeapSnapshot& heap,
     const std::uint64_t page = segment.page_bytes;
     const std::uint64_t base = segment.reservation != 0 ? segment.reservation : segment.address;
     const std::uint64_t end = segment.address + segment.size_bytes;
+    const std::uint64_t end_of_pages = end - std::min(end, page);
     std::uint64_t at = base + (segment.address - base + page - 1) / page * page;
     std::uint32_t block = segment.first_block;
     const std::uint32_t last = segment.first_block + segment.block_count;
@@ -64,8 +65,8 @@ void add_pages(const HeapSnapshot& heap,
     }
     bool enters = false;
     bool enters_far = false;
-    for (; at + page <= end; at += page) {
-        const bool last_page = at + 2 * page > end;
+    for (; at <= end_of_pages; at += page) {
+        const bool last_page = end - at < 2 * page;
         Stage stage{.gain_bytes = page,
                     .first = static_cast<std::uint32_t>(live->size()),
                     .enters = enters,
@@ -99,6 +100,22 @@ void add_pages(const HeapSnapshot& heap,
             enters = false;
         }
     }
+}
+
+// No card has more than some terabytes, and none of its pages is smaller than 2 MiB.
+bool has_plausible_pages(const HeapSnapshot& heap) {
+    constexpr std::uint64_t kMostPages = 1 << 23;
+    std::uint64_t pages = 0;
+    for (const HeapSegment& segment : heap.segments) {
+        if (segment.expandable && segment.page_bytes != 0) {
+            pages += segment.size_bytes / segment.page_bytes;
+        }
+        const bool outside = segment.reservation > segment.address;
+        if (pages > kMostPages || (segment.expandable && segment.reservation != 0 && outside)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 std::vector<Stage> stages_of(const HeapSnapshot& heap, std::vector<std::uint32_t>* live) {
@@ -220,7 +237,9 @@ Cover greedy(const HeapSnapshot& heap, std::uint64_t missing_bytes) {
         std::uint64_t at = base + (segment.address - base + step - 1) / step * step;
         std::uint32_t first = segment.first_block;
         const std::uint32_t end = segment.first_block + segment.block_count;
-        for (; at + step <= segment.address + segment.size_bytes; at += step) {
+        const std::uint64_t last_begin = segment.address + segment.size_bytes -
+                                         std::min(segment.address + segment.size_bytes, step);
+        for (; at <= last_begin; at += step) {
             while (first < end &&
                    heap.blocks[first].address + heap.blocks[first].size_bytes <= at) {
                 ++first;
@@ -344,6 +363,9 @@ class Knapsack {
 }  // namespace
 
 Cover cheapest_cover(const HeapSnapshot& heap, std::uint64_t missing_bytes) {
+    if (!has_plausible_pages(heap)) {
+        return {};
+    }
     std::vector<std::uint32_t> live;
     const std::vector<Stage> stages = stages_of(heap, &live);
     std::uint64_t unit_bytes = 0;

@@ -1,0 +1,82 @@
+// Events that no device can have: a damaged or made-up file. Everything that computes with
+// addresses and sizes may rely on it that such an event has become one of kind kNone.
+#pragma once
+
+#include <fragtrace/format.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace fragtrace::analyzer {
+
+// No device has more memory, and no allocation is larger.
+inline constexpr std::uint64_t kMostDeviceBytes = std::uint64_t{1} << 50;
+// Addresses, and the ends of what begins at them, are not above this.
+inline constexpr std::uint64_t kHighestAddress = std::uint64_t{1} << 62;
+
+// Does [address, address + size) lie where memory can be?
+constexpr bool is_possible_range(std::uint64_t address, std::uint64_t size_bytes) {
+    return size_bytes <= kMostDeviceBytes && address <= kHighestAddress - kMostDeviceBytes;
+}
+
+namespace possible_event {
+
+// What the fields of a kind mean, as far as they have bounds.
+enum class Shape : std::uint8_t { kAny, kRange, kUnknownRange, kBlock, kBytes, kPair, kFraction };
+
+inline constexpr std::array<Shape, 256> kShapes = [] {
+    std::array<Shape, 256> shapes = {};
+    const auto set = [&shapes](Shape shape, auto... kinds) {
+        ((shapes[static_cast<std::size_t>(kinds)] = shape), ...);
+    };
+    using enum EventKind;
+    set(Shape::kRange, kDeviceAlloc, kAddressReserve, kMap, kUnmap, kManagedAlloc, kAsyncAlloc);
+    set(Shape::kRange, kGraphAlloc, kHostAlloc, kHostRegister);
+    set(Shape::kUnknownRange, kImport, kArrayAlloc);
+    set(Shape::kBlock, kBlockAlloc);
+    set(Shape::kBytes, kPhysicalCreate, kContextCreate, kModuleLoad);
+    set(Shape::kPair, kMemoryInfo, kPoolInfo, kGraphMemory);
+    set(Shape::kFraction, kMemoryFraction);
+    return shapes;
+}();
+
+}  // namespace possible_event
+
+constexpr bool is_possible(EventKind kind,
+                           std::uint64_t address,
+                           std::uint64_t size,
+                           std::uint64_t extra) {
+    using possible_event::Shape;
+    switch (possible_event::kShapes[static_cast<std::size_t>(kind)]) {
+        case Shape::kAny:
+            return true;
+        case Shape::kRange:
+            return is_possible_range(address, size);
+        case Shape::kUnknownRange:  // of an array only a handle is known
+            return size == kUnknown64 || size <= kMostDeviceBytes;
+        case Shape::kBlock:
+            return is_possible_range(address, extra) &&
+                   (size == kUnknown64 || size <= kMostDeviceBytes);
+        case Shape::kBytes:
+            return size == kUnknown64 || size <= kMostDeviceBytes;
+        case Shape::kPair:
+            return size <= kMostDeviceBytes && extra <= kMostDeviceBytes;
+        case Shape::kFraction: {
+            const double fraction = std::bit_cast<double>(size);
+            return fraction >= 0 && fraction <= 1;
+        }
+    }
+    return true;
+}
+
+// `event` has the fields of EventRecord.
+template <typename Record>
+void blank_if_impossible(Record* event) {
+    if (!is_possible(event->kind, event->address, event->size, event->extra)) {
+        event->kind = EventKind::kNone;
+    }
+}
+
+}  // namespace fragtrace::analyzer
