@@ -18,6 +18,13 @@ constexpr std::uint64_t kMaxStoredBytes = kMaxChunkRawBytes + (kMaxChunkRawBytes
 // squared.
 constexpr std::uint64_t kFailedWorkFactor = 8;
 constexpr std::uint64_t kFailedWorkBase = 256 << 20;
+// What chunks may hold, decompressed, for each byte of the file. Recorded events take 4 to 8 times
+// the bytes of their file, tables up to 5 times; the records of a table take up to 30 times its
+// bytes in memory.
+constexpr std::uint64_t kEventFactor = 48;
+constexpr std::uint64_t kEventBase = 4 << 20;
+constexpr std::uint64_t kTableFactor = 8;
+constexpr std::uint64_t kTableBase = 2 << 20;
 
 // chunk_crc of codec.h; zlib has the same polynomial and is several times faster.
 std::uint32_t checksum(ChunkHeader header, const std::vector<std::uint8_t>& stored) {
@@ -34,7 +41,16 @@ std::uint64_t aligned(std::uint64_t offset) {
 }  // namespace
 
 ChunkScanner::ChunkScanner(const InputFile& file, std::uint64_t begin, bool still_written)
-    : file_(file), offset_(begin), still_written_(still_written), zstd_(ZSTD_createDCtx()) {}
+    : file_(file),
+      offset_(begin),
+      still_written_(still_written),
+      event_budget_bytes_(kEventBase + kEventFactor * file.size()),
+      table_budget_bytes_(table_budget(file.size())),
+      zstd_(ZSTD_createDCtx()) {}
+
+std::uint64_t ChunkScanner::table_budget(std::uint64_t file_bytes) {
+    return kTableBase + kTableFactor * file_bytes;
+}
 
 ChunkScanner::~ChunkScanner() {
     ZSTD_freeDCtx(static_cast<ZSTD_DCtx*>(zstd_));
@@ -114,6 +130,9 @@ bool ChunkScanner::decompress(Chunk* chunk) {
             chunk->payload = stored_.data();
             return header.raw_bytes == header.stored_bytes;
         case Compression::kZstd: {
+            if (!take_budget(header)) {
+                return false;
+            }
             raw_.resize(header.raw_bytes);
             chunk->payload = raw_.data();
             const std::size_t size = ZSTD_decompressDCtx(static_cast<ZSTD_DCtx*>(zstd_),
@@ -125,6 +144,17 @@ bool ChunkScanner::decompress(Chunk* chunk) {
         }
     }
     return false;
+}
+
+bool ChunkScanner::take_budget(const ChunkHeader& header) {
+    std::uint64_t* budget =
+        header.type == ChunkType::kEvents ? &event_budget_bytes_ : &table_budget_bytes_;
+    if (header.raw_bytes > *budget) {
+        over_budget_ = true;
+        return false;
+    }
+    *budget -= header.raw_bytes;
+    return true;
 }
 
 void ChunkScanner::keep_payload(std::vector<std::uint8_t>* buffer) {

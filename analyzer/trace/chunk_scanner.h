@@ -2,7 +2,8 @@
 //
 // Every chunk given out has passed its checksum and is decompressed. After damage the scanner goes
 // on at the next intact chunk and counts what it skipped. Work and memory are bounded by the size
-// of the file. Not thread-safe.
+// of the file: of a compressed chunk that would exceed its budget nothing is given out. Not
+// thread-safe.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -28,6 +29,9 @@ class ChunkScanner {
     ChunkScanner(const ChunkScanner&) = delete;
     ChunkScanner& operator=(const ChunkScanner&) = delete;
 
+    // Bytes that the tables in a file of this size may hold, decompressed.
+    static std::uint64_t table_budget(std::uint64_t file_bytes);
+
     // The next intact chunk; false at the end of the file.
     bool next(Chunk* chunk);
 
@@ -41,11 +45,15 @@ class ChunkScanner {
 
     [[nodiscard]] bool gave_up() const { return gave_up_; }
 
+    // Chunks were left out because they hold more than a file of this size plausibly does.
+    [[nodiscard]] bool over_budget() const { return over_budget_; }
+
   private:
     enum class Verdict { kIntact, kBadPayload, kDamaged, kCutOff };
 
     Verdict examine(std::uint64_t offset, Chunk* chunk);
     bool decompress(Chunk* chunk);
+    bool take_budget(const ChunkHeader& header);
     [[nodiscard]] bool is_trailer(std::uint64_t offset) const;
     [[nodiscard]] bool is_zero(std::uint64_t begin, std::uint64_t end) const;
     // The first intact chunk or trailer at or after `offset`; the end of the file if there is none.
@@ -56,6 +64,9 @@ class ChunkScanner {
     bool after_index_ = false;  // the last intact chunk was the index
     bool still_written_;
     bool gave_up_ = false;
+    bool over_budget_ = false;
+    std::uint64_t event_budget_bytes_;
+    std::uint64_t table_budget_bytes_;
     std::uint64_t bytes_unreadable_ = 0;
     std::uint64_t chunks_unreadable_ = 0;
     std::uint64_t failed_work_bytes_ = 0;

@@ -94,6 +94,10 @@ class TraceReading {
         if (scanner.gave_up()) {
             damage.notes.push_back("the search for intact parts was given up: too many false ones");
         }
+        if (scanner.over_budget()) {
+            damage.notes.emplace_back(
+                "chunks that would decompress to many times the size of the file were left out");
+        }
         merge_losses(ring.losses, &timeline.facts);
         report_ring(ring, ring_path_, &timeline);
         report_losses(&timeline);

@@ -19,7 +19,10 @@ constexpr std::uint64_t kAlignment = 8;
 // only.
 class Walk {
   public:
-    Walk(const InputFile& file, std::uint64_t begin) : file_(file), builder_(file.size()) {
+    Walk(const InputFile& file, std::uint64_t begin)
+        : file_(file),
+          builder_(file.size()),
+          table_budget_bytes_(ChunkScanner::table_budget(file.size())) {
         for (std::uint64_t at = begin; at != 0;) {
             at = step(at);
         }
@@ -64,6 +67,11 @@ class Walk {
             events_ += header.count;
             last_sequence_ = std::max(last_sequence_, header.first + header.count - 1);
         } else if (header.type == ChunkType::kFacts || header.type == ChunkType::kEnd) {
+            if (header.raw_bytes > table_budget_bytes_) {
+                damaged_ = true;
+                return;
+            }
+            table_budget_bytes_ -= header.raw_bytes;
             ChunkScanner scanner(file_, at, false);
             Chunk chunk;
             damaged_ |= !scanner.next(&chunk) || chunk.offset != at || !builder_.add_chunk(chunk);
@@ -72,6 +80,7 @@ class Walk {
 
     const InputFile& file_;
     TimelineBuilder builder_;
+    std::uint64_t table_budget_bytes_;
     std::uint64_t events_ = 0;
     std::uint64_t last_sequence_ = 0;
     bool damaged_ = false;
