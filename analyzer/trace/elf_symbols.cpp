@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gelf.h>
+#include <string_view>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace fragtrace::analyzer {
@@ -76,6 +78,19 @@ std::uint32_t number_of(Dwarf_Die* die, unsigned attribute_name) {
                : 0;
 }
 
+// Why symbols are not read from an open file; empty: they are.
+std::string refusal_of(int descriptor) {
+    constexpr off_t kMostBytes = off_t{16} << 30;
+    struct stat status = {};
+    if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+        return "not a regular file";
+    }
+    if (status.st_uid != 0 && status.st_uid != geteuid()) {
+        return "a file of another user, which is not opened";
+    }
+    return status.st_size > kMostBytes ? "larger than any library" : "";
+}
+
 std::string source_file(Dwarf_Die* unit, std::uint32_t index) {
     Dwarf_Files* files = nullptr;
     std::size_t count = 0;
@@ -88,7 +103,53 @@ std::string source_file(Dwarf_Die* unit, std::uint32_t index) {
 
 }  // namespace
 
+namespace {
+
+// References to earlier parts of a mangled name: each may double what is printed.
+std::size_t references_in(std::string_view name) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; at + 1 < name.size(); ++at) {
+        const char next = name[at + 1];
+        const bool numbered = next == '_' || (next >= '0' && next <= '9');
+        if (name[at] == 'T' || name[at] == 'S') {
+            count += numbered || (name[at] == 'S' && next >= 'A' && next <= 'Z') ? 1 : 0;
+        } else if (next == 'p' && (name[at] == 'D' || name[at] == 's')) {
+            count += 4;  // once for each element of a pack
+        }
+    }
+    return count;
+}
+
+// The names that a nested name consists of, without template arguments: "at::native::copy<...>".
+std::string outline(std::string_view name) {
+    std::string result;
+    std::size_t at = name.find_first_of("0123456789");
+    while (at < name.size() && name[at] >= '0' && name[at] <= '9') {
+        std::size_t length = 0;
+        for (; at < name.size() && name[at] >= '0' && name[at] <= '9'; ++at) {
+            length = std::min<std::size_t>(10 * length + static_cast<std::size_t>(name[at] - '0'),
+                                           name.size());
+        }
+        result += (result.empty() ? "" : "::") + std::string(name.substr(at, length));
+        at = std::min(at + length, name.size());
+        if (at < name.size() && name[at] == 'I') {
+            return result + "<...>(...)";
+        }
+    }
+    return result.empty() ? std::string(name.substr(0, 256)) : result + "(...)";
+}
+
+}  // namespace
+
 std::string demangle(const char* name) {
+    constexpr std::size_t kShortName = 128;
+    constexpr std::size_t kMostReferences = 24;
+    constexpr std::size_t kLongestName = 8192;
+    const std::string_view text_of_name(name);
+    if (text_of_name.size() > kShortName &&
+        (text_of_name.size() > kLongestName || references_in(text_of_name) > kMostReferences)) {
+        return outline(text_of_name);
+    }
     int status = 0;
     char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
     std::string result = status == 0 && text != nullptr ? text : name;
@@ -100,6 +161,7 @@ struct ElfSymbols::State {
     std::string path;
     int descriptor = -1;
     Elf* elf = nullptr;
+    std::string refusal;
     std::string build_id;
     std::vector<Symbol> symbols;
     bool symbols_read = false;
@@ -171,7 +233,7 @@ struct ElfSymbols::State {
             return;
         }
         dwfl_report_begin(dwfl);
-        module = dwfl_report_offline(dwfl, path.c_str(), path.c_str(), -1);
+        module = dwfl_report_offline(dwfl, path.c_str(), path.c_str(), dup(descriptor));
         dwfl_report_end(dwfl, nullptr, nullptr);
         if (module != nullptr && dwfl_module_getelf(module, &bias) == nullptr) {
             module = nullptr;
@@ -239,8 +301,15 @@ struct ElfSymbols::State {
 ElfSymbols::ElfSymbols(const std::string& path) : state_(std::make_unique<State>()) {
     elf_version(EV_CURRENT);
     state_->path = path;
+    if (!path.starts_with('/')) {
+        return;
+    }
     state_->descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (state_->descriptor < 0) {
+        return;
+    }
+    state_->refusal = refusal_of(state_->descriptor);
+    if (!state_->refusal.empty()) {
         return;
     }
     state_->elf = elf_begin(state_->descriptor, ELF_C_READ_MMAP, nullptr);
@@ -252,6 +321,10 @@ ElfSymbols::ElfSymbols(const std::string& path) : state_(std::make_unique<State>
 }
 
 ElfSymbols::~ElfSymbols() = default;
+
+const std::string& ElfSymbols::refusal() const {
+    return state_->refusal;
+}
 
 bool ElfSymbols::readable() const {
     return state_->elf != nullptr && elf_kind(state_->elf) == ELF_K_ELF;

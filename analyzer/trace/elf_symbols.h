@@ -16,13 +16,16 @@ namespace fragtrace::analyzer {
 
 class ElfSymbols {
   public:
-    // Never fails: a file that cannot be read knows no symbols.
+    // Never fails: a file that cannot be read knows no symbols. The path comes from a trace, so
+    // that only an absolute one of a regular file is opened, which root or this user owns.
     explicit ElfSymbols(const std::string& path);
     ~ElfSymbols();
     ElfSymbols(const ElfSymbols&) = delete;
     ElfSymbols& operator=(const ElfSymbols&) = delete;
 
     [[nodiscard]] bool readable() const;
+    // Why a file that is there was not read; empty for others.
+    [[nodiscard]] const std::string& refusal() const;
     // Hexadecimal; empty when the file has none.
     [[nodiscard]] const std::string& build_id() const;
 
@@ -35,6 +38,7 @@ class ElfSymbols {
     std::unique_ptr<State> state_;
 };
 
+// A name whose readable form could grow without end is shown without its template arguments.
 std::string demangle(const char* name);
 
 }  // namespace fragtrace::analyzer

@@ -1,5 +1,6 @@
 #include "analyzer/trace/symbols.h"
 
+#include "analyzer/support/terminal.h"
 #include "analyzer/trace/base_name.h"
 #include "analyzer/trace/code_files.h"
 #include "analyzer/trace/elf_symbols.h"
@@ -17,6 +18,10 @@ namespace {
 
 constexpr std::size_t kStacksKept = 16384;
 constexpr std::size_t kMaxNotes = 20;
+// Of a stack and kind: the recorder keeps 128. Less once very many frames are held.
+constexpr std::size_t kMostFrames = 512;
+constexpr std::size_t kFewFrames = 32;
+constexpr std::size_t kFramesUntilFew = 1 << 19;
 
 std::uint64_t number_of(const std::string& text, std::uint64_t otherwise) {
     std::uint64_t number = otherwise;
@@ -69,6 +74,7 @@ const std::vector<Frame>& Symbolizer::frames(OriginId id) {
         entry = std::make_unique<std::vector<Frame>>(symbolize(origin));
         stack_order_.push_back(key_of(origin));
         const std::vector<Frame>& result = *entry;
+        frames_made_ += result.size();
         if (stack_order_.size() > kStacksKept) {
             stacks_.erase(stack_order_.front());
             stack_order_.pop_front();
@@ -83,7 +89,8 @@ std::string Symbolizer::describe(OriginId id) {
     const auto [entry, is_new] = descriptions_.try_emplace({key_of(origin), origin.label});
     if (is_new) {
         const Frame* frame = pick_user_frame(frames(id));
-        entry->second = (frame == nullptr ? "unknown" : describe_frame(*frame)) + label_of(id);
+        entry->second =
+            printable((frame == nullptr ? "unknown" : describe_frame(*frame)) + label_of(id));
     }
     return entry->second;
 }
@@ -103,9 +110,14 @@ std::vector<Frame> Symbolizer::symbolize(const Origin& origin) {
     const std::vector<StackNode>& nodes = timeline_.nodes;
     std::vector<NativeCall> native;
     std::uint32_t native_depth = 0;
+    std::size_t native_nodes = 0;
+    const std::size_t most_frames = frames_made_ < kFramesUntilFew ? kMostFrames : kFewFrames;
     // Parents have smaller numbers, so both walks end.
     for (std::uint32_t node = origin.native_stack; node != 0 && node < nodes.size();
          node = nodes[node].parent) {
+        if (++native_nodes > most_frames) {
+            break;
+        }
         if (is_python_frame(nodes[node].frame)) {
             continue;
         }
@@ -120,7 +132,9 @@ std::vector<Frame> Symbolizer::symbolize(const Origin& origin) {
     }
     std::vector<PythonCall> python;
     bool order_known = false;
-    for (std::uint32_t node = origin.python_stack; node != 0 && node < nodes.size();
+    std::size_t python_nodes = 0;
+    for (std::uint32_t node = origin.python_stack;
+         node != 0 && node < nodes.size() && ++python_nodes <= most_frames;
          node = nodes[node].parent) {
         if (is_python_frame(nodes[node].frame)) {
             python.push_back({python_frame(nodes[node]), is_python_entry(nodes[node].frame)});
@@ -203,13 +217,47 @@ std::vector<Frame> Symbolizer::look_up(std::uint64_t address) {
     return result;
 }
 
-const Module* Symbolizer::module_at(std::uint64_t address) const {
-    for (auto module = timeline_.modules.rbegin(); module != timeline_.modules.rend(); ++module) {
-        if (address >= module->begin && address < module->end) {
-            return &*module;
-        }
+const Module* Symbolizer::module_at(std::uint64_t address) {
+    if (!modules_mapped_) {
+        map_modules();
     }
-    return nullptr;
+    auto part = module_parts_.upper_bound(address);
+    if (part == module_parts_.begin()) {
+        return nullptr;
+    }
+    --part;
+    return address < part->second.first ? part->second.second : nullptr;
+}
+
+// Later modules cover earlier ones: what is left of each goes into the gaps between them.
+void Symbolizer::map_modules() {
+    modules_mapped_ = true;
+    std::map<std::uint64_t, std::uint64_t> covered;  // from where to where; none touches another
+    for (auto module = timeline_.modules.rbegin(); module != timeline_.modules.rend(); ++module) {
+        std::uint64_t from = module->begin;
+        std::uint64_t begin = module->begin;
+        std::uint64_t end = module->end;
+        if (begin >= end) {
+            continue;
+        }
+        auto next = covered.upper_bound(begin);
+        if (next != covered.begin() && std::prev(next)->second >= begin) {
+            --next;
+            begin = next->first;
+        }
+        while (next != covered.end() && next->first <= module->end) {
+            if (from < next->first) {
+                module_parts_.emplace(from, std::pair(next->first, &*module));
+            }
+            from = std::max(from, next->second);
+            end = std::max(end, next->second);
+            next = covered.erase(next);
+        }
+        if (from < module->end) {
+            module_parts_.emplace(from, std::pair(module->end, &*module));
+        }
+        covered.emplace(begin, end);
+    }
 }
 
 ElfSymbols* Symbolizer::elf_of(const Module& module) {
@@ -227,8 +275,9 @@ ElfSymbols* Symbolizer::elf_of(const Module& module) {
     };
     if (!elf->readable()) {
         if (module.path.starts_with('/')) {
-            note(
-                fmt::format("{}: not found here; its functions are shown as offsets", module.path));
+            note(fmt::format("{}: {}; its functions are shown as offsets",
+                             module.path,
+                             elf->refusal().empty() ? "not found here" : elf->refusal()));
         }
         return nullptr;
     }

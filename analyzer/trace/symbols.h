@@ -71,7 +71,8 @@ class Symbolizer {
     static std::vector<Frame> native_then_python(const std::vector<NativeCall>& native,
                                                  const std::vector<PythonCall>& python);
     std::vector<Frame> look_up(std::uint64_t address);
-    [[nodiscard]] const Module* module_at(std::uint64_t address) const;
+    [[nodiscard]] const Module* module_at(std::uint64_t address);
+    void map_modules();
     ElfSymbols* elf_of(const Module& module);
 
     const Timeline& timeline_;
@@ -88,6 +89,10 @@ class Symbolizer {
     std::deque<std::uint64_t> stack_order_;
     std::map<std::pair<std::uint64_t, std::uint32_t>, std::string> descriptions_;  // and label
     std::vector<std::string> notes_;
+    // Where which module holds: from the key to the first number.
+    std::map<std::uint64_t, std::pair<std::uint64_t, const Module*>> module_parts_;
+    bool modules_mapped_ = false;
+    std::size_t frames_made_ = 0;  // of all stacks so far
 };
 
 // Whether anything is known of where an event came from.

@@ -3,6 +3,7 @@
 
 #include "analyzer/report/analysis.h"
 #include "analyzer/trace/describe_event.h"
+#include "analyzer/trace/elf_symbols.h"
 #include "analyzer/trace/mixed_stack.h"
 #include "analyzer/trace/stack_limit.h"
 
@@ -418,4 +419,38 @@ TEST_CASE("an event is one line that can be searched", "[symbols]") {
           "1 0.000000000 gpu? range_begin text=\"epoch 1\" kind=nvtx");
     CHECK(describe_event(stacks.timeline, 2, nullptr) ==
           "2 0.000000000 gpu? range_begin text=\"epoch 1\" kind=other range=7");
+}
+
+namespace {
+
+// f(pair<L, L>) where L is such a pair again, `levels` deep: its readable form doubles with each.
+std::string doubling_name(unsigned levels) {
+    const auto reference = [](unsigned number) {  // base 36, where "S0_" is the second one
+        constexpr std::string_view kDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        std::string digits;
+        do {
+            digits.insert(digits.begin(), kDigits[number % 36]);
+            number /= 36;
+        } while (number != 0);
+        return "S" + digits + "_";
+    };
+    std::string type = "S_IiiE";
+    for (unsigned level = 0; level + 1 < levels; ++level) {
+        type = "S_I" + type + reference(level) + "E";
+    }
+    return "_Z1fSt4pairI" + type + reference(levels - 1) + "E";
+}
+
+}  // namespace
+
+TEST_CASE("a mangled name that would grow without end is shown as an outline") {
+    CHECK(demangle(doubling_name(2).c_str()) ==
+          "f(std::pair<std::pair<std::pair<int, int>, std::pair<int, int> >, "
+          "std::pair<std::pair<int, int>, std::pair<int, int> > >)");
+    CHECK(demangle(doubling_name(60).c_str()).size() < 1000);
+    CHECK(demangle(doubling_name(2000).c_str()).size() < 1000);
+    const std::string nested = "_ZN2at6native11gpu_kernel_I" + doubling_name(60).substr(4) + "EEvv";
+    CHECK(demangle(nested.c_str()) == "at::native::gpu_kernel_<...>(...)");
+    CHECK(demangle("_ZN3c1012TensorIterator5buildEv") == "c10::TensorIterator::build()");
+    CHECK(demangle("not mangled") == "not mangled");
 }
