@@ -116,6 +116,9 @@ void RecordedState::attach(DeviceState* device,
         segment->stream = block.stream;
         segment->private_pool = block.private_pool;
     }
+    if (segment->private_pool != 0) {
+        device->begun_in_pool[segment->private_pool].insert(block.address);
+    }
     segment->active_bytes += block.size_bytes;
     count_live(block, &device->totals);
     device->blocks.insert(block);
@@ -192,21 +195,16 @@ void RecordedState::pool_rewind(DeviceState* device, std::uint32_t pool) {
     if (pool == 0) {
         return;
     }
-    std::vector<DeviceAddress> gone;
-    for (const RecordedSegment& segment : device->segments.segments()) {
-        if (segment.private_pool != pool || segment.active_bytes == 0) {
-            continue;
-        }
-        for (auto at = device->blocks.lower_bound(segment.address);; at = device->blocks.next(at)) {
-            const RecordedBlock* block = device->blocks.at(at);
-            if (block == nullptr || block->address >= segment.end()) {
-                break;
+    if (const auto begun = device->begun_in_pool.find(pool); begun != device->begun_in_pool.end()) {
+        const std::set<DeviceAddress> addresses = std::move(begun->second);
+        device->begun_in_pool.erase(begun);
+        for (const DeviceAddress address : addresses) {
+            const RecordedSegment* segment = device->segments.find(address);
+            if (segment != nullptr && segment->private_pool == pool &&
+                device->blocks.find(address) != nullptr) {
+                drop(device, device->blocks.lower_bound(address));
             }
-            gone.push_back(block->address);
         }
-    }
-    for (const DeviceAddress address : gone) {
-        drop(device, device->blocks.lower_bound(address));
     }
     std::erase_if(device->detached,
                   [pool](const auto& entry) { return entry.second.private_pool == pool; });

@@ -106,8 +106,14 @@ class RecordedState {
     void watch(DeviceId device, RecordedWatch* watch) { devices_[device].watch = watch; }
 
     // The pool's segments as they are now, ascending by address.
-    [[nodiscard]] const std::vector<RecordedSegment>& segments(DeviceId device) const {
+    [[nodiscard]] SegmentMap::View segments(DeviceId device) const {
         return devices_[device].segments.segments();
+    }
+
+    // The last of them that begins at or before this address; nullptr when there is none.
+    [[nodiscard]] const RecordedSegment* segment_before(DeviceId device,
+                                                        DeviceAddress address) const {
+        return devices_[device].segments.at_or_before(address);
     }
 
     // The event that advance() would apply.
@@ -167,6 +173,8 @@ class RecordedState {
         DeviceAddress next_stand_in = kFirstStandInAddress;
         std::unordered_map<std::uint64_t, std::vector<DeviceAddress>> stand_ins;  // free, by room
         std::set<std::uint32_t> pools_released;  // private pools without a user
+        // By private pool, where blocks in its segments have begun since its last rewind.
+        std::unordered_map<std::uint32_t, std::set<DeviceAddress>> begun_in_pool;
         RecordedWatch* watch = nullptr;
     };
 

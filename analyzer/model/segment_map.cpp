@@ -13,68 +13,127 @@ bool joins(const RecordedSegment& left, const RecordedSegment& right) {
 }  // namespace
 
 RecordedSegment* SegmentMap::find(DeviceAddress address) {
-    const auto holds = [this, address](std::size_t index) {
-        return index < segments_.size() && address >= segments_[index].address &&
-               address - segments_[index].address < segments_[index].size_bytes;
+    const auto holds = [this, address](Place at) {
+        return at.leaf < leaves_.size() && at.slot < leaves_[at.leaf].size() &&
+               address >= segment_at(at).address &&
+               address - segment_at(at).address < segment_at(at).size_bytes;
     };
     if (!holds(last_hit_)) {
-        const std::size_t index = first_ending_after(address);
-        if (!holds(index)) {
+        const Place at = first_ending_after(address);
+        if (!holds(at)) {
             return nullptr;
         }
-        last_hit_ = index;
+        last_hit_ = at;
     }
-    return &segments_[last_hit_];
+    return &leaves_[last_hit_.leaf][last_hit_.slot];
+}
+
+const RecordedSegment* SegmentMap::at_or_before(DeviceAddress address) const {
+    const auto after = std::upper_bound(
+        leaves_.begin(), leaves_.end(), address, [](DeviceAddress value, const Leaf& leaf) {
+            return value < leaf.front().address;
+        });
+    if (after == leaves_.begin()) {
+        return nullptr;
+    }
+    const Leaf& leaf = *std::prev(after);
+    const auto behind = std::upper_bound(
+        leaf.begin(), leaf.end(), address, [](DeviceAddress value, const RecordedSegment& one) {
+            return value < one.address;
+        });
+    return &*std::prev(behind);
 }
 
 bool SegmentMap::overlaps(DeviceAddress address, std::uint64_t size_bytes) const {
-    const std::size_t index = first_ending_after(address);
-    return index < segments_.size() &&
-           (segments_[index].address <= address || segments_[index].address - address < size_bytes);
+    const Place at = first_ending_after(address);
+    return is_there(at) &&
+           (segment_at(at).address <= address || segment_at(at).address - address < size_bytes);
 }
 
 RecordedSegment* SegmentMap::add(const RecordedSegment& segment) {
-    const std::size_t index = first_ending_after(segment.address);
-    const bool left = index > 0 && joins(segments_[index - 1], segment);
-    const bool right = index < segments_.size() && joins(segment, segments_[index]);
-    if (left) {
-        RecordedSegment& grown = segments_[index - 1];
-        grown.size_bytes += segment.size_bytes;
-        if (right) {
-            grown.size_bytes += segments_[index].size_bytes;
-            grown.active_bytes += segments_[index].active_bytes;
-            segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(index));
+    const Place at = first_ending_after(segment.address);
+    RecordedSegment* left = nullptr;
+    if (at.slot > 0) {
+        left = &leaves_[at.leaf][at.slot - 1];
+    } else if (at.leaf > 0) {
+        left = &leaves_[at.leaf - 1].back();
+    }
+    RecordedSegment* right = is_there(at) ? &leaves_[at.leaf][at.slot] : nullptr;
+    const bool joins_right = right != nullptr && joins(segment, *right);
+    if (left != nullptr && joins(*left, segment)) {
+        left->size_bytes += segment.size_bytes;
+        if (joins_right) {
+            left->size_bytes += right->size_bytes;
+            left->active_bytes += right->active_bytes;
+            const DeviceAddress begin = left->address;
+            erase(at);
+            const Place grown = first_ending_after(begin);
+            return &leaves_[grown.leaf][grown.slot];
         }
-        return &grown;
+        return left;
     }
-    if (right) {
-        RecordedSegment& grown = segments_[index];
-        grown.address = segment.address;
-        grown.size_bytes += segment.size_bytes;
-        return &grown;
+    if (joins_right) {
+        right->address = segment.address;
+        right->size_bytes += segment.size_bytes;
+        return right;
     }
-    return &*segments_.insert(segments_.begin() + static_cast<std::ptrdiff_t>(index), segment);
+    return insert(segment);
 }
 
 void SegmentMap::clear() {
-    segments_.clear();
+    leaves_.clear();
+    size_ = 0;
 }
 
-std::size_t SegmentMap::first_ending_after(DeviceAddress address) const {
-    const auto found = std::partition_point(
-        segments_.begin(), segments_.end(), [address](const RecordedSegment& segment) {
+SegmentMap::Place SegmentMap::first_ending_after(DeviceAddress address) const {
+    const auto leaf = std::partition_point(leaves_.begin(), leaves_.end(), [&](const Leaf& one) {
+        return one.back().end() <= address;
+    });
+    if (leaf == leaves_.end()) {
+        return {leaves_.size(), 0};
+    }
+    const auto found =
+        std::partition_point(leaf->begin(), leaf->end(), [&](const RecordedSegment& segment) {
             return segment.end() <= address;
         });
-    return static_cast<std::size_t>(found - segments_.begin());
+    return {static_cast<std::size_t>(leaf - leaves_.begin()),
+            static_cast<std::size_t>(found - leaf->begin())};
 }
 
-void SegmentMap::replace(std::size_t first,
-                         std::size_t last,
-                         const std::vector<RecordedSegment>& parts) {
-    const auto begin = segments_.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto end = segments_.begin() + static_cast<std::ptrdiff_t>(last);
-    const auto at = segments_.erase(begin, end);
-    segments_.insert(at, parts.begin(), parts.end());
+RecordedSegment* SegmentMap::insert(const RecordedSegment& segment) {
+    Place at = first_ending_after(segment.address);
+    if (!is_there(at)) {  // behind all others
+        if (leaves_.empty()) {
+            leaves_.emplace_back();
+        }
+        at = {leaves_.size() - 1, leaves_.back().size()};
+    }
+    if (leaves_[at.leaf].size() == kLeafSegments) {
+        Leaf& full = leaves_[at.leaf];
+        // In the order of addresses, up or down, leaves stay nearly full.
+        const std::size_t keep = at.slot == kLeafSegments ? kLeafSegments - 1
+                                 : at.slot == 0           ? 1
+                                                          : kLeafSegments / 2;
+        const auto middle = full.begin() + static_cast<std::ptrdiff_t>(keep);
+        Leaf rest(middle, full.end());
+        full.erase(middle, full.end());
+        leaves_.insert(leaves_.begin() + static_cast<std::ptrdiff_t>(at.leaf) + 1, std::move(rest));
+        if (at.slot > keep) {
+            at = {at.leaf + 1, at.slot - keep};
+        }
+    }
+    Leaf& leaf = leaves_[at.leaf];
+    ++size_;
+    return &*leaf.insert(leaf.begin() + static_cast<std::ptrdiff_t>(at.slot), segment);
+}
+
+void SegmentMap::erase(Place at) {
+    Leaf& leaf = leaves_[at.leaf];
+    leaf.erase(leaf.begin() + static_cast<std::ptrdiff_t>(at.slot));
+    --size_;
+    if (leaf.empty()) {
+        leaves_.erase(leaves_.begin() + static_cast<std::ptrdiff_t>(at.leaf));
+    }
 }
 
 }  // namespace fragtrace::analyzer

@@ -1,13 +1,16 @@
 // The segments of one device, ordered by address: what its pool holds from the driver.
 //
 // A cudaMalloc is one segment; of an expandable reservation every maximal mapped range is one.
-// Few and rarely changed, looked up on every block event: a sorted vector and a memory of the
-// last hit. Not thread-safe.
+// Few and rarely changed, looked up on every block event: a sorted list in leaves, of which real
+// runs fill one or two, and a memory of the last hit. With any number of them an insertion moves
+// one leaf. Pointers are valid until the next insertion or removal. Not thread-safe.
 #pragma once
 
 #include "analyzer/model/event.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 namespace fragtrace::analyzer {
@@ -29,11 +32,84 @@ struct RecordedSegment {
 };
 
 class SegmentMap {
+    using Leaf = std::vector<RecordedSegment>;  // never empty
+    using Leaves = std::vector<Leaf>;
+
   public:
-    [[nodiscard]] const std::vector<RecordedSegment>& segments() const { return segments_; }
+    class Iterator {
+      public:
+        using iterator_category = std::forward_iterator_tag;
+        using value_type = RecordedSegment;
+        using difference_type = std::ptrdiff_t;
+        using pointer = const RecordedSegment*;
+        using reference = const RecordedSegment&;
+
+        Iterator() = default;
+
+        Iterator(const Leaves* leaves, std::size_t leaf) : leaves_(leaves), leaf_(leaf) {}
+
+        reference operator*() const { return (*leaves_)[leaf_][slot_]; }
+
+        pointer operator->() const { return &**this; }
+
+        Iterator& operator++() {
+            if (++slot_ == (*leaves_)[leaf_].size()) {
+                ++leaf_;
+                slot_ = 0;
+            }
+            return *this;
+        }
+
+        Iterator operator++(int) {
+            Iterator before = *this;
+            ++*this;
+            return before;
+        }
+
+        bool operator==(const Iterator&) const = default;
+
+      private:
+        const Leaves* leaves_ = nullptr;
+        std::size_t leaf_ = 0;
+        std::size_t slot_ = 0;
+    };
+
+    // All segments, ascending.
+    class View {
+      public:
+        View(const Leaves* leaves, std::size_t size) : leaves_(leaves), size_(size) {}
+
+        [[nodiscard]] Iterator begin() const { return {leaves_, 0}; }
+
+        [[nodiscard]] Iterator end() const { return {leaves_, leaves_->size()}; }
+
+        [[nodiscard]] std::size_t size() const { return size_; }
+
+        [[nodiscard]] bool empty() const { return size_ == 0; }
+
+        [[nodiscard]] const RecordedSegment& front() const { return leaves_->front().front(); }
+
+        [[nodiscard]] const RecordedSegment& back() const { return leaves_->back().back(); }
+
+        [[nodiscard]] const RecordedSegment& operator[](std::size_t index) const {
+            std::size_t leaf = 0;
+            while (index >= (*leaves_)[leaf].size()) {
+                index -= (*leaves_)[leaf++].size();
+            }
+            return (*leaves_)[leaf][index];
+        }
+
+      private:
+        const Leaves* leaves_;
+        std::size_t size_;
+    };
+
+    [[nodiscard]] View segments() const { return {&leaves_, size_}; }
 
     // The segment that holds this address; nullptr when there is none.
     RecordedSegment* find(DeviceAddress address);
+    // The last segment that begins at or before this address; nullptr when there is none.
+    [[nodiscard]] const RecordedSegment* at_or_before(DeviceAddress address) const;
     // Does any segment overlap [address, address + size)?
     [[nodiscard]] bool overlaps(DeviceAddress address, std::uint64_t size_bytes) const;
 
@@ -46,39 +122,52 @@ class SegmentMap {
     template <typename ActiveBytes>
     std::uint64_t cut(DeviceAddress begin, DeviceAddress end, ActiveBytes active_bytes) {
         std::uint64_t taken = 0;
-        std::vector<RecordedSegment> parts;
-        const std::size_t first = first_ending_after(begin);
-        std::size_t last = first;
-        for (; last < segments_.size() && segments_[last].address < end; ++last) {
-            const RecordedSegment& segment = segments_[last];
+        for (Place at = first_ending_after(begin); is_there(at) && segment_at(at).address < end;
+             at = first_ending_after(begin)) {
+            const RecordedSegment segment = segment_at(at);
             const DeviceAddress from = begin > segment.address ? begin : segment.address;
             const DeviceAddress to = end < segment.end() ? end : segment.end();
             taken += to - from;
+            erase(at);
             const auto keep = [&](DeviceAddress part_begin, DeviceAddress part_end) {
                 if (part_begin < part_end) {
                     RecordedSegment part = segment;
                     part.address = part_begin;
                     part.size_bytes = part_end - part_begin;
                     part.active_bytes = active_bytes(part_begin, part_end);
-                    parts.push_back(part);
+                    insert(part);
                 }
             };
             keep(segment.address, from);
             keep(to, segment.end());
         }
-        replace(first, last, parts);
         return taken;
     }
 
     void clear();
 
   private:
-    // Index of the first segment whose end lies after `address`.
-    [[nodiscard]] std::size_t first_ending_after(DeviceAddress address) const;
-    void replace(std::size_t first, std::size_t last, const std::vector<RecordedSegment>& parts);
+    static constexpr std::size_t kLeafSegments = 512;
 
-    std::vector<RecordedSegment> segments_;
-    std::size_t last_hit_ = 0;
+    struct Place {
+        std::size_t leaf = 0;
+        std::size_t slot = 0;
+    };
+
+    [[nodiscard]] bool is_there(Place at) const { return at.leaf < leaves_.size(); }
+
+    [[nodiscard]] const RecordedSegment& segment_at(Place at) const {
+        return leaves_[at.leaf][at.slot];
+    }
+
+    // The first segment whose end lies after `address`.
+    [[nodiscard]] Place first_ending_after(DeviceAddress address) const;
+    RecordedSegment* insert(const RecordedSegment& segment);
+    void erase(Place at);
+
+    Leaves leaves_;
+    std::size_t size_ = 0;
+    Place last_hit_;
 };
 
 }  // namespace fragtrace::analyzer
