@@ -1,7 +1,9 @@
 #include "analyzer/cli/run.h"
 
 #include "analyzer/cli/exit_code.h"
+#include "analyzer/cli/output_file.h"
 #include "analyzer/commands/registry.h"
+#include "analyzer/support/terminal.h"
 
 #include <csignal>
 #include <exception>
@@ -10,6 +12,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <unistd.h>
 
 namespace fragtrace::analyzer {
@@ -20,13 +23,40 @@ int status(ExitCode code) {
 }
 
 int report_error(std::string_view program, const Error& error) {
-    fmt::print(stderr, "{}: {}\n", program, error.message);
+    // Messages quote names of files and texts of traces.
+    fmt::print(stderr, "{}: {}\n", program, printable(error.message));
     return status(error.code == ErrorCode::kCheckFailed ? ExitCode::kCheckFailed
                                                         : ExitCode::kBadInput);
 }
 
-extern "C" void interrupted(int) {
-    _exit(static_cast<int>(ExitCode::kInterrupted));
+extern "C" void interrupted(int signal) {
+    remove_unfinished_output();
+    if (signal == SIGINT) {
+        _exit(static_cast<int>(ExitCode::kInterrupted));
+    }
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+}
+
+// Unless it is ignored, as under nohup.
+void end_well_on(int signal) {
+    if (std::signal(signal, interrupted) == SIG_IGN) {
+        std::signal(signal, SIG_IGN);
+    }
+}
+
+// An argument as an error message can hold it.
+std::string quoted(std::string_view argument) {
+    constexpr std::size_t kShown = 200;
+    return argument.size() <= kShown
+               ? fmt::format("'{}'", argument)
+               : fmt::format(
+                     "'{}...' ({} characters)", argument.substr(0, kShown), argument.size());
+}
+
+bool exists(std::string_view path) {
+    std::error_code error;  // a name may be longer than any file's
+    return std::filesystem::exists(path, error);
 }
 
 // What the user called: "fragtrace top" is a command of this program by another name.
@@ -49,13 +79,12 @@ int dispatch(std::string_view program, int argc, char** argv) {
     // "fraganalyze TRACE ..." is "fraganalyze report TRACE ...".
     const bool named = command != nullptr;
     if (!named) {
-        if (argc > 2 && !first.starts_with('-') && argv[2][0] != '-' &&
-            !std::filesystem::exists(first)) {
+        if (argc > 2 && !first.starts_with('-') && argv[2][0] != '-' && !exists(first)) {
             return report_error(program,
                                 {ErrorCode::kUsage,
-                                 fmt::format("'{}' is neither a command nor a trace (see "
+                                 fmt::format("{} is neither a command nor a trace (see "
                                              "'fraganalyze --help')",
-                                             first)});
+                                             quoted(first))});
         }
         command = find_command("report");
     }
@@ -70,11 +99,23 @@ int dispatch(std::string_view program, int argc, char** argv) {
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
-    std::signal(SIGINT, interrupted);
+    end_well_on(SIGINT);
+    end_well_on(SIGTERM);
+    end_well_on(SIGHUP);
     std::signal(SIGPIPE, SIG_DFL);
     const std::string_view program = program_name(argc, argv);
     try {
-        return dispatch(program, argc, argv);
+        const int result = dispatch(program, argc, argv);
+        const Status printed = flush_standard_output();
+        return printed || result == status(ExitCode::kBadInput)
+                   ? result
+                   : report_error(program, printed.error());
+    } catch (const std::system_error& failure) {
+        // fmt::print() throws when it cannot write.
+        return report_error(
+            program,
+            {ErrorCode::kOutput,
+             fmt::format("standard output: cannot be written: {}", failure.code().message())});
     } catch (const std::bad_alloc&) {
         return report_error(program, {ErrorCode::kInput, "not enough memory for this trace"});
     } catch (const std::exception& failure) {

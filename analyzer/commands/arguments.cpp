@@ -1,5 +1,6 @@
 #include "analyzer/commands/arguments.h"
 
+#include "analyzer/cli/output_file.h"
 #include "analyzer/pools/pytorch_rules.h"
 #include "analyzer/support/units.h"
 
@@ -33,6 +34,12 @@ void CommonOptions::add_json(CLI::App* app) {
     app->add_option(
            "--json", json, "write the result as JSON to FILE ('-' is standard output) instead")
         ->type_name("FILE");
+    add_force(app);
+}
+
+void CommonOptions::add_force(CLI::App* app) {
+    app->add_flag_callback(
+        "--force", replace_any_file, "replace a file that fraganalyze did not write");
 }
 
 void CommonOptions::add_color(CLI::App* app) {

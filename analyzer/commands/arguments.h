@@ -28,6 +28,7 @@ struct CommonOptions {
 
     void add_trace(CLI::App* app);
     void add_json(CLI::App* app);
+    static void add_force(CLI::App* app);
     void add_color(CLI::App* app);
     void add_capacity(CLI::App* app);
     void add_torch_version(CLI::App* app);

@@ -26,6 +26,7 @@ Status run_plan(int argc, char** argv) {
     app.add_option("--output", output, "write the plan to FILE ('-' is standard output)")
         ->type_name("FILE")
         ->capture_default_str();
+    CommonOptions::add_force(&app);
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();

@@ -25,6 +25,8 @@ bool wants_colors(int file_descriptor, ColorChoice choice) {
            term != nullptr && std::string_view(term) != "dumb";
 }
 
+constexpr std::string_view kPlainAgain = "\033[0m";
+
 const char* escape_of(Style style) {
     switch (style) {
         case Style::kPlain:
@@ -43,6 +45,20 @@ const char* escape_of(Style style) {
             return "\033[38;5;208m";
     }
     return "";
+}
+
+// Characters that change the direction of what follows, or break the line: U+061C, U+200E, U+200F,
+// U+2028 to U+202E, U+2066 to U+2069.
+bool turns_text(std::string_view text) {
+    if (text.starts_with("\xd8\x9c")) {
+        return true;
+    }
+    if (text.size() < 3 || text[0] != '\xe2') {
+        return false;
+    }
+    const auto last = static_cast<unsigned char>(text[2]);
+    return text[1] == '\x80' ? last == 0x8e || last == 0x8f || (last >= 0xa8 && last <= 0xae)
+                             : text[1] == '\x81' && last >= 0xa6 && last <= 0xa9;
 }
 
 // Bytes of the character that `text` begins with; 0: it is a control character, or no UTF-8.
@@ -65,7 +81,23 @@ std::size_t shown_bytes(std::string_view text) {
     }
     // Written longer than need be; the second set of control characters.
     const bool too_long = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-    return too_long || (lead == 0xc2 && byte(1) < 0xa0) ? 0 : length;
+    // Halves of a surrogate pair, and what lies beyond Unicode.
+    const bool no_character = (lead == 0xed && byte(1) >= 0xa0) || (lead == 0xf4 && byte(1) > 0x8f);
+    return too_long || no_character || (lead == 0xc2 && byte(1) < 0xa0) || turns_text(text)
+               ? 0
+               : length;
+}
+
+// Bytes of one of this program's own styles at the begin of `text`, such as ESC [ 1 ; 3 1 m.
+std::size_t style_bytes(std::string_view text) {
+    for (const Style style :
+         {Style::kBold, Style::kDim, Style::kRed, Style::kGreen, Style::kYellow, Style::kOrange}) {
+        const std::string_view escape = escape_of(style);
+        if (text.starts_with(escape)) {
+            return escape.size();
+        }
+    }
+    return text.starts_with(kPlainAgain) ? kPlainAgain.size() : 0;
 }
 
 }  // namespace
@@ -75,6 +107,21 @@ std::string printable(std::string_view text) {
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t length = shown_bytes(text.substr(at));
         if (length == 0) {
+            result[at] = '?';
+        }
+        at += std::max<std::size_t>(length, 1);
+    }
+    return result;
+}
+
+std::string shown_text(std::string_view text) {
+    std::string result(text);
+    for (std::size_t at = 0; at < text.size();) {
+        std::size_t length = shown_bytes(text.substr(at));
+        if (length == 0 && text[at] == '\033') {
+            length = style_bytes(text.substr(at));
+        }
+        if (length == 0 && text[at] != '\n' && text[at] != '\t') {
             result[at] = '?';
         }
         at += std::max<std::size_t>(length, 1);

@@ -14,8 +14,12 @@ enum class Style { kPlain, kBold, kDim, kRed, kGreen, kYellow, kOrange };
 
 // Text of a trace as a terminal may be given it: without control characters (those of Unicode's
 // second set, U+0080 to U+009F, and bytes that are no UTF-8 among them), which could move its
-// cursor, change its state or break a line. As many bytes as before.
+// cursor, change its state or break a line, and without those that turn the direction of writing.
+// As many bytes as before.
 std::string printable(std::string_view text);
+
+// Whole lines of output: as printable(), but line ends, tabs and the styles of Terminal stay.
+std::string shown_text(std::string_view text);
 
 // A path as a POSIX shell reads it back, and as a terminal may be given it.
 std::string shell_quoted(std::string_view path);

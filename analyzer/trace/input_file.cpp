@@ -6,6 +6,8 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <mutex>
+#include <set>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -25,6 +27,29 @@ Error cannot_open(const std::string& path, int code) {
             fmt::format("{}: cannot be read: {}. Check its permissions.",
                         path,
                         std::generic_category().message(code))};
+}
+
+// What this process has opened, so that no result replaces it. Thread-safe.
+class FilesRead {
+  public:
+    void add(std::uint64_t device, std::uint64_t inode) {
+        const std::lock_guard lock(mutex_);
+        files_.emplace(device, inode);
+    }
+
+    bool contains(std::uint64_t device, std::uint64_t inode) {
+        const std::lock_guard lock(mutex_);
+        return files_.contains({device, inode});
+    }
+
+  private:
+    std::mutex mutex_;
+    std::set<std::pair<std::uint64_t, std::uint64_t>> files_;
+};
+
+FilesRead& files_read() {
+    static FilesRead files;
+    return files;
 }
 
 // In a sticky folder, such as /dev/shm, everybody renames and removes only files of their own.
@@ -60,11 +85,17 @@ Result<InputFile> InputFile::open(const std::string& path) {
         return Error{ErrorCode::kInput,
                      fmt::format("{}: is not a regular file. Name a .ftrace file.", path)};
     }
+    files_read().add(status.st_dev, status.st_ino);
     return file;
 }
 
+bool was_read(std::uint64_t device, std::uint64_t inode) {
+    return files_read().contains(device, inode);
+}
+
 InputFile::InputFile(InputFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_),
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_),
       identity_(other.identity_),
       owner_(other.owner_) {}
 
@@ -84,8 +115,7 @@ InputFile::~InputFile() {
 
 bool InputFile::is_at(const std::string& path) const {
     struct stat status = {};
-    return lstat(path.c_str(), &status) == 0 &&
-           identity_ == Identity{status.st_dev, status.st_ino};
+    return lstat(path.c_str(), &status) == 0 && identity_ == Identity{status.st_dev, status.st_ino};
 }
 
 int InputFile::open_to_append(const std::string& path) const {

@@ -59,6 +59,9 @@ class InputFile {
     std::uint32_t owner_ = 0;
 };
 
+// Has this process opened the file with InputFile::open()? Such a file is no place for a result.
+bool was_read(std::uint64_t device, std::uint64_t inode);
+
 // What a file that is no trace seems to be, from its first bytes; empty when unknown.
 std::string foreign_file_hint(std::string_view first_bytes);
 

@@ -41,6 +41,27 @@ TEST_CASE("control characters of both sets, and what is no UTF-8, are not shown"
     CHECK(printable("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80") ==
           "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
     CHECK(printable("cut \xe2\x82") == "cut ??");
+    CHECK(printable("\xed\xa0\x80") == "???");       // half of a surrogate pair
+    CHECK(printable("\xf4\x90\x80\x80") == "????");  // beyond Unicode
+}
+
+TEST_CASE("characters that turn the direction of writing, or break lines, are not shown") {
+    for (const std::string& turning : {"\xd8\x9c"s,
+                                       "\xe2\x80\x8e"s,
+                                       "\xe2\x80\xa8"s,
+                                       "\xe2\x80\xae"s,
+                                       "\xe2\x81\xa6"s,
+                                       "\xe2\x81\xa9"s}) {
+        CHECK(printable("a" + turning + "b") == "a" + std::string(turning.size(), '?') + "b");
+    }
+    CHECK(printable("\xe2\x80\xa6 \xe2\x80\x93") == "\xe2\x80\xa6 \xe2\x80\x93");  // ... and -
+}
+
+TEST_CASE("lines of output keep their ends and their own styles, and nothing else of the kind") {
+    const Terminal colors(1, ColorChoice::kAlways);
+    const std::string own = colors.styled(Style::kRed, "out of memory") + "\n\tnext\n";
+    CHECK(shown_text(own) == own);
+    CHECK(shown_text("\x1b[8mhidden\x1b]0;title\x07\r\xe2\x80\xae") == "?[8mhidden?]0;title?????");
 }
 
 TEST_CASE("a path is quoted so that the shell reads it back and the terminal does nothing") {
