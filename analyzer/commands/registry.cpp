@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::array kCommands = {
     Command{"report", "verdict, culprits and remedies (the default)", run_report},
+    Command{"anonymize", "a trace without names and paths, to send to others", run_anonymize},
     Command{"check", "limits that a run has to keep, for continuous integration", run_check},
     Command{"compare", "two runs: peaks, waste, who grew, phase by phase", run_compare},
     Command{"dump", "the events, one a line", run_dump},
@@ -48,7 +49,7 @@ std::string overview() {
         "\n"
         "Commands (each has --help)\n";
     for (const Command& command : kCommands) {
-        text += fmt::format("  {:<9} {}\n", command.name, command.synopsis);
+        text += fmt::format("  {:<10} {}\n", command.name, command.synopsis);
     }
     text +=
         "\n"

@@ -21,6 +21,7 @@ const Command* find_command(std::string_view name);
 // What `fraganalyze --help` prints.
 std::string overview();
 
+Status run_anonymize(int argc, char** argv);
 Status run_report(int argc, char** argv);
 Status run_check(int argc, char** argv);
 Status run_compare(int argc, char** argv);

@@ -1,0 +1,50 @@
+// fraganalyze anonymize IN OUT: a trace that can be sent to others.
+#include "analyzer/trace/anonymize.h"
+
+#include "analyzer/cli/output_file.h"
+#include "analyzer/commands/arguments.h"
+#include "analyzer/commands/registry.h"
+#include "analyzer/snapshot/input.h"
+
+#include <fmt/format.h>
+#include <string>
+#include <sys/stat.h>
+
+namespace fragtrace::analyzer {
+
+Status run_anonymize(int argc, char** argv) {
+    CLI::App app(
+        "Writes a trace without paths, names, host, command line and environment. Sizes, times,\n"
+        "events and the shape of stacks stay: reports on it give the same figures.\n\n"
+        "Examples\n"
+        "  fraganalyze anonymize train.4711.ftrace to-send.ftrace\n"
+        "  fraganalyze to-send.ftrace                             # look at what others will see\n",
+        "fraganalyze anonymize");
+    std::string input;
+    std::string output;
+    app.add_option("TRACE", input, "a trace that fragtrace recorded (.ftrace)")->required();
+    app.add_option("OUT", output, "the file to write; only you may read it (mode 0600)")
+        ->required();
+    CommonOptions::add_force(&app);
+    const auto parsed = parse_arguments(&app, argc, argv);
+    if (!parsed) {
+        return parsed.error();
+    }
+    if (!*parsed) {
+        return Ok{};
+    }
+    if (is_snapshot(input)) {
+        return Error{ErrorCode::kInput,
+                     fmt::format("{}: is a memory snapshot of PyTorch. Only traces of fragtrace "
+                                 "(.ftrace) can be anonymized.",
+                                 input)};
+    }
+    const Result<std::string> trace = anonymize_trace(input);
+    if (!trace) {
+        return trace.error();
+    }
+    umask(S_IRWXG | S_IRWXO);
+    return write_output(output, *trace);
+}
+
+}  // namespace fragtrace::analyzer
