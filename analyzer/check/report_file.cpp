@@ -42,6 +42,8 @@ Result<nlohmann::json> read_report_file(const std::string& path) {
         json = nlohmann::json::parse(text);
     } catch (const nlohmann::json::parse_error& error) {
         return bad_report_file(path, fmt::format("is no JSON (byte {})", error.byte));
+    } catch (const nlohmann::json::exception&) {
+        return bad_report_file(path, "holds a number that is too large");
     }
     std::uint64_t schema = 0;
     if (!json.is_object() || !json.contains("devices") || !json["devices"].is_array() ||

@@ -135,9 +135,9 @@ Status run_check(int argc, char** argv) {
             failed += row.passed ? 0 : 1;
             text += fmt::format("{:<6} {}: {}{}\n",
                                 row.passed ? "ok" : "FAILED",
-                                trace,
+                                printable(trace),
                                 row.device ? fmt::format("gpu{}: ", *row.device) : "",
-                                row.text);
+                                printable(row.text));
             rows.push_back({{"trace", trace},
                             {"device", row.device ? Json(*row.device) : Json()},
                             {"check", row.check},
@@ -150,7 +150,7 @@ Status run_check(int argc, char** argv) {
     const std::size_t all = rows.size();
     const Status written =
         common.json.empty()
-            ? write_output("-", text)
+            ? write_text(text)
             : write_output(common.json,
                            Json{{"schema", 1}, {"passed", failed == 0}, {"checks", rows}}.dump(
                                2, ' ', false, Json::error_handler_t::replace) +

@@ -193,7 +193,7 @@ Status run_compare(int argc, char** argv) {
     for (const BatchPrediction& prediction : predictions) {
         text += batch_text(prediction, common.terminal());
     }
-    return write_output("-", text + compare_text(comparison, common.terminal()));
+    return write_text(text + compare_text(comparison, common.terminal()));
 }
 
 }  // namespace fragtrace::analyzer

@@ -7,8 +7,24 @@
 
 #include <cstdio>
 #include <fmt/format.h>
+#include <string>
+#include <string_view>
 
 namespace fragtrace::analyzer {
+namespace {
+
+// Line ends and tabs as the trace spells them, so that a fact stays one line.
+std::string one_line(std::string_view text) {
+    std::string result;
+    for (const char character : text) {
+        result += character == '\n'   ? std::string("\\n")
+                  : character == '\t' ? std::string("\\t")
+                                      : std::string(1, character);
+    }
+    return printable(result);
+}
+
+}  // namespace
 
 Status run_dump(int argc, char** argv) {
     CLI::App app(
@@ -35,17 +51,18 @@ Status run_dump(int argc, char** argv) {
         return timeline.error();
     }
     for (const std::string& note : timeline->damage.notes) {
-        fmt::print(stderr, "fraganalyze: {}: {}\n", common.trace, note);
+        fmt::print(stderr, "fraganalyze: {}\n", printable(common.trace + ": " + note));
     }
     if (facts) {
         for (const auto& [key, value] : timeline->facts) {
-            fmt::print("{}\t{}\n", key, value);
+            fmt::print("{}\t{}\n", one_line(key), one_line(value));
         }
         return Ok{};
     }
     Symbolizer symbols(*timeline);
     for (EventIndex i = 0; i < timeline->events.size(); ++i) {
-        fmt::print("{}\n", describe_event(*timeline, i, without_stacks ? nullptr : &symbols));
+        fmt::print("{}\n",
+                   printable(describe_event(*timeline, i, without_stacks ? nullptr : &symbols)));
     }
     return Ok{};
 }

@@ -290,9 +290,8 @@ Status run_explain(int argc, char** argv) {
                                        : input,
                         format_counted(scanner.lines(), "line", "lines"))};
     }
-    return write_output(
-        common.json.empty() ? "-" : common.json,
-        common.json.empty() ? explanation_text(scanner, !given) : explanation_json(scanner));
+    return common.json.empty() ? write_text(explanation_text(scanner, !given))
+                               : write_output(common.json, explanation_json(scanner));
 }
 
 }  // namespace fragtrace::analyzer

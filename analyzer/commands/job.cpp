@@ -49,7 +49,7 @@ Status write_first_summary(const AnalyzeOptions& options,
     }
     const std::string first =
         failure ? terminal.styled(Style::kBold, first_failure_text(job, *failure)) + "\n" : "";
-    return write_output("-", first + summary_text(**analyzed, terminal));
+    return write_text(first + summary_text(**analyzed, terminal));
 }
 
 nlohmann::ordered_json first_failure_json(const Job& job) {
@@ -87,6 +87,15 @@ std::string table(const std::vector<JobProcess>& processes, const Terminal& term
                         process.pid == 0 ? "snapshot" : ending_text(process.end),
                         printable(shorten(command_text(process.program), 60)));
         text += process.sum(&JobDevice::ooms) != 0 ? terminal.styled(Style::kRed, line) : line;
+    }
+    return text;
+}
+
+// A line for each trace that cannot be read; its reason names it.
+std::string unreadable_lines(const Job& job, const Terminal& terminal) {
+    std::string text;
+    for (const UnreadableTrace& trace : job.unreadable) {
+        text += terminal.styled(Style::kRed, "unreadable  " + printable(trace.reason)) + "\n";
     }
     return text;
 }
@@ -169,14 +178,13 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
     }
     if (written && request.json != "-" && request.html != "-") {
         const auto failure = first_failure(job);
-        written = write_output(
-            "-",
+        written = write_text(
             (failure ? terminal.styled(Style::kRed, first_failure_text(job, *failure)) + "\n"
                      : std::string()) +
-                table(job.processes, terminal) +
-                "Peaks are each process's own. Next: fraganalyze TRACE, for one of them.\n");
+            table(job.processes, terminal) + unreadable_lines(job, terminal) +
+            "Peaks are each process's own. Next: fraganalyze TRACE, for one of them.\n");
         if (written && !request.html.empty()) {
-            fmt::print("  page written to {}\n", request.html);
+            fmt::print("  page written to {}\n", printable(request.html));
         }
     }
     if (written && !job.unreadable.empty()) {

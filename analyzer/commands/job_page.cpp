@@ -4,6 +4,7 @@
 #include "analyzer/report/page.h"
 #include "analyzer/report/page_content.h"
 #include "analyzer/report/page_ranks.h"
+#include "analyzer/support/guarded.h"
 
 #include <filesystem>
 #include <fmt/format.h>
@@ -46,7 +47,8 @@ class JobPage {
     // The analysis is gone when this returns: what the page needs of it is text by then.
     Status add(std::size_t at) {
         const JobProcess& process = job_->processes[at];
-        const auto analyzed = analyze(process.path, request_.options);
+        const auto analyzed =
+            guarded(process.path, [&] { return analyze(process.path, request_.options); });
         if (!analyzed) {
             if (analyzed.error().code == ErrorCode::kUsage) {
                 return analyzed.error();

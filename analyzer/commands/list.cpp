@@ -4,6 +4,7 @@
 #include "analyzer/commands/registry.h"
 #include "analyzer/report/text_source.h"
 #include "analyzer/snapshot/input.h"
+#include "analyzer/support/guarded.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/trace_outline.h"
 
@@ -73,17 +74,29 @@ Result<TraceOutline> outline_of(const std::string& file) {
     return outline;
 }
 
-// Those that cannot be read are said on standard error. A trace without a job may be of any.
-std::vector<TraceOutline> read_outlines(const std::vector<std::string>& files,
-                                        const std::string& job) {
+// Those that cannot be read are said on standard error, but for the last if there is no other line
+// to print: that is the command's error. A trace without a job may be of any.
+Result<std::vector<TraceOutline>> read_outlines(const std::vector<std::string>& files,
+                                                const std::string& job,
+                                                bool as_json) {
     std::vector<TraceOutline> outlines;
+    std::vector<Error> failures;
     for (const std::string& file : files) {
-        Result<TraceOutline> outline = outline_of(file);
+        Result<TraceOutline> outline = guarded(file, [&file] { return outline_of(file); });
         if (!outline) {
-            fmt::print(stderr, "fraganalyze: {}\n", outline.error().message);
+            failures.push_back(outline.error());
         } else if (job.empty() || outline->job.empty() || outline->job == job) {
             outlines.push_back(std::move(outline).value());
         }
+    }
+    const bool none = !as_json && outlines.empty() && !failures.empty();
+    const Error last = none ? failures.back() : Error{};
+    failures.resize(failures.size() - (none ? 1 : 0));
+    for (const Error& failure : failures) {
+        fmt::print(stderr, "fraganalyze: {}\n", printable(failure.message));
+    }
+    if (none) {
+        return last;
     }
     return outlines;
 }
@@ -188,8 +201,12 @@ Status run_list(int argc, char** argv) {
     if (!*parsed) {
         return Ok{};
     }
-    const std::vector<TraceOutline> outlines =
-        read_outlines(trace_files(options.paths), options.job);
+    const Result<std::vector<TraceOutline>> read =
+        read_outlines(trace_files(options.paths), options.job, !common.json.empty());
+    if (!read) {
+        return read.error();
+    }
+    const std::vector<TraceOutline>& outlines = *read;
     if (!common.json.empty()) {
         return write_output(common.json, list_json(outlines));
     }
@@ -199,7 +216,7 @@ Status run_list(int argc, char** argv) {
                                  options.paths.front(),
                                  options.paths.size() > 1 ? " ..." : "")};
     }
-    return write_output("-", list_text(outlines, options.limit));
+    return write_text(list_text(outlines, options.limit));
 }
 
 }  // namespace fragtrace::analyzer

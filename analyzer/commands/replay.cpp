@@ -114,7 +114,7 @@ Status replay_once(const CommonOptions& common,
     if (requested_bytes) {
         text += answer_request(*device, *setup->pool, *requested_bytes, others_bytes);
     }
-    return write_output("-", text);
+    return write_text(text);
 }
 
 }  // namespace

@@ -156,9 +156,9 @@ Status run_report(int argc, char** argv) {
     const Terminal terminal = common.terminal();
     const std::string text =
         summary ? summary_text(analysis, terminal) : report_text(analysis, terminal);
-    const Status written = write_output("-", text);
+    const Status written = write_text(text);
     if (written && !html.empty()) {
-        fmt::print("  page written to {}\n", html);
+        fmt::print("  page written to {}\n", printable(html));
     }
     return written;
 }

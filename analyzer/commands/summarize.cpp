@@ -5,6 +5,7 @@
 #include "analyzer/commands/registry.h"
 #include "analyzer/metrics/trace_summary.h"
 #include "analyzer/report/text_source.h"
+#include "analyzer/support/guarded.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/symbols.h"
 
@@ -178,8 +179,10 @@ Status summarize_folder(const std::string& folder, const std::string& json, bool
     Json runs = Json::array();
     Json unreadable = Json::array();
     for (const std::string& path : *paths) {
-        const Result<TraceSummary> summary = summarize_trace(path);
+        const Result<TraceSummary> summary =
+            guarded(path, [&path] { return summarize_trace(path); });
         if (!summary) {
+            text += "unreadable  " + printable(summary.error().message) + "\n";
             unreadable.push_back({{"file", std::filesystem::path(path).filename().string()},
                                   {"reason", summary.error().message}});
         } else if (json.empty()) {
@@ -188,7 +191,7 @@ Status summarize_folder(const std::string& folder, const std::string& json, bool
             runs.push_back(summary_json(*summary, with_holders));
         }
     }
-    const Status written = json.empty() ? write_output("-", text)
+    const Status written = json.empty() ? write_text(text)
                                         : write_output(json,
                                                        json_text({{"schema", 1},
                                                                   {"folder", folder},
@@ -235,7 +238,7 @@ Status run_summarize(int argc, char** argv) {
     if (!common.json.empty()) {
         return write_output(common.json, json_text(summary_json(*summary, !no_stacks)));
     }
-    return write_output("-", summary_text(*summary, !no_stacks));
+    return write_text(summary_text(*summary, !no_stacks));
 }
 
 }  // namespace fragtrace::analyzer

@@ -25,7 +25,8 @@ Status finish(const CommonOptions& common,
               const std::string& text,
               const std::string& violation) {
     if (!common.json.empty()) {
-        const Status written = write_output(common.json, json.dump(2) + "\n");
+        const Status written = write_output(
+            common.json, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
         if (!written) {
             return written;
         }
@@ -33,7 +34,7 @@ Status finish(const CommonOptions& common,
     if (!violation.empty()) {
         return Error{ErrorCode::kCheckFailed, fmt::format("{}: {}", common.trace, violation)};
     }
-    return common.json.empty() ? write_output("-", text) : Status(Ok{});
+    return common.json.empty() ? write_text(text) : Status(Ok{});
 }
 
 Status validate_plan(const CommonOptions& common,

@@ -64,7 +64,7 @@ Status run_whatif(int argc, char** argv) {
     if (!common.json.empty()) {
         return write_output(common.json, whatif_json(**analysis));
     }
-    return write_output("-", whatif_text(**analysis, common.terminal()));
+    return write_text(whatif_text(**analysis, common.terminal()));
 }
 
 }  // namespace fragtrace::analyzer

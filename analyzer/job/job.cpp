@@ -4,6 +4,7 @@
 #include "analyzer/model/device_layer.h"
 #include "analyzer/replay/script.h"
 #include "analyzer/snapshot/input.h"
+#include "analyzer/support/guarded.h"
 
 #include <algorithm>
 #include <csignal>
@@ -115,12 +116,18 @@ Job read_job(const std::vector<std::string>& paths,
              const std::function<void(std::size_t, std::size_t)>& progress) {
     Job job;
     for (const std::string& path : paths) {
-        const auto timeline = read_input(path, {}, true);
-        if (timeline) {
-            job.processes.push_back(summarize_process(*timeline, path));
+        auto process = guarded(path, [&path]() -> Result<JobProcess> {
+            const auto timeline = read_input(path, {}, true);
+            if (!timeline) {
+                return timeline.error();
+            }
+            return summarize_process(*timeline, path);
+        });
+        if (process) {
+            job.processes.push_back(std::move(process).value());
         } else {
             job.unreadable.push_back(
-                {std::filesystem::path(path).filename().string(), timeline.error().message});
+                {std::filesystem::path(path).filename().string(), process.error().message});
         }
         if (progress) {
             progress(job.processes.size() + job.unreadable.size(), paths.size());

@@ -20,7 +20,7 @@ std::string notes_text(const Analysis& analysis, const Terminal& terminal) {
             text += terminal.styled(Style::kBold, title) + "\n";
         }
         for (const std::string& line : *lines) {
-            text += "  - " + line + "\n";
+            text += "  - " + printable(line) + "\n";
         }
     }
     return text;
@@ -114,7 +114,7 @@ std::string whatif_text(const Analysis& analysis, const Terminal& terminal) {
         text += terminal.styled(Style::kBold,
                                 fmt::format("device {}  {}, {} for the pool",
                                             device.device,
-                                            device.name,
+                                            printable(device.name),
                                             format_bytes(device.capacity_bytes))) +
                 "\n";
         text += whatif_table(device.settings, device.settings.size(), terminal);
