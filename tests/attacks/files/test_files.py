@@ -1,10 +1,15 @@
 """Hostile files and folders: fraganalyze refuses or reads them within 10 s and 1 GiB.
 
 Each test makes the file itself, so that it can be read here what is hostile about it."""
+import ctypes
+import gzip
+import json
 import os
 import pathlib
+import pickle
 import resource
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -164,6 +169,580 @@ class RingsOfOthers(Attacks):
         self.assertEqual(path.read_bytes(), before)
         self.bounded(path, "--killed", "4194304=9")
         self.assertGreater(len(path.read_bytes()), len(before))
+
+
+class Settings(Attacks):
+    """Numbers of settings, from the command line, a trace or a snapshot."""
+
+    def setUp(self):
+        super().setUp()
+        self.trace = self.card().events(
+            Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR),
+            Event(BLOCK_ALLOC, BASE, 512, 512)).save(self.folder / "t.ftrace")
+
+    def test_numbers_beyond_all_memory_are_refused_or_read_as_never(self):
+        for conf in ("large_segment_size_mb:17592186044416", "large_segment_size_mb:-1",
+                     "large_segment_size_mb:18446744073709551615"):
+            self.refused("replay", self.trace, "--conf", conf, saying=b"large_segment_size_mb")
+        for conf in ("max_split_size_mb:17592186044416", "max_non_split_rounding_mb:-1",
+                     "max_split_size_mb:18446744073709551615", "roundup_power2_divisions:-1",
+                     "roundup_power2_divisions:[1:9223372036854775808,>:4]",
+                     "garbage_collection_threshold:nan", "garbage_collection_threshold:1e999",
+                     "per_process_memory_fraction:nan", "per_process_memory_fraction:-1",
+                     "expandable_segments:True,expandable_segments_reserve:1e300G",
+                     "expandable_segments:True,expandable_segments_reserve:nan",
+                     "expandable_segments:True,large_segment_size_mb:1048576"):
+            self.bounded("replay", self.trace, "--conf", conf, statuses=(0, 2))
+
+    def test_pools_refuse_sizes_of_nothing(self):
+        self.refused("replay", self.trace, "--pool", "best-fit", "--conf", "grow_by:0",
+                     saying=b"grow_by")
+        self.refused("replay", self.trace, "--pool", "best-fit", "--conf", "round_to:0",
+                     saying=b"round_to")
+        for pool, confs in (("best-fit", ("round_to:1PiB,grow_by:1PiB", "grow_by:1e30GiB")),
+                            ("bfc", ("preallocate:nan", "limit:0,preallocate:0",
+                                     "fragmentation_fraction:1e-300", "limit:inf")),
+                            ("rmm-pool", ("initial_pool_size:1PiB", "maximum_pool_size:256",
+                                          "initial_pool_size:0%", "initial_pool_size:100%")),
+                            ("rmm-arena", ("arena_size:0", "arena_size:1e-300%",
+                                           "arena_size:1PiB"))):
+            for conf in confs:
+                self.bounded("replay", self.trace, "--pool", pool, "--conf", conf,
+                             statuses=(0, 2))
+
+    def test_settings_and_fractions_in_a_trace_that_make_no_sense_change_nothing(self):
+        nan = struct.unpack("<Q", struct.pack("<d", float("nan")))[0]
+        minus = struct.unpack("<Q", struct.pack("<d", -1e300))[0]
+        trace = self.card(session=(3, 4))
+        trace.facts(text__1="large_segment_size_mb:17592186044416",
+                    allocator_conf="large_segment_size_mb:17592186044416")
+        trace.events(Event(SETTINGS, size=1), Event(MEMORY_FRACTION, size=nan),
+                     Event(MEMORY_FRACTION, size=minus),
+                     Event(DEVICE_ALLOC, BASE, 20 << 20, flags=FROM_ALLOCATOR),
+                     Event(BLOCK_ALLOC, BASE, 5 << 20, 5 << 20), Event(BLOCK_FREE, BASE))
+        self.read_by_all(trace.save(self.folder / "settings.ftrace"))
+
+
+class Unbounded(Attacks):
+    """Single numbers that ask for work or memory without end."""
+
+    def test_a_mapping_of_2_to_the_59_bytes_in_a_snapshot(self):
+        for size in (2**59, 2**50, 2**40):
+            segment = {"address": BASE, "total_size": size, "stream": 0, "device": 0,
+                       "segment_type": "large", "is_expandable": True, "blocks": []}
+            path = self.folder / f"{size}.pickle"
+            path.write_bytes(pickle.dumps({"segments": [segment], "device_traces": [[]]}, 4))
+            self.bounded(path)
+            self.bounded("dump", path, "--no-stacks") if size > 2**50 else None
+
+    def test_physical_handles_of_one_byte(self):
+        trace = self.card()
+        trace.events(
+            Event(ADDRESS_RESERVE, BASE, 18 << 30, flags=FROM_ALLOCATOR),
+            Event(PHYSICAL_CREATE, 77, 1, flags=FROM_ALLOCATOR),
+            Event(MAP, BASE, 8 << 30, 77, flags=FROM_ALLOCATOR),
+            Event(PHYSICAL_CREATE, 78, 1, flags=FROM_ALLOCATOR),
+            Event(MAP, BASE + (8 << 30), 1, 78, flags=FROM_ALLOCATOR),
+            Event(BLOCK_ALLOC, BASE, 1 << 30, 1 << 30),
+            Event(OUT_OF_MEMORY, size=12 << 30, extra=0))
+        self.read_by_all(trace.save(self.folder / "t.ftrace"))
+
+    def test_memory_at_the_end_of_the_address_space(self):
+        trace = self.card()
+        trace.events(
+            Event(DEVICE_ALLOC, MASK - 4095, 1 << 40, flags=FROM_ALLOCATOR),
+            Event(ADDRESS_RESERVE, MASK - (2 << 20) + 1, 2 << 20, flags=FROM_ALLOCATOR),
+            Event(PHYSICAL_CREATE, 5, 2 << 20, flags=FROM_ALLOCATOR),
+            Event(MAP, MASK - (2 << 20) + 1, 2 << 20, 5, flags=FROM_ALLOCATOR),
+            Event(BLOCK_ALLOC, MASK - (2 << 20) + 1, 512, 512),
+            Event(BLOCK_ALLOC, BASE, 2**63, 2**63), Event(MEMORY_INFO, 0, MASK, MASK),
+            Event(OUT_OF_MEMORY, size=4 << 20, extra=0))
+        path = trace.save(self.folder / "t.ftrace")
+        self.read_by_all(path)
+        self.assertIn(b"events are left out", self.bounded("dump", path).err)
+
+    def test_a_ring_whose_head_is_2_to_the_64_less_1(self):
+        for head, tail in ((MASK, 0), (MASK, MASK - 1), (2**62 + 1, 2**62)):
+            ring = self.folder / "t.ring"
+            trace = self.card(ring_path=ring)
+            trace.events(Event(DEVICE_ALLOC, BASE, 2 << 20))
+            ring.write_bytes(trace.ring(head=head, tail=tail))
+            path = trace.save(self.folder / "t.ftrace")
+            self.bounded("dump", path)
+            self.bounded("list", path)
+
+    def test_a_ring_with_holes_of_gigabytes(self):
+        ring = self.folder / "t.ring"
+        trace = self.card(ring_path=ring)
+        trace.events(Event(DEVICE_ALLOC, BASE, 2 << 20))
+        data = bytearray(trace.ring(slots=64))
+        data[32:36] = struct.pack("<I", 1 << 30)  # slots
+        with ring.open("wb") as file:
+            file.write(data)
+            file.truncate(100 << 30)
+        self.bounded("dump", trace.save(self.folder / "t.ftrace"))
+
+    def test_module_files_that_a_trace_names(self):
+        pipe = self.folder / "pipe.so"
+        os.mkfifo(pipe)
+        evil = self.folder / "evil.so"
+        evil.write_bytes(b"\x7fELF\2\1\1" + bytes(9) + b"\xff" * 4000)
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, "/")
+        trace = self.card()
+        trace.modules((0x1000, 0x2000, 0, str(pipe), b""), (0x2000, 0x3000, 0, "evil.so", b""),
+                      (0x3000, 0x4000, 0, str(evil), b""), (0x4000, 0x5000, 0, "/dev/zero", b""),
+                      (0x5000, 0x6000, 0, str(self.folder), b""))
+        first = trace.stack_nodes([(0, 0x1000 * k + 0x800) for k in range(1, 6)])
+        trace.events(*[Event(DEVICE_ALLOC, BASE + k * (2 << 20), 2 << 20, native=first + k)
+                       for k in range(5)])
+        self.read_by_all(trace.save(self.folder / "t.ftrace"))
+
+
+class Quadratic(Attacks):
+    """Small files whose naive reading takes the square of what they hold."""
+
+    def test_rewinds_of_a_pool_beside_many_segments(self):
+        trace = self.card().facts(pool__1="pytorch 1,0")
+        trace.events(*[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, flags=FROM_ALLOCATOR)
+                       for i in range(20000)], squeezed=True)
+        trace.events(*[Event(BLOCK_ALLOC, BASE + i * (2 << 20), 512, 512, pool=1)
+                       for i in range(20000)], squeezed=True)
+        trace.events(*[Event(POOL_REWIND, pool=1) for i in range(40000)], squeezed=True)
+        self.read_by_all(trace.save(self.folder / "t.ftrace"))
+
+    def test_segments_in_descending_order(self):
+        for step in (1, -1):
+            trace = self.card(session=(step + 5, 1))
+            trace.events(*[Event(DEVICE_ALLOC, BASE + (100000 + step * i) * (2 << 20), 2 << 20,
+                                 flags=FROM_ALLOCATOR) for i in range(60000)], squeezed=True)
+            trace.events(Event(BLOCK_ALLOC, BASE + 100000 * (2 << 20), 512, 512))
+            self.read_by_all(trace.save(self.folder / f"{step}.ftrace"))
+
+    def test_sixty_thousand_private_pools(self):
+        trace = self.card()
+        trace.events(Event(DEVICE_ALLOC, BASE, 1 << 30, flags=FROM_ALLOCATOR))
+        trace.events(*[Event(BLOCK_ALLOC, BASE + 512 * i, 512, 512, pool=i + 1)
+                       for i in range(60000)], squeezed=True)
+        self.read_by_all(trace.save(self.folder / "t.ftrace"))
+
+    def test_many_pools_in_a_snapshot(self):
+        traces = [{"action": "alloc", "addr": BASE + 512 * i, "size": 512, "stream": i,
+                   "time_us": i, "pool_id": (i, 1), "segment_pool_id": (i, 1), "frames": []}
+                  for i in range(12000)]
+        segments = [{"address": BASE + i * (2 << 20), "total_size": 2 << 20, "stream": i,
+                     "device": 0, "segment_type": "small", "segment_pool_id": (i, 7),
+                     "blocks": []} for i in range(3000)]
+        path = self.folder / "t.pickle"
+        path.write_bytes(pickle.dumps({"segments": segments, "device_traces": [traces]}, 4))
+        self.bounded(path)
+        self.bounded("summarize", path)
+
+    def test_modules_that_all_cover_each_other(self):
+        trace = self.card()
+        for part in range(8):
+            trace.modules(*[(i, 2**40 + i, 0, f"/m{i % 50}", b"") for i in range(20000)])
+        first = trace.stack_nodes([(0, 2**39 + i) for i in range(3000)])
+        trace.events(*[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, native=first + i)
+                       for i in range(3000)])
+        self.read_by_all(trace.save(self.folder / "t.ftrace"))
+
+    def test_a_stack_as_deep_as_the_table_of_nodes(self):
+        trace = self.card()
+        body = varint(1) * 200000 + varint(0) * 200000 + varint(zigzag(16)) * 200000
+        trace.squeezed(STACKS, body, 200000, 1)
+        trace.events(*[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, native=200000 - i)
+                       for i in range(5000)], squeezed=True)
+        self.read_by_all(trace.save(self.folder / "t.ftrace"))
+
+
+class Amplification(Attacks):
+    """Files that decompress, or are kept, as thousands of times their bytes."""
+
+    def small(self, trace, name="t.ftrace"):
+        path = trace.save(self.folder / name)
+        self.assertLess(path.stat().st_size, 1 << 20)
+        return path
+
+    def read(self, trace):
+        path = self.small(trace)
+        for command in (["dump", "--facts"], ["summarize"], ["list"]):
+            self.bounded(command[0], path, *command[1:])
+        self.bounded(path)
+
+    def test_stack_nodes(self):
+        trace = self.card()
+        count = 20 << 20
+        for first in range(1, 8 * count, count):
+            trace.squeezed(STACKS, varint(1) * count + varint(0) * count + varint(0) * count,
+                           count, first)
+        self.read(trace)
+
+    def test_stack_nodes_and_code_far_apart(self):
+        trace = self.card()
+        for i in range(1, 200):
+            trace.chunk(STACKS, varint(1) + varint(0) + varint(0), 1, i << 20)
+            trace.code((i << 20, 1, "f", "f.py"))
+        self.read(trace)
+
+    def test_modules(self):
+        trace = self.card()
+        for _ in range(8):
+            trace.squeezed(MODULES, (varint(1) * 3 + text("") + text("")) * (2 << 20), 2 << 20)
+        self.read(trace)
+
+    def test_facts(self):
+        trace = self.card()
+        for part in range(64):
+            trace.squeezed(FACTS, b"".join(b"%x\t\n" % i for i in range(part << 14,
+                                                                       (part + 1) << 14)), 1 << 14)
+        for _ in range(64):  # and one that is known, over and over
+            trace.squeezed(FACTS, b"host\t" + b"x" * (8 << 20) + b"\n", 1)
+        self.read(trace)
+
+    def test_code(self):
+        trace = self.card()
+        for _ in range(4):
+            trace.squeezed(CODE, b"".join(varint(i) + varint(1) + text("") + text("")
+                                          for i in range(1 << 17)), 1 << 17)
+        self.read(trace)
+
+    def test_events(self):
+        trace = self.card()
+        columns = [varint(len(c)) + c for c in (
+            [varint(DEVICE_ALLOC) * 65536, varint(FROM_ALLOCATOR) * 65536] +
+            [varint(0) * 65536] + [varint(2)] * 0 + [varint(zigzag(1000)) * 65536] +
+            [varint(zigzag(2 << 20)) * 65536, varint((2 << 20) + 1) * 65536] +
+            [varint(zigzag(-(2 << 20))) * 65536] + [varint(1) * 65536] +
+            [varint(0) * 65536] * 3 + [varint(0) * 65536, varint(1) * 65536, varint(0) * 65536])]
+        for number in range(400):
+            trace.squeezed(EVENTS, b"".join(columns), 65536, 1 + 65536 * number)
+        self.read(trace)
+
+    def test_a_pickle_of_nothing_but_empty_dicts(self):
+        for opcode in (b"}", b"]", b"}\x94", b"]\x94"):
+            path = self.folder / "t.pickle.gz"
+            path.write_bytes(gzip.compress(b"\x80\x04(" + opcode * (200 << 20) + b"l.", 9))
+            self.assertLess(path.stat().st_size, 1 << 20)
+            self.refused(path)
+            self.bounded("list", path)
+
+
+class Folders(Attacks):
+    def test_bad_traces_are_lines_of_the_folder(self):
+        self.card(pid=11).events(Event(DEVICE_ALLOC, BASE, 2 << 20)).save(
+            self.folder / "good.ftrace")
+        (self.folder / "empty.ftrace").write_bytes(b"")
+        (self.folder / "text.ftrace").write_bytes(b"hello\x1b[31m\nFAKE")
+        (self.folder / "bad\nFAKE\x1b[31m.ftrace").write_bytes(b"FTRACE\r\n" + bytes(600))
+        (self.folder / "bad.pickle").write_bytes(b"\x80\x04cos\nsystem\n.")
+        (self.folder / "loop.ftrace").symlink_to("loop.ftrace")
+        os.mkfifo(self.folder / "pipe.ftrace")
+        for command in (["list"], [], ["summarize"]):
+            result = run(*command, self.folder)
+            self.assertLess(result.seconds, MOST_SECONDS)
+            self.assertIn(b"good", result.out if command == ["list"] else result.out + b"good")
+            self.assertIn(b" 11", result.out)
+            self.assertNotIn(b"\x1b", result.out + result.err)
+            self.assertNotIn(b"\nFAKE", result.out + result.err)
+            self.assertNotIn(b"internal error", result.out + result.err)
+
+
+class Escapes(Attacks):
+    """Text of a file reaches the terminal as text."""
+    EVIL = "x\x1b[31mRED\x1b]0;title\x07\nFAKE line\r\u202eturned\u2066\u0085\x9b1m"
+
+    def evil_trace(self):
+        trace = self.card()
+        evil = self.EVIL
+        trace.fact_lines({"command_line": evil, "device.0.name": evil, "host": evil,
+                          "pool.1": evil, "text.1": evil, "torch_version": evil,
+                          "allocator_conf": evil, "allocator_backend": evil,
+                          "environment.PYTORCH_CUDA_ALLOC_CONF": evil, "executable": evil,
+                          "stacks.native": evil, "stacks.python": evil, "torch.pools": evil,
+                          "torch.captures": evil, "ring.storage": evil, "copy.reason": evil,
+                          "options.rejected": evil, "key" + evil: evil,
+                          "device.0.processes.1": evil, "cuda_driver_version": evil})
+        trace.modules((0x1000, 0x2000, 0, "/lib/" + evil, b"id"))
+        trace.code((1, 1, evil, evil))
+        native = trace.stack_nodes([(0, 0x1800)])
+        python = trace.stack_nodes([(0, 1 << 63 | 1 << 32)])
+        trace.events(
+            Event(64, size=1), Event(SETTINGS, size=1),
+            Event(DEVICE_ALLOC, BASE, 20 << 20, flags=FROM_ALLOCATOR, native=native),
+            Event(BLOCK_ALLOC, BASE, 5 << 20, 5 << 20, python=python, pool=1),
+            Event(DEVICE_ALLOC, BASE + (40 << 20), 20 << 20, native=native),
+            Event(55, size=1, extra=2), Event(65, size=1),
+            Event(OUT_OF_MEMORY, size=40 << 30, extra=0, python=python))
+        return trace
+
+    def check(self, *command, **options):
+        result = run(*command, **options)
+        with self.subTest(command=" ".join(map(repr, command[:1]))):
+            for text in (result.out, result.err):
+                self.assertNotIn(b"\x1b", text)
+                self.assertNotIn(b"\x07", text)
+                self.assertNotIn(b"\r", text)
+                self.assertNotIn("\u202e".encode(), text)
+                self.assertNotIn("\u2066".encode(), text)
+                for line in text.split(b"\n"):
+                    self.assertFalse(line.startswith(b"FAKE"), line)
+                text.decode()
+            self.assertNotIn(b"internal error", result.err)
+
+    def test_no_control_character_of_a_trace_or_its_name_is_printed(self):
+        path = self.evil_trace().save(self.folder / "evil\x1b[31m\nFAKE \u202e.ftrace")
+        for command in READING:
+            self.check(command[0], path, *command[1:])
+        self.check(path)
+        self.check(path, "--summary")
+        self.check(self.folder)
+        self.check("compare", path, path)
+        self.check("summarize", self.folder)
+        self.check("replay", path, "--pool", "none")
+
+    def test_errors_quote_names_as_text(self):
+        for name in ("no\x1b[31m\nFAKE", "no\u202e"):
+            for command in (["dump"], ["list"], ["check", "--no-oom"], ["plan"], ["validate"],
+                            ["explain"], []):
+                self.check(*command, self.folder / name)
+            self.check(name, name)
+            self.check("--" + name)
+            self.check("replay", self.folder / "x", "--pool", name)
+            self.check("replay", self.folder / "x", "--capacity", name)
+
+    def test_logs_given_to_explain(self):
+        log = self.folder / "log"
+        log.write_text("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
+                       "of 15.00 GiB of which 1.00 GiB is free. " + self.EVIL + "\n")
+        self.check("explain", log)
+
+
+class Outputs(Attacks):
+    def setUp(self):
+        super().setUp()
+        self.trace = self.card().events(
+            Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR),
+            Event(BLOCK_ALLOC, BASE, 512, 512)).save(self.folder / "t.ftrace")
+
+    def test_an_output_that_is_an_input_is_refused(self):
+        before = self.trace.read_bytes()
+        link = self.folder / "link.json"
+        link.symlink_to(self.trace)
+        hard = self.folder / "hard.json"
+        os.link(self.trace, hard)
+        for output in (self.trace, link, hard):
+            for command in ([self.trace, "--json"], [self.trace, "--html"],
+                            ["whatif", self.trace, "--json"], ["summarize", self.trace, "--json"],
+                            ["replay", self.trace, "--force", "--json"],
+                            ["check", self.trace, "--no-oom", "--json"],
+                            ["anonymize", self.trace]):
+                self.refused(*command, output, saying=b"this command reads")
+        self.assertEqual(self.trace.read_bytes(), before)
+
+    def test_a_file_of_others_is_replaced_only_with_force(self):
+        notes = self.folder / "notes.txt"
+        notes.write_text("mine")
+        self.refused("summarize", self.trace, "--json", notes, saying=b"--force")
+        self.assertEqual(notes.read_text(), "mine")
+        self.bounded("summarize", self.trace, "--force", "--json", notes, statuses=(0,))
+        self.assertIn('"schema"', notes.read_text())
+        for output in ("r.json", "p.html"):  # our own are replaced
+            for _ in range(2):
+                self.bounded(self.trace, "--json" if output == "r.json" else "--html",
+                             self.folder / output, statuses=(0,))
+
+    def test_modes(self):
+        report = self.folder / "r.json"
+        old = os.umask(0o027)
+        self.addCleanup(os.umask, old)
+        self.bounded("summarize", self.trace, "--json", report, statuses=(0,))
+        self.assertEqual(report.stat().st_mode & 0o777, 0o640)
+        report.chmod(0o600)
+        self.bounded("summarize", self.trace, "--json", report, statuses=(0,))
+        self.assertEqual(report.stat().st_mode & 0o777, 0o600)
+        sent = self.folder / "sent.ftrace"
+        self.bounded("anonymize", self.trace, sent, statuses=(0,))
+        self.assertEqual(sent.stat().st_mode & 0o777, 0o600)
+
+    @unittest.skipUnless(os.geteuid() == 0, "changes owners")
+    def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(self):
+        shared = self.folder / "shared"
+        shared.mkdir()
+        shared.chmod(0o1777)
+        victim = self.folder / "victim"
+        link = shared / "r.json"
+        link.symlink_to(victim)
+        os.chown(link, 65534, 65534, follow_symlinks=False)
+        self.refused("summarize", self.trace, "--json", link, saying=b"symbolic link")
+        victim.write_text('{"schema": 1}')
+        self.refused("summarize", self.trace, "--json", link, saying=b"symbolic link")
+        self.assertEqual(victim.read_text(), '{"schema": 1}')
+
+    def test_a_full_device_is_an_error(self):
+        for command in (["dump", self.trace], ["--help"], ["--version"], ["list", self.trace],
+                        [self.trace], ["dump", "--help"], ["summarize", self.trace, "--json", "-"],
+                        ["dump", "--facts", self.trace]):
+            with open("/dev/full", "wb") as full:
+                self.refused(*command, stdout=full, saying=b"standard output")
+        self.refused("summarize", self.trace, "--json", "/dev/full", saying=b"/dev/full")
+
+    def test_a_command_that_is_ended_leaves_no_temporary_file(self):
+        trace = self.card()
+        trace.events(*[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, flags=FROM_ALLOCATOR)
+                       for i in range(3000)])
+        path = trace.save(self.folder / "long.ftrace")
+        for number, name in enumerate(("SIGINT", "SIGTERM", "SIGHUP") * 3):
+            process = subprocess.Popen([ANALYZER, path, "--json", self.folder / "r.json"],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(0.03 * (number % 4))
+            process.send_signal(getattr(signal, name))
+            process.wait()
+            self.assertEqual(list(self.folder.glob("*.tmp")), [])
+
+
+class Misuse(Attacks):
+    def test_numbers_and_words_that_are_none(self):
+        trace = self.card().events(Event(DEVICE_ALLOC, BASE, 2 << 20)).save(
+            self.folder / "t.ftrace")
+        plan = self.folder / "plan.csv"
+        plan.write_bytes(b"id,lower,upper,size,offset\n\xff\xfe,0,2,10,0\n\xff,1,3,10,5\n")
+        self.bounded("validate", plan, statuses=(1, 2))
+        self.bounded("validate", plan, "--json", "-", statuses=(1, 2))
+        baseline = self.folder / "base.json"
+        for text in ('{"schema":1e999,"devices":[]}', '{"schema":1,"devices":[1e999]}',
+                     '{"schema":1,"devices":[{"index":-1,"peak":{}}]}', "[" * 100000,
+                     '{"schema":1,"devices":[{"index":0,"peak":{"reserved":1e300}}]}'):
+            baseline.write_text(text)
+            self.refused("check", trace, "--baseline", baseline)
+        self.refused("x" * 5000)
+        self.refused("x" * 5000, "y" * 5000)
+        self.refused("top", "1", "--interval", "nan", saying=b"interval")
+        self.refused("top", "1", "--interval", "-nan", saying=b"interval")
+
+    def test_a_payload_of_thirteen_columns_is_whole(self):
+        trace = self.card()
+        count = 300
+        columns = [varint(DEVICE_ALLOC), varint(0), varint(0), varint(2), varint(2), varint(9),
+                   varint(zigzag(-8)), varint(1), varint(0), varint(0), varint(0), varint(0),
+                   varint(1)]
+        trace.chunk(EVENTS, b"".join(varint(len(c) * count) + c * count for c in columns), count, 1)
+        path = trace.save(self.folder / "t.ftrace")
+        self.assertEqual(self.bounded("dump", path, "--no-stacks").out.count(b"device_alloc"),
+                         count)
+
+    def test_differences_beyond_2_to_the_63(self):
+        def report(name, value):
+            path = self.folder / name
+            path.write_text(json.dumps(base | {"devices": [
+                device | {"peak": {key: value for key in device["peak"]}}
+                for device in base["devices"]]}))
+            return path
+        trace = self.card().events(
+            Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR),
+            Event(BLOCK_ALLOC, BASE, 512, 512)).save(self.folder / "t.ftrace")
+        base = json.loads(run("summarize", trace, "--json", "-").out)
+        small, large = report("a.json", 0), report("b.json", MASK)
+        for a, b in ((small, large), (large, small)):
+            self.bounded("compare", a, b)
+            self.bounded("compare", a, b, "--json", "-")
+
+
+class Anonymous(Attacks):
+    SECRETS = ("alice", "/home/alice/secret", "gpu-node-17", "model_x", "train_gpt.py", "AKIA",
+               "deadbeef")
+
+    def named(self):
+        trace = Trace(pid=4194303)
+        trace.fact_lines({
+            "command_line": "python /home/alice/secret/train_gpt.py --key AKIA123",
+            "executable": "/home/alice/secret/bin/python", "host": "gpu-node-17",
+            "host.kernel": "6.1 alice", "working_directory": "/home/alice/secret",
+            "environment.FRAGTRACE_OUTPUT": "/home/alice/secret",
+            "environment.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
+            "allocator_conf": "max_split_size_mb:64", "torch_version": "2.6.0+alice",
+            "device.0.total_bytes": str(CARD), "device.0.name": "card of alice",
+            "device.0.uuid": "GPU-deadbeef", "device.0.pci_bus_id": "deadbeef:00",
+            "options.rejected": "alice", "stacks.native": "off: alice", "text.1": "model_x forward",
+            "text.2": "model_x forward", "text.3": "garbage_collection_threshold:0.5",
+            "pool.1": "pytorch 1,0", "pool.1.allocator": "/home/alice/secret/pool.so alice",
+            "lost.ring_full": "3", "end.code": "0", "alice": "alice", "options.alice": "3",
+            "torch.alice": "on /home/alice"})
+        trace.modules((0x1000, 0x2000, 0, "/home/alice/secret/lib.so", b"deadbeef"))
+        trace.code((1, 7, "model_x.forward", "/home/alice/secret/train_gpt.py"),
+                   (2, 8, "model_x.backward", "/home/alice/secret/train_gpt.py"),
+                   (3, 9, "alice", "/home/alice/venv/lib/python3.11/site-packages/torch/nn/x.py"))
+        native = trace.stack_nodes([(0, 0x1800)])
+        python = trace.stack_nodes([(0, 1 << 63 | 1 << 32), (2, 1 << 63 | 2 << 32)])
+        trace.events(Event(64, size=1, python=python),
+                     Event(DEVICE_ALLOC, BASE, 20 << 20, flags=FROM_ALLOCATOR, native=native),
+                     Event(BLOCK_ALLOC, BASE, 5000000, 5 << 20, python=python + 1, pool=1),
+                     Event(65, size=1), Event(SETTINGS, size=3),
+                     Event(OUT_OF_MEMORY, size=40 << 30, extra=0, python=python))
+        return trace.end()
+
+    def raw(self, data):
+        """The file with its chunks decompressed."""
+        library = ctypes.CDLL("libzstd.so.1")
+        library.ZSTD_decompress.restype = ctypes.c_size_t
+        result, at = data[:512], 512
+        while at < len(data):
+            _, _, compression, stored, raw = struct.unpack("<IHHII", data[at:at + 16])
+            payload = data[at + 32:at + 32 + stored]
+            if compression:
+                room = ctypes.create_string_buffer(raw)
+                library.ZSTD_decompress(room, ctypes.c_size_t(raw), payload,
+                                        ctypes.c_size_t(stored))
+                payload = room.raw
+            result += payload
+            at += (32 + stored + 7) // 8 * 8
+        return result
+
+    def test_no_name_is_left_and_the_figures_stay(self):
+        path = self.named().save(self.folder / "named.ftrace")
+        sent = self.folder / "sent.ftrace"
+        self.bounded("anonymize", path, sent, statuses=(0,))
+        raw = self.raw(sent.read_bytes())
+        for secret in self.SECRETS + (str(self.folder),):
+            self.assertNotIn(secret.encode(), raw)
+        for kept in (b"max_split_size_mb:64", b"pytorch 1,0", b"lost.ring_full", b"2.6.0",
+                     b"garbage_collection_threshold:0.5"):
+            self.assertIn(kept, raw)
+        before, after = (json.loads(run("summarize", file, "--json", "-", "--no-stacks").out)
+                         for file in (path, sent))
+        self.assertEqual(before["devices"][0]["peak"], after["devices"][0]["peak"])
+        columns = [[line.split(b" | ")[0] for line in run("dump", file).out.splitlines()]
+                   for file in (path, sent)]
+        self.assertEqual([line.replace(b"model_x forward", b"text_1") for line in columns[0]],
+                         columns[1])
+        # Stacks keep their shape: one name, one number.
+        dump = run("dump", sent).out.decode()
+        self.assertEqual(dump.count("program_1.py:7 function_1"), 2)
+        self.assertIn("program_1.py:8 function_2", dump)
+
+    def test_what_only_the_ring_holds_is_anonymized_too(self):
+        ring = self.folder / "t.ring"
+        trace = self.card(ring_path=ring)
+        trace.events(Event(DEVICE_ALLOC, BASE, 2 << 20))
+        ring.write_bytes(trace.ring([Event(DEVICE_ALLOC, BASE + (2 << 20), 2 << 20)], tail=1,
+                                    facts=b"host\tgpu-node-17\nlost.ring_full\t5\n"))
+        path = trace.save(self.folder / "t.ftrace")
+        before = path.read_bytes()
+        sent = self.folder / "sent.ftrace"
+        self.bounded("anonymize", path, sent, statuses=(0,))
+        self.assertEqual(run("dump", sent).out.count(b"device_alloc"), 2)
+        raw = self.raw(sent.read_bytes())
+        self.assertNotIn(b"gpu-node-17", raw)
+        self.assertIn(b"lost.ring_full\t5", raw)
+        self.assertEqual(path.read_bytes(), before)
+        self.assertTrue(ring.exists())
+
+    def test_a_snapshot_and_a_foreign_file_are_refused(self):
+        path = self.folder / "s.pickle"
+        path.write_bytes(pickle.dumps({"segments": [], "device_traces": []}, 4))
+        self.refused("anonymize", path, self.folder / "o", saying=b"snapshot")
+        path.write_bytes(b"hello")
+        self.refused("anonymize", path, self.folder / "o")
 
 
 if __name__ == "__main__":

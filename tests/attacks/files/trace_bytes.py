@@ -1,4 +1,5 @@
 """Writes traces and rings byte by byte, also ones that no recorder would write."""
+import ctypes
 import struct
 import zlib
 
@@ -35,28 +36,15 @@ def text(value):
 
 
 def compressed(data):
-    """One zstd frame: compression.zstd is only in Python 3.14, so the frame is made by hand.
-
-    Runs of one byte become RLE blocks, everything else raw blocks."""
-    frame = bytearray(struct.pack("<I", 0xFD2FB528) + bytes([0xA0]) + struct.pack("<I", len(data)))
-    blocks = []
-    at = 0
-    limit = 128 << 10
-    while at < len(data):
-        run = len(data[at:at + limit]) - len(data[at:at + limit].lstrip(data[at:at + 1]))
-        if run >= 64:
-            blocks.append((1, run, data[at:at + 1]))
-            at += run
-            continue
-        end = at + 1
-        while end < min(at + limit, len(data)) and data[end:end + 64] != data[end:end + 1] * 64:
-            end += 1
-        blocks.append((0, end - at, data[at:end]))
-        at = end
-    for number, (kind, size, body) in enumerate(blocks):
-        last = number == len(blocks) - 1
-        frame += struct.pack("<I", size << 3 | kind << 1 | last)[:3] + body
-    return bytes(frame)
+    """One zstd frame, by the library that the analyzer uses too."""
+    data = bytes(data)
+    library = ctypes.CDLL("libzstd.so.1")
+    for function in (library.ZSTD_compress, library.ZSTD_compressBound):
+        function.restype = ctypes.c_size_t
+    room = library.ZSTD_compressBound(ctypes.c_size_t(len(data)))
+    frame = ctypes.create_string_buffer(room)
+    size = library.ZSTD_compress(frame, ctypes.c_size_t(room), data, ctypes.c_size_t(len(data)), 19)
+    return frame.raw[:size]
 
 
 class Event:
@@ -105,7 +93,7 @@ class Trace:
             self.sequence = event.sequence
         return events
 
-    def events(self, *events):
+    def events(self, *events, squeezed=False):
         for at in range(0, len(events), 65536):
             part = self.number(events[at:at + 65536])
             before = Event(0, sequence=part[0].sequence - 1, time_ns=0, thread=0)
@@ -114,8 +102,9 @@ class Trace:
                 for column, value in zip(columns, event.columns(before)):
                     column += varint(value)
                 before = event
-            self.chunk(EVENTS, b"".join(varint(len(c)) + c for c in columns), len(part),
-                       part[0].sequence)
+            write = self.squeezed if squeezed else self.chunk
+            write(EVENTS, b"".join(varint(len(c)) + c for c in columns), len(part),
+                  part[0].sequence)
         return self
 
     def facts(self, **facts):
