@@ -2,6 +2,7 @@
 
 #include "analyzer/cli/output_file.h"
 #include "analyzer/commands/job_page.h"
+#include "analyzer/commands/long_trace.h"
 #include "analyzer/job/job.h"
 #include "analyzer/report/text.h"
 #include "analyzer/report/text_parts.h"
@@ -42,13 +43,17 @@ Status write_first_summary(const AnalyzeOptions& options,
                            const std::string& first_path,
                            const Terminal& terminal) {
     const auto failure = first_failure(job);
-    const auto analyzed =
-        analyze(failure ? job.processes[failure->process].path : first_path, options);
+    const std::string path = failure ? job.processes[failure->process].path : first_path;
+    const std::string first =
+        failure ? terminal.styled(Style::kBold, first_failure_text(job, *failure)) + "\n" : "";
+    if (is_long_trace(path)) {
+        const auto text = long_trace_text(path, terminal);
+        return text ? write_text(first + *text) : Status(text.error());
+    }
+    const auto analyzed = analyze(path, options);
     if (!analyzed) {
         return analyzed.error();
     }
-    const std::string first =
-        failure ? terminal.styled(Style::kBold, first_failure_text(job, *failure)) + "\n" : "";
     return write_text(first + summary_text(**analyzed, terminal));
 }
 

@@ -4,7 +4,9 @@
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/first_screen.h"
 #include "analyzer/commands/job.h"
+#include "analyzer/commands/long_trace.h"
 #include "analyzer/commands/registry.h"
+#include "analyzer/job/job.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/page.h"
 #include "analyzer/report/page_content.h"
@@ -128,6 +130,10 @@ Status run_report(int argc, char** argv) {
                            .summary = summary,
                            .options = options},
                           common.terminal());
+    }
+    if (summary && is_long_trace(common.trace)) {
+        const auto text = long_trace_text(common.trace, common.terminal());
+        return text ? write_text(*text) : Status(text.error());
     }
     FirstScreen first_screen(progress);
     options.when_recorded = [&](const Analysis& recorded) { first_screen.show(recorded); };

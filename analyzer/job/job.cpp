@@ -5,6 +5,7 @@
 #include "analyzer/replay/script.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/guarded.h"
+#include "analyzer/trace/trace_outline.h"
 
 #include <algorithm>
 #include <csignal>
@@ -85,7 +86,9 @@ std::uint64_t JobProcess::sum(std::uint64_t JobDevice::*part) const {
     return all;
 }
 
-JobProcess summarize_process(const Timeline& timeline, const std::string& path) {
+namespace {
+
+JobProcess process_of(const Timeline& timeline, const std::string& path) {
     JobProcess process;
     process.rank = timeline.rank;
     process.pid = timeline.pid;
@@ -93,36 +96,74 @@ JobProcess summarize_process(const Timeline& timeline, const std::string& path) 
     process.file = std::filesystem::path(path).filename().string();
     process.program = timeline.fact("command_line", timeline.path);
     process.start_unix_ns = timeline.start_unix_ns;
-    process.last_event_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
     process.end = process_end(timeline.ending, timeline.facts);
+    return process;
+}
+
+JobDevice device_of(const Timeline& timeline, DeviceId id, const DeviceMetrics& metrics) {
+    JobDevice device;
+    device.device = id;
+    device.name = device_name(timeline, id);
+    device.capacity_bytes = metrics.capacity_bytes;
+    device.peak_allocated = metrics.summary.peak_allocated;
+    device.peak_reserved = metrics.summary.peak_reserved;
+    device.retries = metrics.summary.retries;
+    device.ooms = metrics.summary.ooms;
+    device.first_oom_ns = metrics.first_oom_ns;
+    device.blocks_are_pool_blocks = metrics.block_layer;
+    return device;
+}
+
+Result<JobProcess> read_process(const std::string& path) {
+    if (is_long_trace(path)) {
+        const Result<TraceSummary> summary = summarize_trace(path, false);
+        if (!summary) {
+            return summary.error();
+        }
+        return summarize_process(*summary, path);
+    }
+    const auto timeline = read_input(path, {}, true);
+    if (!timeline) {
+        return timeline.error();
+    }
+    return summarize_process(*timeline, path);
+}
+
+}  // namespace
+
+JobProcess summarize_process(const Timeline& timeline, const std::string& path) {
+    JobProcess process = process_of(timeline, path);
+    process.last_event_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
     for (const DeviceId id : devices_of(timeline)) {
-        const DeviceMetrics metrics = measure_device(timeline, id);
-        JobDevice& device = process.devices.emplace_back();
-        device.device = id;
-        device.name = device_name(timeline, id);
-        device.capacity_bytes = metrics.capacity_bytes;
-        device.peak_allocated = metrics.summary.peak_allocated;
-        device.peak_reserved = metrics.summary.peak_reserved;
-        device.retries = metrics.summary.retries;
-        device.ooms = metrics.summary.ooms;
-        device.first_oom_ns = metrics.first_oom_ns;
-        device.blocks_are_pool_blocks = metrics.block_layer;
+        process.devices.push_back(device_of(timeline, id, measure_device(timeline, id)));
     }
     count_blocks(timeline, &process);
     return process;
+}
+
+JobProcess summarize_process(const TraceSummary& summary, const std::string& path) {
+    JobProcess process = process_of(summary.tables, path);
+    process.last_event_ns = summary.last_event_ns;
+    for (const DeviceSummary& device : summary.devices) {
+        process.devices.push_back(device_of(summary.tables, device.device, device.metrics));
+        process.devices.back().blocks = summary.events;
+    }
+    return process;
+}
+
+bool is_long_trace(const std::string& path) {
+    if (is_snapshot(path)) {
+        return false;
+    }
+    const Result<TraceOutline> outline = read_outline(path);
+    return outline && outline->events > kLongTrace;
 }
 
 Job read_job(const std::vector<std::string>& paths,
              const std::function<void(std::size_t, std::size_t)>& progress) {
     Job job;
     for (const std::string& path : paths) {
-        auto process = guarded(path, [&path]() -> Result<JobProcess> {
-            const auto timeline = read_input(path, {}, true);
-            if (!timeline) {
-                return timeline.error();
-            }
-            return summarize_process(*timeline, path);
-        });
+        auto process = guarded(path, [&path] { return read_process(path); });
         if (process) {
             job.processes.push_back(std::move(process).value());
         } else {

@@ -2,6 +2,7 @@
 // they matter. One trace is in memory at a time, and nothing of it stays but these figures.
 #pragma once
 
+#include "analyzer/metrics/trace_summary.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/process_end.h"
 
@@ -53,6 +54,12 @@ struct Job {
 };
 
 JobProcess summarize_process(const Timeline& timeline, const std::string& path);
+// The same of a long trace; the blocks of its devices are at most as many as its events.
+JobProcess summarize_process(const TraceSummary& summary, const std::string& path);
+
+// Traces with more events are summarized event by event, in little memory.
+inline constexpr std::uint64_t kLongTrace = 2'000'000;
+bool is_long_trace(const std::string& path);
 
 // `progress` is told how many were read, of how many.
 Job read_job(const std::vector<std::string>& paths,

@@ -146,12 +146,15 @@ template <typename Events>
 DeviceSummary summarize_device(Events& events,
                                const RecordedDevices& devices,
                                DeviceId device,
+                               bool holders,
                                Timeline* tables) {
     LiveOrigins origins(device);
     Holdings at_peak;
     const DeviceMeasurement* measured = nullptr;
     DeviceMeasurement measurement(RecordedState(devices), device, 0, [&] {
-        at_peak = origins.holders(measured->recorded());
+        if (holders) {
+            at_peak = origins.holders(measured->recorded());
+        }
     });
     measured = &measurement;
     DeviceSummary summary;
@@ -159,9 +162,13 @@ DeviceSummary summarize_device(Events& events,
     std::uint64_t peak_reserved = 0;
     events.for_each(
         [&](EventIndex index, const Event& event, const EventRecord& record, const Origin& origin) {
-            origins.begin(index, event, origin, measurement.recorded());
+            if (holders) {
+                origins.begin(index, event, origin, measurement.recorded());
+            }
             measurement.visit(index, event, record.pool);
-            origins.end(event);
+            if (holders) {
+                origins.end(event);
+            }
             if (const auto now = measurement.recorded().totals(device).reserved;
                 now > peak_reserved) {
                 peak_reserved = now;
@@ -181,20 +188,22 @@ DeviceSummary summarize_device(Events& events,
 }
 
 template <typename Events>
-void summarize_devices(Events& events, TraceSummary* summary) {
+void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
     RecordedDevices devices(summary->tables.facts);
     events.for_each([&](EventIndex index, const Event& event, const EventRecord&, const Origin&) {
         devices.add(event);
         summary->events = std::uint64_t{index} + 1;
+        summary->last_event_ns = event.time_ns;
     });
     for (DeviceId device = 0; device < kMaxDevices; ++device) {
         if (devices.used[device]) {
-            summary->devices.push_back(summarize_device(events, devices, device, &summary->tables));
+            summary->devices.push_back(
+                summarize_device(events, devices, device, holders, &summary->tables));
         }
     }
 }
 
-Result<TraceSummary> summarize_snapshot(const std::string& path) {
+Result<TraceSummary> summarize_snapshot(const std::string& path, bool holders) {
     Result<Timeline> timeline = read_input(path);
     if (!timeline.ok()) {
         return timeline.error();
@@ -202,7 +211,7 @@ Result<TraceSummary> summarize_snapshot(const std::string& path) {
     TraceSummary summary;
     summary.tables = std::move(timeline).value();
     TimelineEvents events(summary.tables);
-    summarize_devices(events, &summary);
+    summarize_devices(events, holders, &summary);
     summary.tables.events = {};
     summary.tables.partner = {};
     return summary;
@@ -210,9 +219,9 @@ Result<TraceSummary> summarize_snapshot(const std::string& path) {
 
 }  // namespace
 
-Result<TraceSummary> summarize_trace(const std::string& path) {
+Result<TraceSummary> summarize_trace(const std::string& path, bool holders) {
     if (is_snapshot(path)) {
-        return summarize_snapshot(path);
+        return summarize_snapshot(path, holders);
     }
     Result<EventStream> stream = EventStream::open(path);
     if (!stream.ok()) {
@@ -221,7 +230,7 @@ Result<TraceSummary> summarize_trace(const std::string& path) {
     TraceSummary summary;
     summary.tables = stream->tables();
     StreamedEvents events(&*stream);
-    summarize_devices(events, &summary);
+    summarize_devices(events, holders, &summary);
     summary.events_left_out = stream->events_left_out();
     return summary;
 }

@@ -1,4 +1,5 @@
 // The streaming summary says what the whole analysis says.
+#include "analyzer/job/job.h"
 #include "analyzer/metrics/trace_summary.h"
 #include "analyzer/trace/reader.h"
 #include "tests/support/trace_writer.h"
@@ -117,6 +118,24 @@ TEST_CASE("A summary has the figures of the whole analysis, and accounts for all
             }
             const WasteSplit& waste = device.metrics.summary.waste_at_peak;
             CHECK(held == waste.requested + waste.rounding + waste.slack + waste.pending);
+        }
+        // What a job says of a process is the same, whether its events were kept or not.
+        const auto figures = summarize_trace(folder.file("t.ftrace"), false);
+        REQUIRE(figures.ok());
+        CHECK(figures->last_event_ns == timeline->events.back().time_ns);
+        const JobProcess kept = summarize_process(*timeline, "x.7.ftrace");
+        const JobProcess streamed = summarize_process(*figures, "x.7.ftrace");
+        REQUIRE(streamed.devices.size() == kept.devices.size());
+        CHECK(streamed.last_event_ns == kept.last_event_ns);
+        for (std::size_t i = 0; i < kept.devices.size(); ++i) {
+            CHECK(figures->devices[i].holders.empty());
+            CHECK(streamed.devices[i].device == kept.devices[i].device);
+            CHECK(streamed.devices[i].peak_reserved == kept.devices[i].peak_reserved);
+            CHECK(streamed.devices[i].peak_allocated == kept.devices[i].peak_allocated);
+            CHECK(streamed.devices[i].capacity_bytes == kept.devices[i].capacity_bytes);
+            CHECK(streamed.devices[i].ooms == kept.devices[i].ooms);
+            CHECK(streamed.devices[i].retries == kept.devices[i].retries);
+            CHECK(streamed.devices[i].first_oom_ns == kept.devices[i].first_oom_ns);
         }
     }
 }
