@@ -1,0 +1,126 @@
+"""The trace format against its page: a reader written from docs/trace-format.md alone, and files of each
+version, which stay readable.
+
+    FRAGTRACE_APPROVE=1 writes what is expected of the files of this version; never of an earlier one.
+"""
+
+import gzip
+import os
+import pathlib
+import re
+import shutil
+import sys
+
+import real_process
+from real_process import ANALYZER, environment
+from trace_reader import COLUMNS, Damaged, Trace
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+CLIENT = real_process.SOURCE / "tests" / "integration" / "process_life" / "client.py"
+CARD = "1GiB,context=0"
+
+
+def lines_of(trace):
+    """What the reader saw, as text."""
+    yield f"version {trace.version} pid {trace.pid} part {trace.part} end {trace.end}"
+    yield from (f"fact {key}\t{value}" for key, value in sorted(trace.facts.items()))
+    yield from (f"node {number} {node}" for number, node in enumerate(trace.nodes))
+    yield from (f"code {number} {code}" for number, code in sorted(trace.codes.items()))
+    yield from (f"module {begin:#x} {length} {bias:#x} {path} {build_id.hex()}"
+                for begin, length, bias, path, build_id in trace.modules)
+    for event in trace.events:
+        yield " ".join(f"{name}={event[name]}" for name in COLUMNS)
+
+
+class Format(real_process.RealProcessTest):
+    def approved(self, name, text):
+        path = GOLDEN / name
+        if os.environ.get("FRAGTRACE_APPROVE"):
+            path.write_text(text)
+        self.assertEqual(text, path.read_text())
+
+    def golden(self, name):
+        """A copy, with its ring beside it: a report may take the ring over."""
+        shutil.copy(GOLDEN / f"{name}.ftrace", self.folder)
+        trace = Trace(self.folder / f"{name}.ftrace")
+        packed = GOLDEN / f"{name}.ring.gz"
+        if packed.exists():
+            ring = self.folder / pathlib.Path(trace.ring_path).name
+            ring.write_bytes(gzip.decompress(packed.read_bytes()))
+            trace.add_ring(ring)
+        return trace, self.folder / f"{name}.ftrace"
+
+    def dumped(self, path):
+        """(sequence order, address, bytes) of the allocations in `fraganalyze dump`."""
+        text = self.run_well([ANALYZER, "dump", path, "--no-stacks"]).stdout
+        return [(int(found[1], 16), int(found[2])) for found in
+                re.finditer(r" device_alloc address=0x([0-9a-f]+) bytes=(\d+)", text)]
+
+    def assert_same_events(self, trace, path):
+        self.assertEqual([(event["address"], event["size"]) for event in trace.events
+                          if event["kind"] == 1], self.dumped(path))
+        text = self.run_well([ANALYZER, "dump", path, "--no-stacks"]).stdout
+        self.assertEqual(len(trace.events), text.count("\n"))
+
+    def test_files_of_each_version_are_read_as_ever(self):
+        for path in sorted(GOLDEN.glob("*.ftrace")):
+            with self.subTest(path.stem):
+                trace, copy = self.golden(path.stem)
+                self.approved(f"{path.stem}.reader", "\n".join(lines_of(trace)) + "\n")
+                self.approved(f"{path.stem}.dump",
+                              self.run_well([ANALYZER, "dump", copy, "--no-stacks"]).stdout)
+                self.assert_same_events(trace, copy)
+
+    def test_a_baseline_of_each_version_is_compared_with(self):
+        for path in sorted(GOLDEN.glob("*.ftrace")):
+            _, copy = self.golden(path.stem)
+            baseline = GOLDEN / f"{path.stem}.summary.json"
+            if os.environ.get("FRAGTRACE_APPROVE"):
+                baseline.write_text(self.run_well(
+                    [ANALYZER, "summarize", copy, "--json", "-"],
+                    cwd=self.folder).stdout.replace(str(self.folder), "."))
+            self.run_well([ANALYZER, "check", copy, "--baseline", baseline])
+
+    def test_what_is_recorded_today_is_read_by_the_page_alone(self):
+        for compression in (0, 3):
+            for ending, code in (("return", 0), ("kill", -9)):
+                folder = self.folder / f"{compression}-{ending}"
+                folder.mkdir()
+                self.run_well([sys.executable, CLIENT, folder / "log", "3000", ending], code,
+                              env=environment(CARD, record_to=folder,
+                                              FRAGTRACE_COMPRESSION=compression))
+                path = self.only_trace(folder)
+                trace = Trace(path)
+                if ending == "kill":
+                    trace.add_ring(trace.ring_path)
+                self.assertEqual(trace.has_trailer, ending == "return")
+                self.assertEqual([event["sequence"] for event in trace.events],
+                                 list(range(1, len(trace.events) + 1)))
+                self.assert_same_events(trace, path)
+                logged = real_process.read_log(folder / "log")
+                self.assertEqual(len([1 for event in trace.events if event["kind"] == 1]),
+                                 len(logged))
+                deepest = max(event["python_stack"] for event in trace.events)
+                names = set()
+                while deepest:
+                    deepest, _, frame = trace.nodes[deepest]
+                    names.add(trace.codes[frame >> 32 & 0x3fffffff][0])
+                self.assertIn("work", names)
+
+    def test_a_flipped_bit_is_seen(self):
+        for name in ("v1-ended", "v1-killed"):
+            data = (GOLDEN / f"{name}.ftrace").read_bytes()
+            whole = list(lines_of(Trace(GOLDEN / f"{name}.ftrace")))
+            for at in (30, 100, 520, len(data) // 2):
+                changed = bytearray(data)
+                changed[at] ^= 1
+                (self.folder / "changed").write_bytes(changed)
+                try:
+                    seen = list(lines_of(Trace(self.folder / "changed")))
+                except Damaged:
+                    continue
+                self.assertNotEqual(seen, whole)  # a chunk's magic: the file ends there
+
+
+if __name__ == "__main__":
+    real_process.main()
