@@ -8,6 +8,7 @@ import os
 import pathlib
 import pickle
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -297,6 +298,24 @@ class Unbounded(Attacks):
         trace.events(*[Event(DEVICE_ALLOC, BASE + k * (2 << 20), 2 << 20, native=first + k)
                        for k in range(5)])
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
+
+
+    @unittest.skipUnless(os.geteuid() == 0, "changes owners")
+    def test_root_opens_no_module_file_of_another_user(self):
+        library = self.folder / "library.so"
+        shutil.copy(ANALYZER.parents[1] / "lib" / "libfragtrace.so", library)
+        symbols = subprocess.run(["nm", "-D", library], capture_output=True, text=True, check=True)
+        address = int(next(line for line in symbols.stdout.splitlines()
+                           if line.endswith(" T cudaMalloc")).split()[0], 16)
+        trace = self.card()
+        trace.modules((0, 1 << 24, 0, str(library), b""))
+        first = trace.stack_nodes([(0, address + 4)])
+        trace.events(Event(DEVICE_ALLOC, BASE, 2 << 20, native=first))
+        path = trace.save(self.folder / "t.ftrace")
+        for owner, known in ((0, True), (65534, False)):
+            os.chown(library, owner, owner)
+            seen = self.bounded("dump", path, statuses=(0,)).out
+            self.assertEqual(b"cudaMalloc" in seen, known, seen)
 
 
 class Quadratic(Attacks):
