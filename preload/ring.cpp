@@ -18,8 +18,9 @@ constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
 
 constexpr uint64_t kPage_bytes = 4096;
 
-// Storage where a store into a mapping can block on, or fail with, a remote machine.
-bool is_remote(const struct statfs& place) {
+// Storage where a store into a mapping can block on, or fail with, a remote machine, or for want of
+// space although every block was allocated: on copy-on-write file systems a store takes a new one.
+bool is_unsuitable(const struct statfs& place) {
     switch (static_cast<uint32_t>(place.f_type)) {
         case 0x6969:      // NFS
         case 0x0bd00bd0:  // Lustre
@@ -29,6 +30,15 @@ bool is_remote(const struct statfs& place) {
         case 0x00c36400:  // Ceph
         case 0x65735546:  // FUSE: sshfs, cluster file systems
         case 0x01021997:  // 9p
+        case 0x19830326:  // BeeGFS
+        case 0xaad7aaea:  // PanFS
+        case 0x20030528:  // OrangeFS
+        case 0x5346414f:  // AFS
+        case 0x73757245:  // Coda
+        case 0x01161970:  // GFS2
+        case 0x7461636f:  // OCFS2
+        case 0x2fc12fc1:  // ZFS: copy on write
+        case 0x9123683e:  // btrfs: likewise
             return true;
         default:
             return false;
@@ -74,7 +84,7 @@ bool Ring::create_file(const char* directory,
                        bool named) {
     struct statfs place {};
 
-    if (directory[0] == '\0' || statfs(directory, &place) != 0 || is_remote(place)) {
+    if (directory[0] == '\0' || statfs(directory, &place) != 0 || is_unsuitable(place)) {
         return false;
     }
     // Containers often have 64 MiB of /dev/shm, and the host wants it too: take a small part only.
