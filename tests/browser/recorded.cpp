@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <stdexcept>
 
 namespace fragtrace::page_test {
@@ -54,6 +55,7 @@ PageData recorded_page(bool expandable, const std::string& moments_file) {
                            state.releasable_bytes(device),
                            other});
     }
+    std::filesystem::remove(moments_file);  // of an earlier run
     if (const Status written = write_output(moments_file, moments.dump()); !written) {
         throw std::runtime_error(written.error().message);
     }
