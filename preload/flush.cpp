@@ -280,19 +280,25 @@ bool pass_on(Session* session, uint64_t first, uint32_t count, bool at_end) {
     return true;
 }
 
-// Somebody has removed the trace, or cut it: what was in it is lost. The next one begins with what
-// is held.
-void replace_file(Session* session) {
-    RingHeader* header = session->ring.header;
-    session->lost_removed = header->tail;
+// Somebody has removed the trace, or cut it: what was in it is lost. The next one is not made at
+// once: whoever removes a folder must find it empty in the end.
+void lose_file(Session* session) {
+    constexpr uint64_t kPause_ns = 5 * kSecond_ns;
+    session->lost_removed = session->ring.header->tail;
     session->file.abandon(false);
     session->has_file = false;
     session->wants_file = true;
+    session->replaces_file = true;
     forget_what_is_written(session);
-    if (!make_file(session, true)) {
-        return;
-    }
-    if (write_tables(session) && session->parts.live.event_count() + 2 <= header->tail) {
+    session->file_tried_ns = clock_ns(CLOCK_MONOTONIC);
+    session->file_pause_ns = kPause_ns;
+}
+
+// It begins with what is held.
+void begin_again(Session* session) {
+    session->replaces_file = false;
+    if (write_tables(session) &&
+        session->parts.live.event_count() + 2 <= session->ring.header->tail) {
         write_or_count(session, write_checkpoint(session));
     }
 }
@@ -327,15 +333,21 @@ void flush(Session* session, uint64_t unfinished_patience_ns, bool at_end) {
     const SignalTakenBack no_signal(SIGXFSZ);
     const uint64_t last = load_acquire(&session->ring.header->head);
     if (session->writes && !session->ended && !session->file.is_whole()) {
-        replace_file(session);
+        lose_file(session);
     }
     if (session->wants_file && !session->has_file) {
         session->writes = make_file(session, at_end);
         if (!session->writes) {
             if (at_end) {
                 give_up(session, last);
+            } else if (session->replaces_file && !may_wait(session, at_end)) {
+                session->lost_removed += last - session->ring.header->tail;
+                move_events(session, last, unfinished_patience_ns, at_end);  // followed, not written
             }
             return;
+        }
+        if (session->replaces_file) {
+            begin_again(session);
         }
     }
     if (session->writes) {

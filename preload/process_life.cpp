@@ -118,7 +118,7 @@ void report_losses() {
     char line[1024];
     Text text(line, sizeof line);
     const uint32_t state = load_acquire(&session.state);
-    const uint64_t refused = load_relaxed(&session.lost_before_start);
+    const uint64_t refused = load_relaxed(&session.lost_before_start) + session.lost_removed;
     if (session.failure[0] != '\0' && !session.has_file && refused != 0) {
         const uint64_t more =
             state == kRunning ? load_relaxed(&session.ring.header->lost_ring_full) : 0;

@@ -235,6 +235,10 @@ Session* session_once_started() {
 }
 
 bool begin_file(Session* session) {
+    // A folder that was removed with the trace is not made again.
+    if (session->replaces_file && access(session->options.output, F_OK) != 0) {
+        return fail(session, "somebody removed the trace and its folder", errno);
+    }
     if (!create_file(session)) {
         return false;
     }

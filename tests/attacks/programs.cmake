@@ -18,6 +18,7 @@ client_program(tied_thread tied_thread.c)
 client_library(slow_library slow_library.c)
 client_program(slow_storage slow_storage.c)
 client_library(slow_files slow_files.c)
+client_program(removed_folder removed_folder.c)
 foreach(library zstd.so.1 unwind.so.8 lzma.so.5)
     string(REGEX REPLACE "[.].*" "" name ${library})
     client_library(newer_${name} newer_copy.c)
@@ -76,6 +77,7 @@ client("storage that does not answer" slow_storage --then ./libslow_files.so --r
        --lost anything --no-trace)
 client("storage that hangs in mid-run: the ring has the rest" slow_storage
        --then ./libslow_files.so --recorder SLOW=write --ended killed)
+client("a program that removes the folder of its trace" removed_folder --lost anything --no-trace)
 client("the first call by a thread tied to a processor" tied_thread)
 
 client("vfork and exec: parent and children have traces of their own" processes -- vfork)
