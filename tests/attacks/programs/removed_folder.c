@@ -1,5 +1,5 @@
-/* A program that removes its output folder, traces included, and goes on: the folder must be gone, and
- * must not come back. */
+/* A program that removes its output folder, traces included, and goes on: the folder must be gone,
+ * and must not come back. */
 #include "client.h"
 
 #include <dirent.h>
