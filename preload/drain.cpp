@@ -34,6 +34,7 @@ constexpr uint64_t kUnfinishedPatienceAtEnd_ns = 100 * kMillisecond_ns;
 constexpr int kTriesToStart = 10;
 constexpr uint64_t kFlushLockPatience_ns = 2 * kSecond_ns;
 constexpr uint64_t kTaskPatience_ns = 2 * kSecond_ns;
+constexpr uint64_t kCopyPatience_ns = 10 * kSecond_ns;  // a flight recorder's two parts are copied
 // Of the first event for its file: in time the file is there before a program can be killed.
 constexpr uint64_t kBeginPatience_ns = 200 * kMillisecond_ns;
 constexpr size_t kDrainStack_bytes = 256 * 1024;
@@ -313,13 +314,14 @@ bool start_writing(Session* session) {
 bool write_copy(Session* session, const char* why) {
     DrainTask task{.kind = DrainTask::kCopy};
     Text(task.why, sizeof task.why).add(why);
-    return ask(session, task);
+    return ask(session, task, kCopyPatience_ns);
 }
 
 void end_trace(Session* session, EndReason reason, bool last) {
     // Not by the drain: what is recorded from here on is written by whoever records it, if need be.
     store_release(&session->finished, last ? kFinishedLast : kFinished);
-    ask(session, {.kind = DrainTask::kEnd, .reason = reason, .last = last});
+    const DrainTask task{.kind = DrainTask::kEnd, .reason = reason, .last = last};
+    ask(session, task, session->options.flight ? kCopyPatience_ns : kTaskPatience_ns);
 }
 
 }  // namespace fragtrace::preload

@@ -3,9 +3,9 @@
 // One thread of our own, all signals blocked, that may run on any processor the process may use.
 // All file work is this thread's: storage that is slow or hangs, and what that work needs of a
 // stack, are no matter of the host. A thread of the host that wants something done asks for it and
-// waits at most two seconds, once: while the drain hangs nobody waits again. What is not written
-// then is in the ring, where a reader finds it. Only where no thread could be made do the host's
-// threads do it themselves.
+// waits at most two seconds (ten for a copy), once: while the drain hangs nobody waits again. What
+// is not written then is in the ring, where a reader finds it. Only where no thread could be made
+// do the host's threads do it themselves.
 #pragma once
 
 #include <fragtrace/format.h>
