@@ -39,6 +39,11 @@ class Format(real_process.RealProcessTest):
             path.write_text(text)
         self.assertEqual(text, path.read_text())
 
+    def versions(self):
+        found = sorted(GOLDEN.glob("*.ftrace"))
+        self.assertIn("v1-killed.ftrace", [path.name for path in found])
+        return found
+
     def golden(self, name):
         """A copy, with its ring beside it: a report may take the ring over."""
         shutil.copy(GOLDEN / f"{name}.ftrace", self.folder)
@@ -63,7 +68,7 @@ class Format(real_process.RealProcessTest):
         self.assertEqual(len(trace.events), text.count("\n"))
 
     def test_files_of_each_version_are_read_as_ever(self):
-        for path in sorted(GOLDEN.glob("*.ftrace")):
+        for path in self.versions():
             with self.subTest(path.stem):
                 trace, copy = self.golden(path.stem)
                 self.approved(f"{path.stem}.reader", "\n".join(lines_of(trace)) + "\n")
@@ -72,7 +77,7 @@ class Format(real_process.RealProcessTest):
                 self.assert_same_events(trace, copy)
 
     def test_a_baseline_of_each_version_is_compared_with(self):
-        for path in sorted(GOLDEN.glob("*.ftrace")):
+        for path in self.versions():
             _, copy = self.golden(path.stem)
             baseline = GOLDEN / f"{path.stem}.summary.json"
             if os.environ.get("FRAGTRACE_APPROVE"):
