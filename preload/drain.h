@@ -1,6 +1,6 @@
 // Does what has to do with files (flush.h), ten times a second and whenever it is asked to.
 //
-// One thread of our own, all signals blocked, that may run on any processor the process may use.
+// One thread of our own, all signals blocked, that may run on the processors of the main thread.
 // All file work is this thread's: storage that is slow or hangs, and what that work needs of a
 // stack, are no matter of the host. A thread of the host that wants something done asks for it and
 // waits at most two seconds (ten for a copy), once: while the drain hangs nobody waits again. What
@@ -27,7 +27,7 @@ uint64_t claim_when_room(Session* session);
 // At the start: has the file made. Where storage is slow the events wait in the ring for it.
 void begin_trace(Session* session);
 
-// Everything published so far into the file, at once. False when the lock could not be had.
+// Everything published so far into the file, at once. False when that was not done in time.
 bool flush_now(Session* session);
 
 // After a stop: sets aside the numbers of a checkpoint, records that recording was started, and

@@ -341,9 +341,9 @@ void flush(Session* session, uint64_t unfinished_patience_ns, bool at_end) {
             if (at_end) {
                 give_up(session, last);
             } else if (session->replaces_file && !may_wait(session, at_end)) {
-                session->lost_removed += last - session->ring.header->tail;
-                move_events(
-                    session, last, unfinished_patience_ns, at_end);  // followed, not written
+                const uint64_t before = session->ring.header->tail;  // followed, not written
+                move_events(session, last, unfinished_patience_ns, at_end);
+                session->lost_removed += session->ring.header->tail - before;
             }
             return;
         }

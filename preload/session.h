@@ -89,12 +89,12 @@ struct alignas(64) Session {
     uint32_t stored_facts_copied;  // bytes; with the lock of the facts
 
     uint32_t control_signals_served;  // of those that came; see control.h
-    bool wants_file;                  // from the first start of recording on
-    bool has_file;                    // it could be made
-    bool replaces_file;               // which somebody has removed
-    bool writes;                      // in the order of events, as far as the drain has come
-    uint64_t file_tried_ns;           // CLOCK_MONOTONIC, when making it failed last; 0 = it did not
-    uint64_t file_pause_ns;           // after that
+    bool wants_file;         // recording began with the session, or had a file that is gone
+    bool has_file;           // it could be made
+    bool replaces_file;      // which somebody has removed
+    bool writes;             // in the order of events, as far as the drain has come
+    uint64_t file_tried_ns;  // CLOCK_MONOTONIC, when making it failed last; 0 = it did not
+    uint64_t file_pause_ns;  // after that
 
     uint64_t lost_unfinished;
     uint64_t lost_write_failed;
