@@ -395,27 +395,24 @@ void add_surplus(const RingContents& ring,
 }  // namespace
 
 Result<std::string> anonymize_trace(const std::string& path) {
-    Result<InputFile> file = InputFile::open(path);
-    if (!file.ok()) {
-        return file.error();
+    Result<OpenTrace> trace = open_trace(path);
+    if (!trace.ok()) {
+        return trace.error();
     }
-    const Result<TraceHeader> header = read_trace_header(path, *file);
-    if (!header.ok()) {
-        return header.error();
-    }
-    if (process_runs(*header)) {
+    const TraceHeader& header = trace->header;
+    if (process_runs(header)) {
         return Error{ErrorCode::kInput,
                      fmt::format("{}: process {} still records into it. Anonymize the trace when "
                                  "it has ended.",
                                  path,
-                                 header->pid)};
+                                 header.pid)};
     }
-    const RingContents ring = read_ring(*header, false);
-    std::string out = header_bytes(*header);
+    const RingContents ring = read_ring(header, false);
+    std::string out = header_bytes(header);
     append_facts(&out, {{"trace.anonymized", "1"}});
     Anonymizer anonymizer;
-    TimelineBuilder builder(file->size());
-    ChunkScanner scanner(*file, header->header_bytes, false);
+    TimelineBuilder builder(trace->file.size());
+    ChunkScanner scanner(trace->file, header.header_bytes, false);
     for (Chunk chunk; scanner.next(&chunk);) {
         anonymizer.add_chunk(chunk, &out);
         if (ring.state == RingContents::State::kRead) {

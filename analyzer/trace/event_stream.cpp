@@ -63,18 +63,15 @@ EventStream::EventStream(std::string path, InputFile file, const TraceHeader& he
     : path_(std::move(path)), file_(std::move(file)), header_(header) {}
 
 Result<EventStream> EventStream::open(const std::string& path) {
-    Result<InputFile> file = InputFile::open(path);
-    if (!file.ok()) {
-        return file.error();
+    Result<OpenTrace> trace = open_trace(path);
+    if (!trace.ok()) {
+        return trace.error();
     }
-    const Result<TraceHeader> header = read_trace_header(path, *file);
-    if (!header.ok()) {
-        return header.error();
-    }
-    EventStream stream(path, std::move(file).value(), *header);
-    stream.running_ = process_runs(*header);
+    const TraceHeader header = trace->header;
+    EventStream stream(path, std::move(trace->file), header);
+    stream.running_ = process_runs(header);
     // Before the file: what leaves the ring while we read is then found in the file.
-    stream.ring_ = read_ring(*header, stream.running_);
+    stream.ring_ = read_ring(header, stream.running_);
     if (stream.running_) {
         Result<InputFile> again = InputFile::open(path);
         if (again.ok()) {

@@ -163,15 +163,12 @@ class TraceReading {
 }  // namespace
 
 Result<Timeline> read_trace(const std::string& path, const ReadOptions& options) {
-    Result<InputFile> file = InputFile::open(path);
-    if (!file.ok()) {
-        return file.error();
+    Result<OpenTrace> trace = open_trace(path);
+    if (!trace.ok()) {
+        return trace.error();
     }
-    const Result<TraceHeader> header = read_trace_header(path, *file);
-    if (!header.ok()) {
-        return header.error();
-    }
-    return TraceReading(path, std::move(file).value(), *header).run(options);
+    const TraceHeader header = trace->header;
+    return TraceReading(path, std::move(trace->file), header).run(options);
 }
 
 }  // namespace fragtrace::analyzer

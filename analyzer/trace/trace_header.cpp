@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <string_view>
+#include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
@@ -15,8 +16,6 @@ constexpr std::uint32_t kPlausibleVersion = 1000;
 Error input_error(const std::string& path, std::string_view what) {
     return {ErrorCode::kInput, fmt::format("{}: {}", path, what)};
 }
-
-}  // namespace
 
 Result<TraceHeader> read_trace_header(const std::string& path, const InputFile& file) {
     TraceHeader header = {};
@@ -60,6 +59,20 @@ Result<TraceHeader> read_trace_header(const std::string& path, const InputFile& 
                            "from where it was recorded.");
     }
     return header;
+}
+
+}  // namespace
+
+Result<OpenTrace> open_trace(const std::string& path) {
+    Result<InputFile> file = InputFile::open(path);
+    if (!file.ok()) {
+        return file.error();
+    }
+    const Result<TraceHeader> header = read_trace_header(path, *file);
+    if (!header.ok()) {
+        return header.error();
+    }
+    return OpenTrace{std::move(file).value(), *header};
 }
 
 }  // namespace fragtrace::analyzer

@@ -1,4 +1,4 @@
-// The first bytes of a trace, checked.
+// A trace's file, with its first bytes checked.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -10,8 +10,13 @@
 
 namespace fragtrace::analyzer {
 
-// Errors (kInput): empty, foreign, cut off, of a newer version or another byte order, damaged.
-// `path` is for their text.
-Result<TraceHeader> read_trace_header(const std::string& path, const InputFile& file);
+struct OpenTrace {
+    InputFile file;
+    TraceHeader header;
+};
+
+// Errors (kInput): cannot be opened; empty, foreign, cut off, of a newer version or another byte
+// order, damaged.
+Result<OpenTrace> open_trace(const std::string& path);
 
 }  // namespace fragtrace::analyzer

@@ -89,22 +89,21 @@ class Walk {
 }  // namespace
 
 Result<TraceOutline> read_outline(const std::string& path) {
-    Result<InputFile> file = InputFile::open(path);
-    if (!file.ok()) {
-        return file.error();
+    Result<OpenTrace> trace = open_trace(path);
+    if (!trace.ok()) {
+        return trace.error();
     }
-    const Result<TraceHeader> header = read_trace_header(path, *file);
-    if (!header.ok()) {
-        return header.error();
-    }
-    const bool running = process_runs(*header);
+    const TraceHeader& header = trace->header;
+    const bool running = process_runs(header);
     // Before the file: what leaves the ring while we read is then found in the file.
-    RingContents ring = read_ring(*header, running);
+    RingContents ring = read_ring(header, running);
     if (running) {
         Result<InputFile> again = InputFile::open(path);
-        file = again.ok() ? std::move(again) : std::move(file);
+        if (again.ok()) {
+            trace->file = std::move(again).value();
+        }
     }
-    Walk walk(*file, header->header_bytes);
+    Walk walk(trace->file, header.header_bytes);
     TimelineBuilder& builder = walk.builder();
     const bool in_ring = ring.state == RingContents::State::kRead &&
                          (!builder.ended() || builder.ending() == Ending::kContinued);
@@ -113,10 +112,10 @@ Result<TraceOutline> read_outline(const std::string& path) {
     }
     TraceOutline outline;
     outline.path = path;
-    outline.pid = header->pid;
-    outline.rank = header->rank;
-    outline.part = header->part;
-    outline.start_unix_ns = header->start_unix_ns;
+    outline.pid = header.pid;
+    outline.rank = header.rank;
+    outline.part = header.part;
+    outline.start_unix_ns = header.start_unix_ns;
     outline.events = walk.events();
     outline.damaged = walk.damaged();
     if (in_ring) {
@@ -127,10 +126,10 @@ Result<TraceOutline> read_outline(const std::string& path) {
     }
     const bool continues = builder.ending() == Ending::kContinued;
     const bool ended = builder.ended() && !in_ring && !(continues && was_absorbed(builder.facts()));
-    const Ending ending = ended                        ? builder.ending()
-                          : running                    ? Ending::kRunning
-                          : called_exec(path, *header) ? Ending::kExec
-                                                       : Ending::kKilled;
+    const Ending ending = ended                       ? builder.ending()
+                          : running                   ? Ending::kRunning
+                          : called_exec(path, header) ? Ending::kExec
+                                                      : Ending::kKilled;
     outline.end = process_end(ending, builder.facts());
     std::map<std::string, std::string> facts = builder.facts();
     if (in_ring) {
