@@ -13,6 +13,7 @@ namespace fragtrace::preload {
 namespace {
 
 constexpr uint32_t kStore_bytes = 512 * 1024;
+constexpr uint32_t kMaxFactKey_bytes = 256;
 
 char g_store[kStore_bytes];
 uint32_t g_store_bytes;
@@ -46,17 +47,26 @@ uint32_t append_line(
             }
         }
     };
-    put_text(key, 256);
+    put_text(key, kMaxFactKey_bytes);
     put('\t');
     put_text(value, kMaxFactValue_bytes);
     put('\n');
     return size > capacity ? 0 : size;
 }
 
+// How many bytes of facts the ring has room for, `more` ones if it can.
+uint32_t room_for_facts(Ring* ring, uint64_t more) {
+    GrowingArea* room = &ring->facts_room;
+    const uint64_t end = ring->header->facts_bytes + more;
+    static_cast<void>(ring->reaches(room, end < room->capacity_bytes ? end : room->capacity_bytes));
+    return static_cast<uint32_t>(load_acquire(&room->ready_bytes));
+}
+
 bool append_to_ring(Ring* ring, const char* key, const char* value) {
+    constexpr uint64_t kLongestLine_bytes = 2 * (kMaxFactKey_bytes + kMaxFactValue_bytes + 1);
     RingHeader* header = ring->header;
-    const uint32_t size =
-        append_line(ring->facts, header->facts_bytes, header->facts_capacity_bytes, key, value);
+    const uint32_t room = room_for_facts(ring, kLongestLine_bytes);
+    const uint32_t size = append_line(ring->facts, header->facts_bytes, room, key, value);
     if (size != 0) {
         store_release(&header->facts_bytes, size);
     }
@@ -68,7 +78,7 @@ void copy_stored_facts(Session* session) {
     RingHeader* header = session->ring.header;
     const uint32_t begin = session->stored_facts_copied;
     const uint32_t size = g_store_bytes - begin;
-    if (size != 0 && header->facts_capacity_bytes - header->facts_bytes >= size) {
+    if (size != 0 && room_for_facts(&session->ring, size) - header->facts_bytes >= size) {
         memcpy(session->ring.facts + header->facts_bytes, g_store + begin, size);
         store_release(&header->facts_bytes, header->facts_bytes + size);
     }

@@ -19,7 +19,7 @@ struct KnownContents {
     uint64_t number_plus_one;  // stored last; 0 = free
 };
 
-constexpr uint32_t kBuckets = 65536;
+constexpr uint32_t kBuckets = 131072;
 constexpr uint32_t kMostUsed = kBuckets / 4 * 3;
 constexpr size_t kMaxFunction_bytes = 512;
 constexpr size_t kMaxFile_bytes = 1024;
@@ -116,8 +116,11 @@ uint32_t append_code(Session* session,
                      const PythonLayout& layout,
                      const PythonTypes& types,
                      const void* code) {
-    RingHeader* header = session->ring.header;
-    if (header->code_count >= kMostUsed) {
+    constexpr uint64_t kLongestRecord_bytes = kMaxFunction_bytes + kMaxFile_bytes + 64;
+    Ring* ring = &session->ring;
+    RingHeader* header = ring->header;
+    if (header->code_count >= kMostUsed ||
+        !ring->reaches(&ring->code_room, header->code_bytes + kLongestRecord_bytes)) {
         return kUnknownCode;
     }
     const auto copy = [&](uint32_t field, char* to, size_t capacity) {
@@ -136,8 +139,7 @@ uint32_t append_code(Session* session,
     record.file = file;
     record.function_bytes = copy(layout.code_name, function, sizeof function);
     record.file_bytes = copy(layout.code_file, file, sizeof file);
-    ByteWriter out(session->ring.code + header->code_bytes,
-                   kCodeCapacity_bytes - header->code_bytes);
+    ByteWriter out(ring->code + header->code_bytes, kLongestRecord_bytes);
     if (!encode_code(record, &out)) {
         return kUnknownCode;
     }

@@ -3,6 +3,7 @@
 #include "folder_names.h"
 
 #include <fcntl.h>
+#include <initializer_list>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -17,6 +18,11 @@ constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
 }
 
 constexpr uint64_t kPage_bytes = 4096;
+constexpr const char* kMemoryDirectory = "/dev/shm";
+// By which an area grows.
+constexpr uint64_t kStep_bytes = 256u << 10;
+// The host wants memory too: a ring takes or keeps only what is a small part of what is left.
+constexpr uint64_t kPart = 4;
 
 // Storage where a store into a mapping can block on, or fail with, a remote machine, or for want of
 // space although every block was allocated: on copy-on-write file systems a store takes a new one.
@@ -45,7 +51,7 @@ bool is_unsuitable(const struct statfs& place) {
     }
 }
 
-// Allocates every block now: a store into a hole of a full disk would raise SIGBUS in the host.
+// A store into a hole of a full disk would raise SIGBUS in the host.
 bool allocate_blocks(int fd, uint64_t size_bytes) {
     for (;;) {
         const int error = posix_fallocate(fd, 0, static_cast<off_t>(size_bytes));
@@ -55,25 +61,49 @@ bool allocate_blocks(int fd, uint64_t size_bytes) {
     }
 }
 
-// Rings of ours in a folder: of running processes, and of ended ones whose traces nobody has read.
-uint64_t count_rings(const char* directory) {
-    uint64_t count = 0;
-    visit_names(directory, [&count](const char* name) {
+// Takes the blocks under a part of a mapping; fails where a store would raise SIGBUS, and before
+// Linux 5.14.
+bool populate(void* memory, uint64_t size_bytes) {
+    constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers lack
+    int result = 0;
+    do {
+        result = madvise(memory, size_bytes, kPopulateWrite);
+    } while (result != 0 && (errno == EINTR || errno == EAGAIN));
+    return result == 0;
+}
+
+uint64_t available_bytes(const struct statfs& place) {
+    return place.f_bavail * static_cast<uint64_t>(place.f_bsize);
+}
+
+// What rings of ours take in a folder: of running processes, and of ended ones whose traces nobody
+// has read.
+uint64_t bytes_of_rings(const char* directory) {
+    uint64_t bytes = 0;
+    const int folder = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    visit_names(directory, [&bytes, folder](const char* name) {
+        struct stat file {};
+
         const size_t length = strlen(name);
-        count += strncmp(name, "fragtrace-", 10) == 0 && length > 5 &&
-                 strcmp(name + length - 5, ".ring") == 0;
+        if (strncmp(name, "fragtrace-", 10) == 0 && length > 5 &&
+            strcmp(name + length - 5, ".ring") == 0 &&
+            fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) == 0) {
+            bytes += static_cast<uint64_t>(file.st_blocks) * 512;
+        }
         return true;
     });
-    return count;
+    if (folder >= 0) {
+        close(folder);
+    }
+    return bytes;
 }
 
 // Killed processes leave their rings until their traces are read. A job that makes many of them
 // must not fill the host's memory or disk.
-bool too_many_rings(const char* directory, uint64_t ring_bytes, uint64_t place_bytes) {
+bool too_many_rings(const char* directory, uint64_t place_bytes) {
     constexpr uint64_t kMost_bytes = uint64_t{4} << 30;
     const uint64_t share_bytes = place_bytes / 8;
-    return count_rings(directory) * ring_bytes >
-           (share_bytes < kMost_bytes ? share_bytes : kMost_bytes);
+    return bytes_of_rings(directory) > (share_bytes < kMost_bytes ? share_bytes : kMost_bytes);
 }
 
 }  // namespace
@@ -87,12 +117,11 @@ bool Ring::create_file(const char* directory,
     if (directory[0] == '\0' || statfs(directory, &place) != 0 || is_unsuitable(place)) {
         return false;
     }
-    // Containers often have 64 MiB of /dev/shm, and the host wants it too: take a small part only.
-    const uint64_t available_bytes = place.f_bavail * static_cast<uint64_t>(place.f_bsize);
-    if (memory_backed && available_bytes < size_bytes_ * 4) {
+    // Containers often have 64 MiB of /dev/shm.
+    if (memory_backed && available_bytes(place) < node_room.offset * kPart) {
         return false;
     }
-    if (too_many_rings(directory, size_bytes_, place.f_blocks * uint64_t(place.f_bsize))) {
+    if (too_many_rings(directory, place.f_blocks * uint64_t(place.f_bsize))) {
         return false;
     }
     Text path(path_, sizeof path_);
@@ -117,16 +146,75 @@ bool Ring::create_file(const char* directory,
         return false;
     }
     void* memory = MAP_FAILED;
-    if (allocate_blocks(fd, size_bytes_)) {
+    if (ftruncate(fd, static_cast<off_t>(size_bytes_)) == 0) {
         memory = mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
-    if (memory == MAP_FAILED) {
+    if (memory == MAP_FAILED ||
+        (header = static_cast<RingHeader*>(memory), !take_blocks(fd, memory_backed))) {
+        if (memory != MAP_FAILED) {
+            unmap(memory, size_bytes_);
+        }
         close(fd);
         remove_file();
         return false;
     }
-    header = static_cast<RingHeader*>(memory);
     keep_open(fd);
+    return true;
+}
+
+// Of the areas that grow the first steps; all of them in other storage, where a call that takes
+// blocks may wait, and where the kernel cannot say whether there are any.
+bool Ring::take_blocks(int fd, bool memory_backed) {
+    if (memory_backed && allocate_blocks(fd, facts_room.offset) && grow(&facts_room, 1) &&
+        grow(&node_room, 1) && grow(&code_room, 1)) {
+        return true;
+    }
+
+    struct statfs place {};
+
+    const bool fits = fstatfs(fd, &place) == 0 && available_bytes(place) >= size_bytes_ * kPart;
+    if (memory_backed && !fits) {
+        return false;
+    }
+    fill_areas();
+    return allocate_blocks(fd, size_bytes_);
+}
+
+void Ring::fill_areas() {
+    for (GrowingArea* area : {&facts_room, &node_room, &code_room}) {
+        area->ready_bytes = area->capacity_bytes;
+    }
+}
+
+bool Ring::grow(GrowingArea* area, uint64_t end_bytes) {
+    const KeepErrno keep_errno;
+    const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    if (end_bytes > area->capacity_bytes ||
+        (load_relaxed(&area->refused_at_ns) != 0 &&
+         now - load_relaxed(&area->refused_at_ns) < kSecond_ns)) {
+        return false;
+    }
+    uint64_t ready = load_acquire(&area->ready_bytes);
+    while (ready < end_bytes) {
+        struct statfs place {};
+
+        const uint64_t left = area->capacity_bytes - ready;
+        const uint64_t step = left < kStep_bytes ? left : kStep_bytes;
+        if (statfs(kMemoryDirectory, &place) != 0 || available_bytes(place) < step * kPart ||
+            !populate(reinterpret_cast<char*>(header) + area->offset + ready, step)) {
+            store_relaxed(&area->refused_at_ns, now);
+            return false;
+        }
+        // Another thread may have done the same.
+        if (__atomic_compare_exchange_n(&area->ready_bytes,
+                                        &ready,
+                                        ready + step,
+                                        false,
+                                        __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+            ready += step;
+        }
+    }
     return true;
 }
 
@@ -173,16 +261,14 @@ bool Ring::create(const uint64_t session[2],
                   const char* fallback_directory,
                   bool named) {
     unnamed_ = false;
-    size_bytes_ = round_up(sizeof(RingHeader), kPage_bytes) +
-                  round_up(uint64_t{slot_count} * sizeof(EventRecord), kPage_bytes) +
-                  kNodeCapacity * sizeof(StackNode) + kCodeCapacity_bytes + kFactsCapacity_bytes;
+    plan_areas(slot_count);
     bool in_file = false;
     if (directory[0] != '\0') {
         in_file = create_file(directory, session, false, named);
     } else {
         const char* temporary = getenv("TMPDIR");
         in_file =
-            create_file("/dev/shm", session, true, named) ||
+            create_file(kMemoryDirectory, session, true, named) ||
             (temporary != nullptr && create_file(temporary, session, false, named)) ||
             create_file("/tmp", session, false, named) ||
             create_file(
@@ -194,9 +280,28 @@ bool Ring::create(const uint64_t session[2],
         if (header == nullptr) {
             return false;
         }
+        fill_areas();
     }
     lay_out(session, slot_count);
     return true;
+}
+
+void Ring::plan_areas(uint32_t slot_count) {
+    const uint64_t slots_end = round_up(sizeof(RingHeader), kPage_bytes) +
+                               round_up(uint64_t{slot_count} * sizeof(EventRecord), kPage_bytes);
+    facts_room = {.offset = slots_end,
+                  .capacity_bytes = kFactsCapacity_bytes,
+                  .ready_bytes = 0,
+                  .refused_at_ns = 0};
+    node_room = {.offset = slots_end + kFactsCapacity_bytes,
+                 .capacity_bytes = kNodeCapacity * sizeof(StackNode),
+                 .ready_bytes = 0,
+                 .refused_at_ns = 0};
+    code_room = {.offset = node_room.offset + node_room.capacity_bytes,
+                 .capacity_bytes = kCodeCapacity_bytes,
+                 .ready_bytes = 0,
+                 .refused_at_ns = 0};
+    size_bytes_ = code_room.offset + code_room.capacity_bytes;
 }
 
 void Ring::lay_out(const uint64_t session[2], uint32_t slot_count) {
@@ -207,13 +312,12 @@ void Ring::lay_out(const uint64_t session[2], uint32_t slot_count) {
     header->slot_count = slot_count;
     header->slot_bytes = sizeof(EventRecord);
     header->slots_offset = round_up(sizeof(RingHeader), kPage_bytes);
-    header->nodes_offset =
-        header->slots_offset + round_up(uint64_t{slot_count} * sizeof(EventRecord), kPage_bytes);
-    header->node_capacity = kNodeCapacity;
-    header->code_offset = header->nodes_offset + kNodeCapacity * sizeof(StackNode);
-    header->code_capacity_bytes = kCodeCapacity_bytes;
-    header->facts_offset = header->code_offset + kCodeCapacity_bytes;
+    header->facts_offset = facts_room.offset;
     header->facts_capacity_bytes = kFactsCapacity_bytes;
+    header->nodes_offset = node_room.offset;
+    header->node_capacity = kNodeCapacity;
+    header->code_offset = code_room.offset;
+    header->code_capacity_bytes = kCodeCapacity_bytes;
     header->node_count = 1;  // the root
     header->nodes_written = 1;
     auto* base = reinterpret_cast<uint8_t*>(header);

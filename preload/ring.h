@@ -14,9 +14,19 @@
 
 namespace fragtrace::preload {
 
-inline constexpr uint32_t kNodeCapacity = 262144;
-inline constexpr uint32_t kCodeCapacity_bytes = 4u << 20;
+inline constexpr uint32_t kNodeCapacity = 1u << 20;
+inline constexpr uint32_t kCodeCapacity_bytes = 8u << 20;
 inline constexpr uint32_t kFactsCapacity_bytes = 1u << 20;
+
+// An area of the ring that is filled from its beginning. In storage that is memory the blocks under
+// it are taken as it fills, since a store into one that was not taken raises SIGBUS where none is
+// left.
+struct GrowingArea {
+    uint64_t offset;  // in the ring
+    uint64_t capacity_bytes;
+    uint64_t ready_bytes;    // may be written; all of it where the ring does not grow
+    uint64_t refused_at_ns;  // when there was no room for more
+};
 
 class Ring {
   public:
@@ -99,6 +109,11 @@ class Ring {
         return slots[(sequence - 1) & last_slot];
     }
 
+    // Whether the first `end_bytes` of an area may be written. Any thread; no file is opened.
+    [[nodiscard]] bool reaches(GrowingArea* area, uint64_t end_bytes) {
+        return end_bytes <= load_acquire(&area->ready_bytes) || grow(area, end_bytes);
+    }
+
     // Empty where there is no file, or none with a name.
     [[nodiscard]] const char* path() const { return unnamed_ ? "" : path_; }
 
@@ -108,6 +123,9 @@ class Ring {
     StackNode* nodes;
     uint8_t* code;
     char* facts;
+    GrowingArea node_room;
+    GrowingArea code_room;
+    GrowingArea facts_room;
 
   private:
     bool create_file(const char* directory,
@@ -117,6 +135,10 @@ class Ring {
     void keep_open(int fd);
     [[nodiscard]] bool is_open() const;
     void close_unnamed();
+    void plan_areas(uint32_t slot_count);
+    bool take_blocks(int fd, bool memory_backed);
+    void fill_areas();
+    bool grow(GrowingArea* area, uint64_t end_bytes);
     void lay_out(const uint64_t session[2], uint32_t slot_count);
 
     size_t size_bytes_;

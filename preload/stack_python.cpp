@@ -204,7 +204,7 @@ bool intern_frame(
     }
     const uint32_t number = python_code_number(session, layout, g_python.types, code);
     if (number == kUnknownCode) {
-        count_up(&session->ring.header->python_walk_failures);
+        count_up(&session->ring.header->stacks_without_room);
         return false;
     }
     const uint64_t word = kPythonFrame | (entry ? kPythonEntry : 0) | (uint64_t{number} << 32) |

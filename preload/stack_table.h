@@ -24,7 +24,7 @@ T as_expected(T found, T expected) {
 
 class StackTable {
   public:
-    // Maps the hash; false without memory.
+    // Maps the hashes; false without memory.
     bool create(Ring* ring);
     void abandon();
 
@@ -33,9 +33,9 @@ class StackTable {
     template <typename LineOf>
     uint32_t intern(uint32_t parent, uint64_t frame, LineOf line_of) {
         const uint64_t hash = mix(parent, frame);
-        uint32_t slot = 0;
+        uint64_t* slot = nullptr;
         const uint32_t known = find(parent, frame, hash, &slot);
-        if (known != 0 || slot == kNoSlot) {
+        if (known != 0 || slot == nullptr) {
             return known;
         }
         return insert(parent, frame, hash, slot, line_of());
@@ -82,19 +82,41 @@ class StackTable {
 
   private:
     static constexpr uint32_t kKnownStacks = 65536;
-    static constexpr uint32_t kSlots = kNodeCapacity * 2;
-    static constexpr uint32_t kNoSlot = ~uint32_t{0};
+    static constexpr uint32_t kMaxProbes = 256;
+
+    // A hash of nodes. Most programs need the first one alone, whose size is theirs.
+    struct Table {
+        uint64_t* entries;  // high half: tag from the hash; low half: node, 0 = free
+        uint32_t last_slot;
+    };
+
+    // As many nodes as the first table is for.
+    static constexpr uint32_t kFewNodes = 65536;
+
+    [[nodiscard]] Table first_table() const { return {few_, kFewNodes * 2 - 1}; }
+
+    [[nodiscard]] Table second_table() const {
+        return {load_acquire(&many_), kNodeCapacity * 2 - 1};
+    }
 
     static uint64_t mix(uint32_t parent, uint64_t frame) {
         return finish_hash((frame ^ (uint64_t{parent} << 40) ^ parent) * 0x9e3779b97f4a7c15u);
     }
 
-    // The node, or 0 and the slot where it belongs.
-    uint32_t find(uint32_t parent, uint64_t frame, uint64_t hash, uint32_t* slot) const {
+    // The node, or 0 and the slot where it belongs, nullptr where there is none.
+    uint32_t find(uint32_t parent, uint64_t frame, uint64_t hash, uint64_t** slot) const {
+        const uint32_t known = find_in(first_table(), parent, frame, hash, slot);
+        const Table second = second_table();
+        return known != 0 || second.entries == nullptr ? known
+                                                       : find_in(second, parent, frame, hash, slot);
+    }
+
+    uint32_t find_in(
+        Table table, uint32_t parent, uint64_t frame, uint64_t hash, uint64_t** slot) const {
         const uint64_t tag = hash >> 32 << 32;
         for (uint32_t probe = 0; probe < kMaxProbes; ++probe) {
-            const uint32_t at = static_cast<uint32_t>(hash + probe) & (kSlots - 1);
-            const uint64_t entry = load_acquire(&entries_[at]);
+            uint64_t* at = &table.entries[static_cast<uint32_t>(hash + probe) & table.last_slot];
+            const uint64_t entry = load_acquire(at);
             if (entry == 0) {
                 *slot = at;
                 return 0;
@@ -106,16 +128,17 @@ class StackTable {
                 }
             }
         }
-        *slot = kNoSlot;
+        *slot = nullptr;
         return 0;
     }
 
-    uint32_t insert(uint32_t parent, uint64_t frame, uint64_t hash, uint32_t slot, uint32_t line);
+    uint32_t insert(uint32_t parent, uint64_t frame, uint64_t hash, uint64_t* slot, uint32_t line);
+    bool map_second_table();
 
-    static constexpr uint32_t kMaxProbes = 256;
     Ring* ring_;
-    uint64_t* known_;    // of whole stacks; high half: tag from the hash; low half: innermost node
-    uint64_t* entries_;  // high half: tag from the hash; low half: node, 0 = free
+    uint64_t* known_;  // of whole stacks; high half: tag from the hash; low half: innermost node
+    uint64_t* few_;    // entries of the first table
+    uint64_t* many_;   // of the second one; nullptr before the first is full
 };
 
 }  // namespace fragtrace::preload

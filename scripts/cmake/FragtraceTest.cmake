@@ -43,10 +43,11 @@ function(fragtrace_add_python_test)
 endfunction()
 
 # fragtrace_add_unit_test(NAME name SOURCES file... [LIBRARIES target...] [LABELS label...]
-#                         [TIMEOUT seconds] [ARGUMENTS word...]): a Catch2 program; its main is
-# compiled once for all.
+#                         [TIMEOUT seconds] [ARGUMENTS word...] [APART tag...]): a Catch2 program;
+# its main is compiled once for all. Test cases with the tags that stand APART are tests of their own,
+# NAME_tag, since they may skip themselves (support/skip.h).
 function(fragtrace_add_unit_test)
-    cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;ARGUMENTS" ${ARGN})
+    cmake_parse_arguments(arg "" "NAME;TIMEOUT" "SOURCES;LIBRARIES;LABELS;ARGUMENTS;APART" ${ARGN})
     if(NOT TARGET fragtrace_catch_main)
         find_package(Catch2 REQUIRED)
         file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/catch_main.cpp
@@ -62,6 +63,14 @@ function(fragtrace_add_unit_test)
     target_link_libraries(${arg_NAME} PRIVATE ${arg_LIBRARIES} fragtrace_catch_main)
     fragtrace_warnings(${arg_NAME})
     fragtrace_sanitize(${arg_NAME})
-    fragtrace_add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGUMENTS} LABELS ${arg_LABELS}
-                       TIMEOUT ${arg_TIMEOUT})
+    target_include_directories(${arg_NAME} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support)
+    list(TRANSFORM arg_APART REPLACE "(.+)" "~[\\1]" OUTPUT_VARIABLE others)
+    string(CONCAT others ${others})
+    fragtrace_add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGUMENTS}${others}
+                       LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
+    foreach(tag IN LISTS arg_APART)
+        string(REPLACE "-" "_" test ${arg_NAME}_${tag})
+        fragtrace_add_test(NAME ${test} COMMAND ${arg_NAME} [${tag}] LABELS ${arg_LABELS}
+                           TIMEOUT ${arg_TIMEOUT})
+    endforeach()
 endfunction()

@@ -239,9 +239,6 @@ void check_script(const Finished& finished, const std::string& settings) {
     check_tensors(trace, story.raw);
     check_pending(trace, story);
     check_settings(trace, story);
-    WARN(trace.events.size() << " events, " << trace.of_kind(EventKind::kBlockAlloc).size()
-                             << " blocks, " << trace.of_kind(EventKind::kDeviceAlloc).size()
-                             << " segments, " << trace.of_kind(EventKind::kMap).size() << " maps");
 }
 
 }  // namespace

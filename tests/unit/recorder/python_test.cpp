@@ -2,6 +2,7 @@
 //
 // FT_PYTHONS is a colon-separated list of interpreters from the build; each that runs is compared
 // frame by frame with what sys._getframe says.
+#include "skip.h"
 #include "trace_dump.h"
 
 #include <catch2/catch.hpp>
@@ -109,7 +110,7 @@ size_t check_interpreters(const std::string& mode) {
 
 }  // namespace
 
-TEST_CASE("frames that lie elsewhere than believed are found out") {
+TEST_CASE("frames that lie elsewhere than believed are found out", "[own-table]") {
     size_t changed = 0;
     for (const std::string& python : split(FT_PYTHONS, ':')) {
         if (run("'" + python + "' -c 'import ctypes' 2>/dev/null") != 0) {
@@ -122,7 +123,7 @@ TEST_CASE("frames that lie elsewhere than believed are found out") {
                     python + "' " FT_LAYOUT_SCRIPT " change >'" + found + "'") == 0);
         std::ifstream file(found);
         const std::string believed((std::istreambuf_iterator<char>(file)), {});
-        CHECK(believed.empty());
+        REQUIRE(believed.empty());
         if (folder.traces().empty()) {
             continue;  // this interpreter has no table that could be changed
         }
@@ -133,7 +134,9 @@ TEST_CASE("frames that lie elsewhere than believed are found out") {
               "off: the interpreter's frames are not where they should be");
         ++changed;
     }
-    WARN("interpreters whose own table was changed: " << changed);
+    if (changed == 0) {
+        skip("no interpreter here has a table of its own that could be changed (Python 3.13)");
+    }
 }
 
 TEST_CASE("Python stacks are what the interpreter says") {
@@ -142,4 +145,23 @@ TEST_CASE("Python stacks are what the interpreter says") {
 
 TEST_CASE("Python stacks are right where nobody tells of freed code") {
     REQUIRE(check_interpreters("untold") > 0);
+}
+
+TEST_CASE("more functions than there is room for: the rest has no Python stack, and is counted") {
+    constexpr uint64_t kFunctions = 100000;
+    const std::string python = split(FT_PYTHONS, ':').at(0);
+    const Folder folder;
+    REQUIRE(run("FRAGTRACE_OUTPUT='" + folder.path() + "' LD_PRELOAD=" FT_CLIENT_LIBRARY " '" +
+                python + "' " FT_FUNCTIONS_SCRIPT " " + std::to_string(kFunctions)) == 0);
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.defects == std::vector<std::string>{});
+    REQUIRE(dump.events.size() == kFunctions);
+    uint64_t without = 0;
+    for (const EventRecord& event : dump.events) {
+        REQUIRE((event.python_stack == 0 || without == 0));
+        without += event.python_stack == 0;
+    }
+    CHECK(without > 0);
+    CHECK(kFunctions - without > 98000);
+    CHECK(dump.facts.at("stacks.without_room") == std::to_string(without));
 }

@@ -1,6 +1,7 @@
 // Disks that are full, folders that are not there, names that are taken.
 #include "recorder.h"
 #include "session.h"
+#include "skip.h"
 #include "trace_dump.h"
 
 #include <catch2/catch.hpp>
@@ -11,6 +12,7 @@
 #include <random>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,13 +74,12 @@ TEST_CASE("files that a recording in parts left under the same name are not over
     }
 }
 
-TEST_CASE(
-    "a process killed at any moment of its start leaves no file, or a trace that is readable") {
+TEST_CASE("a process killed at any moment of its start leaves no file, or a trace that is readable",
+          "[unnamed-files]") {
     const Folder probe;
     const int unnamed = open(probe.path().c_str(), O_WRONLY | O_TMPFILE, 0600);
     if (unnamed < 0) {
-        WARN("skipped: needs a temporary folder that can hold files without a name");
-        return;
+        skip("needs a temporary folder that can hold files without a name");
     }
     close(unnamed);
     // The span of the moments follows the machine: half of the kills are to find a trace.
@@ -403,11 +404,36 @@ TEST_CASE("where few files may be open, ours still keep away from the standard s
     CHECK(read_trace(folder.traces()[0]).events.size() == 1);
 }
 
-TEST_CASE("rings of ended processes do not pile up without bound") {
+TEST_CASE("rings of ended processes do not pile up without bound", "[ring-bytes]") {
     const Folder folder;
     const Folder rings;
 
-    // More names than the share of any file system: an eighth, at most 4 GiB, of 13 MiB each.
+    struct statvfs place {};
+
+    REQUIRE(statvfs(rings.path().c_str(), &place) == 0);
+    // The share of any file system that rings may take: an eighth, at most 4 GiB.
+    const uint64_t share_bytes =
+        std::min<uint64_t>(place.f_blocks * place.f_frsize / 8, uint64_t{4} << 30);
+    const std::string name = rings.path() + "/fragtrace-0-1-1.ring";
+    const int fd = open(name.c_str(), O_CREAT | O_WRONLY, 0600);
+    REQUIRE(fd >= 0);
+    const int taken =
+        fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(share_bytes + (1u << 20)));
+    close(fd);
+    if (taken != 0) {
+        skip("no room for a file of an eighth of the temporary folder's file system");
+    }
+    in_child(folder.path(),
+             [] { preload::record(make_event(1, 1)); },
+             {{"FRAGTRACE_RING_DIRECTORY", rings.path()}});
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.events.size() == 1);
+    CHECK(dump.header.ring_path[0] == '\0');
+}
+
+TEST_CASE("empty files with the names of rings, which anybody can make, keep no ring away") {
+    const Folder folder;
+    const Folder rings;
     for (int i = 0; i < 400; ++i) {
         const std::string name = rings.path() + "/fragtrace-0-1-" + std::to_string(i) + ".ring";
         const int fd = open(name.c_str(), O_CREAT | O_WRONLY, 0600);
@@ -417,7 +443,5 @@ TEST_CASE("rings of ended processes do not pile up without bound") {
     in_child(folder.path(),
              [] { preload::record(make_event(1, 1)); },
              {{"FRAGTRACE_RING_DIRECTORY", rings.path()}});
-    const Dump dump = read_trace(folder.traces()[0]);
-    CHECK(dump.events.size() == 1);
-    CHECK(dump.header.ring_path[0] == '\0');
+    CHECK(read_trace(folder.traces()[0]).header.ring_path[0] == '/');
 }

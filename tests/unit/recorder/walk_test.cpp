@@ -426,8 +426,7 @@ TEST_CASE("an address that is no code has no rule") {
 TEST_CASE("after a module was unloaded rules are read anew", "[native-stacks]") {
     UnwindRules rules{};
     if (!rules.create()) {
-        WARN("skipped: needs a C library that finds unwind tables (glibc 2.35)");
-        return;
+        FAIL("this C library was said to find unwind tables");
     }
     const auto here = reinterpret_cast<uint64_t>(__builtin_return_address(0));
     const UnwindRule rule = rules.rule_of(here);

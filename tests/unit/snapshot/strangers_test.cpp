@@ -1,12 +1,11 @@
 // Snapshots that other people's programs left, on real GPUs: every placement and every cudaMalloc
 // is replayed equal. They lie beside the project, where they are at hand.
 #include "analyzer/commands/analyze.h"
+#include "skip.h"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -20,19 +19,29 @@ struct Stranger {
     std::uint64_t segments;
 };
 
-// Where there is none at all the test is skipped; single missing ones are said and counted.
+constexpr const char* kNames[] = {"decomfl",
+                                  "cs336_sil_mem_snapshot",
+                                  "cs336_sil_forward_bf16_128",
+                                  "cs336_bcr_snapshot",
+                                  "flexgen_oom",
+                                  "verl_mem"};
+
+std::string path_of(const std::string& name) {
+    return FRAGTRACE_SHARED_TRACES "/pytorch/" + name + ".pickle.gz";
+}
+
+// All first: skipped after a failure, the test would hide it.
+void look_for_all() {
+    for (const char* name : kNames) {
+        if (!std::filesystem::exists(path_of(name))) {
+            fragtrace::test::skip("a snapshot made by others: " + path_of(name) + " is not here");
+        }
+    }
+}
+
 std::unique_ptr<Analysis> analysis_of(const std::string& name) {
-    const std::filesystem::path folder = FRAGTRACE_SHARED_TRACES "/pytorch";
-    if (!std::filesystem::exists(folder)) {
-        std::printf("skipped: 6 snapshots by others: %s is not here\n", folder.c_str());
-        std::exit(77);
-    }
-    const std::string path = folder / (name + ".pickle.gz");
-    static int missing = 0;
-    if (!std::filesystem::exists(path)) {
-        WARN("skipped " << name << ": " << path << " is not here (" << ++missing << " so far)");
-        return nullptr;
-    }
+    look_for_all();
+    const std::string path = path_of(name);
     auto analysis = analyze(path, {});
     if (!analysis.ok()) {
         FAIL(analysis.error().message);
@@ -49,9 +58,6 @@ TEST_CASE("histories of others replay with every placement and cudaMalloc equal"
                                      Stranger{"cs336_bcr_snapshot", 2162, 0}}) {
         INFO(stranger.name);
         const auto analysis = analysis_of(stranger.name);
-        if (analysis == nullptr) {
-            continue;
-        }
         REQUIRE(analysis->devices.size() == 1);
         CHECK(analysis->timeline.damage.notes.empty());
         const Fidelity& fidelity = *analysis->devices[0].fidelity;
@@ -64,17 +70,9 @@ TEST_CASE("histories of others replay with every placement and cudaMalloc equal"
 }
 
 TEST_CASE("snapshots of others name lines of their programs", "[strangers]") {
-    for (const char* name : {"decomfl",
-                             "cs336_sil_mem_snapshot",
-                             "cs336_sil_forward_bf16_128",
-                             "cs336_bcr_snapshot",
-                             "flexgen_oom",
-                             "verl_mem"}) {
+    for (const char* name : kNames) {
         INFO(name);
         const auto analysis = analysis_of(name);
-        if (analysis == nullptr) {
-            continue;
-        }
         const auto& places = analysis->devices.at(0).held.holders.at(0).places;
         for (const HoldingPlace& place : places) {
             INFO(place.label);
@@ -96,20 +94,18 @@ TEST_CASE("snapshots of others name lines of their programs", "[strangers]") {
 }
 
 TEST_CASE("states of others give what is held", "[strangers]") {
-    if (const auto verl = analysis_of("verl_mem")) {
-        const MemorySummary& held = verl->devices.at(0).recorded;
-        CHECK(held.peak_reserved == std::uint64_t{24976} << 20);
-        CHECK(held.peak_active - held.peak_allocated > std::uint64_t{569} << 20);
-        CHECK(verl->timeline.pools.size() == 2);
-        CHECK_FALSE(verl->devices[0].fidelity->not_judged.empty());
-        CHECK(verl->devices[0].state_only);
-        CHECK_FALSE(verl->devices[0].holes.empty());
-    }
-    if (const auto flexgen = analysis_of("flexgen_oom")) {
-        const MemorySummary& held = flexgen->devices.at(0).recorded;
-        CHECK(held.peak_reserved == std::uint64_t{11296} << 20);
-        CHECK(held.peak_allocated == 11'840'159'744);
-        CHECK(flexgen->devices[0].state_only);
-        CHECK(flexgen->devices[0].held.holders.at(0).allocated_bytes == 11'840'159'744);
-    }
+    const auto verl = analysis_of("verl_mem");
+    const MemorySummary& of_verl = verl->devices.at(0).recorded;
+    CHECK(of_verl.peak_reserved == std::uint64_t{24976} << 20);
+    CHECK(of_verl.peak_active - of_verl.peak_allocated > std::uint64_t{569} << 20);
+    CHECK(verl->timeline.pools.size() == 2);
+    CHECK_FALSE(verl->devices[0].fidelity->not_judged.empty());
+    CHECK(verl->devices[0].state_only);
+    CHECK_FALSE(verl->devices[0].holes.empty());
+    const auto flexgen = analysis_of("flexgen_oom");
+    const MemorySummary& of_flexgen = flexgen->devices.at(0).recorded;
+    CHECK(of_flexgen.peak_reserved == std::uint64_t{11296} << 20);
+    CHECK(of_flexgen.peak_allocated == 11'840'159'744);
+    CHECK(flexgen->devices[0].state_only);
+    CHECK(flexgen->devices[0].held.holders.at(0).allocated_bytes == 11'840'159'744);
 }
