@@ -19,6 +19,7 @@ client_library(slow_library slow_library.c)
 client_program(slow_storage slow_storage.c)
 client_library(slow_files slow_files.c)
 client_program(removed_folder removed_folder.c)
+client_program(full_memory full_memory.c -fno-omit-frame-pointer)
 foreach(library zstd.so.1 unwind.so.8 lzma.so.5)
     string(REGEX REPLACE "[.].*" "" name ${library})
     client_library(newer_${name} newer_copy.c)
@@ -140,6 +141,7 @@ client("a file size limit below what is written already" restricted --lost anyth
        --ended normal,killed -- no-file-size later)
 client("a tmpfs too small for the ring" many_threads --within small
        --recorder FRAGTRACE_RING_DIRECTORY=@FOLDER@/small)
+client("memory that the program fills while the ring grows" full_memory --within little-memory)
 client("a disk too small for the trace" restricted --within small --lost anything --no-trace
        --recorder FRAGTRACE_OUTPUT=@FOLDER@/small -- nothing)
 client("a working folder that cannot be written" restricted --within read-only --lost anything

@@ -1,5 +1,5 @@
-# within.sh small|read-only COMMAND...: runs it where a folder of its own is a tmpfs of 256 KiB, or
-# where its working folder cannot be written, by whomever.
+# within.sh small|little-memory|read-only COMMAND...: runs it where a folder of its own is a tmpfs of
+# 256 KiB, where /dev/shm has 24 MiB, or where its working folder cannot be written, by whomever.
 place=$1
 shift
 unshare -m true 2>/dev/null || {
@@ -11,6 +11,9 @@ case $place in
     small)
         exec unshare -m sh -c 'mkdir -p "$CLIENT_FOLDER/small" &&
             mount -t tmpfs -o size=256k none "$CLIENT_FOLDER/small" && exec "$@"' sh "$@"
+        ;;
+    little-memory)
+        exec unshare -m sh -c 'mount -t tmpfs -o size=24m none /dev/shm && exec "$@"' sh "$@"
         ;;
     read-only)
         exec unshare -m sh -c 'mount -t tmpfs -o ro none "$CLIENT_FOLDER/work" &&
