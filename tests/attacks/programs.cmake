@@ -141,7 +141,8 @@ client("a file size limit below what is written already" restricted --lost anyth
        --ended normal,killed -- no-file-size later)
 client("a tmpfs too small for the ring" many_threads --within small
        --recorder FRAGTRACE_RING_DIRECTORY=@FOLDER@/small)
-client("memory that the program fills while the ring grows" full_memory --within little-memory)
+client("memory that the program fills while the ring grows" full_memory --within little-memory
+       --recorder FRAGTRACE_RING_DIRECTORY=)
 client("a disk too small for the trace" restricted --within small --lost anything --no-trace
        --recorder FRAGTRACE_OUTPUT=@FOLDER@/small -- nothing)
 client("a working folder that cannot be written" restricted --within read-only --lost anything
