@@ -37,7 +37,10 @@ client_program(with_thread_sanitizer many_threads.c -fsanitize=thread)
 client_library(saver saver.c)
 client_library(limiter limiter.c)
 client_library(thrower thrower.cpp)
+client_library(faults faults.c)
 
+client_program(signal_storm signal_storm.c)
+client_program(killed killed.c)
 client_program(handler_calls handler_calls.c)
 client_program(unloading unloading.c NO_RUNTIME)
 client_program(lookups lookups.c)
@@ -60,6 +63,7 @@ client("calls in handlers of a timer are recorded, but for some that interrupt c
        --then ./libplain_runtime.so --lost anything -- by-timer)
 client("calls in handlers on an alternate stack are recorded likewise" handler_calls
        --then ./libplain_runtime.so --lost anything -- on-alternate-stack)
+client("signals as fast as another process can send them" signal_storm)
 client("a plug-in in the place of another one calls its own runtime" unloading --no-virtual-gpu)
 client("look-ups by dlsym, dlvsym and dlinfo find what they found" lookups)
 
@@ -85,11 +89,14 @@ client("vfork and exec: parent and children have traces of their own" processes 
 client("posix_spawn: parent and children have traces of their own" processes -- spawn)
 client("fork: parent and children have traces of their own" processes
        --ended normal,quick_exit -- fork)
+client("forty children at once" processes -- fork-storm)
 client("fork while other threads make calls" processes -- fork-while-others-allocate)
 client("fork before the first call: the parent leaves no file" processes -- fork-before)
 client("clone, by the system call itself" processes -- clone)
 client("a daemon that closes every descriptor" processes -- daemon)
 client("a program that executes itself again and again" processes --ended exec,normal -- exec)
+client("a program that executes itself forty times" processes --set EXEC_LEFT=40
+       --ended exec,normal -- exec)
 client("a program that unsets LD_PRELOAD for its children" processes -- unset-preload)
 
 client("a call needs little of the stack, the first one too" stacks -- measure)

@@ -65,6 +65,7 @@ def parse_arguments():
     end = words.index("--") if "--" in words else len(words)
     options = parser.parse_args(words[:end])
     options.arguments = words[end + 1:]
+    options.command = None  # others than a client program
     return options
 
 
@@ -122,7 +123,7 @@ def run(options, folder, recorded):
         log.truncate(LOG_HEADER.size + LOG_ENTRIES * LOG_ENTRY.size)
     (folder / "log").chmod(0o666)
     (folder / "notes").write_bytes(b"")
-    command = [f"{PROGRAMS}/{options.program}", *options.arguments]
+    command = options.command or [f"{PROGRAMS}/{options.program}", *options.arguments]
     if options.within:
         # The script runs without the preload; the program gets it at last.
         env = environment(options, folder, recorded)

@@ -77,6 +77,29 @@ static void use_fork(void) {
     }
 }
 
+/* Children of which many are alive at once. */
+static void fork_storm(void) {
+    enum { kAtOnce = 40 };
+
+    const char* text = getenv("STORMS");
+    const int storms = text == NULL ? 1 : atoi(text);
+
+    device_work(5);
+    for (int storm = 0; storm < storms; ++storm) {
+        pid_t children[kAtOnce];
+        for (int i = 0; i < kAtOnce; ++i) {
+            children[i] = fork();
+            if (children[i] == 0) {
+                device_work(7);
+                exit(0);
+            }
+        }
+        device_work(3);
+        for (int i = 0; i < kAtOnce; ++i)
+            wait_well(children[i]);
+    }
+}
+
 /* Children forked while other threads are in the middle of hooked calls: they must neither hang nor
  * leave a file. The virtual GPU's own locks are not repaired in them, so they make no call. */
 static void fork_while_others_allocate(void) {
@@ -204,6 +227,8 @@ int main(int argc, char** argv) {
         use_spawn(argv[0]);
     } else if (strcmp(way, "fork") == 0) {
         use_fork();
+    } else if (strcmp(way, "fork-storm") == 0) {
+        fork_storm();
     } else if (strcmp(way, "fork-while-others-allocate") == 0) {
         fork_while_others_allocate();
     } else if (strcmp(way, "fork-before") == 0) {
