@@ -41,6 +41,7 @@ client_library(faults faults.c)
 
 client_program(signal_storm signal_storm.c)
 client_program(killed killed.c)
+client_program(soak soak.c)
 client_program(handler_calls handler_calls.c)
 client_program(unloading unloading.c NO_RUNTIME)
 client_program(lookups lookups.c)

@@ -71,7 +71,9 @@ def check(data, folder, in_parts):
     for trace in traces:
         ended = test_client.read_trace(trace, events, losses)
         assert ended == "killed" or in_parts, f"{trace.name} ended {ended}"
-    assert not losses.total(), f"lost {dict(losses)}"
+    # A thread that was killed between its number and its event.
+    unfinished = losses.pop("unfinished_in_ring", 0)
+    assert not losses and unfinished <= THREADS, f"lost {dict(losses)}, {unfinished} unfinished"
     if in_parts:
         held = {}
         for kind, address, size in ledger:

@@ -1,5 +1,6 @@
 /* A CUDA runtime whose functions may be called in signal handlers, which the real ones may not:
- * the next address by one atomic addition. With PLAIN_BASE another copy of it is told apart. */
+ * the next address by one atomic addition, in 4 GiB that begin anew. With PLAIN_BASE another copy
+ * of it is told apart. */
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -8,7 +9,7 @@
 #    define PLAIN_BASE 0x600000000ull
 #endif
 
-static uint64_t next_address = PLAIN_BASE;
+static uint32_t next_offset;
 
 /* What a program wants done when even the recorder's destructor has run. */
 void (*plain_runtime_at_end)(void);
@@ -18,8 +19,9 @@ __attribute__((destructor)) static void end(void) {
 }
 
 int cudaMalloc(void** address, size_t bytes) {
-    *address = (void*)(uintptr_t)__atomic_fetch_add(
-        &next_address, (bytes + 511) & ~511ull, __ATOMIC_RELAXED);
+    const uint32_t size = (uint32_t)((bytes + 511) & ~511ull);
+    *address =
+        (void*)(uintptr_t)(PLAIN_BASE + __atomic_fetch_add(&next_offset, size, __ATOMIC_RELAXED));
     return 0;
 }
 
