@@ -6,6 +6,7 @@
 #include "analyzer/trace/symbols.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -110,11 +111,15 @@ class StreamedEvents {
     explicit StreamedEvents(EventStream* stream) : stream_(*stream) {}
 
     template <typename Visit>
-    void for_each(Visit visit) {
-        stream_.for_each([&](EventIndex i, const Event& event, const EventRecord& record) {
-            visit(
-                i, event, record, Origin{record.thread, record.native_stack, record.python_stack});
-        });
+    void for_each(Visit visit, std::uint64_t most = kAllEvents) {
+        stream_.for_each(
+            [&](EventIndex i, const Event& event, const EventRecord& record) {
+                visit(i,
+                      event,
+                      record,
+                      Origin{record.thread, record.native_stack, record.python_stack});
+            },
+            most);
     }
 
   private:
@@ -127,9 +132,10 @@ class TimelineEvents {
     explicit TimelineEvents(const Timeline& timeline) : timeline_(timeline) {}
 
     template <typename Visit>
-    void for_each(Visit visit) const {
+    void for_each(Visit visit, std::uint64_t most = kAllEvents) const {
         std::size_t pool_cursor = 0;
-        for (EventIndex i = 0; i < timeline_.events.size(); ++i) {
+        const std::uint64_t end = std::min<std::uint64_t>(most, timeline_.events.size());
+        for (EventIndex i = 0; i < end; ++i) {
             const Event event = timeline_.events[i];
             const Origin origin = timeline_.origins[event.origin];
             EventRecord record = {};
@@ -142,64 +148,98 @@ class TimelineEvents {
     const Timeline& timeline_;
 };
 
-template <typename Events>
-DeviceSummary summarize_device(Events& events,
-                               const RecordedDevices& devices,
-                               DeviceId device,
-                               bool holders,
-                               Timeline* tables) {
-    LiveOrigins origins(device);
-    Holdings at_peak;
-    const DeviceMeasurement* measured = nullptr;
-    DeviceMeasurement measurement(RecordedState(devices), device, 0, [&] {
-        if (holders) {
-            at_peak = origins.holders(measured->recorded());
-        }
-    });
-    measured = &measurement;
-    DeviceSummary summary;
-    summary.device = device;
-    std::uint64_t peak_reserved = 0;
-    events.for_each(
-        [&](EventIndex index, const Event& event, const EventRecord& record, const Origin& origin) {
-            if (holders) {
-                origins.begin(index, event, origin, measurement.recorded());
-            }
-            measurement.visit(index, event, record.pool);
-            if (holders) {
-                origins.end(event);
-            }
-            if (const auto now = measurement.recorded().totals(device).reserved;
-                now > peak_reserved) {
-                peak_reserved = now;
-                summary.peak_time_ns = event.time_ns;
-            }
-        });
-    summary.metrics = measurement.finish();
-    for (auto& [key, holder] : at_peak) {
-        holder.origin = static_cast<OriginId>(tables->origins.size());
-        tables->origins.push_back(key.first);
-        summary.holders.push_back(holder);
+// What becomes the summary of a device, event by event.
+class DeviceSummarizer {
+  public:
+    DeviceSummarizer(const RecordedDevices& devices, DeviceId device, bool holders)
+        : holders_(holders),
+          origins_(device),
+          measurement_(RecordedState(devices), device, 0, [this] {
+              if (holders_) {
+                  at_peak_ = origins_.holders(measurement_.recorded());
+              }
+          }) {
+        summary_.device = device;
     }
-    std::stable_sort(summary.holders.begin(),
-                     summary.holders.end(),
-                     [](const PeakHolder& a, const PeakHolder& b) { return a.bytes > b.bytes; });
-    return summary;
-}
 
+    DeviceSummarizer(const DeviceSummarizer&) = delete;
+    DeviceSummarizer& operator=(const DeviceSummarizer&) = delete;
+
+    void visit(EventIndex index, const Event& event, std::uint32_t pool, const Origin& origin) {
+        if (holders_) {
+            origins_.begin(index, event, origin, measurement_.recorded());
+        }
+        measurement_.visit(index, event, pool);
+        if (holders_) {
+            origins_.end(event);
+        }
+        if (const auto now = measurement_.recorded().totals(summary_.device).reserved;
+            now > peak_reserved_) {
+            peak_reserved_ = now;
+            summary_.peak_time_ns = event.time_ns;
+        }
+    }
+
+    DeviceSummary finish(Timeline* tables) {
+        summary_.metrics = measurement_.finish();
+        for (auto& [key, holder] : at_peak_) {
+            holder.origin = static_cast<OriginId>(tables->origins.size());
+            tables->origins.push_back(key.first);
+            summary_.holders.push_back(holder);
+        }
+        std::stable_sort(
+            summary_.holders.begin(),
+            summary_.holders.end(),
+            [](const PeakHolder& a, const PeakHolder& b) { return a.bytes > b.bytes; });
+        return std::move(summary_);
+    }
+
+  private:
+    bool holders_;
+    LiveOrigins origins_;
+    Holdings at_peak_;
+    DeviceMeasurement measurement_;
+    DeviceSummary summary_;
+    std::uint64_t peak_reserved_ = 0;
+};
+
+// A state has to know from its start which devices there are, and which of them have a pool. Those
+// of the first events are most often all; where they are not, the events are read once more.
 template <typename Events>
 void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
-    RecordedDevices devices(summary->tables.facts);
-    events.for_each([&](EventIndex index, const Event& event, const EventRecord&, const Origin&) {
-        devices.add(event);
-        summary->events = std::uint64_t{index} + 1;
-        summary->last_event_ns = event.time_ns;
-    });
-    for (DeviceId device = 0; device < kMaxDevices; ++device) {
-        if (devices.used[device]) {
-            summary->devices.push_back(
-                summarize_device(events, devices, device, holders, &summary->tables));
+    constexpr std::uint64_t kLook_events = 65536;
+    const RecordedDevices none(summary->tables.facts);
+    RecordedDevices believed = none;
+    events.for_each(
+        [&](EventIndex, const Event& event, const EventRecord&, const Origin&) {
+            believed.add(event);
+        },
+        kLook_events);
+    std::deque<DeviceSummarizer> summarizers;
+    for (bool right = false; !right;) {
+        summarizers.clear();
+        for (DeviceId device = 0; device < kMaxDevices; ++device) {
+            if (believed.used[device]) {
+                summarizers.emplace_back(believed, device, holders);
+            }
         }
+        RecordedDevices found = none;
+        events.for_each([&](EventIndex index,
+                            const Event& event,
+                            const EventRecord& record,
+                            const Origin& origin) {
+            found.add(event);
+            summary->events = std::uint64_t{index} + 1;
+            summary->last_event_ns = event.time_ns;
+            for (DeviceSummarizer& summarizer : summarizers) {
+                summarizer.visit(index, event, record.pool, origin);
+            }
+        });
+        right = found.used == believed.used && found.has_pool == believed.has_pool;
+        believed = found;
+    }
+    for (DeviceSummarizer& summarizer : summarizers) {
+        summary->devices.push_back(summarizer.finish(&summary->tables));
     }
 }
 

@@ -82,13 +82,17 @@ Result<EventStream> EventStream::open(const std::string& path) {
 }
 
 void EventStream::for_each(
-    const std::function<void(EventIndex, const Event&, const EventRecord&)>& visit) {
+    const std::function<void(EventIndex, const Event&, const EventRecord&)>& visit,
+    std::uint64_t most) {
     DeviceOfFrees devices;
     EventIndex index = 0;
     std::uint64_t last = 0;
     left_out_ = 0;
     bool ended = false;
     const auto pass_on = [&](const EventRecord& record) {
+        if (index == most) {
+            return;
+        }
         if (index != 0 && record.sequence <= last) {
             ++left_out_;
             return;
@@ -100,7 +104,7 @@ void EventStream::for_each(
     };
     ChunkScanner scanner(file_, header_.header_bytes, running_);
     ChunkPipeline<EventRecords> pipeline(&scanner);
-    while (const auto* item = pipeline.next()) {
+    while (const auto* item = index == most ? nullptr : pipeline.next()) {
         ended = ended || item->chunk.header.type == ChunkType::kEnd;
         if (item->chunk.header.type == ChunkType::kEvents && item->decoded) {
             for (const EventRecord& record : item->events.all) {

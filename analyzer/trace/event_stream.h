@@ -19,15 +19,18 @@ namespace fragtrace::analyzer {
 // Without what only a whole trace knows: origin and stream.
 Event event_of(const EventRecord& record);
 
+inline constexpr std::uint64_t kAllEvents = ~std::uint64_t{0};
+
 class EventStream {
   public:
     static Result<EventStream> open(const std::string& path);
 
-    // One pass over the events in the order of their sequence numbers. What comes late or twice is
-    // left out and counted. The index is the event's in a timeline of this trace.
-    void for_each(
-        const std::function<void(EventIndex index, const Event& event, const EventRecord& record)>&
-            visit);
+    // One pass over the events in the order of their sequence numbers, or over the first `most`.
+    // What comes late or twice is left out and counted. The index is the event's in a timeline of
+    // this trace.
+    void for_each(const std::function<
+                      void(EventIndex index, const Event& event, const EventRecord& record)>& visit,
+                  std::uint64_t most = kAllEvents);
 
     // A timeline without events: facts, stacks, how it ended, damage. After a pass.
     Timeline tables();

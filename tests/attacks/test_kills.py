@@ -24,7 +24,7 @@ import real_process
 import test_client
 
 THREADS = 4
-LONGEST_S = 0.3
+LONGEST_S = 0.2
 SETTINGS = [
     {},
     {"FRAGTRACE_RING_DIRECTORY": ""},
@@ -34,7 +34,14 @@ SETTINGS = [
 ]
 
 
-def kill_one(folder, settings, after_s):
+def wait_for_call(folder, process):
+    log = os.open(folder / "log", os.O_RDONLY)
+    while not any(os.pread(log, 8, 0)) and process.poll() is None:
+        time.sleep(0.0005)
+    os.close(log)
+
+
+def kill_one(folder, settings, after_first_call, after_s):
     """Starts the program, kills it: what it logged, in order."""
     (folder / "traces").mkdir()
     with open(folder / "log", "wb") as log:
@@ -45,6 +52,8 @@ def kill_one(folder, settings, after_s):
     process = subprocess.Popen([f"{test_client.PROGRAMS}/killed"], cwd=folder,
                                env=test_client.environment(options, folder, recorded=True),
                                stderr=subprocess.PIPE)
+    if after_first_call:
+        wait_for_call(folder, process)
     time.sleep(after_s)
     process.send_signal(signal.SIGKILL)
     _, said = process.communicate()
@@ -99,10 +108,12 @@ def main():
     calls, wrong, before_first_call = 0, 0, 0
     for number in range(kills):
         settings = SETTINGS[number % len(SETTINGS)]
+        # One in four anywhere in the start.
+        after_first_call = number % 4 != 0
         after_s = chance.uniform(0, LONGEST_S)
         with tempfile.TemporaryDirectory(prefix="fragtrace-kills-") as holder:
             folder = pathlib.Path(holder)
-            data = kill_one(folder, settings, after_s)
+            data = kill_one(folder, settings, after_first_call, after_s)
             try:
                 logged = check(data, folder, "FRAGTRACE_SIZE_LIMIT" in settings)
                 calls += logged.total()
