@@ -6,6 +6,7 @@
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/guarded.h"
 #include "analyzer/support/units.h"
+#include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/trace_outline.h"
 
 #include <nlohmann/json.hpp>
@@ -25,6 +26,7 @@ struct ListOptions {
     std::vector<std::string> paths;
     std::string job;        // empty = any
     std::size_t limit = 0;  // 0 = all
+    bool absorb = false;    // rings of processes that are gone
 };
 
 // A folder stands for the traces and snapshots in it, by name.
@@ -56,8 +58,13 @@ bool has_requests(const Timeline& timeline) {
 }
 
 // A snapshot has no index: it is read as a whole.
-Result<TraceOutline> outline_of(const std::string& file) {
+Result<TraceOutline> outline_of(const std::string& file, bool absorb) {
     if (!is_snapshot(file)) {
+        if (absorb) {
+            if (const auto taken_over = take_over_ring(file); !taken_over) {
+                return taken_over.error();
+            }
+        }
         return read_outline(file);
     }
     const Result<Timeline> timeline = read_input(file);
@@ -76,16 +83,15 @@ Result<TraceOutline> outline_of(const std::string& file) {
 
 // Those that cannot be read are said on standard error, but for the last if there is no other line
 // to print: that is the command's error. A trace without a job may be of any.
-Result<std::vector<TraceOutline>> read_outlines(const std::vector<std::string>& files,
-                                                const std::string& job,
-                                                bool as_json) {
+Result<std::vector<TraceOutline>> read_outlines(const ListOptions& options, bool as_json) {
     std::vector<TraceOutline> outlines;
     std::vector<Error> failures;
-    for (const std::string& file : files) {
-        Result<TraceOutline> outline = guarded(file, [&file] { return outline_of(file); });
+    for (const std::string& file : trace_files(options.paths)) {
+        Result<TraceOutline> outline =
+            guarded(file, [&] { return outline_of(file, options.absorb); });
         if (!outline) {
             failures.push_back(outline.error());
-        } else if (job.empty() || outline->job.empty() || outline->job == job) {
+        } else if (options.job.empty() || outline->job.empty() || outline->job == options.job) {
             outlines.push_back(std::move(outline).value());
         }
     }
@@ -183,16 +189,20 @@ std::string list_json(const std::vector<TraceOutline>& outlines) {
 Status run_list(int argc, char** argv) {
     CLI::App app(
         "Lists traces, a line each: program, process, rank, events, how it ended.\n"
-        "Events are not read but those of snapshots, and nothing is changed.\n\n"
+        "Events are not read but those of snapshots, and nothing is changed without --absorb.\n\n"
         "Examples\n"
         "  fraganalyze list traces/\n"
-        "  fraganalyze list traces/ --job 67409f1c2b7a --json - | jq '.traces[].path'\n",
+        "  fraganalyze list traces/ --job 67409f1c2b7a --json - | jq '.traces[].path'\n"
+        "  fraganalyze list --absorb traces/    before shared memory is cleaned up\n",
         "fraganalyze list");
     ListOptions options;
     CommonOptions common;
     app.add_option("PATH", options.paths, "traces, snapshots, and folders of them")->required();
     app.add_option("--job", options.job, "leave out the traces of other runs than this");
     app.add_option("--limit", options.limit, "lines at most, then a count (default: all)");
+    app.add_flag("--absorb",
+                 options.absorb,
+                 "move the last events of killed processes from shared memory into their traces");
     common.add_json(&app);
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
@@ -201,8 +211,7 @@ Status run_list(int argc, char** argv) {
     if (!*parsed) {
         return Ok{};
     }
-    const Result<std::vector<TraceOutline>> read =
-        read_outlines(trace_files(options.paths), options.job, !common.json.empty());
+    const Result<std::vector<TraceOutline>> read = read_outlines(options, !common.json.empty());
     if (!read) {
         return read.error();
     }

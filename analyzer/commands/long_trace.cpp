@@ -3,6 +3,7 @@
 #include "analyzer/metrics/trace_summary.h"
 #include "analyzer/report/text_source.h"
 #include "analyzer/support/units.h"
+#include "analyzer/trace/event_stream.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -37,6 +38,9 @@ std::string verdict(const TraceSummary& summary) {
 }  // namespace
 
 Result<std::string> long_trace_text(const std::string& path, const Terminal& terminal) {
+    if (const auto taken_over = take_over_ring(path); !taken_over) {
+        return taken_over.error();
+    }
     const Result<TraceSummary> summary = summarize_trace(path, false);
     if (!summary) {
         return summary.error();

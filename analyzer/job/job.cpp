@@ -5,6 +5,7 @@
 #include "analyzer/replay/script.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/guarded.h"
+#include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/trace_outline.h"
 
 #include <algorithm>
@@ -116,6 +117,9 @@ JobDevice device_of(const Timeline& timeline, DeviceId id, const DeviceMetrics& 
 
 Result<JobProcess> read_process(const std::string& path) {
     if (is_long_trace(path)) {
+        if (const auto taken_over = take_over_ring(path); !taken_over) {
+            return taken_over.error();
+        }
         const Result<TraceSummary> summary = summarize_trace(path, false);
         if (!summary) {
             return summary.error();

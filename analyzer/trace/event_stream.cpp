@@ -7,7 +7,7 @@
 #include "analyzer/trace/possible_event.h"
 #include "analyzer/trace/trace_header.h"
 
-#include <fmt/format.h>
+#include <cstring>
 #include <unordered_map>
 #include <utility>
 
@@ -150,6 +150,44 @@ Timeline EventStream::tables() {
     merge_losses(ring_.losses, &tables.facts);
     tables.damage.events_lost += losses_of(tables.facts).events_lost;
     return tables;
+}
+
+std::optional<std::uint64_t> EventStream::take_over_ring() {
+    if (running_ || ring_.state != RingContents::State::kRead) {
+        return std::nullopt;
+    }
+    // All tables; of the events those that the ring may have too, and when recording was stopped.
+    TimelineBuilder builder(file_.size());
+    ChunkScanner scanner(file_, header_.header_bytes, false);
+    ChunkPipeline<EventRecords> pipeline(&scanner);
+    while (const auto* item = pipeline.next()) {
+        if (item->chunk.header.type != ChunkType::kEvents) {
+            builder.add_chunk(item->chunk);
+            continue;
+        }
+        for (const EventRecord& record : item->events.all) {
+            if (record.sequence > ring_.header.tail ||
+                record.kind == EventKind::kRecordingStopped ||
+                record.kind == EventKind::kRecordingStarted) {
+                builder.add_event(record);
+            }
+        }
+    }
+    const RingSurplus surplus = add_ring(ring_, &builder);
+    const std::string ring_path(header_.ring_path,
+                                strnlen(header_.ring_path, sizeof header_.ring_path));
+    if (!absorb_ring(path_, file_, ring_path, ring_, surplus)) {
+        return std::nullopt;
+    }
+    return surplus.events.size();
+}
+
+Result<std::optional<std::uint64_t>> take_over_ring(const std::string& path) {
+    Result<EventStream> stream = EventStream::open(path);
+    if (!stream.ok()) {
+        return stream.error();
+    }
+    return stream->take_over_ring();
 }
 
 }  // namespace fragtrace::analyzer

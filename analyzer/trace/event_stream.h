@@ -2,7 +2,7 @@
 // any length. The tables that give stacks their names are read as well; they grow with the program,
 // not with the time that it runs.
 //
-// Reads the file several times; changes nothing. Not thread-safe.
+// Reads the file several times; only take_over_ring() changes it. Not thread-safe.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace fragtrace::analyzer {
@@ -35,6 +36,9 @@ class EventStream {
     // A timeline without events: facts, stacks, how it ended, damage. After a pass.
     Timeline tables();
 
+    // See take_over_ring().
+    std::optional<std::uint64_t> take_over_ring();
+
     [[nodiscard]] std::uint64_t events_left_out() const { return left_out_; }
 
   private:
@@ -47,5 +51,10 @@ class EventStream {
     RingContents ring_;
     std::uint64_t left_out_ = 0;
 };
+
+// Moves what the ring of a process that is gone has into its trace, as ReadOptions::absorb_ring
+// does, for a trace of any length. How many events; none: there was no such ring, or it had to
+// stay.
+Result<std::optional<std::uint64_t>> take_over_ring(const std::string& path);
 
 }  // namespace fragtrace::analyzer

@@ -109,6 +109,11 @@ void report(const FinishedRun& run, const HeldSignals& signals) {
         // Of several it takes an analysis to know which one matters: it picks the first failure.
         const std::string what = traces.size() == 1 ? trace : shell_path(run.folder, here);
         say(shell_path(run.analyzer, here) + ' ' + what);
+        if (access(run.analyzer.c_str(), X_OK) == 0) {
+            std::vector<std::string> arguments = list_arguments(run, traces, here);
+            arguments.insert(arguments.begin() + 1, "--absorb");
+            print_analysis(run.analyzer, arguments, "", 0, signals);
+        }
     } else if (access(run.analyzer.c_str(), X_OK) == 0) {
         print_analysis(run.analyzer, summary_arguments(run, traces), "", kSummaryLines, signals);
         print_analysis(run.analyzer,

@@ -326,12 +326,25 @@ class Launcher(real_process.RealProcessTest):
         (command,) = re.findall("(?m)^fragtrace: (.*)$", done.stderr)
         self.assertIn("rank 1 of ", self.run_well(["bash", "-c", command], cwd=self.folder).stdout)
 
+    def test_quiet_takes_over_what_killed_processes_left_in_memory(self):
+        rings = self.folder / "rings"
+        rings.mkdir()
+        done = self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client(20, "kill"),
+                           env=environment(FRAGTRACE_RING_DIRECTORY=rings), expected=137)
+        self.assertEqual(list(rings.iterdir()), [])
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        (trace,) = traces(self.folder)
+        self.assertEqual(self.report(trace)["source"]["ended"], "killed")
+        allocations = self.run_well([ANALYZER, "dump", trace]).stdout.count(" device_alloc ")
+        self.assertGreaterEqual(allocations, 20)
+
     def test_clean_removes_what_dead_processes_left_and_nothing_else(self):
         rings = self.folder / "rings"
         rings.mkdir()
         env = environment(FRAGTRACE_RING_DIRECTORY=rings)
-        self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client(20, "kill"),
-                    env=env, expected=137)
+        # Recorded without the launcher, which would take the ring over.
+        run(self.client(20, "kill"),
+            env=environment(CARD, record_to=self.folder, FRAGTRACE_RING_DIRECTORY=rings))
         (ring,) = rings.glob("*.ring")
         (self.folder / "a.99999999.part2.ftrace.tmp").touch()
         kept = [rings / f"fragtrace-0-{os.getpid()}-1.ring", rings / "fragtrace-notes.txt",

@@ -1,4 +1,5 @@
 // What a killed process left in its ring.
+#include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/reader.h"
 #include "analyzer/trace/trace_outline.h"
 #include "tests/support/trace_writer.h"
@@ -88,6 +89,28 @@ TEST_CASE("the ring of a dead process is absorbed once and for all", "[ring]") {
     CHECK(again.damage.notes.empty());
     CHECK(again.damage.bytes_unreadable == 0);
     check_complete(again);
+}
+
+TEST_CASE("who keeps no events takes the ring over as who keeps them all", "[ring]") {
+    const std::string facts = "command_line\tpython train.py\n";
+    for (const std::uint64_t tail : {60, 45, 40}) {  // the file has events beyond the second
+        CAPTURE(tail);
+        Killed killed(tail == 40 ? 40 : 60);
+        killed.trace.set_ring_facts(facts, 0);
+        killed.save(tail, {70, 71});
+        killed.read();
+        const std::string expected = read_file(killed.path);
+        killed.save(tail, {70, 71});
+        const auto taken_over = take_over_ring(killed.path);
+        REQUIRE(taken_over.ok());
+        CHECK(*taken_over == (tail == 40 ? 58 : 38));
+        CHECK(!std::filesystem::exists(killed.ring_path));
+        CHECK(read_file(killed.path) == expected);
+        const auto again = take_over_ring(killed.path);
+        REQUIRE(again.ok());
+        CHECK(*again == std::nullopt);
+        CHECK(read_file(killed.path) == expected);
+    }
 }
 
 TEST_CASE("a process killed before it began its next part was killed, absorbed or not", "[ring]") {
