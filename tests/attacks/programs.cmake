@@ -83,6 +83,8 @@ client("storage that does not answer" slow_storage --then ./libslow_files.so --r
        --lost anything --no-trace)
 client("storage that hangs in mid-run: the ring has the rest" slow_storage
        --then ./libslow_files.so --recorder SLOW=write --ended killed)
+client("a flight recorder's copy on slow storage is waited for" tied_thread
+       --then ./libslow_files.so --recorder SLOW=little --recorder FRAGTRACE_FLIGHT=on)
 client("a program that removes the folder of its trace" removed_folder --lost anything --no-trace)
 client("the first call by a thread tied to a processor" tied_thread)
 

@@ -1,5 +1,6 @@
 /* Preloaded behind the recorder: storage that hangs. SLOW=open: a trace is never opened;
- * SLOW=write: the third write of a trace, and each one after it, does not return. */
+ * SLOW=write: the third write of a trace, and each one after it, does not return. SLOW=little: each
+ * write takes half a second. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -36,6 +37,9 @@ ssize_t pwrite(int file, const void* data, size_t bytes, off_t offset) {
     static int count;
     if (is_slow("write") && ++count >= 3) {
         hang();
+    }
+    if (is_slow("little")) {
+        usleep(500000);
     }
     ssize_t (*real)(int, const void*, size_t, off_t) =
         (ssize_t(*)(int, const void*, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
