@@ -12,7 +12,6 @@
 #include <random>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -306,142 +305,10 @@ TEST_CASE("what is to be kept free is never taken, and the loss is said") {
     CHECK(std::stoull(dump.facts.at("lost.write_failed")) > 100000);
 }
 
-TEST_CASE("without a place for the ring the recorder works, and says what that costs") {
-    const Folder folder;
-    in_child(folder.path(),
-             [] { preload::record(make_event(1, 1)); },
-             {{"FRAGTRACE_RING_DIRECTORY", "/nonexistent"}});
-    const Dump dump = read_trace(folder.traces()[0]);
-    CHECK(dump.events.size() == 1);
-    CHECK(dump.header.ring_path[0] == '\0');
-    CHECK(dump.facts.at("ring.storage").find("not crash-safe") != std::string::npos);
-}
-
 TEST_CASE("settings that make no sense are named") {
     const Folder folder;
     in_child(folder.path(),
              [] { preload::record(make_event(1, 1)); },
              {{"FRAGTRACE_STACK_DEPTH", "a lot"}});
     CHECK(read_trace(folder.traces()[0]).facts.at("options.rejected") == "FRAGTRACE_STACK_DEPTH");
-}
-
-TEST_CASE("no file at all may be written: the host goes on") {
-    const Folder folder;
-    const Child child = in_child(folder.path(), [] {
-        const rlimit limit{0, 0};
-        setrlimit(RLIMIT_FSIZE, &limit);
-        preload::record(make_event(1, 1));
-    });
-    CHECK(child.status == 0);
-}
-
-TEST_CASE("a host that closes our descriptor keeps its own file, and we ours") {
-    const Folder folder;
-    const std::string own = folder.path() + "/own";
-    in_child(folder.path(), [&] {
-        preload::record(make_event(1, 1));
-        for (int fd = 3; fd < 1024; ++fd) {
-            close(fd);
-        }
-        for (int fd = 3; fd < 600; ++fd) {
-            open(own.c_str(), O_CREAT | O_RDWR, 0600);
-        }
-        preload::record(make_event(2, 2));
-    });
-
-    struct stat file {};
-
-    REQUIRE(stat(own.c_str(), &file) == 0);
-    CHECK(file.st_size == 0);
-    const Dump dump = read_trace(folder.traces()[0]);
-    CHECK(dump.events.size() == 2);
-    CHECK(dump.end == EndReason::kNormal);
-}
-
-TEST_CASE("a host that changes its directory does not lose the trace") {
-    const Folder folder;
-    in_child("", [&] {
-        if (chdir(folder.path().c_str()) != 0) {
-            _exit(1);
-        }
-        preload::record(make_event(1, 1));
-        if (chdir("/") != 0) {
-            _exit(1);
-        }
-        for (int fd = 3; fd < 1024; ++fd) {
-            close(fd);
-        }
-        preload::record(make_event(2, 2));
-    });
-    REQUIRE(folder.traces().size() == 1);
-    CHECK(read_trace(folder.traces()[0]).events.size() == 2);
-}
-
-TEST_CASE("closed standard streams stay closed", "[native-stacks]") {
-    const Folder folder;
-    const Child child = in_child(folder.path(), [] {
-        close(STDIN_FILENO);
-        close(STDOUT_FILENO);
-        EventRecord event = make_event(1, 1);
-        event.native_stack = preload::capture_stacks().native;
-        preload::record(event);
-        const bool closed = fcntl(STDIN_FILENO, F_GETFD) < 0 && fcntl(STDOUT_FILENO, F_GETFD) < 0;
-        _exit(closed && event.native_stack != 0 ? 0 : 1);
-    });
-    CHECK(WEXITSTATUS(child.status) == 0);
-}
-
-TEST_CASE("where few files may be open, ours still keep away from the standard streams") {
-    const Folder folder;
-    const Child child = in_child(folder.path(), [] {
-        const rlimit limit{64, 64};
-        setrlimit(RLIMIT_NOFILE, &limit);
-        close(STDIN_FILENO);
-        preload::record(make_event(1, 1));
-        _exit(fcntl(STDIN_FILENO, F_GETFD) < 0 ? 0 : 1);
-    });
-    CHECK(WEXITSTATUS(child.status) == 0);
-    CHECK(read_trace(folder.traces()[0]).events.size() == 1);
-}
-
-TEST_CASE("rings of ended processes do not pile up without bound", "[ring-bytes]") {
-    const Folder folder;
-    const Folder rings;
-
-    struct statvfs place {};
-
-    REQUIRE(statvfs(rings.path().c_str(), &place) == 0);
-    // The share of any file system that rings may take: an eighth, at most 4 GiB.
-    const uint64_t share_bytes =
-        std::min<uint64_t>(place.f_blocks * place.f_frsize / 8, uint64_t{4} << 30);
-    const std::string name = rings.path() + "/fragtrace-0-1-1.ring";
-    const int fd = open(name.c_str(), O_CREAT | O_WRONLY, 0600);
-    REQUIRE(fd >= 0);
-    const int taken =
-        fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(share_bytes + (1u << 20)));
-    close(fd);
-    if (taken != 0) {
-        skip("no room for a file of an eighth of the temporary folder's file system");
-    }
-    in_child(folder.path(),
-             [] { preload::record(make_event(1, 1)); },
-             {{"FRAGTRACE_RING_DIRECTORY", rings.path()}});
-    const Dump dump = read_trace(folder.traces()[0]);
-    CHECK(dump.events.size() == 1);
-    CHECK(dump.header.ring_path[0] == '\0');
-}
-
-TEST_CASE("empty files with the names of rings, which anybody can make, keep no ring away") {
-    const Folder folder;
-    const Folder rings;
-    for (int i = 0; i < 400; ++i) {
-        const std::string name = rings.path() + "/fragtrace-0-1-" + std::to_string(i) + ".ring";
-        const int fd = open(name.c_str(), O_CREAT | O_WRONLY, 0600);
-        REQUIRE(fd >= 0);
-        close(fd);
-    }
-    in_child(folder.path(),
-             [] { preload::record(make_event(1, 1)); },
-             {{"FRAGTRACE_RING_DIRECTORY", rings.path()}});
-    CHECK(read_trace(folder.traces()[0]).header.ring_path[0] == '/');
 }
