@@ -148,6 +148,9 @@ def try_fault(name, plain, fault):
 def faults_at(function, site, every):
     errors = ERRORS.get(function, [errno.EIO])
     for how in errors if every else errors[:1]:
+        if how == errno.EINTR:  # tried again, for as long as it takes
+            yield Fault(function, site, how, FIRST_CALL)
+            continue
         for calls in (ALL_CALLS, FIRST_CALL, LATER_CALLS) if every else (ALL_CALLS,):
             yield Fault(function, site, how, calls)
 
