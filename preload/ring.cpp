@@ -65,10 +65,14 @@ bool allocate_blocks(int fd, uint64_t size_bytes) {
 // Linux 5.14.
 bool populate(void* memory, uint64_t size_bytes) {
     constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers lack
-    int result = 0;
-    do {
+    constexpr int kTries = 100;
+    int result = -1;
+    for (int i = 0; result != 0 && i < kTries; ++i) {
         result = madvise(memory, size_bytes, kPopulateWrite);
-    } while (result != 0 && (errno == EINTR || errno == EAGAIN));
+        if (result != 0 && errno != EINTR && errno != EAGAIN) {
+            break;
+        }
+    }
     return result == 0;
 }
 

@@ -294,42 +294,26 @@ class Anonymizer {
         if (key == "python.evaluator") {
             return all_of(value, "0123456789 ") ? value : "";
         }
-        constexpr std::array<std::string_view, 34> kKeys = {"options.stack_depth",
-                                                            "options.ring_events",
-                                                            "options.min_bytes",
-                                                            "options.size_limit",
-                                                            "lost.ring_full",
-                                                            "lost.reentrant",
-                                                            "lost.unfinished",
-                                                            "lost.unfinished_in_ring",
-                                                            "lost.write_failed",
-                                                            "lost.before_start",
-                                                            "lost.facts",
-                                                            "stacks.native",
-                                                            "stacks.python",
-                                                            "stacks.without_room",
-                                                            "stacks.native_failures",
-                                                            "stacks.python_failures",
-                                                            "stacks.python_none",
-                                                            "trace.compression",
-                                                            "trace.write_errors",
-                                                            "trace.anonymized",
-                                                            "torch.caching",
-                                                            "torch.vtable",
-                                                            "torch.captures",
-                                                            "torch.pools",
-                                                            "end.code",
-                                                            "end.signal",
-                                                            "control.signal",
-                                                            "copy.reason",
-                                                            "ring.absorbed",
-                                                            "cuda_driver_version",
-                                                            "cuda_runtime_version",
-                                                            "virtual",
-                                                            "environment.CUDA_MODULE_LOADING",
-                                                            "environment.PYTORCH_NO_CUDA_MEMORY_"
-                                                            "CACHING"};
-        const bool known = std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+        constexpr std::string_view kKeys[] = {"held.without_room",
+                                              "trace.compression",
+                                              "trace.write_errors",
+                                              "trace.anonymized",
+                                              "torch.caching",
+                                              "torch.vtable",
+                                              "torch.captures",
+                                              "torch.pools",
+                                              "end.code",
+                                              "end.signal",
+                                              "control.signal",
+                                              "copy.reason",
+                                              "ring.absorbed",
+                                              "cuda_driver_version",
+                                              "cuda_runtime_version",
+                                              "virtual",
+                                              "environment.CUDA_MODULE_LOADING",
+                                              "environment.PYTORCH_NO_CUDA_MEMORY_CACHING"};
+        const bool known = in("lost.") || in("stacks.") || in("options.") ||
+                           std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
         return known && (is_number(value) || is_known_word(value)) ? value : "";
     }
 

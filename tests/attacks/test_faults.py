@@ -26,7 +26,7 @@ import test_client
 ERRORS = {
     "open": [errno.EMFILE, errno.EACCES, errno.ENOSPC, errno.EINTR],
     "mmap": [errno.ENOMEM], "mremap": [errno.ENOMEM], "malloc": [errno.ENOMEM],
-    "munmap": [errno.EINVAL], "madvise": [errno.EFAULT, errno.EINVAL, errno.ENOMEM],
+    "munmap": [errno.EINVAL], "madvise": [errno.EFAULT, errno.EAGAIN, errno.EINVAL, errno.ENOMEM],
     "write": [errno.ENOSPC, errno.EIO, errno.EINTR, "short"],
     "pwrite": [errno.ENOSPC, errno.EIO, errno.EINTR, "short"],
     "pwritev": [errno.ENOSPC, errno.EIO, errno.EINTR],

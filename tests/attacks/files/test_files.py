@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pickle
+import re
 import resource
 import shutil
 import signal
@@ -17,6 +18,8 @@ import time
 import unittest
 
 from trace_bytes import *
+
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
 
 ANALYZER = pathlib.Path(os.environ.get("FRAGTRACE_BUILD", "build")).resolve() / "bin/fraganalyze"
 MOST_SECONDS = 10
@@ -755,6 +758,20 @@ class Anonymous(Attacks):
         self.assertIn(b"lost.ring_full\t5", raw)
         self.assertEqual(path.read_bytes(), before)
         self.assertTrue(ring.exists())
+
+    def test_every_loss_that_the_format_knows_stays_in_an_anonymous_copy(self):
+        page = (SOURCE / "docs" / "trace-format.md").read_text()
+        keys = sorted(set(re.findall(r"`((?:lost|held|stacks)\.[a-z_]+|trace\.write_errors)`", page)))
+        self.assertGreater(len(keys), 12)
+        trace = self.card()
+        facts = {key: str(number) for number, key in enumerate(keys, 3)}
+        trace.facts(**{key.replace(".", "__"): value for key, value in facts.items()})
+        trace.events(Event(DEVICE_ALLOC, BASE, 2 << 20))
+        path, sent = trace.save(self.folder / "t.ftrace"), self.folder / "sent.ftrace"
+        self.bounded("anonymize", path, sent, statuses=(0,))
+        told = dict(line.split("\t") for line in
+                    run("dump", "--facts", sent).out.decode().splitlines() if "\t" in line)
+        self.assertEqual({key: told.get(key) for key in facts}, facts)
 
     def test_a_snapshot_and_a_foreign_file_are_refused(self):
         path = self.folder / "s.pickle"
