@@ -3,6 +3,8 @@
 //
 //   recorder_bench loop THREADS PAIRS RECORD
 //       malloc and free, ten calls deep, recorded if RECORD is 1
+//   recorder_bench crowd THREADS PAIRS RECORD
+//       the same with about 12 us of other work for each pair, as in a training; events lost
 //   recorder_bench burst THREADS BURSTS RECORD
 //       the same by THREADS at once, so few at a time that the drain sleeps meanwhile
 //   recorder_bench latency PAIRS
@@ -12,6 +14,7 @@
 //   recorder_bench memory EVENTS
 //       memory of ours on the way, time to end the trace
 #include "recorder.h"
+#include "session.h"
 
 #include <algorithm>
 #include <atomic>
@@ -90,9 +93,21 @@ __attribute__((noinline)) void left(int depth, uint32_t path) {
     asm volatile("" ::: "memory");
 }
 
+int g_work = 0;  // multiplications beside each pair
+
+void work() {
+    volatile uint64_t result = 1;
+    uint64_t value = result;
+    for (int i = 0; i < g_work; ++i) {
+        value = value * 6364136223846793005u + 1442695040888963407u;
+    }
+    result = value;
+}
+
 void loop(uint64_t pairs) {
     uint32_t random = 1;
     for (uint64_t i = 0; i < pairs; ++i) {
+        work();
         random = random * 1664525u + 1013904223u;
         right(kDepth - 2, random >> 28 << 4);  // 16 stacks
     }
@@ -202,6 +217,17 @@ uint64_t resident_kib() {
     return kib;
 }
 
+int crowd(int threads, uint64_t pairs, bool record) {
+    g_record = record;
+    g_work = 9000;  // of four cycles each
+    const Spent spent = time_loop(threads, pairs);
+    const preload::Session* session = preload::running_session();
+    printf("{\"ns_per_pair\": %.1f, \"lost\": %lu}\n",
+           static_cast<double>(spent.wall_ns) / static_cast<double>(pairs) / threads,
+           session == nullptr ? 0 : session->ring.header->lost_ring_full);
+    return 0;
+}
+
 int latency(uint64_t pairs) {
     g_record = true;
     std::vector<uint32_t> latencies;
@@ -277,6 +303,9 @@ int main(int count, char** words) {
                static_cast<double>(spent.wall_ns) / all,
                static_cast<double>(spent.processor_ns) / all);
         return 0;
+    }
+    if (mode == "crowd" && count == 5) {
+        return crowd(static_cast<int>(number(2)), number(3), number(4) != 0);
     }
     if (mode == "burst" && count == 5) {
         g_record = number(4) != 0;

@@ -65,6 +65,14 @@ def main():
             with tempfile.TemporaryDirectory() as folder:
                 bursts[threads, record].append(
                     run(program, ["burst", threads, 50, record], folder)["ns_per_pair"])
+    crowds = {record: [] for record in (0, 1)}
+    for _ in range(args.repeats):
+        for record, runs in crowds.items():
+            with tempfile.TemporaryDirectory() as folder:
+                runs.append(run(program, ["crowd", 64, 1500, record], folder))
+    crowd = {record: statistics.median(one["ns_per_pair"] for one in runs)
+             for record, runs in crowds.items()}
+    lost = sum(one["lost"] for one in crowds[1])
     burst = {key: statistics.median(values) for key, values in bursts.items()}
     with tempfile.TemporaryDirectory() as folder:
         paced = run(program, ["paced", 5], folder)
@@ -85,6 +93,8 @@ def main():
           f"time of a pair: {ns['two threads'] / ns['recorded']:.2f} of one thread's")
     print(f"the same in bursts while the drain sleeps: {burst[1, 1] / burst[2, 1]:.2f} times "
           f"(unrecorded: {burst[1, 0] / burst[2, 0]:.2f})")
+    print(f"64 threads at the rate of a training: {crowd[1] / crowd[0]:.3f} of their time unrecorded, "
+          f"{lost} of {args.repeats * 64 * 3000:,} events lost")
     print("a recorded pair, clock included: "
           + ", ".join(f"{name} {statistics.median(one[name + '_ns'] for one in latencies) / 1e3:.2f} us"
                       for name in ("median", "p99", "p999")))
@@ -108,6 +118,8 @@ def main():
             "threads_most": most,
             "threads_unrecorded": burst[1, 0] / burst[2, 0],
             "threads_in_bursts": burst[1, 1] / burst[2, 1],
+            "crowd": crowd[1] / crowd[0],
+            "crowd_lost": lost,
             "p999_us": statistics.median(one["p999_ns"] for one in latencies) / 1e3,
             "drain_percent": 100 * paced["drain_share"],
             "resident_mib": max(memory["resident_kib"]) / 1024,
