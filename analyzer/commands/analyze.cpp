@@ -327,13 +327,15 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
     // Beside what follows: nothing of it is needed before the remedies.
     std::future<RunMetrics> run =
         std::async(std::launch::async, [&read = analysis->timeline] { return measure_run(read); });
+    CoverBudget budget;  // of all devices
     for (std::size_t i = 0; i < analysis->devices.size(); ++i) {
         DeviceAnalysis& device = analysis->devices[i];
         ReplayResult result;
         if (const Status replayed = add_replay(analysis->timeline, &device, &result); !replayed) {
             return replayed.error();
         }
-        if (const Status done = add_diagnoses(analysis->timeline, &device, result, options);
+        if (const Status done =
+                add_diagnoses(analysis->timeline, &device, result, options, &budget);
             !done) {
             return done.error();
         }

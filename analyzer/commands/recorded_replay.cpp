@@ -64,7 +64,10 @@ std::int64_t within_card(std::uint64_t bytes) {
 }
 
 // A library that asks the driver itself, beside a pool.
-Status add_libraries(const Timeline& timeline, DeviceAnalysis* device, std::size_t limit) {
+Status add_libraries(const Timeline& timeline,
+                     DeviceAnalysis* device,
+                     std::size_t limit,
+                     CoverBudget* budget) {
     if (device->script.source != ScriptSource::kBlocks || limit == 0) {
         return Ok{};
     }
@@ -86,8 +89,11 @@ Status add_libraries(const Timeline& timeline, DeviceAnalysis* device, std::size
     }
     device->troubles += requests.size();
     requests.resize(std::min(requests.size(), limit));  // all are tried, so many diagnosed
-    for (Diagnosis& diagnosis : diagnose_libraries(
-             device->script, requests, std::move(setup).value(), others_to_go(timeline, *device))) {
+    for (Diagnosis& diagnosis : diagnose_libraries(device->script,
+                                                   requests,
+                                                   std::move(setup).value(),
+                                                   others_to_go(timeline, *device),
+                                                   budget)) {
         device->diagnoses.push_back(std::move(diagnosis));
     }
     std::stable_sort(
@@ -131,7 +137,8 @@ Status add_replay(const Timeline& timeline, DeviceAnalysis* device, ReplayResult
 Status add_diagnoses(const Timeline& timeline,
                      DeviceAnalysis* device,
                      const ReplayResult& result,
-                     const AnalyzeOptions& options) {
+                     const AnalyzeOptions& options,
+                     CoverBudget* budget) {
     const std::size_t limit = options.max_diagnoses;
     device->troubles = result.troubles.size();
     if (!result.troubles.empty()) {
@@ -143,9 +150,10 @@ Status add_diagnoses(const Timeline& timeline,
                                      result.troubles,
                                      std::move(setup).value(),
                                      others_to_go(timeline, *device),
-                                     limit);
+                                     limit,
+                                     budget);
     }
-    if (const Status done = add_libraries(timeline, device, limit); !done) {
+    if (const Status done = add_libraries(timeline, device, limit, budget); !done) {
         return done.error();
     }
     return options.holders && result.peak_event != kNoEvent ? map_at_peaks(result, device)

@@ -18,6 +18,7 @@ Status add_replay(const Timeline& timeline, DeviceAnalysis* device, ReplayResult
 Status add_diagnoses(const Timeline& timeline,
                      DeviceAnalysis* device,
                      const ReplayResult& result,
-                     const AnalyzeOptions& options);
+                     const AnalyzeOptions& options,
+                     CoverBudget* budget);
 
 }  // namespace fragtrace::analyzer

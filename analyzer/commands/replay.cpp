@@ -101,11 +101,13 @@ Status replay_once(const CommonOptions& common,
         if (!second) {
             return second.error();
         }
+        CoverBudget budget;
         diagnoses = diagnose(device->script,
                              row.result.troubles,
                              std::move(second).value(),
                              others_bytes,
-                             kMaxDiagnoses);
+                             kMaxDiagnoses,
+                             &budget);
     }
     if (!common.json.empty()) {
         return write_output(common.json, replay_json(**analysis, *device, row, diagnoses));

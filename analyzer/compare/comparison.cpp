@@ -327,10 +327,6 @@ std::vector<FactChange> compare_settings(const RunProfile& a, const RunProfile& 
 
 }  // namespace
 
-std::int64_t LineChange::difference() const {
-    return a && b ? static_cast<std::int64_t>(b->bytes - a->bytes) : 0;
-}
-
 bool PhaseComparison::differs() const {
     return !a || !b || parts_at || a->count != b->count || a->peak_allocated != b->peak_allocated ||
            a->peak_reserved != b->peak_reserved || a->left_bytes != b->left_bytes;

@@ -30,9 +30,6 @@ struct LineChange {
     std::optional<Held> a;
     std::optional<Held> b;
     std::vector<StackChange> stacks;  // those that changed, most first; the first few
-
-    // 0 where a side is not known.
-    [[nodiscard]] std::int64_t difference() const;
 };
 
 struct DeviceComparison {

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 namespace fragtrace::analyzer {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::uint64_t kMostLeft = std::numeric_limits<std::int64_t>::max();
 
 std::string text_of(const Json& object, const char* key) {
     const auto found = object.find(key);
@@ -85,7 +88,11 @@ bool read_phase(const Json& row, PhaseProfile* phase) {
         return false;
     }
     phase->name = text_of(row, "name");
-    phase->left_bytes = row["left_bytes"].get<std::int64_t>();
+    const Json& left = row["left_bytes"];
+    if (left.is_number_unsigned() && left.get<std::uint64_t>() > kMostLeft) {
+        return false;
+    }
+    phase->left_bytes = left.get<std::int64_t>();
     const std::string kind = text_of(row, "kind");
     for (const RangeKind known : {RangeKind::kApi, RangeKind::kNvtx, RangeKind::kCell}) {
         if (range_kind_name(known) == kind) {

@@ -24,6 +24,8 @@ void PytorchPool::forget_all() {
     segments_.clear();
     addresses_.clear();
     sets_.clear();
+    free_places_.clear();
+    free_places_known_ = false;
     for (BlockPool& pool : pools_) {
         pool = {};
     }

@@ -55,12 +55,18 @@ void PytorchPool::insert_free(BlockIndex index) {
     block.age_base = pool.search_count;
     pool.releasable_bytes += releasable_part(block);
     sets_.insert(pool.free.obtain(slot_of(block.stream), sets_), key_of(block), index);
+    if (free_places_known_) {
+        free_places_[{block.segment, block.offset}] = index;
+    }
 }
 
 void PytorchPool::erase_free(BlockIndex index) {
     const Block& block = blocks_[index];
     pools_[block.pool].releasable_bytes -= releasable_part(block);
     sets_.erase(index);
+    if (free_places_known_) {
+        free_places_.erase({block.segment, block.offset});
+    }
 }
 
 void PytorchPool::insert_unmapped(BlockIndex index) {

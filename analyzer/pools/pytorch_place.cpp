@@ -2,25 +2,36 @@
 #include "analyzer/pools/pytorch_pool.h"
 #include "analyzer/pools/pytorch_sizes.h"
 
+#include <iterator>
+
 namespace fragtrace::analyzer {
+
+// A segment may have very many blocks: walking them for each place would take the square of their
+// number.
+void PytorchPool::know_free_places() {
+    if (free_places_known_) {
+        return;
+    }
+    free_places_known_ = true;
+    for (BlockIndex index = 0; index < blocks_.size(); ++index) {
+        if (blocks_[index].state == State::kFree) {
+            free_places_[{blocks_[index].segment, blocks_[index].offset}] = index;
+        }
+    }
+}
 
 // The free block that covers the place; kNoBlock when there is none.
 BlockIndex PytorchPool::block_around(const Placement& place) const {
-    if (place.segment >= segments_.size() || !segments_[place.segment].live ||
-        place.block_bytes == 0) {
+    auto after = free_places_.upper_bound({place.segment, place.offset_bytes});
+    if (place.block_bytes == 0 || after == free_places_.begin()) {
         return kNoBlock;
     }
-    for (BlockIndex index = segments_[place.segment].first; index != kNoBlock;
-         index = blocks_[index].next) {
-        const Block& block = blocks_[index];
-        if (place.offset_bytes < block.offset + block.size_bytes) {
-            const bool covers =
-                block.state == State::kFree && place.offset_bytes >= block.offset &&
-                place.block_bytes <= block.offset + block.size_bytes - place.offset_bytes;
-            return covers ? index : kNoBlock;
-        }
-    }
-    return kNoBlock;
+    const BlockIndex index = std::prev(after)->second;
+    const Block& block = blocks_[index];
+    const std::uint64_t before = place.offset_bytes - block.offset;
+    const bool covers = block.segment == place.segment && before < block.size_bytes &&
+                        place.block_bytes <= block.size_bytes - before;
+    return covers ? index : kNoBlock;
 }
 
 // The first bytes of a block that is in no set become a block of their own before it, in no set.
@@ -45,6 +56,7 @@ bool PytorchPool::allocate_at(const Request& request, const Placement& place) {
     if (request.requested_bytes == 0 || request.requested_bytes >= pytorch::kAbsurdBytes) {
         return false;
     }
+    know_free_places();
     BlockIndex index = block_around(place);
     if (index == kNoBlock || pair(blocks_[index].pool).private_pool != request.private_pool ||
         blocks_[index].stream != request.stream) {

@@ -38,6 +38,8 @@ PytorchPool::PytorchPool(const PytorchPool& other)
       pair_numbers_(other.pair_numbers_),
       pools_(other.pools_),
       sets_(other.sets_),
+      free_places_(other.free_places_),
+      free_places_known_(other.free_places_known_),
       table_(other.table_),
       stream_handles_(other.stream_handles_),
       slot_of_stream_(other.slot_of_stream_),

@@ -206,6 +206,7 @@ class PytorchPool final : public Pool {
                      BlockIndex* last);
 
     // pytorch_place.cpp: blocks at given places.
+    void know_free_places();
     [[nodiscard]] BlockIndex block_around(const Placement& place) const;
     BlockIndex split_off_front(BlockIndex index, std::uint64_t size_bytes);
 
@@ -325,6 +326,9 @@ class PytorchPool final : public Pool {
     std::unordered_map<std::uint32_t, std::uint32_t> pair_numbers_;  // by private pool
     std::vector<BlockPool> pools_;
     FreeSets sets_;  // free blocks by size, unmapped ones by address
+    // Free blocks by segment and offset, once a block was put at a given place.
+    std::map<std::pair<std::uint32_t, std::uint64_t>, BlockIndex> free_places_;
+    bool free_places_known_ = false;
     BlockTable table_;
 
     std::vector<std::uint64_t> stream_handles_;

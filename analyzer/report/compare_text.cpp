@@ -16,10 +16,6 @@ constexpr std::size_t kPhaseRows = 10;
 constexpr std::size_t kSettingRows = 12;
 constexpr std::size_t kValueWidth = 40;
 
-std::int64_t difference(std::uint64_t a, std::uint64_t b) {
-    return static_cast<std::int64_t>(b - a);
-}
-
 std::string count_difference(std::uint64_t a, std::uint64_t b) {
     return a == b ? "" : (b > a ? "+" : "-") + format_count(b > a ? b - a : a - b);
 }
@@ -67,25 +63,30 @@ std::string headline(const DeviceComparison& device, const Terminal& terminal) {
                            more ? "more" : "less",
                            share(a.peak_reserved, b.peak_reserved));
     }
-    std::vector<std::pair<std::int64_t, const char*>> changes;
-    for (const auto& [name, part] : parts()) {
-        const std::int64_t change = difference(a.waste_at_peak.*part, b.waste_at_peak.*part);
-        if (change != 0) {
-            changes.emplace_back(change, name);
+
+    struct Change {
+        const char* name;
+        std::uint64_t from;
+        std::uint64_t to;
+
+        [[nodiscard]] std::uint64_t bytes() const {
+            return std::max(from, to) - std::min(from, to);
         }
+    };
+
+    std::vector<Change> changes;
+    for (const auto& [name, part] : parts()) {
+        changes.push_back({name, a.waste_at_peak.*part, b.waste_at_peak.*part});
     }
-    std::stable_sort(changes.begin(), changes.end(), [](const auto& x, const auto& y) {
-        const auto size = [](std::int64_t value) {
-            return value < 0 ? 0 - static_cast<std::uint64_t>(value)
-                             : static_cast<std::uint64_t>(value);
-        };
-        return size(x.first) > size(y.first);
+    std::erase_if(changes, [](const Change& change) { return change.bytes() == 0; });
+    std::stable_sort(changes.begin(), changes.end(), [](const Change& x, const Change& y) {
+        return x.bytes() > y.bytes();
     });
     for (std::size_t i = 0; i < std::min<std::size_t>(2, changes.size()); ++i) {
         text += fmt::format("{}{} {}",
                             i == 0 ? ": " : ", ",
-                            changes[i].second,
-                            format_bytes_difference(changes[i].first));
+                            changes[i].name,
+                            format_bytes_difference(changes[i].from, changes[i].to));
     }
     text += ".";
     if (device.a->state_only || device.b->state_only) {
@@ -117,8 +118,7 @@ std::string figures(const DeviceComparison& device) {
             what,
             format_bytes(in_a),
             format_bytes(in_b),
-            in_a == in_b ? ""
-                         : format_bytes_difference(difference(in_a, in_b)) + share(in_a, in_b));
+            in_a == in_b ? "" : format_bytes_difference(in_a, in_b) + share(in_a, in_b));
     };
     const auto counts = [&text](std::string_view what, std::uint64_t in_a, std::uint64_t in_b) {
         text += fmt::format("  {:<25} {:>12} {:>12}   {}\n",
@@ -163,7 +163,7 @@ std::string line_rows(std::string_view title,
         const LineChange& change = changes[i];
         text += fmt::format(
             "  {:>11}  {:>10} -> {:<10} {}{}\n",
-            change.a && change.b ? format_bytes_difference(change.difference()) : "?",
+            change.a && change.b ? format_bytes_difference(change.a->bytes, change.b->bytes) : "?",
             side(change.a),
             side(change.b),
             printable(change.label),

@@ -1,7 +1,5 @@
 #include "analyzer/report/page_stacks.h"
 
-#include <ranges>
-
 namespace fragtrace::analyzer {
 
 PageStacks::PageStacks(PageData* data) : data_(data) {
@@ -46,7 +44,8 @@ std::uint32_t PageStacks::node_of(OriginId origin) {
     const std::vector<Frame>& frames = symbols_->frames(origin);
     const Frame* const told = pick_user_frame(frames);
     const std::string label = symbols_->label_of(origin);
-    for (const Frame& frame : frames | std::views::reverse) {
+    for (auto at = frames.rbegin(); at != frames.rend(); ++at) {
+        const Frame& frame = *at;
         const auto next = static_cast<std::uint32_t>(data_->stacks.size());
         const auto [found, fresh] =
             nodes_.try_emplace({node, frame_id(frame, &frame == told ? label : "")}, next);

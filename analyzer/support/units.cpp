@@ -36,13 +36,17 @@ std::string format_bytes(std::uint64_t size_bytes) {
 }
 
 std::string format_bytes_difference(std::int64_t difference_bytes) {
-    if (difference_bytes == 0) {
+    const auto bits = static_cast<std::uint64_t>(difference_bytes);
+    return difference_bytes < 0 ? format_bytes_difference(0 - bits, 0)
+                                : format_bytes_difference(0, bits);
+}
+
+std::string format_bytes_difference(std::uint64_t from_bytes, std::uint64_t to_bytes) {
+    if (from_bytes == to_bytes) {
         return "0 B";
     }
-    const std::uint64_t magnitude = difference_bytes < 0
-                                        ? ~static_cast<std::uint64_t>(difference_bytes) + 1
-                                        : static_cast<std::uint64_t>(difference_bytes);
-    return (difference_bytes < 0 ? "-" : "+") + format_bytes(magnitude);
+    return to_bytes > from_bytes ? "+" + format_bytes(to_bytes - from_bytes)
+                                 : "-" + format_bytes(from_bytes - to_bytes);
 }
 
 std::string format_duration(std::uint64_t duration_ns) {

@@ -17,6 +17,8 @@ inline constexpr std::uint64_t kGiB = 1024 * kMiB;
 std::string format_bytes(std::uint64_t size_bytes);
 // "+12 MiB", "-1.5 GiB", "0 B".
 std::string format_bytes_difference(std::int64_t difference_bytes);
+// The same from one size to another: files may name sizes further apart than an int64_t reaches.
+std::string format_bytes_difference(std::uint64_t from_bytes, std::uint64_t to_bytes);
 // "2.41 s", "350 ms", "12 us", "1 h 02 min".
 std::string format_duration(std::uint64_t duration_ns);
 // "1,078".

@@ -23,6 +23,10 @@ constexpr std::uint64_t kFailedWorkBase = 256 << 20;
 // bytes in memory.
 constexpr std::uint64_t kEventFactor = 48;
 constexpr std::uint64_t kEventBase = 4 << 20;
+// Events it may hold. A recorded one takes about 4 bytes: its time alone hardly compresses. In
+// memory one takes up to 500 bytes, and every replay goes through all.
+constexpr std::uint64_t kEventsPerByte = 1;
+constexpr std::uint64_t kEventCountBase = 256 << 10;
 constexpr std::uint64_t kTableFactor = 8;
 constexpr std::uint64_t kTableBase = 2 << 20;
 
@@ -45,6 +49,7 @@ ChunkScanner::ChunkScanner(const InputFile& file, std::uint64_t begin, bool stil
       offset_(begin),
       still_written_(still_written),
       event_budget_bytes_(kEventBase + kEventFactor * file.size()),
+      event_budget_(kEventCountBase + kEventsPerByte * file.size()),
       table_budget_bytes_(table_budget(file.size())),
       zstd_(ZSTD_createDCtx()) {}
 
@@ -147,13 +152,14 @@ bool ChunkScanner::decompress(Chunk* chunk) {
 }
 
 bool ChunkScanner::take_budget(const ChunkHeader& header) {
-    std::uint64_t* budget =
-        header.type == ChunkType::kEvents ? &event_budget_bytes_ : &table_budget_bytes_;
-    if (header.raw_bytes > *budget) {
+    const bool events = header.type == ChunkType::kEvents;
+    std::uint64_t* budget = events ? &event_budget_bytes_ : &table_budget_bytes_;
+    if (header.raw_bytes > *budget || (events && header.count > event_budget_)) {
         over_budget_ = true;
         return false;
     }
     *budget -= header.raw_bytes;
+    event_budget_ -= events ? header.count : 0;
     return true;
 }
 

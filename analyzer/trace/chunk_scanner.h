@@ -66,6 +66,7 @@ class ChunkScanner {
     bool gave_up_ = false;
     bool over_budget_ = false;
     std::uint64_t event_budget_bytes_;
+    std::uint64_t event_budget_;
     std::uint64_t table_budget_bytes_;
     std::uint64_t bytes_unreadable_ = 0;
     std::uint64_t chunks_unreadable_ = 0;

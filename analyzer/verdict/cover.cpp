@@ -8,7 +8,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kMaxCells = 128'000'000;  // one byte each, to find the way back
+constexpr std::uint64_t kMaxCells = 64'000'000;  // one byte each, to find the way back
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
 bool is_live(const HeapBlock& block) {
@@ -362,7 +362,7 @@ class Knapsack {
 
 }  // namespace
 
-Cover cheapest_cover(const HeapSnapshot& heap, std::uint64_t missing_bytes) {
+Cover cheapest_cover(const HeapSnapshot& heap, std::uint64_t missing_bytes, CoverBudget* budget) {
     if (!has_plausible_pages(heap)) {
         return {};
     }
@@ -378,8 +378,12 @@ Cover cheapest_cover(const HeapSnapshot& heap, std::uint64_t missing_bytes) {
         return {};
     }
     const std::uint64_t need = (missing_bytes + unit_bytes - 1) / unit_bytes;
-    if (need >= kMaxCells || (need + 1) * stages.size() > kMaxCells) {
+    const std::uint64_t most = budget != nullptr ? std::min(kMaxCells, budget->cells) : kMaxCells;
+    if (need >= most || (need + 1) * stages.size() > most) {
         return greedy(heap, missing_bytes);
+    }
+    if (budget != nullptr) {
+        budget->cells -= (need + 1) * stages.size();
     }
     const Knapsack knapsack(stages, unit_bytes, need);
     if (!knapsack.solved()) {

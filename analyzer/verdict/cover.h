@@ -23,7 +23,14 @@ struct Cover {
     std::vector<std::uint32_t> blocks;  // indices into HeapSnapshot::blocks, ascending
 };
 
-// Memory whose pool may not release it is left out. `missing_bytes` > 0.
-Cover cheapest_cover(const HeapSnapshot& heap, std::uint64_t missing_bytes);
+// What the exact answers of one analysis may cost, whatever its trace holds: about a second.
+// Answers that would need more are approximate.
+struct CoverBudget {
+    std::uint64_t cells = 128'000'000;
+};
+
+// Memory whose pool may not release it is left out. `missing_bytes` > 0. Without a budget a single
+// answer has a limit.
+Cover cheapest_cover(const HeapSnapshot& heap, std::uint64_t missing_bytes, CoverBudget* budget);
 
 }  // namespace fragtrace::analyzer

@@ -108,7 +108,8 @@ bool may_lie_in(const HeapSegment& segment, const WindowPlace& place) {
 CheapestSet find_cheapest_set(const HeapSnapshot& heap,
                               std::uint64_t rounded_bytes,
                               std::uint64_t asked_bytes,
-                              const WindowPlace& place) {
+                              const WindowPlace& place,
+                              CoverBudget* budget) {
     std::vector<Window> windows;
     std::uint64_t window_bytes = kNever;
     for (std::uint32_t i = 0; i < heap.segments.size(); ++i) {
@@ -118,7 +119,7 @@ CheapestSet find_cheapest_set(const HeapSnapshot& heap,
     }
     const std::uint64_t missing =
         asked_bytes > heap.device_free_bytes ? asked_bytes - heap.device_free_bytes : 0;
-    Cover cover = cheapest_cover(heap, missing);
+    Cover cover = cheapest_cover(heap, missing, budget);
     if (cover.found && (windows.empty() || cover.bytes_to_free < window_bytes)) {
         return {.kind = cover.pages != 0 ? CheapestSet::Kind::kPages : CheapestSet::Kind::kSegments,
                 .bytes_to_free = cover.bytes_to_free,

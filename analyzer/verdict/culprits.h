@@ -6,6 +6,7 @@
 #pragma once
 
 #include "analyzer/model/heap_snapshot.h"
+#include "analyzer/verdict/cover.h"
 
 #include <cstdint>
 #include <optional>
@@ -41,7 +42,8 @@ inline constexpr std::uint64_t kNoWindow = ~std::uint64_t{0};
 CheapestSet find_cheapest_set(const HeapSnapshot& heap,
                               std::uint64_t rounded_bytes,
                               std::uint64_t asked_bytes,
-                              const WindowPlace& place = {});
+                              const WindowPlace& place = {},
+                              CoverBudget* budget = nullptr);
 
 // Free bytes that a live block keeps from being released: the free bytes of its segment - of an
 // expandable one, of the pages that it reaches into - shared by the live blocks there in proportion

@@ -39,6 +39,7 @@ void fill(Pool& state,
           const Request& request,
           std::uint64_t others_bytes,
           std::uint64_t waited_for_bytes,
+          CoverBudget* budget,
           Diagnosis* diagnosis) {
     diagnosis->verdict = judge(state, request, others_bytes, waited_for_bytes);
     diagnosis->heap = state.snapshot();
@@ -48,7 +49,7 @@ void fill(Pool& state,
                          .window_bytes = rounded,
                          .driver_bytes = state.driver_bytes(rounded)};
     diagnosis->cheapest = find_cheapest_set(
-        diagnosis->heap, rounded, diagnosis->wanted.driver_bytes, diagnosis->wanted.place);
+        diagnosis->heap, rounded, diagnosis->wanted.driver_bytes, diagnosis->wanted.place, budget);
     diagnosis->held_open = held_open_bytes(diagnosis->heap);
 }
 
@@ -100,7 +101,8 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
                                 const std::vector<Trouble>& troubles,
                                 ReplaySetup setup,
                                 std::uint64_t others_bytes,
-                                std::size_t limit) {
+                                std::size_t limit,
+                                CoverBudget* budget) {
     const std::vector<Trouble> chosen = select(troubles, limit);
     std::vector<Diagnosis> diagnoses;
     if (chosen.empty()) {
@@ -124,7 +126,7 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
             by_capacity(*before);
             diagnoses.emplace_back();
             diagnoses.back().trouble = chosen[next];
-            fill(*before, asked(chosen[next]), outside(i), 0, &diagnoses.back());
+            fill(*before, asked(chosen[next]), outside(i), 0, budget, &diagnoses.back());
             pool.take_driver_calls();  // those before it
         }
         return next < chosen.size();
@@ -145,6 +147,7 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
                  asked(chosen[next]),
                  outside(i),
                  pending_before > pending ? pending_before - pending : 0,
+                 budget,
                  &diagnoses.back());
         }
         ++next;
@@ -192,7 +195,8 @@ std::vector<LibraryRequest> refused_libraries(const Timeline& timeline,
 std::vector<Diagnosis> diagnose_libraries(const ReplayScript& script,
                                           const std::vector<LibraryRequest>& requests,
                                           ReplaySetup setup,
-                                          std::uint64_t others_bytes) {
+                                          std::uint64_t others_bytes,
+                                          CoverBudget* budget) {
     std::vector<Diagnosis> diagnoses;
     const auto diagnose_one = [&](const LibraryRequest& request, std::size_t step, Pool& pool) {
         const std::unique_ptr<Pool> state = pool.clone();
@@ -210,7 +214,8 @@ std::vector<Diagnosis> diagnose_libraries(const ReplayScript& script,
         diagnosis.heap.device_free_bytes = request.device_free_bytes;
         diagnosis.wanted = {
             .place = {}, .window_bytes = kNoWindow, .driver_bytes = request.asked_bytes};
-        diagnosis.cheapest = find_cheapest_set(diagnosis.heap, kNoWindow, request.asked_bytes);
+        diagnosis.cheapest =
+            find_cheapest_set(diagnosis.heap, kNoWindow, request.asked_bytes, {}, budget);
         diagnosis.held_open = held_open_bytes(diagnosis.heap);
         diagnoses.push_back(std::move(diagnosis));
     };

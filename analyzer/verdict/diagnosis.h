@@ -36,7 +36,8 @@ std::vector<Diagnosis> diagnose(const ReplayScript& script,
                                 const std::vector<Trouble>& troubles,
                                 ReplaySetup setup,
                                 std::uint64_t others_bytes,
-                                std::size_t limit);
+                                std::size_t limit,
+                                CoverBudget* budget = nullptr);
 
 // The driver's refusals of requests that no pool made, on a device that has one: at most `limit`,
 // the first ones, as RequestOutcomes tells them.
@@ -49,6 +50,7 @@ std::vector<LibraryRequest> refused_libraries(const Timeline& timeline,
 std::vector<Diagnosis> diagnose_libraries(const ReplayScript& script,
                                           const std::vector<LibraryRequest>& requests,
                                           ReplaySetup setup,
-                                          std::uint64_t others_bytes);
+                                          std::uint64_t others_bytes,
+                                          CoverBudget* budget = nullptr);
 
 }  // namespace fragtrace::analyzer

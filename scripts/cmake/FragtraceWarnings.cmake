@@ -11,8 +11,8 @@ endfunction()
 # into other people's processes (preload/): a sanitizer runtime has to be first in the process.
 function(fragtrace_sanitize target)
     if(FRAGTRACE_SANITIZE)
-        target_compile_options(${target} PRIVATE -fsanitize=${FRAGTRACE_SANITIZE} -fno-sanitize-recover=all
-            -fno-omit-frame-pointer)
+        target_compile_options(${target} PRIVATE -fsanitize=${FRAGTRACE_SANITIZE}
+                               -fno-sanitize-recover=all -fno-omit-frame-pointer)
         target_link_options(${target} PUBLIC -fsanitize=${FRAGTRACE_SANITIZE})
     endif()
 endfunction()

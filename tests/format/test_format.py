@@ -76,6 +76,13 @@ class Format(real_process.RealProcessTest):
                               self.run_well([ANALYZER, "dump", copy, "--no-stacks"]).stdout)
                 self.assert_same_events(trace, copy)
 
+    def test_an_anonymous_copy_keeps_what_was_approved_and_nothing_else(self):
+        trace, copy = self.golden("v1-killed")
+        sent = self.folder / "sent"
+        self.run_well([ANALYZER, "anonymize", copy, sent])
+        self.approved("v1-killed.anonymous", "\n".join(lines_of(Trace(sent))) + "\n")
+        self.assertEqual(len(Trace(sent).events), len(trace.events))
+
     def test_a_baseline_of_each_version_is_compared_with(self):
         for path in self.versions():
             _, copy = self.golden(path.stem)

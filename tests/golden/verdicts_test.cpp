@@ -5,7 +5,7 @@
 #include "analyzer/report/page_content.h"
 #include "analyzer/report/text.h"
 #include "analyzer/support/terminal.h"
-#include "tests/golden/simulated_program.h"
+#include "tests/support/simulated_program.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

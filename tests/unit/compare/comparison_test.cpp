@@ -73,7 +73,7 @@ TEST_CASE("lines that hold more come first, and what holds the same is not liste
     REQUIRE(device.grew.size() == 2);
     CHECK(device.grew[0].label == "d.py:4 k");
     CHECK(device.grew[0].a->bytes == 0);
-    CHECK(device.grew[1].difference() == static_cast<std::int64_t>(2 * kMiB));
+    CHECK(device.grew[1].b->bytes - device.grew[1].a->bytes == 2 * kMiB);
     REQUIRE(device.grew[1].stacks.size() == 1);
     CHECK(device.grew[1].stacks[0].frames.size() == 2);
     REQUIRE(device.shrank.size() == 1);
@@ -104,7 +104,6 @@ TEST_CASE("a side that lists the largest holders only leaves the others open") {
     CHECK(result.devices[0].grew.size() == 1);
     REQUIRE(result.devices[0].unknown.size() == 1);
     CHECK_FALSE(result.devices[0].unknown[0].a);
-    CHECK(result.devices[0].unknown[0].difference() == 0);
     CHECK(text_of(result).find("not listed") != std::string::npos);
 }
 

@@ -1,8 +1,8 @@
 // The strict pickle reader: what picklers write is read, everything else ends with one clear line.
 #include "analyzer/snapshot/pickle.h"
 
+#include "tests/support/pickle_writer.h"
 #include "tests/support/trace_writer.h"
-#include "tests/unit/snapshot/pickle_writer.h"
 
 #include <catch2/catch.hpp>
 

@@ -4,8 +4,8 @@
 #include "analyzer/commands/analyze.h"
 #include "analyzer/report/json.h"
 #include "analyzer/report/text.h"
+#include "tests/support/pickle_writer.h"
 #include "tests/support/trace_writer.h"
-#include "tests/unit/snapshot/pickle_writer.h"
 
 #include <catch2/catch.hpp>
 

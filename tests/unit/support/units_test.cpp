@@ -15,6 +15,11 @@ TEST_CASE("sizes are written with three digits and a binary unit") {
     CHECK(format_bytes(1023 * kMiB) == "1023 MiB");
     CHECK(format_bytes(16 * kGiB) == "16 GiB");
     CHECK(format_bytes_difference(-static_cast<std::int64_t>(12 * kMiB)) == "-12 MiB");
+    CHECK(format_bytes_difference(0) == "0 B");
+    constexpr std::uint64_t kMost = ~std::uint64_t{0};
+    CHECK(format_bytes_difference(0, kMost) == "+16384 PiB");
+    CHECK(format_bytes_difference(kMost, 0) == "-16384 PiB");
+    CHECK(format_bytes_difference(kMost, kMost) == "0 B");
     CHECK(format_count(47927) == "47,927");
     CHECK(format_count(999) == "999");
 }

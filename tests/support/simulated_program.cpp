@@ -1,4 +1,4 @@
-#include "tests/golden/simulated_program.h"
+#include "tests/support/simulated_program.h"
 
 #include "analyzer/pools/registry.h"
 
@@ -141,7 +141,11 @@ std::uint32_t SimulatedProgram::alloc(std::uint64_t bytes,
 }
 
 void SimulatedProgram::free(std::uint32_t block, std::uint64_t used_by) {
-    const Block& gone = blocks_.at(block);
+    const auto found = blocks_.find(block);
+    if (found == blocks_.end()) {
+        return;  // its request failed
+    }
+    const Block gone = found->second;
     trace_.block_free(gone.address, gone.bytes, used_by != 0);
     std::vector<Pool::PendingOn> pending;
     if (used_by != 0) {
@@ -156,7 +160,7 @@ void SimulatedProgram::free(std::uint32_t block, std::uint64_t used_by) {
         waiting_.push_back(event);
     }
     pool_->release(block, pending);
-    blocks_.erase(block);
+    blocks_.erase(found);
 }
 
 void SimulatedProgram::refuse_library(std::uint64_t bytes) {

@@ -1,0 +1,15 @@
+// Reports of earlier runs: baselines of check, and both sides of compare.
+#include "tests/fuzz/harness.h"
+#include "tests/support/made_up_traces.h"
+
+using namespace fragtrace;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static const std::string trace = fuzz::save("trace", testing::private_pools_trace(1).bytes());
+    const std::string path = fuzz::save("report.json", fuzz::Input(data, size).rest());
+    fuzz::run({"check", trace, "--baseline", path, "--json", "-"});
+    fuzz::run({"compare", trace, path});
+    fuzz::run({"compare", path, trace, "--json", "-"});
+    fuzz::run({"compare", path, path});
+    return 0;
+}
