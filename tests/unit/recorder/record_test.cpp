@@ -227,6 +227,37 @@ TEST_CASE("an event from a signal handler that interrupts the recorder is refuse
     CHECK(dump.facts.count("lost.reentrant") == 1);
 }
 
+TEST_CASE("of blocks below FRAGTRACE_MIN_BYTES neither allocation, free nor wait is recorded") {
+    const Folder folder;
+    in_child(folder.path(),
+             [] {
+                 preload::record(make_event(1, 512));
+                 for (const uint64_t bytes : {4095u, 4096u, 4097u}) {
+                     EventRecord block = make_event(bytes, bytes);
+                     for (const EventKind kind : {EventKind::kBlockAlloc,
+                                                  EventKind::kBlockFree,
+                                                  EventKind::kPendingEvent}) {
+                         block.kind = kind;
+                         block.extra = bytes;
+                         preload::record(block);
+                     }
+                 }
+             },
+             {{"FRAGTRACE_MIN_BYTES", "4096"}});
+    REQUIRE(folder.traces().size() == 1);
+    std::vector<std::pair<uint64_t, EventKind>> found;
+    for (const EventRecord& event : read_trace(folder.traces()[0]).events) {
+        found.emplace_back(event.address, event.kind);
+    }
+    CHECK(found == std::vector<std::pair<uint64_t, EventKind>>{{1, make_event(1, 1).kind},
+                                                               {4096, EventKind::kBlockAlloc},
+                                                               {4096, EventKind::kBlockFree},
+                                                               {4096, EventKind::kPendingEvent},
+                                                               {4097, EventKind::kBlockAlloc},
+                                                               {4097, EventKind::kBlockFree},
+                                                               {4097, EventKind::kPendingEvent}});
+}
+
 TEST_CASE("facts given before the session and after it are in the trace") {
     const Folder folder;
     in_child(folder.path(), [] {
