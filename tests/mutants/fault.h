@@ -1,6 +1,6 @@
-// Which planted fault is in force: scripts/mutants includes this file in every source that it plants faults in.
-// MUTANT holds the number of the fault. With MUTANT_REACHED, a file of one byte for each fault, every fault
-// that a program comes across is marked there.
+// Which planted fault is in force: scripts/mutants includes this file in every source that it
+// plants faults in. MUTANT holds the number of the fault. With MUTANT_REACHED, a file of one byte
+// for each fault, every fault that a program comes across is marked there.
 #pragma once
 
 #include <cerrno>
@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Two processors may both do the first call: they find the same. Also used in programs that are recorded, so
-// that it neither allocates nor prints.
+// Two processors may both do the first call: they find the same. Also used in programs that are
+// recorded, so that it neither allocates nor prints.
 inline bool fragtrace_fault_at_run_time(int number) {
     static int chosen = -1;
     static unsigned char* reached = nullptr;
@@ -19,7 +19,9 @@ inline bool fragtrace_fault_at_run_time(int number) {
         const int before = errno;
         if (const char* path = getenv("MUTANT_REACHED"); path != nullptr) {
             const int file = open(path, O_RDWR | O_CLOEXEC);
+
             struct stat status {};
+
             if (file >= 0 && fstat(file, &status) == 0) {
                 void* memory = mmap(nullptr,
                                     static_cast<size_t>(status.st_size),

@@ -6,9 +6,8 @@ namespace {
 
 // The limit is half of 800 MiB.
 PoolDriver collecting(const std::string& threshold) {
-    return PoolDriver("garbage_collection_threshold:" + threshold +
-                          ",per_process_memory_fraction:0.5",
-                      mib(800));
+    return PoolDriver(
+        "garbage_collection_threshold:" + threshold + ",per_process_memory_fraction:0.5", mib(800));
 }
 
 // Requests that the split segment of "kept" serves: each makes all cached blocks one search older.
@@ -22,7 +21,8 @@ void search(PoolDriver* driver, int times) {
 // Cached blocks that will be 11, 5 and 2 searches old at the next request: 6 on average.
 void cache_three(PoolDriver* driver) {
     driver->allocate("kept", mib(2));
-    for (const auto& [name, size] : {std::pair("A", 100), std::pair("B", 110), std::pair("C", 120)}) {
+    for (const auto& [name, size] :
+         {std::pair("A", 100), std::pair("B", 110), std::pair("C", 120)}) {
         driver->allocate(name, mib(size));
     }
     driver->release("A");

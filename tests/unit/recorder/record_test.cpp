@@ -229,21 +229,21 @@ TEST_CASE("an event from a signal handler that interrupts the recorder is refuse
 
 TEST_CASE("of blocks below FRAGTRACE_MIN_BYTES neither allocation, free nor wait is recorded") {
     const Folder folder;
-    in_child(folder.path(),
-             [] {
-                 preload::record(make_event(1, 512));
-                 for (const uint64_t bytes : {4095u, 4096u, 4097u}) {
-                     EventRecord block = make_event(bytes, bytes);
-                     for (const EventKind kind : {EventKind::kBlockAlloc,
-                                                  EventKind::kBlockFree,
-                                                  EventKind::kPendingEvent}) {
-                         block.kind = kind;
-                         block.extra = bytes;
-                         preload::record(block);
-                     }
-                 }
-             },
-             {{"FRAGTRACE_MIN_BYTES", "4096"}});
+    in_child(
+        folder.path(),
+        [] {
+            preload::record(make_event(1, 512));
+            for (const uint64_t bytes : {4095u, 4096u, 4097u}) {
+                EventRecord block = make_event(bytes, bytes);
+                for (const EventKind kind :
+                     {EventKind::kBlockAlloc, EventKind::kBlockFree, EventKind::kPendingEvent}) {
+                    block.kind = kind;
+                    block.extra = bytes;
+                    preload::record(block);
+                }
+            }
+        },
+        {{"FRAGTRACE_MIN_BYTES", "4096"}});
     REQUIRE(folder.traces().size() == 1);
     std::vector<std::pair<uint64_t, EventKind>> found;
     for (const EventRecord& event : read_trace(folder.traces()[0]).events) {

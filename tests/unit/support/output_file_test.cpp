@@ -53,7 +53,8 @@ std::size_t entries(const TemporaryFolder& folder) {
     return count;
 }
 
-// Stays open: its number is given to no other file, and write_output() knows by it which files were read.
+// Stays open: its number is given to no other file, and write_output() knows by it which files were
+// read.
 void make_file(const std::string& path, std::string_view content) {
     write_file(path, content);
     REQUIRE(open(path.c_str(), O_RDONLY | O_CLOEXEC) >= 0);
