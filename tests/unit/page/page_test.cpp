@@ -92,6 +92,18 @@ TEST_CASE("the page names no address but itself") {
     CHECK(html->find("default-src 'none'; script-src 'sha256-") != std::string::npos);
 }
 
+TEST_CASE("the last tick of a trace is a time, and not the one that means never") {
+    PageData data = small_page();
+    for (const auto& [end_ns, tick_ns] : {std::pair(0xfffffffeull, 1),
+                                          std::pair(0xffffffffull, 10),
+                                          std::pair(0x9fffffff5ull, 10)}) {
+        data.devices[0].end_ns = end_ns;
+        const Result<std::string> html = render_page(data);
+        REQUIRE(html);
+        CHECK(header_of(*html)["devices"][0]["tick_ns"] == tick_ns);
+    }
+}
+
 TEST_CASE("the same data gives the same file") {
     CHECK(*render_page(small_page()) == *render_page(small_page()));
 }
