@@ -1,4 +1,8 @@
 // How a process ended, what was lost, and what a pause of the recording changed.
+#include <fragtrace/codec.h>
+
+#include "analyzer/trace/builder.h"
+#include "analyzer/trace/chunk_writer.h"
 #include "analyzer/trace/losses.h"
 #include "analyzer/trace/process_end.h"
 #include "analyzer/trace/reader.h"
@@ -6,6 +10,8 @@
 #include "tests/support/trace_writer.h"
 
 #include <catch2/catch.hpp>
+
+#include <cstring>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
@@ -116,6 +122,54 @@ TEST_CASE("missing sequence numbers are counted between all that are there", "[e
     const Timeline timeline = read(folder, &trace);
     REQUIRE(timeline.damage.notes.size() == 1);
     CHECK(timeline.damage.notes[0] == "3 of 9 sequence numbers have no event in the trace");
+}
+
+TEST_CASE("numbers between a stop and a start of recording are not missing", "[ends]") {
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    trace.simple(EventKind::kRecordingStopped, 0, 0, 0);
+    EventRecord started = trace.next();
+    started.kind = EventKind::kRecordingStarted;
+    started.sequence = 10;
+    trace.event(started);
+    CHECK(read(folder, &trace).damage.notes.empty());
+}
+
+TEST_CASE("code numbers far beyond what the file can hold are refused, in steps as well",
+          "[ends]") {
+    std::uint8_t bytes[400];
+    ByteWriter out(bytes, sizeof bytes);
+    for (const std::uint32_t id : {60'000u, 120'000u, 180'000u}) {
+        encode_code({id, 1, "f", 1, "g", 1}, &out);
+    }
+    TimelineBuilder builder(1000);
+    CHECK_FALSE(builder.add_codes(bytes, out.size(), 3));
+}
+
+TEST_CASE("a chunk that decompresses to less than it says is not read", "[ends]") {
+    std::string chunk;
+    append_chunk(&chunk,
+                 ChunkType::kFacts,
+                 "key\t" + std::string(200, 'x') + "\n",
+                 1,
+                 0,
+                 Compression::kZstd);
+    ChunkHeader header = {};
+    std::memcpy(&header, chunk.data(), sizeof header);
+    REQUIRE(header.compression == Compression::kZstd);
+    for (const std::uint32_t more : {0u, 8u}) {
+        CAPTURE(more);
+        header.raw_bytes += more;
+        header.crc = chunk_crc(header, chunk.data() + sizeof header);
+        std::memcpy(chunk.data(), &header, sizeof header);
+        const TemporaryFolder folder;
+        TraceWriter trace;
+        write_file(folder.file("t.ftrace"), trace.bytes() + chunk);
+        const auto timeline = read_trace(folder.file("t.ftrace"));
+        REQUIRE(timeline.ok());
+        CHECK(timeline->facts.contains("key") == (more == 0));
+        CHECK(timeline->damage.chunks_unreadable == (more == 0 ? 0 : 1));
+    }
 }
 
 TEST_CASE("a pause says what was freed and allocated in it, by time and address", "[ends]") {

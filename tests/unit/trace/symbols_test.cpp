@@ -315,7 +315,7 @@ TEST_CASE("the recorder's marks put a stack in order, and a mismatch is counted"
     std::uint32_t native = stacks.native(0, 0x1010);
     native = stacks.native(native, 0x2101);
     const std::uint32_t half = native;
-    native = stacks.native(native, 0x1020);
+    native = stacks.native(native, 0x1100);  // behind a call that ends the evaluator
     native = stacks.native(native, 0x2201);
     std::uint32_t python = stacks.python(0, "main", "train.py", 90);
     stacks.timeline.nodes.back().frame |= kPythonEntry;
