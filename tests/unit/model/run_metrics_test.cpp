@@ -259,4 +259,9 @@ TEST_CASE("a retry cost the time of its own device's calls, all of them", "[metr
     REQUIRE(metrics.retries.size() == 1);
     CHECK(metrics.retries[0].event == 5);
     CHECK(metrics.retries[0].driver_ns == 95);
+    REQUIRE(!metrics.calls.empty());
+    CHECK(metrics.calls[0].kind == EventKind::kDeviceFree);
+    CHECK(metrics.calls[0].count == 2);
+    CHECK(metrics.calls[0].total_ns == 1070);
+    CHECK(metrics.calls[0].max_ns == 1000);
 }

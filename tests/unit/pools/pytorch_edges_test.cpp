@@ -60,6 +60,17 @@ TEST_CASE("what a pool takes over counts against the limit, and its pools are no
     CHECK(driver.pool.statistics().reserved.current == mib(50));
 }
 
+TEST_CASE("an event that is known to be done frees who waits for it from now on as well") {
+    PoolDriver driver("", mib(100));
+    driver.allocate("A", mib(30));
+    driver.allocate("B", mib(30));
+    driver.release("A", {{5, 1}, {1, 1}});
+    driver.pool.complete(1);
+    driver.allocate("C", 512);  // looks: the stream has not come to event 5, nor behind it
+    driver.release("B", {{1, 2}});
+    CHECK(driver.allocate("D", mib(30)).outcome == Outcome::kHit);
+}
+
 TEST_CASE("a block is placed at the end of a free one as well") {
     PoolDriver driver;
     driver.allocate("A", mib(4));

@@ -198,6 +198,18 @@ TEST_CASE("a pause says what was freed and allocated in it, by time and address"
     CHECK(gap.made_bytes == 1024 + 8192);
 }
 
+TEST_CASE("a range whose number is used again lasts to the end of the trace", "[ends]") {
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    trace.simple(EventKind::kRangeBegin, 5, 1, 0);
+    trace.simple(EventKind::kRangeBegin, 5, 1, 0);
+    trace.simple(EventKind::kRangeEnd, 5, 0, 0);
+    const Timeline timeline = read(folder, &trace);
+    REQUIRE(timeline.phases.size() == 2);
+    CHECK(timeline.phases[0].end == 3);
+    CHECK(timeline.phases[1].end == 2);
+}
+
 TEST_CASE("a pause may begin with the process, or last to its end", "[ends]") {
     const TemporaryFolder folder;
     TraceWriter trace;
