@@ -154,6 +154,10 @@ TEST_CASE("past the budget the long-lived and the named blocks stay") {
     CHECK(header["longest_left_out_ns"] == 60);
     CHECK(header["bytes_left_out"] == kMiB);
     CHECK(header["cards"][0]["culprits"][0]["blocks"] == std::vector<int>{0, 1});
+    add_block(device, 100, 101, 101, 0x7000'0000'0000 + 8 * kMiB, 2 * kMiB);
+    const nlohmann::json more = header_of(*render_page(data))["devices"][0];
+    CHECK(more["blocks_left_out"] == 2);
+    CHECK(more["bytes_left_out"] == 3 * kMiB);
 }
 
 TEST_CASE("devices that are written one process after the other make the same file") {
