@@ -77,6 +77,14 @@ test("live index agrees with brute force", () => {
     }
 });
 
+test("a block is found at each of its bytes and at none behind it, while it lives", () => {
+    const index = new LiveIndex(Uint32Array.of(10, 20), Uint32Array.of(30, 0xffffffff));
+    const find = (time: number, at: number): number => index.find(time, at, [1000, 3000], [512, 512]);
+    assert.deepEqual([999, 1000, 1511, 1512].map((at) => find(10, at)), [-1, 0, 0, -1]);
+    assert.deepEqual([9, 10, 29, 30].map((time) => find(time, 1000)), [-1, 0, 0, -1]);
+    assert.deepEqual([19, 20, 0xfffffffe].map((time) => find(time, 3511)), [-1, 1, 1]);
+});
+
 test("coverage adds up areas, cut at the edges", () => {
     const random = randomNumbers(5);
     const grid = new CoverageGrid(8, 6);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { heapAt } from "../src/data/heap";
 import { LiveIndex } from "../src/data/liveindex";
 import { never } from "../src/data/model";
-import { sweepInSteps, sweepWindow } from "../src/data/sweep";
+import { emptyBins, peakTick, sweepInSteps, sweepWindow } from "../src/data/sweep";
 import { counted, madeDevice } from "./made";
 
 test("the sweep is the heap at every time of its window", () => {
@@ -25,6 +25,23 @@ test("the sweep is the heap at every time of its window", () => {
             }
         }
     }
+});
+
+test("what others have is read at the window's own times", () => {
+    const device = madeDevice({ blocks: 10, lastTick: 4000 });
+    device.bins = { ...emptyBins(4), other: Float64Array.of(10, 20, 30, 40) };
+    assert.deepEqual([...sweepWindow(device, 2000, 4000, 4, Infinity)!.bins.other], [30, 30, 40, 40]);
+});
+
+test("a window without any length holds nothing", () => {
+    const { bins } = sweepWindow(madeDevice({ blocks: 10 }), 1000, 1000, 3, Infinity)!;
+    for (const part of ["requested", "allocated_max", "allocated_min", "reserved_max"] as const) assert.deepEqual([...bins[part]], [0, 0, 0], part);
+});
+
+test("the peak is the middle of the first of the bins with the most reserved", () => {
+    const device = madeDevice({ blocks: 10, lastTick: 800 });
+    device.bins = { ...emptyBins(4), reserved_max: Float64Array.of(1, 5, 5, 2) };
+    assert.equal(peakTick(device), 300);
 });
 
 test("between two pauses of a sweep little is done, however many blocks there are", () => {

@@ -64,6 +64,29 @@ TEST_CASE("only what never shrinks and rises at half of the steps or more grows"
     CHECK(growth.places[0].times_grown == 7);
 }
 
+TEST_CASE("growth at every second step is growth; a little less of it is no slowing down") {
+    MadeUpRun run;
+    const OriginId data = run.line("load");
+    const OriginId seldom = run.line("seldom");
+    const OriginId less = run.line("less");
+    const OriginId once = run.line("once");
+    for (int step = 0; step < 10; ++step) {
+        run.free(run.alloc(data, kMiB));
+        if (step % 2 == 0) {
+            run.alloc(seldom, 5 * kMiB);
+        }
+        run.alloc(less, (step < 5 ? 3 : 2) * kMiB);
+        run.alloc(once, (step == 4 ? 100 : 1) * kMiB);  // there at the begin in the middle
+    }
+    std::map<std::string, bool> slows;
+    for (const GrowingPlace& place : growth_in(run).places) {
+        slows[place.place.label] = place.slows;
+    }
+    CHECK(slows == std::map<std::string, bool>{{"me/train.py:1 seldom", false},
+                                               {"me/train.py:1 less", false},
+                                               {"me/train.py:1 once", true}});
+}
+
 TEST_CASE("growth that slows down has no forecast") {
     // Graphs captured for ever smaller batches keep ever less; a leak keeps as much each time.
     MadeUpRun run;

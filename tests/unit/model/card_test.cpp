@@ -268,4 +268,9 @@ TEST_CASE("how memory beside the pool changed is told against the last report", 
     CHECK(beside.from == 5);
     CHECK(beside.until == fragtrace::analyzer::kNoEvent);
     CHECK(beside.excess_bytes == 40 * kMiB);
+    // What PyTorch takes past its pool is no library's.
+    events.add(EventKind::kDeviceAlloc, kBase + 700 * kMiB, 90 * kMiB, 0, fragtrace::kFlagPastPool);
+    beside = measure_device(events.timeline, 0).beside_pool;
+    CHECK(beside.until == fragtrace::analyzer::kNoEvent);
+    CHECK(beside.excess_bytes == 40 * kMiB);
 }

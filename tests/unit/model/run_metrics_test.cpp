@@ -1,4 +1,6 @@
 // Metrics of recorded runs.
+#include "analyzer/metrics/run_metrics.h"
+
 #include "analyzer/metrics/device_metrics.h"
 #include "tests/unit/model/events.h"
 
@@ -214,4 +216,52 @@ TEST_CASE("the pool's budget is what is free and what it has", "[metrics]") {
     CHECK(metrics.peak_other_holders_bytes == 6 * kMiB);
     CHECK(metrics.other_calls.allocs == 1);
     CHECK(metrics.driver_time_ns == 150);  // the block's time is not the driver's
+    events.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator).device(1);
+    events.timeline.durations.emplace_back(4, 1000);
+    CHECK(measure_device(events.timeline, 0).driver_time_ns == 150);
+    CHECK(measure_device(events.timeline, 1).driver_time_ns == 1000);
+}
+
+TEST_CASE("the first out-of-memory is no retry", "[metrics]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.add(EventKind::kAllocRefused, 0, 20 * kMiB, 0, kFlagFromAllocator);
+    events.block(kBase, kMiB, kMiB);  // 2: a retry
+    CHECK_FALSE(measure_device(events.timeline, 0).first_oom_ns.has_value());
+    events.add(EventKind::kBlockOutOfMemory, 0, 40 * kMiB);  // 3
+    events.add(EventKind::kBlockOutOfMemory, 0, 40 * kMiB);
+    const DeviceMetrics metrics = measure_device(events.timeline, 0);
+    CHECK(metrics.first_oom_ns == 3000u);
+    CHECK(metrics.summary.retries == 1);
+    CHECK(metrics.summary.ooms == 2);
+}
+
+TEST_CASE("a peak is the first moment with the most, on the host as well", "[metrics]") {
+    Events events;
+    events.add(EventKind::kHostAlloc, 0x1000, 512);
+    events.add(EventKind::kHostFree, 0x1000);
+    events.add(EventKind::kHostAlloc, 0x2000, 512);
+    const RunMetrics metrics = measure_run(events.timeline);
+    CHECK(metrics.pinned.peak_bytes == 512);
+    CHECK(metrics.pinned.peak_event == 0);
+}
+
+TEST_CASE("a retry cost the time of its own device's calls, all of them", "[metrics]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.add(EventKind::kAllocRefused, 0, 20 * kMiB, 0, kFlagFromAllocator);
+    events.add(EventKind::kDeviceFree, kBase, 0, 0, kFlagFromAllocator);
+    events.add(EventKind::kDeviceFree, 1, 0, 0, kFlagFromAllocator).device(1);
+    events.segment(kBase, 20 * kMiB);
+    events.block(kBase, kMiB, kMiB);
+    events.timeline.durations = {{1, 5}, {2, 70}, {3, 1000}, {4, 20}};
+    const RunMetrics metrics = measure_run(events.timeline);
+    REQUIRE(metrics.retries.size() == 1);
+    CHECK(metrics.retries[0].event == 5);
+    CHECK(metrics.retries[0].driver_ns == 95);
+    REQUIRE(!metrics.calls.empty());
+    CHECK(metrics.calls[0].kind == EventKind::kDeviceFree);
+    CHECK(metrics.calls[0].count == 2);
+    CHECK(metrics.calls[0].total_ns == 1070);
+    CHECK(metrics.calls[0].max_ns == 1000);
 }

@@ -96,3 +96,21 @@ TEST_CASE("mapped ranges join their neighbours across the whole map") {
     }
     CHECK(plain(map) == Plain{{kPage, kPage * kPages}});
 }
+
+TEST_CASE("a range that joins two others has the bytes in use of both") {
+    SegmentMap map;
+    const auto range = [](DeviceAddress address, std::uint64_t active_bytes) {
+        RecordedSegment segment = {.address = address, .size_bytes = 0x1000};
+        segment.page_bytes = 0x1000;
+        segment.reservation = 0x1000;
+        segment.active_bytes = active_bytes;
+        return segment;
+    };
+    map.add(range(0x1000, 3));
+    map.add(range(0x3000, 5));
+    map.add(range(0x2000, 0));
+    const RecordedSegment* joined = map.find(0x2500);
+    REQUIRE(joined != nullptr);
+    CHECK(joined->size_bytes == 0x3000);
+    CHECK(joined->active_bytes == 8);
+}

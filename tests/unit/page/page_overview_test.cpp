@@ -15,6 +15,7 @@ TEST_CASE("the axis leaves gaps out and keeps order") {
     CHECK(axis.size_bytes() == 22 * kMiB);
     CHECK(axis.offset_of(0x7000'0000'0000 + kMiB) == kMiB);
     CHECK(axis.offset_of(0x7100'0000'0000) == 20 * kMiB);
+    CHECK(axis.offset_of(0x7000'0000'0000 + 500 * kMiB) == 20 * kMiB);  // in no range
 }
 
 TEST_CASE("ranges that touch or overlap in different times become one") {

@@ -92,6 +92,18 @@ TEST_CASE("the page names no address but itself") {
     CHECK(html->find("default-src 'none'; script-src 'sha256-") != std::string::npos);
 }
 
+TEST_CASE("the last tick of a trace is a time, and not the one that means never") {
+    PageData data = small_page();
+    for (const auto& [end_ns, tick_ns] : {std::pair(0xfffffffeull, 1),
+                                          std::pair(0xffffffffull, 10),
+                                          std::pair(0x9fffffff5ull, 10)}) {
+        data.devices[0].end_ns = end_ns;
+        const Result<std::string> html = render_page(data);
+        REQUIRE(html);
+        CHECK(header_of(*html)["devices"][0]["tick_ns"] == tick_ns);
+    }
+}
+
 TEST_CASE("the same data gives the same file") {
     CHECK(*render_page(small_page()) == *render_page(small_page()));
 }
@@ -142,6 +154,10 @@ TEST_CASE("past the budget the long-lived and the named blocks stay") {
     CHECK(header["longest_left_out_ns"] == 60);
     CHECK(header["bytes_left_out"] == kMiB);
     CHECK(header["cards"][0]["culprits"][0]["blocks"] == std::vector<int>{0, 1});
+    add_block(device, 100, 101, 101, 0x7000'0000'0000 + 8 * kMiB, 2 * kMiB);
+    const nlohmann::json more = header_of(*render_page(data))["devices"][0];
+    CHECK(more["blocks_left_out"] == 2);
+    CHECK(more["bytes_left_out"] == 3 * kMiB);
 }
 
 TEST_CASE("devices that are written one process after the other make the same file") {

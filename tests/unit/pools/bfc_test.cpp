@@ -58,6 +58,13 @@ TEST_CASE("bfc: a region that the driver refuses is asked for smaller by a tenth
     CHECK(pool.calls("b=1MiB") == "b oom");
 }
 
+TEST_CASE("bfc: where a tenth is less than a quantum, a quantum less is asked for") {
+    auto pool = make_pool("bfc", kGrowing, std::make_unique<FixedDevice>(2560, 2048, 256), {0});
+    REQUIRE(pool.ok());
+    CHECK((*pool)->allocate({1, 256, 0, 0}).outcome == Outcome::kGrow);
+    CHECK((*pool)->statistics().reserved.current == 2048);
+}
+
 TEST_CASE("bfc: without growth the whole share is one region") {
     WorkedExample pool("bfc", "", 1000 * kMiB);
     CHECK(pool.calls("a=1MiB b=1MiB") == "a 0+0 grow, b 0+1048576");

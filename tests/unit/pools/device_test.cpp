@@ -80,6 +80,16 @@ TEST_CASE("pools give all back to a device whose pages are larger than their ste
     }
 }
 
+TEST_CASE("how much depends on which small requests share a page is none when they are gone") {
+    FixedDevice device(kGiB, kGiB, kPage);
+    REQUIRE(device.take(kMiB));
+    REQUIRE(device.take(kMiB));
+    CHECK(device.unsure_bytes() == kPage);
+    device.give_back(kMiB);
+    device.give_back(kMiB);
+    CHECK(device.unsure_bytes() == 0);
+}
+
 TEST_CASE("what a pool held is given back before it takes another's place") {
     auto pool = make_pool("pytorch", "", std::make_unique<FixedDevice>(kGiB, kGiB, 8 * kMiB), {0});
     REQUIRE(pool.ok());

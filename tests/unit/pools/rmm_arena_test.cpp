@@ -14,6 +14,11 @@ TEST_CASE("rmm-arena: up to 1 MiB a stream's own arena serves, above that the gl
           "a 0+0 grow, b 0+1048576, c 0+2097408, d 0+3145984, e 0+2097664");
 }
 
+TEST_CASE("rmm-arena: a request of just 1 MiB is served by its stream's own arena") {
+    WorkedExample pool("rmm-arena", "arena_size:8MiB");
+    CHECK(pool.calls("a@1=1MiB -a b@2=1MiB") == "a 0+0 grow, b 0+1048576");
+}
+
 TEST_CASE("rmm-arena: freed small blocks do not bring superblocks back") {
     WorkedExample pool("rmm-arena", "arena_size:8MiB");
     // The first MiB stays stream 1's, so stream 2 and the global arena go on behind it.

@@ -117,6 +117,21 @@ TEST_CASE("code and module records survive the codec") {
     CHECK(reader.left() == 0);
 }
 
+TEST_CASE("a module that would end before it begins is refused") {
+    uint8_t bytes[100];
+    for (const uint64_t length : {uint64_t{4096}, ~uint64_t{0} - 4095}) {
+        ByteWriter out(bytes, sizeof bytes);
+        out.varint(0x10000);
+        out.varint(length);
+        out.varint(0);
+        out.text("/lib/x", 6);
+        out.text("", 0);
+        ByteReader reader(bytes, out.size());
+        ModuleRecord module{};
+        CHECK(decode_module(&reader, &module) == (length == 4096));
+    }
+}
+
 TEST_CASE("a damaged payload is read without harm") {
     std::mt19937_64 random(3);
     std::vector<EventRecord> events;

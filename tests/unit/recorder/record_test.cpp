@@ -227,6 +227,67 @@ TEST_CASE("an event from a signal handler that interrupts the recorder is refuse
     CHECK(dump.facts.count("lost.reentrant") == 1);
 }
 
+TEST_CASE("of blocks below FRAGTRACE_MIN_BYTES neither allocation, free nor wait is recorded") {
+    const Folder folder;
+    in_child(
+        folder.path(),
+        [] {
+            preload::record(make_event(1, 512));
+            for (const uint64_t bytes : {4095u, 4096u, 4097u}) {
+                EventRecord block = make_event(bytes, bytes);
+                for (const EventKind kind :
+                     {EventKind::kBlockAlloc, EventKind::kBlockFree, EventKind::kPendingEvent}) {
+                    block.kind = kind;
+                    block.extra = bytes;
+                    preload::record(block);
+                }
+            }
+        },
+        {{"FRAGTRACE_MIN_BYTES", "4096"}});
+    REQUIRE(folder.traces().size() == 1);
+    std::vector<std::pair<uint64_t, EventKind>> found;
+    for (const EventRecord& event : read_trace(folder.traces()[0]).events) {
+        found.emplace_back(event.address, event.kind);
+    }
+    CHECK(found == std::vector<std::pair<uint64_t, EventKind>>{{1, make_event(1, 1).kind},
+                                                               {4096, EventKind::kBlockAlloc},
+                                                               {4096, EventKind::kBlockFree},
+                                                               {4096, EventKind::kPendingEvent},
+                                                               {4097, EventKind::kBlockAlloc},
+                                                               {4097, EventKind::kBlockFree},
+                                                               {4097, EventKind::kPendingEvent}});
+}
+
+TEST_CASE("an event's own thread and time are kept, times count from the start of the session") {
+    const Folder folder;
+    const Child child = in_child(folder.path(), [] {
+        preload::record(make_event(1, 512));
+        const uint64_t start_ns = preload::g_session.start_monotonic_ns;
+        EventRecord event = make_event(2, 512);
+        event.thread = 77;
+        event.time_ns = start_ns + 12345;
+        preload::record(event);
+        event.time_ns = start_ns - 1;
+        preload::record(event);
+    });
+    const std::vector<EventRecord> events = read_trace(folder.traces().at(0)).events;
+    REQUIRE(events.size() == 3);
+    CHECK(events[0].thread == static_cast<uint32_t>(child.pid));
+    CHECK(events[1].thread == 77);
+    CHECK(events[1].time_ns == 12345);
+    CHECK(events[2].time_ns == 0);
+}
+
+TEST_CASE("a ring has the next power of two of the slots asked for, or just them") {
+    for (const auto& [asked, made] : {std::pair("4096", "4096"), std::pair("4097", "8192")}) {
+        const Folder folder;
+        in_child(folder.path(),
+                 [] { preload::record(make_event(1, 512)); },
+                 {{"FRAGTRACE_RING_EVENTS", asked}});
+        CHECK(read_trace(folder.traces().at(0)).facts["options.ring_events"] == made);
+    }
+}
+
 TEST_CASE("facts given before the session and after it are in the trace") {
     const Folder folder;
     in_child(folder.path(), [] {

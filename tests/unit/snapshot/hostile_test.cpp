@@ -142,6 +142,8 @@ TEST_CASE("a snapshot in gzip is read; damaged gzip is refused", "[hostile]") {
         INFO("cut at " << size);
         CHECK_FALSE(is_read(path));
     }
+    save(path, packed.substr(0, packed.size() / 2));
+    CHECK(read_input(path).error().message.find("gzip data end too early") != std::string::npos);
     std::string altered = packed;
     altered[packed.size() / 2] = static_cast<char>(altered[packed.size() / 2] ^ 0x55);
     save(path, altered);
@@ -165,6 +167,18 @@ TEST_CASE("what holds no snapshot is refused", "[hostile]") {
         save(path, one.finish());
         CHECK_FALSE(is_read(path));
     }
+}
+
+TEST_CASE("the byte of a refusal counts from the begin of the file, however long that is",
+          "[hostile]") {
+    TemporaryFolder folder;
+    const std::string path = folder.file("x.pickle");
+    constexpr std::size_t kBytes = 3'500'000;  // more than is read at once
+    save(path, "\x80\x04" + std::string(kBytes, 'N') + "c");
+    const auto refused = read_input(path);
+    REQUIRE_FALSE(refused.ok());
+    INFO(refused.error().message);
+    CHECK(refused.error().message.find("byte " + std::to_string(kBytes + 2)) != std::string::npos);
 }
 
 TEST_CASE("a pickle that would run code is refused before anything else", "[hostile]") {

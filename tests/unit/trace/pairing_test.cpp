@@ -96,6 +96,26 @@ TEST_CASE("defects are counted and named", "[pairing]") {
     CHECK(events.timeline.damage.notes.size() == 2);
 }
 
+TEST_CASE("an allocation over a live one is none over one that went with a context", "[pairing]") {
+    for (const bool before : {true, false}) {
+        CAPTURE(before);
+        Sequence events;
+        events.add(EventKind::kContextCreate, 0x11);
+        events.add(EventKind::kContextCreate, 0x22);
+        const auto first = before ? events.add(EventKind::kDeviceAlloc, 0x1000, 512) : kNoEvent;
+        const auto destroyed = events.add(EventKind::kContextDestroy, 0x11);
+        if (!before) {
+            events.add(EventKind::kDeviceAlloc, 0x1000, 512);
+        }
+        events.add(EventKind::kDeviceAlloc, 0x1000, 512);
+        pair_events(&events.timeline);
+        CHECK(events.timeline.damage.allocs_over_live == (before ? 0 : 1));
+        if (before) {
+            CHECK(events.timeline.partner[first] == destroyed);
+        }
+    }
+}
+
 TEST_CASE("a rewind ends the blocks of its pool alone", "[pairing]") {
     Sequence events;
     const auto other = events.add(EventKind::kBlockAlloc, 0x1000, 512);

@@ -1,8 +1,10 @@
 // What a killed process left in its ring.
+#include "analyzer/trace/ring.h"
+
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/reader.h"
 #include "analyzer/trace/trace_outline.h"
-#include "tests/support/trace_writer.h"
+#include "tests/unit/trace/killed.h"
 
 #include <catch2/catch.hpp>
 
@@ -13,68 +15,7 @@
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
-using fragtrace::testing::read_file;
-using fragtrace::testing::TemporaryFolder;
-using fragtrace::testing::TraceWriter;
-using fragtrace::testing::write_file;
-
-namespace {
-
-constexpr std::uint32_t kSlots = 64;
-
-// 100 events of which the file has the first `in_file`; the stacks of the later ones are only in
-// the ring.
-struct Killed {
-    TemporaryFolder folder;
-    TraceWriter trace;
-    std::string path = folder.file("t.ftrace");
-    std::string ring_path = folder.file("t.ring");
-
-    explicit Killed(std::uint64_t in_file) {
-        std::strncpy(trace.header.ring_path, ring_path.c_str(), sizeof trace.header.ring_path - 1);
-        for (std::uint64_t i = 1; i <= 100; ++i) {
-            if (i == in_file + 1) {
-                trace.flush();
-                file = trace.bytes();
-            }
-            const auto code = trace.code("function" + std::to_string(i), "file.py", 1);
-            trace.set_python_stack(trace.python_node(0, code, static_cast<std::uint32_t>(i)));
-            trace.device_alloc(0x1000 * i, 512, false);
-        }
-    }
-
-    void save(std::uint64_t tail, const std::vector<std::uint64_t>& unfinished = {}) {
-        write_file(path, file);
-        write_file(ring_path, trace.ring(tail, kSlots, unfinished));
-    }
-
-    Timeline read(const ReadOptions& options = {.absorb_ring = true}) const {
-        auto result = read_trace(path, options);
-        REQUIRE(result.ok());
-        return std::move(result).value();
-    }
-
-    std::string file;
-};
-
-void check_complete(const Timeline& timeline, const std::vector<std::uint64_t>& missing = {}) {
-    REQUIRE(timeline.events.size() == 100 - missing.size());
-    std::uint64_t expected = 1;
-    for (const Event& event : timeline.events) {
-        while (std::find(missing.begin(), missing.end(), expected) != missing.end()) {
-            ++expected;
-        }
-        REQUIRE(event.address == 0x1000 * expected);
-        const Origin& origin = timeline.origins.at(event.origin);
-        const StackNode& node = timeline.nodes.at(origin.python_stack);
-        REQUIRE(node.line == expected);
-        REQUIRE(timeline.codes.at(python_code_id(node.frame)).function ==
-                "function" + std::to_string(expected));
-        ++expected;
-    }
-}
-
-}  // namespace
+using namespace fragtrace::testing;
 
 TEST_CASE("the ring of a dead process is absorbed once and for all", "[ring]") {
     Killed killed(60);
@@ -188,7 +129,7 @@ TEST_CASE("a ring that is not ours or not sound is ignored and kept", "[ring]") 
     std::string ring = read_file(killed.ring_path);
     RingHeader header = {};
     std::memcpy(&header, ring.data(), sizeof header);
-    const int what = GENERATE(range(0, 8));
+    const int what = GENERATE(range(0, 10));
     CAPTURE(what);
     switch (what) {
         case 0:
@@ -212,11 +153,17 @@ TEST_CASE("a ring that is not ours or not sound is ignored and kept", "[ring]") 
         case 6:
             header.magic[0] = 'X';
             break;
+        case 7:
+            header.part = 1;
+            break;
+        case 8:
+            header.facts_bytes_written = header.facts_bytes + 1;
+            break;
         default:
             break;
     }
     std::memcpy(ring.data(), &header, sizeof header);
-    if (what == 7) {
+    if (what == 9) {
         ring.resize(100);
     }
     write_file(killed.ring_path, ring);
@@ -246,4 +193,60 @@ TEST_CASE("facts that only the ring has are read, and survive the ring") {
         check_complete(timeline);
         CHECK(timeline.fact("device.0.name") == "card");
     }
+}
+
+TEST_CASE("slots that were written over are neither events nor unfinished", "[ring]") {
+    Killed killed(20);
+    killed.save(20);  // 80 events are due, the ring has 64 slots
+    const Timeline timeline = killed.read();
+    CHECK(timeline.events.size() == 20 + kSlots);
+    CHECK(timeline.damage.events_unfinished == 0);
+}
+
+TEST_CASE("numbers that a start of recording sets aside are not unfinished events", "[ring]") {
+    for (const std::uint64_t set_aside : {std::uint64_t{3}, ~std::uint64_t{0}}) {
+        CAPTURE(set_aside);
+        TemporaryFolder folder;
+        TraceWriter trace;
+        const std::string ring_path = folder.file("t.ring");
+        std::strncpy(trace.header.ring_path, ring_path.c_str(), sizeof trace.header.ring_path - 1);
+        trace.simple(EventKind::kRecordingStopped, 0, 0, 0);
+        trace.flush();
+        const std::string file = trace.bytes();
+        trace.simple(EventKind::kRecordingStarted, 0, set_aside, 0);
+        for (int i = 0; i < 5; ++i) {
+            trace.device_alloc(0x1000, 512, false);
+        }
+        write_file(folder.file("t.ftrace"), file);
+        write_file(ring_path, trace.ring(1, kSlots, {3, 4, 5, 7}));
+        const auto timeline = read_trace(folder.file("t.ftrace"));
+        REQUIRE(timeline.ok());
+        CHECK(timeline->damage.events_unfinished == (set_aside == 3 ? 1 : 0));
+    }
+}
+
+TEST_CASE("what a running process is just writing into its ring is not unfinished", "[ring]") {
+    Killed killed(60);
+    killed.save(60, {99, 100});
+    TraceHeader header = {};
+    std::memcpy(&header, killed.file.data(), sizeof header);
+    CHECK(read_ring(header, false).events_unfinished == 2);
+    const RingContents ring = read_ring(header, true);
+    CHECK(ring.events_unfinished == 0);
+    CHECK(ring.events.size() == 38);
+}
+
+TEST_CASE("code and facts that the trace has are no surplus of the ring", "[ring]") {
+    Killed killed(60);
+    killed.trace.set_ring_facts("host\tone\nlate\ttwo\n", 9);
+    killed.save(60);
+    TraceHeader header = {};
+    std::memcpy(&header, killed.file.data(), sizeof header);
+    const RingContents ring = read_ring(header, false);
+    TimelineBuilder empty(killed.file.size());
+    CHECK(add_ring(ring, &empty).code_count == 100);
+    const RingSurplus codes = add_ring(ring, &empty);
+    CHECK(codes.code_count == 0);
+    CHECK(codes.codes.empty());
+    CHECK(codes.facts == "late\ttwo\n");
 }

@@ -29,6 +29,23 @@ namespace symbols_test {
     return address;
 }
 
+// Two functions, the first of which ends with a call, as one does whose last call never returns.
+asm(R"(
+    .text
+    .type fragtrace_ends_with_a_call, @function
+fragtrace_ends_with_a_call:
+    nop
+    call fragtrace_behind_the_call
+    .size fragtrace_ends_with_a_call, . - fragtrace_ends_with_a_call
+    .globl fragtrace_behind_the_call
+    .type fragtrace_behind_the_call, @function
+fragtrace_behind_the_call:
+    nop
+    ret
+    .size fragtrace_behind_the_call, . - fragtrace_behind_the_call
+)");
+extern "C" const char fragtrace_behind_the_call[];
+
 }  // namespace symbols_test
 
 namespace {
@@ -101,6 +118,16 @@ TEST_CASE("a return address gets its function, file and line", "[symbols]") {
     CHECK(frames[0].line > 20);
     CHECK(frames[0].line < 35);
     CHECK(symbols.describe(origin).find("symbols_test::somewhere_known") != std::string::npos);
+}
+
+TEST_CASE("a call at a function's end is that function's, not the next one's", "[symbols]") {
+    Stacks stacks;
+    stacks.timeline.modules.push_back(own_module());
+    const auto address = reinterpret_cast<std::uint64_t>(symbols_test::fragtrace_behind_the_call);
+    const OriginId origin = stacks.origin(stacks.native(0, address), 0);
+    Symbolizer symbols(stacks.timeline);
+    REQUIRE(symbols.frames(origin).size() == 1);
+    CHECK(symbols.frames(origin)[0].function == "fragtrace_ends_with_a_call");
 }
 
 TEST_CASE("a library function is found in the dynamic symbols", "[symbols]") {
@@ -288,7 +315,7 @@ TEST_CASE("the recorder's marks put a stack in order, and a mismatch is counted"
     std::uint32_t native = stacks.native(0, 0x1010);
     native = stacks.native(native, 0x2101);
     const std::uint32_t half = native;
-    native = stacks.native(native, 0x1020);
+    native = stacks.native(native, 0x1100);  // behind a call that ends the evaluator
     native = stacks.native(native, 0x2201);
     std::uint32_t python = stacks.python(0, "main", "train.py", 90);
     stacks.timeline.nodes.back().frame |= kPythonEntry;

@@ -124,6 +124,36 @@ TEST_CASE("rounding: remainders that were not split off would have been enough")
     CHECK(verdict_of_failure(*pool, 4 * kMiB).id == "rounding");
 }
 
+TEST_CASE("rounding: what was asked for counts, not what it is rounded to") {
+    const auto pool = pytorch(20 * kMiB);
+    allocate(*pool, 0, 20 * kMiB - 524188);
+    CHECK(verdict_of_failure(*pool, 524188).id == "rounding");
+}
+
+TEST_CASE("stitchable: pages of just the size of the request are enough") {
+    const auto pool = pytorch(80 * kMiB);
+    for (BlockId i = 0; i < 8; ++i) {
+        REQUIRE(allocate(*pool, i, 9 * kMiB) != Outcome::kOutOfMemory);
+    }
+    for (BlockId i = 1; i < 8; i += 2) {
+        pool->release(i, {});  // five whole pages of 2 MiB each, with the rest of its segment
+    }
+    const Verdict verdict = verdict_of_failure(*pool, 40 * kMiB);
+    CHECK(verdict.id == "stitchable");
+    CHECK(verdict.page_bytes == 2 * kMiB);
+    CHECK(verdict_of_failure(*pool, 40 * kMiB + 1).id == "compaction_only");
+}
+
+TEST_CASE("genuine: what the pool of a CUDA graph has free is its own") {
+    const auto pool = pytorch(60 * kMiB);
+    pool->set_private_pool(5, {.graph = true});
+    const Request of_graph{.block = 0, .requested_bytes = 40 * kMiB, .private_pool = 5};
+    REQUIRE(pool->allocate(of_graph).outcome == Outcome::kGrow);
+    pool->release(0, {});
+    allocate(*pool, 1, 20 * kMiB);
+    CHECK(verdict_of_failure(*pool, 30 * kMiB).id == "genuine");
+}
+
 TEST_CASE("outside_pool and genuine: nothing in the pool is free") {
     const auto pool = pytorch(100 * kMiB, "", 200 * kMiB);
     allocate(*pool, 0, 100 * kMiB);

@@ -1,0 +1,152 @@
+// Recorded memory where a pool, a context or a mapping takes the place of another.
+#include "analyzer/model/recorded_state.h"
+#include "tests/unit/model/events.h"
+
+#include <catch2/catch.hpp>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using fragtrace::testing::Events;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kBase = 0x7f0000000000;
+
+RecordedState at_end(const Events& events) {
+    RecordedState state(events.timeline);
+    state.advance_to(static_cast<EventIndex>(events.timeline.events.size()));
+    return state;
+}
+
+// The event that was added last is one of this private pool.
+void of_pool(Events* events, std::uint32_t pool) {
+    events->timeline.event_pools.add(static_cast<EventIndex>(events->timeline.events.size() - 1),
+                                     pool);
+}
+
+void pool_block(Events* events, std::uint64_t address, std::uint32_t pool) {
+    events->block(address, kMiB, kMiB);
+    of_pool(events, pool);
+}
+
+}  // namespace
+
+TEST_CASE("a rewind ends no block of the pool that has the addresses now", "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    pool_block(&events, kBase, 5);
+    events.free(kBase);
+    events.segment_free(kBase);
+    events.segment(kBase, 20 * kMiB);
+    pool_block(&events, kBase, 6);
+    events.add(EventKind::kPoolRewind);
+    of_pool(&events, 5);
+    CHECK(at_end(events).totals(0).blocks == 1);
+    events.add(EventKind::kPoolRewind);
+    of_pool(&events, 6);
+    CHECK(at_end(events).totals(0).blocks == 0);
+}
+
+TEST_CASE("a rewind forgets blocks without a segment of its own pool alone", "[state]") {
+    Events events;
+    pool_block(&events, kBase, 5);
+    pool_block(&events, kBase + 2 * kMiB, 6);
+    events.add(EventKind::kPoolRewind);
+    of_pool(&events, 5);
+    const std::uint64_t before = at_end(events).violations().count;
+    CHECK(at_end(events).detached_blocks(0) == 1);
+    events.free(kBase + 2 * kMiB);
+    CHECK(at_end(events).violations().count == before);
+    events.free(kBase);
+    CHECK(at_end(events).violations().count == before + 1);
+}
+
+TEST_CASE("the largest hole is free memory", "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.block(kBase + 4 * kMiB, 10 * kMiB, 10 * kMiB);
+    CHECK(at_end(events).largest_free_bytes(0) == 6 * kMiB);
+}
+
+TEST_CASE("a released pool stays so when a use ends, and is kept again when one begins",
+          "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    pool_block(&events, kBase, 5);
+    events.free(kBase);
+    const auto add = [&events](EventKind kind, std::uint64_t begins) {
+        events.add(kind, 0, begins);
+        of_pool(&events, 5);
+        return at_end(events).releasable_bytes(0);
+    };
+    CHECK(add(EventKind::kPoolUse, 1) == 0);
+    CHECK(add(EventKind::kPoolUse, 0) == 0);
+    CHECK(add(EventKind::kPoolRelease, 0) == 20 * kMiB);
+    CHECK(add(EventKind::kPoolUse, 0) == 20 * kMiB);
+    CHECK(add(EventKind::kPoolUse, 1) == 0);
+}
+
+TEST_CASE("a checkpoint tells anew which pools are in use", "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    pool_block(&events, kBase, 5);
+    events.free(kBase);
+    events.add(EventKind::kPoolRelease);
+    of_pool(&events, 5);
+    events.add(EventKind::kCheckpointBegin);
+    events.segment(kBase, 20 * kMiB);
+    pool_block(&events, kBase, 5);
+    events.add(EventKind::kCheckpointEnd);
+    events.free(kBase);
+    CHECK(at_end(events).releasable_bytes(0) == 0);
+}
+
+TEST_CASE("ten violations are described, and all are counted", "[state]") {
+    Events events;
+    events.segment(kBase, 20 * kMiB);
+    events.block(kBase, kMiB, kMiB);
+    for (std::uint64_t i = 1; i <= 12; ++i) {
+        events.free(kBase + i * kMiB);
+    }
+    CHECK(at_end(events).violations().count == 12);
+    CHECK(at_end(events).violations().first.size() == 10);
+}
+
+TEST_CASE("memory went with a context only if it was allocated before that was destroyed",
+          "[state]") {
+    for (const bool before : {true, false}) {
+        CAPTURE(before);
+        Events events;
+        events.segment(kBase + 64 * kMiB, 20 * kMiB);
+        events.block(kBase + 64 * kMiB, kMiB, kMiB);
+        events.add(EventKind::kContextCreate, 0x11);
+        events.add(EventKind::kContextCreate, 0x22);
+        for (const bool now : {true, false}) {
+            if (now == before) {
+                events.add(EventKind::kDeviceAlloc, kBase, 4 * kMiB);
+            }
+            if (now) {
+                events.add(EventKind::kContextDestroy, 0x11);
+            }
+        }
+        events.add(EventKind::kDeviceAlloc, kBase, 4 * kMiB);
+        CHECK(at_end(events).violations().count == (before ? 0 : 1));
+        CHECK(at_end(events).totals(0).other == 4 * kMiB);
+    }
+}
+
+TEST_CASE("a part of a mapping is unmapped, and the reservation stays as large as it was",
+          "[state]") {
+    Events events;
+    events.add(EventKind::kAddressReserve, kBase, 1024 * kMiB, 0, kFlagFromAllocator);
+    events.page(kBase, 40 * kMiB, 1);
+    events.block(kBase, kMiB, kMiB);
+    const HeapSnapshot whole = at_end(events).snapshot(0);
+    REQUIRE(whole.segments.size() == 1);
+    CHECK(whole.segments[0].reservation == kBase);
+    CHECK(whole.segments[0].reservation_bytes == 1024 * kMiB);
+    events.free(kBase);
+    events.add(EventKind::kUnmap, kBase, 10 * kMiB, 0, kFlagFromAllocator).device(31);
+    CHECK(at_end(events).totals(0).reserved == 30 * kMiB);
+}

@@ -1,0 +1,178 @@
+// Moving the ring of a dead process into its trace: all of it or nothing, and never what is
+// another's.
+#include "analyzer/trace/ring.h"
+#include "analyzer/trace/trace_header.h"
+#include "tests/unit/trace/killed.h"
+
+#include <csignal>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using namespace fragtrace::testing;
+
+namespace {
+
+// A killed process's files, opened and read as a report does before it moves the ring.
+struct BeforeMove {
+    Killed killed{60};
+    std::optional<OpenTrace> trace;
+    RingContents ring;
+    RingSurplus surplus;
+
+    BeforeMove() {
+        killed.save(60);
+        Result<OpenTrace> opened = open_trace(killed.path);
+        REQUIRE(opened.ok());
+        trace.emplace(std::move(opened).value());
+        ring = read_ring(trace->header, false);
+        REQUIRE(ring.state == RingContents::State::kRead);
+        surplus.events.assign(ring.events.begin() + 20, ring.events.end());
+        surplus.first_node = 1;
+    }
+
+    bool move() const {
+        return absorb_ring(killed.path, trace->file, killed.ring_path, ring, surplus);
+    }
+
+    void check_untouched(const std::string& file) const {
+        CHECK(read_file(killed.path) == file);
+        CHECK(std::filesystem::exists(killed.ring_path));
+    }
+};
+
+std::uint64_t start_ticks(pid_t pid) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string text{std::istreambuf_iterator<char>(stat), {}};
+    std::istringstream fields(text.substr(text.rfind(')') + 2));
+    std::string field;
+    for (int number = 3; number <= 22; ++number) {
+        fields >> field;
+    }
+    return std::stoull(field);
+}
+
+}  // namespace
+
+TEST_CASE("a trace that another appended to since it was read does not take its ring in",
+          "[absorb]") {
+    const BeforeMove files;
+    const std::string grown = files.killed.file + std::string(8, 'x');
+    {
+        std::ofstream file(files.killed.path, std::ios::app);
+        file << std::string(8, 'x');
+    }
+    CHECK_FALSE(files.move());
+    files.check_untouched(grown);
+}
+
+TEST_CASE("a trace that was cut since it was read does not take its ring in", "[absorb]") {
+    const BeforeMove files;
+    std::filesystem::resize_file(files.killed.path, 400);
+    CHECK_FALSE(files.move());
+    files.check_untouched(files.killed.file.substr(0, 400));
+}
+
+TEST_CASE("a trace that cannot take all of its ring is what it was", "[absorb]") {
+    const BeforeMove files;
+    rlimit former = {};
+    getrlimit(RLIMIT_FSIZE, &former);
+    const rlimit now = {files.killed.file.size() + 100, former.rlim_max};
+    const auto handler = signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &now);
+    const bool moved = files.move();
+    setrlimit(RLIMIT_FSIZE, &former);
+    signal(SIGXFSZ, handler);
+    CHECK_FALSE(moved);
+    files.check_untouched(files.killed.file);
+}
+
+TEST_CASE("while another program reads the trace under a lock, the ring stays", "[absorb]") {
+    const BeforeMove files;
+    const int other = open(files.killed.path.c_str(), O_RDONLY | O_CLOEXEC);
+    REQUIRE(flock(other, LOCK_SH) == 0);
+    CHECK_FALSE(files.move());
+    files.check_untouched(files.killed.file);
+    REQUIRE(flock(other, LOCK_UN) == 0);
+    close(other);
+    CHECK(files.move());
+    CHECK_FALSE(std::filesystem::exists(files.killed.ring_path));
+}
+
+TEST_CASE("the ring of another user stays, and so does one in a folder of others", "[absorb]") {
+    const BeforeMove files;
+    if (chown(files.killed.ring_path.c_str(), 12345, 12345) == 0) {  // only root may
+        const RingContents ring = read_ring(files.trace->header, false);
+        CHECK_FALSE(absorb_ring(
+            files.killed.path, files.trace->file, files.killed.ring_path, ring, files.surplus));
+        files.check_untouched(files.killed.file);
+    }
+    const BeforeMove again;
+    REQUIRE(chmod(again.killed.folder.file("").c_str(), 0770) == 0);
+    again.move();
+    CHECK(std::filesystem::exists(again.killed.ring_path));
+}
+
+TEST_CASE("a trace says how many events it took in from its ring", "[absorb]") {
+    Killed killed(60);
+    killed.save(45);
+    CHECK(killed.read().facts.count("ring.absorbed") == 0);
+    CHECK(killed.read().fact("ring.absorbed") == "40");
+}
+
+TEST_CASE("a process runs if its number and its start are those of the trace, and it is no zombie",
+          "[absorb]") {
+    TraceHeader header = {};
+    header.pid = static_cast<std::uint32_t>(getpid());
+    header.process_start_ticks = start_ticks(getpid());
+    CHECK(process_runs(header));
+    ++header.process_start_ticks;
+    CHECK_FALSE(process_runs(header));
+
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    siginfo_t ended = {};
+    REQUIRE(waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
+    header.pid = static_cast<std::uint32_t>(child);
+    header.process_start_ticks = start_ticks(child);
+    CHECK_FALSE(process_runs(header));
+    REQUIRE(waitpid(child, nullptr, 0) == child);
+}
+
+TEST_CASE("an event of the ring keeps its pool and all of its flags", "[absorb]") {
+    TemporaryFolder folder;
+    TraceWriter trace;
+    const std::string ring_path = folder.file("t.ring");
+    std::strncpy(trace.header.ring_path, ring_path.c_str(), sizeof trace.header.ring_path - 1);
+    trace.device_alloc(0x1000000, 1 << 20, true);
+    trace.flush();
+    const std::string file = trace.bytes();
+    trace.fact("pool.7", "pytorch 0,3");
+    EventRecord block = trace.next();
+    block.kind = EventKind::kBlockAlloc;
+    block.address = 0x1000000;
+    block.size = block.extra = 512;
+    block.flags = kFlagOfGraph;
+    block.pool = 7;
+    trace.event(block);
+    write_file(folder.file("t.ftrace"), file);
+    write_file(ring_path, trace.ring(1, kSlots));
+    for (const bool ring_there : {true, false}) {
+        CAPTURE(ring_there);
+        const auto timeline = read_trace(folder.file("t.ftrace"), {.absorb_ring = true});
+        REQUIRE(timeline.ok());
+        REQUIRE(timeline->events.size() == 2);
+        CHECK(timeline->event_pools.at(1) == 7);
+        CHECK(timeline->events[1].flags == kFlagOfGraph);
+    }
+}

@@ -1,0 +1,226 @@
+// How a process ended, what was lost, and what a pause of the recording changed.
+#include <fragtrace/codec.h>
+
+#include "analyzer/trace/builder.h"
+#include "analyzer/trace/chunk_writer.h"
+#include "analyzer/trace/losses.h"
+#include "analyzer/trace/process_end.h"
+#include "analyzer/trace/reader.h"
+#include "analyzer/trace/ring.h"
+#include "tests/support/trace_writer.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstring>
+
+using namespace fragtrace;
+using namespace fragtrace::analyzer;
+using namespace fragtrace::testing;
+
+namespace {
+
+Timeline read(const TemporaryFolder& folder, TraceWriter* trace) {
+    trace->save(folder.file("p.4711.ftrace"));
+    auto timeline = read_trace(folder.file("p.4711.ftrace"));
+    REQUIRE(timeline.ok());
+    return std::move(timeline).value();
+}
+
+void tell_block(TraceWriter* trace,
+                std::uint64_t address,
+                std::uint64_t bytes,
+                std::uint64_t time) {
+    EventRecord block = trace->next();
+    block.kind = EventKind::kBlockAlloc;
+    block.address = address;
+    block.size = block.extra = bytes;
+    block.time_ns = time;
+    trace->event(block);
+}
+
+}  // namespace
+
+TEST_CASE("an exit code is 0 to 255, a signal 1 to 64, and nothing else", "[ends]") {
+    const auto code_of = [](const char* text) {
+        return process_end(Ending::kNormal, {{"end.code", text}}).code;
+    };
+    CHECK(code_of("0") == 0);
+    CHECK(code_of("255") == 255);
+    for (const char* text : {"256", "-1", "12x", "", " 1"}) {
+        CAPTURE(text);
+        CHECK_FALSE(code_of(text).has_value());
+    }
+    const auto signal_of = [](const char* text) {
+        return process_end(Ending::kKilled, {{"end.signal", text}}).signal;
+    };
+    CHECK(signal_of("9") == 9);
+    CHECK(signal_of("64") == 64);
+    CHECK_FALSE(signal_of("0").has_value());
+    CHECK_FALSE(signal_of("65").has_value());
+    CHECK_FALSE(process_end(Ending::kNormal, {{"end.signal", "9"}}).signal.has_value());
+}
+
+TEST_CASE("the signal that killed a process is noted once, and behind a torn end as well",
+          "[ends]") {
+    for (const char* torn : {"", "abc"}) {
+        CAPTURE(torn);
+        const TemporaryFolder folder;
+        const std::string path = folder.file("p.4711.ftrace");
+        TraceWriter trace;
+        trace.device_alloc(0x1000, 512, false);
+        write_file(path, trace.bytes() + torn);
+        note_signal(path, 4712, 15);  // another process
+        CHECK(read_file(path) == trace.bytes() + torn);
+        note_signal(path, 4711, 9);
+        if (std::string(torn).empty()) {
+            const std::string noted = read_file(path);
+            note_signal(path, 4711, 15);
+            CHECK(read_file(path) == noted);
+        }
+        const auto timeline = read_trace(path);
+        REQUIRE(timeline.ok());
+        CHECK(timeline->fact("end.signal") == "9");
+        CHECK(timeline->events.size() == 1);
+    }
+}
+
+TEST_CASE("of a loss that file and ring count, the higher count holds", "[ends]") {
+    std::map<std::string, std::string> facts = {{"lost.ring_full", "5"}, {"lost.reentrant", "2"}};
+    merge_losses({{"lost.ring_full", "3"}, {"lost.reentrant", "10"}, {"lost.new", "1"}}, &facts);
+    CHECK(facts["lost.ring_full"] == "5");
+    CHECK(facts["lost.reentrant"] == "10");
+    CHECK(facts["lost.new"] == "1");
+    facts["lost.unfinished"] = "7";
+    facts["lost.facts"] = "100";
+    CHECK(losses_of(facts).events_lost == 16);
+    CHECK(losses_of(facts).events_unfinished == 7);
+}
+
+TEST_CASE("a process became the program whose trace begins later under its number", "[ends]") {
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    trace.header.start_monotonic_ns = 100;
+    trace.save(folder.file("sh.4711.ftrace"));
+    for (const std::uint64_t start : {50u, 100u, 200u}) {
+        CAPTURE(start);
+        TraceWriter other;
+        other.header.start_monotonic_ns = start;
+        other.save(folder.file("python.4711.ftrace"));
+        CHECK(called_exec(folder.file("sh.4711.ftrace"), trace.header) == (start == 200));
+    }
+}
+
+TEST_CASE("missing sequence numbers are counted between all that are there", "[ends]") {
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    EventRecord event = trace.next();
+    event.kind = EventKind::kMark;
+    for (const std::uint64_t sequence : {1u, 2u, 3u, 6u, 7u, 9u}) {
+        event.sequence = sequence;
+        trace.event(event);
+    }
+    const Timeline timeline = read(folder, &trace);
+    REQUIRE(timeline.damage.notes.size() == 1);
+    CHECK(timeline.damage.notes[0] == "3 of 9 sequence numbers have no event in the trace");
+}
+
+TEST_CASE("numbers between a stop and a start of recording are not missing", "[ends]") {
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    trace.simple(EventKind::kRecordingStopped, 0, 0, 0);
+    EventRecord started = trace.next();
+    started.kind = EventKind::kRecordingStarted;
+    started.sequence = 10;
+    trace.event(started);
+    CHECK(read(folder, &trace).damage.notes.empty());
+}
+
+TEST_CASE("code numbers far beyond what the file can hold are refused, in steps as well",
+          "[ends]") {
+    std::uint8_t bytes[400];
+    ByteWriter out(bytes, sizeof bytes);
+    for (const std::uint32_t id : {60'000u, 120'000u, 180'000u}) {
+        encode_code({id, 1, "f", 1, "g", 1}, &out);
+    }
+    TimelineBuilder builder(1000);
+    CHECK_FALSE(builder.add_codes(bytes, out.size(), 3));
+}
+
+TEST_CASE("a chunk that decompresses to less than it says is not read", "[ends]") {
+    std::string chunk;
+    append_chunk(&chunk,
+                 ChunkType::kFacts,
+                 "key\t" + std::string(200, 'x') + "\n",
+                 1,
+                 0,
+                 Compression::kZstd);
+    ChunkHeader header = {};
+    std::memcpy(&header, chunk.data(), sizeof header);
+    REQUIRE(header.compression == Compression::kZstd);
+    for (const std::uint32_t more : {0u, 8u}) {
+        CAPTURE(more);
+        header.raw_bytes += more;
+        header.crc = chunk_crc(header, chunk.data() + sizeof header);
+        std::memcpy(chunk.data(), &header, sizeof header);
+        const TemporaryFolder folder;
+        TraceWriter trace;
+        write_file(folder.file("t.ftrace"), trace.bytes() + chunk);
+        const auto timeline = read_trace(folder.file("t.ftrace"));
+        REQUIRE(timeline.ok());
+        CHECK(timeline->facts.contains("key") == (more == 0));
+        CHECK(timeline->damage.chunks_unreadable == (more == 0 ? 0 : 1));
+    }
+}
+
+TEST_CASE("a pause says what was freed and allocated in it, by time and address", "[ends]") {
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    trace.device_alloc(0x100000, 1 << 20, true);
+    tell_block(&trace, 0x100000, 512, 5);
+    tell_block(&trace, 0x101000, 1024, 6);
+    tell_block(&trace, 0x102000, 2048, 7);
+    trace.simple(EventKind::kRecordingStopped, 0, 0, 0);
+    trace.simple(EventKind::kRecordingStarted, 0, 0, 0);
+    trace.simple(EventKind::kCheckpointBegin, 0, 0, 0);
+    trace.device_alloc(0x100000, 1 << 20, true);
+    tell_block(&trace, 0x100000, 512, 5);    // as before
+    tell_block(&trace, 0x101000, 1024, 50);  // another one at that address
+    tell_block(&trace, 0x104000, 8192, 51);
+    trace.simple(EventKind::kCheckpointEnd, 0, 0, 0);
+    const Timeline timeline = read(folder, &trace);
+    REQUIRE(timeline.gaps.size() == 1);
+    const RecordingGap& gap = timeline.gaps[0];
+    CHECK(gap.begin == 4);
+    CHECK(gap.end == 5);
+    CHECK(gap.freed == 2);
+    CHECK(gap.freed_bytes == 1024 + 2048);
+    CHECK(gap.made == 2);
+    CHECK(gap.made_bytes == 1024 + 8192);
+}
+
+TEST_CASE("a range whose number is used again lasts to the end of the trace", "[ends]") {
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    trace.simple(EventKind::kRangeBegin, 5, 1, 0);
+    trace.simple(EventKind::kRangeBegin, 5, 1, 0);
+    trace.simple(EventKind::kRangeEnd, 5, 0, 0);
+    const Timeline timeline = read(folder, &trace);
+    REQUIRE(timeline.phases.size() == 2);
+    CHECK(timeline.phases[0].end == 3);
+    CHECK(timeline.phases[1].end == 2);
+}
+
+TEST_CASE("a pause may begin with the process, or last to its end", "[ends]") {
+    const TemporaryFolder folder;
+    TraceWriter trace;
+    trace.simple(EventKind::kMark, 0, 0, 0);
+    trace.simple(EventKind::kRecordingStarted, 0, 0, 0);
+    trace.simple(EventKind::kMark, 0, 0, 0);
+    trace.simple(EventKind::kRecordingStopped, 0, 0, 0);
+    const Timeline timeline = read(folder, &trace);
+    REQUIRE(timeline.gaps.size() == 2);
+    CHECK(timeline.gaps[0].begin == 0);
+    CHECK(timeline.gaps[0].end == 1);
+    CHECK(timeline.gaps[1].begin == 3);
+    CHECK(timeline.gaps[1].end == 4);
+}
