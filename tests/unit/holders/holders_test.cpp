@@ -117,3 +117,29 @@ TEST_CASE("an out-of-memory in the first iteration has nothing to be compared wi
     CHECK(difference_to_last_good(run.timeline, failed, {failed}, history, &symbols).iteration ==
           0);
 }
+
+TEST_CASE("what was there before the first step is earlier than it, and is not old") {
+    MadeUpRun run;
+    const OriginId data = run.line("load");
+    HeapSnapshot heap;
+    const auto hold = [&heap](EventIndex born) {
+        heap.blocks.push_back(
+            {.size_bytes = kMiB, .allocated_by = born, .state = BlockState::kLive});
+    };
+    hold(run.alloc(run.line("make_model"), kMiB));
+    const OriginId leak = run.line("remember");
+    for (int step = 0; step < 10; ++step) {
+        run.free(run.alloc(data, kMiB));
+        hold(run.alloc(leak, kMiB));
+    }
+    Symbolizer symbols(run.timeline);
+    StackMarks marks(run.timeline, &symbols);
+    const RunHistory history = run_history(run.timeline, 0, true, &marks);
+    REQUIRE(history.iterations.found());
+    const auto end = static_cast<EventIndex>(run.timeline.events.size());
+    const Holders holders = holders_of(run.timeline, heap, end, history, &marks, &symbols);
+    REQUIRE(holders.categories.size() == 1);
+    CHECK(holders.categories[0].bytes == 11 * kMiB);
+    CHECK(holders.categories[0].earlier_bytes == 10 * kMiB);  // all but the last step's
+    CHECK(holders.categories[0].old_bytes == 8 * kMiB);       // of steps 1 to 8
+}

@@ -1,7 +1,10 @@
 // A replay at the edges of what was recorded.
+#include "analyzer/replay/parting.h"
+#include "analyzer/replay/recorded_layout.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script.h"
 #include "tests/unit/model/events.h"
+#include "tests/unit/pools/pool_driver.h"
 
 #include <catch2/catch.hpp>
 
@@ -28,4 +31,59 @@ TEST_CASE("settings of no device are those of all devices") {
     const ReplayScript script = make_script(events.timeline, 0);
     CHECK(script.first_settings == "max_split_size_mb:64");
     CHECK(script.settings == std::vector<std::string>{"max_split_size_mb:128"});
+}
+
+TEST_CASE("maps before and after a checkpoint are two, though they touch") {
+    Events events;
+    const std::uint64_t page = 20 << 20;
+    events.page(0x10000000, page, 1);
+    events.add(EventKind::kCheckpointBegin);
+    events.page(0x10000000, page, 1);
+    events.add(EventKind::kCheckpointEnd);
+    events.page(0x10000000 + page, page, 2);
+    events.page(0x10000000 + 2 * page, page, 3);
+    events.timeline.checkpoints = {{2, 5}};
+    for (std::size_t i = 0; i < events.timeline.events.size(); ++i) {
+        events.timeline.events.set_device(i, 0);
+    }
+    const std::vector<RecordedSegmentCall> calls = recorded_segments(events.timeline, 0);
+    REQUIRE(calls.size() == 2);
+    CHECK(calls[0].size_bytes == page);
+    CHECK(calls[1].size_bytes == 2 * page);
+}
+
+TEST_CASE("the ranges of one reservation are one segment of a checkpoint") {
+    Events events;
+    events.add(EventKind::kCheckpointBegin);
+    events.add(EventKind::kCheckpointEnd);
+    events.block(0x90000000 + 512, 512, 512);
+    events.timeline.checkpoints = {{0, 1}};
+    ReplayScript script;
+    script.checkpoints.resize(1);
+    for (const DeviceAddress address : {0x10000000u, 0x20000000u}) {
+        HeapSegment range{.address = address, .size_bytes = 20 << 20, .expandable = true};
+        range.reservation = 0x10000000;
+        range.reservation_bytes = 0x40000000;
+        script.checkpoints[0].segments.push_back(range);
+    }
+    script.checkpoints[0].segments.push_back({.address = 0x90000000, .size_bytes = 20 << 20});
+    RecordedPlacements placements(events.timeline, script);
+    const auto placed = placements.of(2);
+    REQUIRE(placed.has_value());
+    CHECK(placed->segment == 1);
+    CHECK(placed->offset_bytes == 512);
+}
+
+TEST_CASE("why a replay parts: the record took a larger free block, or a smaller one") {
+    PoolDriver driver;
+    driver.allocate("A", mib(12));  // segment 0
+    driver.allocate("B", mib(30));  // segment 1
+    driver.release("A");
+    driver.release("B");
+    const auto why = [&driver](std::uint32_t replayed, std::uint32_t recorded) {
+        return why_parted(driver.pool, {replayed, 0, mib(2)}, recorded, 0);
+    };
+    CHECK(why(0, 1).find("passed over a free block of 12 MiB") != std::string::npos);
+    CHECK(why(1, 0).find("had a free block of 12 MiB there, smaller") != std::string::npos);
+    CHECK(why(0, 2).find("no such segment") != std::string::npos);
 }
