@@ -1,4 +1,6 @@
 // A replay at the edges of what was recorded.
+#include "analyzer/pools/registry.h"
+#include "analyzer/replay/fidelity.h"
 #include "analyzer/replay/parting.h"
 #include "analyzer/replay/recorded_layout.h"
 #include "analyzer/replay/replayer.h"
@@ -86,4 +88,35 @@ TEST_CASE("why a replay parts: the record took a larger free block, or a smaller
     CHECK(why(0, 1).find("passed over a free block of 12 MiB") != std::string::npos);
     CHECK(why(1, 0).find("had a free block of 12 MiB there, smaller") != std::string::npos);
     CHECK(why(0, 2).find("no such segment") != std::string::npos);
+}
+
+TEST_CASE("a cudaMalloc that the replay has no need of is told") {
+    Events events;
+    events.segment(0x10000000, 20 << 20);
+    events.block(0x10000000, 4 << 20, 4 << 20);
+    events.segment(0x40000000, 20 << 20);
+    const ReplayScript script = make_script(events.timeline, 0);
+    auto device = std::make_unique<RecordedDevice>(kGiB, kGiB);
+    RecordedDevice& recorded = *device;
+    const auto pool = make_pool("pytorch", "", std::move(device), script.streams, script.rules);
+    REQUIRE(pool.ok());
+    const Fidelity fidelity = measure_fidelity(events.timeline, script, **pool, recorded, nullptr);
+    CHECK(fidelity.segments == 2);
+    CHECK(fidelity.reason.find("the record asks the driver for 20 MiB") != std::string::npos);
+}
+
+TEST_CASE("what waits for streams at the peak is a part of it") {
+    ReplayScript script;
+    script.streams = {0, 64};
+    script.pending = {{.id = 1, .stream = 1}};
+    script.steps.push_back({.event = 0, .block = 0, .value = 30 << 20});
+    script.steps.push_back(
+        {.kind = Step::Kind::kRelease, .event = 1, .block = 0, .pending_count = 1});
+    script.steps.push_back({.event = 2, .block = 2, .value = 40 << 20});
+    PoolDriver driver;
+    const ReplayResult result = replay(script, driver.pool);
+    CHECK(result.peak_event == 2);
+    CHECK(result.waste_at_peak.reserved == mib(70));
+    CHECK(result.waste_at_peak.pending == mib(30));
+    CHECK(result.waste_at_peak.inactive_split == 0);
 }
