@@ -120,3 +120,43 @@ TEST_CASE("what waits for streams at the peak is a part of it") {
     CHECK(result.waste_at_peak.pending == mib(30));
     CHECK(result.waste_at_peak.inactive_split == 0);
 }
+
+TEST_CASE("a block of a rewound pool is the one of before: its request, its stream") {
+    Events events;
+    events.timeline.streams = {0, 64, 128, 192};
+    events.segment(0x10000000, 20 << 20);
+    events.block(0x10000000, 1000, 1024, 3);
+    events.timeline.event_pools.add(1, 9);
+    events.add(EventKind::kPoolRewind);
+    events.timeline.event_pools.add(2, 9);
+    events.add(EventKind::kBlockAlloc, 0x10000000, kUnknown64, 1024);
+    events.timeline.event_pools.add(3, 9);
+    const ReplayScript script = make_script(events.timeline, 0);
+    const Step placed = script.steps[script.steps.size() - 1];
+    REQUIRE(placed.kind == Step::Kind::kPlace);
+    CHECK(placed.placed_as == 1);
+    CHECK(placed.stream == 3);
+    CHECK(placed.value == 1000);
+}
+
+TEST_CASE("what PyTorch took past its pool ends where a checkpoint tells all anew") {
+    Events events;
+    events.segment(0x10000000, 20 << 20);
+    events.block(0x10000000, 512, 512);
+    events.add(EventKind::kDeviceAlloc, 0x90000000, 5 << 20, 0, kFlagPastPool);
+    events.add(EventKind::kCheckpointBegin);
+    events.segment(0x10000000, 20 << 20);
+    events.block(0x10000000, 512, 512);
+    events.add(EventKind::kCheckpointEnd);
+    events.timeline.checkpoints = {{3, 6}};
+    const ReplayScript script = make_script(events.timeline, 0);
+    std::vector<std::pair<Step::Kind, EventIndex>> found;
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step step = script.steps[i];
+        if (step.kind == Step::Kind::kPastPool || step.kind == Step::Kind::kPastPoolFree) {
+            found.emplace_back(step.kind, step.event);
+        }
+    }
+    CHECK(found == std::vector<std::pair<Step::Kind, EventIndex>>{{Step::Kind::kPastPool, 2},
+                                                                  {Step::Kind::kPastPoolFree, 3}});
+}
