@@ -95,7 +95,7 @@ def planted(fault, right):
     if constant:
         value = re.fullmatch(r".*? = (.*);", wrong, re.DOTALL)[1]
         return (f"{constant[1] or 'static '}const {constant[2]} = "
-                f"{chosen} ? {value} : {constant[3]};")
+                f"fragtrace_fault_at_run_time({fault.number}) ? {value} : {constant[3]};")
     both = [re.fullmatch(r"(.*?[^=!<>] ?[-+*|&]?= )([^;]*);", form) for form in (right, wrong)]
     if all(both) and both[0][1] == both[1][1]:
         return f"{both[0][1]}({chosen} ? ({both[1][2]}) : ({both[0][2]}));"

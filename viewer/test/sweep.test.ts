@@ -33,6 +33,31 @@ test("what others have is read at the window's own times", () => {
     assert.deepEqual([...sweepWindow(device, 2000, 4000, 4, Infinity)!.bins.other], [30, 30, 40, 40]);
 });
 
+test("a window that begins as a block is freed has it wait from there on", () => {
+    const device = madeDevice({ blocks: 300, lastTick: 4000, slots: 64 });
+    const { freed, end } = device.blocks;
+    const rows = [...freed.keys()].filter((row) => freed[row] < end[row] && end[row] <= device.lastTick);
+    assert.ok(rows.length > 10);
+    for (const row of rows) {
+        const { bins } = sweepWindow(device, freed[row], freed[row] + 1, 1, Infinity)!;
+        assert.equal(bins.pending[0], heapAt(device, freed[row]).pending);
+    }
+});
+
+test("an empty segment of a pool that keeps it is held, one of the default pool is not", () => {
+    const device = madeDevice({ blocks: 10, lastTick: 4000, slots: 64 });
+    device.blocks.start.fill(4000);
+    device.live = new LiveIndex(device.blocks.start, device.blocks.end);
+    device.units.start = [0];
+    device.units.end = [never];
+    device.pools = [{ name: "", changes: [] }, { name: "kept", changes: [] }];
+    for (const pool of [0, 1]) {
+        device.units.pool = [pool];
+        const { bins } = sweepWindow(device, 10, 20, 1, Infinity)!;
+        assert.deepEqual([bins.held[0], bins.releasable[0]], pool === 1 ? [device.units.size[0], 0] : [0, device.units.size[0]]);
+    }
+});
+
 test("a window without any length holds nothing", () => {
     const { bins } = sweepWindow(madeDevice({ blocks: 10 }), 1000, 1000, 3, Infinity)!;
     for (const part of ["requested", "allocated_max", "allocated_min", "reserved_max"] as const) assert.deepEqual([...bins[part]], [0, 0, 0], part);

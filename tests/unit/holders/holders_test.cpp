@@ -62,10 +62,15 @@ TEST_CASE("an out-of-memory is compared with the same place of the last iteratio
     const OriginId forward = run.line("forward");
     const OriginId leak = run.line("remember");
     const OriginId last = run.line("loss");
+    const OriginId cache = run.line("cache");
     std::vector<EventIndex> failed;
+    const EventIndex cached = run.alloc(cache, 50 * kMiB);
     EventIndex place = 0;
     for (int step = 0; step < 6; ++step) {
         // The batch that fails is three times as large; so was the one before, which failed too.
+        if (step == 4) {
+            run.free(cached);
+        }
         const std::uint64_t size = step < 4 ? 1 : 3;
         const EventIndex batch = run.alloc(data, size * kMiB);
         std::vector<EventIndex> activations;
@@ -99,11 +104,14 @@ TEST_CASE("an out-of-memory is compared with the same place of the last iteratio
     CHECK(difference.place == place);
     CHECK(difference.asked_bytes == 21 * kMiB);
     CHECK(difference.asked_bytes_then == 7 * kMiB);
-    CHECK(difference.bytes == (14 + 2) * kMiB);  // two leaked blocks more
-    REQUIRE(difference.places.size() == 3);
-    CHECK(difference.places[0].label == "me/train.py:1 forward");
-    CHECK(difference.places[0].bytes == 12 * kMiB);
-    CHECK(difference.places[1].bytes == 2 * kMiB);
+    CHECK(difference.bytes ==
+          (14 + 2 - 50) * static_cast<std::int64_t>(kMiB));  // two leaked blocks more, no cache
+    REQUIRE(difference.places.size() == 4);
+    CHECK(difference.places[0].label == "me/train.py:1 cache");
+    CHECK(difference.places[0].bytes == -50 * static_cast<std::int64_t>(kMiB));
+    CHECK(difference.places[1].label == "me/train.py:1 forward");
+    CHECK(difference.places[1].bytes == 12 * kMiB);
+    CHECK(difference.places[2].bytes == 2 * kMiB);
 }
 
 TEST_CASE("an out-of-memory in the first iteration has nothing to be compared with") {
@@ -116,4 +124,30 @@ TEST_CASE("an out-of-memory in the first iteration has nothing to be compared wi
     const RunHistory history = run_history(run.timeline, 0, true, &marks);
     CHECK(difference_to_last_good(run.timeline, failed, {failed}, history, &symbols).iteration ==
           0);
+}
+
+TEST_CASE("what was there before the first step is earlier than it, and is not old") {
+    MadeUpRun run;
+    const OriginId data = run.line("load");
+    HeapSnapshot heap;
+    const auto hold = [&heap](EventIndex born) {
+        heap.blocks.push_back(
+            {.size_bytes = kMiB, .allocated_by = born, .state = BlockState::kLive});
+    };
+    hold(run.alloc(run.line("make_model"), kMiB));
+    const OriginId leak = run.line("remember");
+    for (int step = 0; step < 10; ++step) {
+        run.free(run.alloc(data, kMiB));
+        hold(run.alloc(leak, kMiB));
+    }
+    Symbolizer symbols(run.timeline);
+    StackMarks marks(run.timeline, &symbols);
+    const RunHistory history = run_history(run.timeline, 0, true, &marks);
+    REQUIRE(history.iterations.found());
+    const auto end = static_cast<EventIndex>(run.timeline.events.size());
+    const Holders holders = holders_of(run.timeline, heap, end, history, &marks, &symbols);
+    REQUIRE(holders.categories.size() == 1);
+    CHECK(holders.categories[0].bytes == 11 * kMiB);
+    CHECK(holders.categories[0].earlier_bytes == 10 * kMiB);  // all but the last step's
+    CHECK(holders.categories[0].old_bytes == 8 * kMiB);       // of steps 1 to 8
 }

@@ -91,7 +91,7 @@ TEST_CASE("a model that another one took the place of is told where it is still 
     EventIndex switched = 0;
     for (int model = 0; model < 2; ++model) {
         for (int i = 0; i < 4; ++i) {
-            const EventIndex block = run.alloc(weights, 10 * kMiB);
+            const EventIndex block = run.alloc(weights, (model == 0 ? 10 : 5) * kMiB);
             switched = model == 1 && i == 0 ? block : switched;
             if (model == 0) {
                 first_model.push_back(block);

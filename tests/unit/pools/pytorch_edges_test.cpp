@@ -60,6 +60,18 @@ TEST_CASE("what a pool takes over counts against the limit, and its pools are no
     CHECK(driver.pool.statistics().reserved.current == mib(50));
 }
 
+TEST_CASE("a cached block in a segment that is in use is not released for a large request") {
+    PoolDriver driver("", mib(110));
+    driver.allocate("A", mib(100));
+    driver.release("A");
+    driver.allocate("B", mib(30));
+    REQUIRE(driver.pool.change_settings("max_split_size_mb:20"));
+    driver.driver_calls();
+    CHECK(driver.allocate("C", mib(40)).outcome == Outcome::kOutOfMemory);
+    CHECK(driver.driver_calls() == Lines{"+41943040!", "+41943040!"});
+    CHECK(driver.layout() == Lines{"[B 31457280][- 73400320]"});
+}
+
 TEST_CASE("an event that is known to be done frees who waits for it from now on as well") {
     PoolDriver driver("", mib(100));
     driver.allocate("A", mib(30));

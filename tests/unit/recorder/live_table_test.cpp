@@ -440,3 +440,31 @@ TEST_CASE("imported memory is retained and released like one's own") {
     CHECK(table.event_count() == 0);
     table.abandon();
 }
+
+TEST_CASE("a segment gets its stream from the first block in it, not from one elsewhere") {
+    LiveTable table;
+    REQUIRE(table.create());
+    EventRecord event{};
+    event.flags = kFlagFromAllocator;
+    event.stream = kStreamUnknown;
+    event.kind = Kind::kDeviceAlloc;
+    event.size = 0x1000;
+    for (const uint64_t address : {0x1000u, 0x5000u, 0x9000u}) {
+        ++event.sequence;
+        event.address = address;
+        table.apply(event);
+    }
+    ++event.sequence;
+    event.flags = 0;
+    event.kind = Kind::kBlockAlloc;
+    event.address = 0x5800;
+    event.size = event.extra = 0x200;
+    event.stream = 7;
+    table.apply(event);
+    const std::vector<EventRecord> copy = copy_of(table);
+    REQUIRE(copy.size() == 4);
+    CHECK(copy[0].stream == kStreamUnknown);
+    CHECK(copy[1].stream == 7);
+    CHECK(copy[2].stream == kStreamUnknown);
+    table.abandon();
+}

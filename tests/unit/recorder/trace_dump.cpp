@@ -94,6 +94,10 @@ void add_chunk(Dump* dump, const ChunkHeader& chunk, const std::string& raw) {
             break;
         }
         case ChunkType::kFacts:
+            if (std::count(raw.begin(), raw.end(), '\n') !=
+                static_cast<std::ptrdiff_t>(chunk.count)) {
+                dump->defects.emplace_back("facts are not as many as the chunk says");
+            }
             add_facts(dump, raw);
             break;
         case ChunkType::kEnd: {

@@ -1,7 +1,12 @@
 // A replay at the edges of what was recorded.
+#include "analyzer/pools/registry.h"
+#include "analyzer/replay/fidelity.h"
+#include "analyzer/replay/parting.h"
+#include "analyzer/replay/recorded_layout.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script.h"
 #include "tests/unit/model/events.h"
+#include "tests/unit/pools/pool_driver.h"
 
 #include <catch2/catch.hpp>
 
@@ -28,4 +33,130 @@ TEST_CASE("settings of no device are those of all devices") {
     const ReplayScript script = make_script(events.timeline, 0);
     CHECK(script.first_settings == "max_split_size_mb:64");
     CHECK(script.settings == std::vector<std::string>{"max_split_size_mb:128"});
+}
+
+TEST_CASE("maps before and after a checkpoint are two, though they touch") {
+    Events events;
+    const std::uint64_t page = 20 << 20;
+    events.page(0x10000000, page, 1);
+    events.add(EventKind::kCheckpointBegin);
+    events.page(0x10000000, page, 1);
+    events.add(EventKind::kCheckpointEnd);
+    events.page(0x10000000 + page, page, 2);
+    events.page(0x10000000 + 2 * page, page, 3);
+    events.timeline.checkpoints = {{2, 5}};
+    for (std::size_t i = 0; i < events.timeline.events.size(); ++i) {
+        events.timeline.events.set_device(i, 0);
+    }
+    const std::vector<RecordedSegmentCall> calls = recorded_segments(events.timeline, 0);
+    REQUIRE(calls.size() == 2);
+    CHECK(calls[0].size_bytes == page);
+    CHECK(calls[1].size_bytes == 2 * page);
+}
+
+TEST_CASE("the ranges of one reservation are one segment of a checkpoint") {
+    Events events;
+    events.add(EventKind::kCheckpointBegin);
+    events.add(EventKind::kCheckpointEnd);
+    events.block(0x90000000 + 512, 512, 512);
+    events.timeline.checkpoints = {{0, 1}};
+    ReplayScript script;
+    script.checkpoints.resize(1);
+    for (const DeviceAddress address : {0x10000000u, 0x20000000u}) {
+        HeapSegment range{.address = address, .size_bytes = 20 << 20, .expandable = true};
+        range.reservation = 0x10000000;
+        range.reservation_bytes = 0x40000000;
+        script.checkpoints[0].segments.push_back(range);
+    }
+    script.checkpoints[0].segments.push_back({.address = 0x90000000, .size_bytes = 20 << 20});
+    RecordedPlacements placements(events.timeline, script);
+    const auto placed = placements.of(2);
+    REQUIRE(placed.has_value());
+    CHECK(placed->segment == 1);
+    CHECK(placed->offset_bytes == 512);
+}
+
+TEST_CASE("why a replay parts: the record took a larger free block, or a smaller one") {
+    PoolDriver driver;
+    driver.allocate("A", mib(12));  // segment 0
+    driver.allocate("B", mib(30));  // segment 1
+    driver.release("A");
+    driver.release("B");
+    const auto why = [&driver](std::uint32_t replayed, std::uint32_t recorded) {
+        return why_parted(driver.pool, {replayed, 0, mib(2)}, recorded, 0);
+    };
+    CHECK(why(0, 1).find("passed over a free block of 12 MiB") != std::string::npos);
+    CHECK(why(1, 0).find("had a free block of 12 MiB there, smaller") != std::string::npos);
+    CHECK(why(0, 2).find("no such segment") != std::string::npos);
+}
+
+TEST_CASE("a cudaMalloc that the replay has no need of is told") {
+    Events events;
+    events.segment(0x10000000, 20 << 20);
+    events.block(0x10000000, 4 << 20, 4 << 20);
+    events.segment(0x40000000, 20 << 20);
+    const ReplayScript script = make_script(events.timeline, 0);
+    auto device = std::make_unique<RecordedDevice>(kGiB, kGiB);
+    RecordedDevice& recorded = *device;
+    const auto pool = make_pool("pytorch", "", std::move(device), script.streams, script.rules);
+    REQUIRE(pool.ok());
+    const Fidelity fidelity = measure_fidelity(events.timeline, script, **pool, recorded, nullptr);
+    CHECK(fidelity.segments == 2);
+    CHECK(fidelity.reason.find("the record asks the driver for 20 MiB") != std::string::npos);
+}
+
+TEST_CASE("what waits for streams at the peak is a part of it") {
+    ReplayScript script;
+    script.streams = {0, 64};
+    script.pending = {{.id = 1, .stream = 1}};
+    script.steps.push_back({.event = 0, .block = 0, .value = 30 << 20});
+    script.steps.push_back(
+        {.kind = Step::Kind::kRelease, .event = 1, .block = 0, .pending_count = 1});
+    script.steps.push_back({.event = 2, .block = 2, .value = 40 << 20});
+    PoolDriver driver;
+    const ReplayResult result = replay(script, driver.pool);
+    CHECK(result.peak_event == 2);
+    CHECK(result.waste_at_peak.reserved == mib(70));
+    CHECK(result.waste_at_peak.pending == mib(30));
+    CHECK(result.waste_at_peak.inactive_split == 0);
+}
+
+TEST_CASE("a block of a rewound pool is the one of before: its request, its stream") {
+    Events events;
+    events.timeline.streams = {0, 64, 128, 192};
+    events.segment(0x10000000, 20 << 20);
+    events.block(0x10000000, 1000, 1024, 3);
+    events.timeline.event_pools.add(1, 9);
+    events.add(EventKind::kPoolRewind);
+    events.timeline.event_pools.add(2, 9);
+    events.add(EventKind::kBlockAlloc, 0x10000000, kUnknown64, 1024);
+    events.timeline.event_pools.add(3, 9);
+    const ReplayScript script = make_script(events.timeline, 0);
+    const Step placed = script.steps[script.steps.size() - 1];
+    REQUIRE(placed.kind == Step::Kind::kPlace);
+    CHECK(placed.placed_as == 1);
+    CHECK(placed.stream == 3);
+    CHECK(placed.value == 1000);
+}
+
+TEST_CASE("what PyTorch took past its pool ends where a checkpoint tells all anew") {
+    Events events;
+    events.segment(0x10000000, 20 << 20);
+    events.block(0x10000000, 512, 512);
+    events.add(EventKind::kDeviceAlloc, 0x90000000, 5 << 20, 0, kFlagPastPool);
+    events.add(EventKind::kCheckpointBegin);
+    events.segment(0x10000000, 20 << 20);
+    events.block(0x10000000, 512, 512);
+    events.add(EventKind::kCheckpointEnd);
+    events.timeline.checkpoints = {{3, 6}};
+    const ReplayScript script = make_script(events.timeline, 0);
+    std::vector<std::pair<Step::Kind, EventIndex>> found;
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step step = script.steps[i];
+        if (step.kind == Step::Kind::kPastPool || step.kind == Step::Kind::kPastPoolFree) {
+            found.emplace_back(step.kind, step.event);
+        }
+    }
+    CHECK(found == std::vector<std::pair<Step::Kind, EventIndex>>{{Step::Kind::kPastPool, 2},
+                                                                  {Step::Kind::kPastPoolFree, 3}});
 }

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace fragtrace::analyzer;
@@ -167,4 +168,21 @@ TEST_CASE("one's own symbolic link is followed, in a shared folder too; another'
             CHECK(write_output(link, "newer").ok() == (mode == 0755));
         }
     }
+}
+
+TEST_CASE("a pipe whose reader ends early has not taken the result") {
+    const TemporaryFolder folder;
+    const std::string pipe = folder.file("pipe");
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    const auto handler = signal(SIGPIPE, SIG_IGN);
+    std::thread reader([&pipe] {
+        char some[100];
+        const int end = open(pipe.c_str(), O_RDONLY | O_CLOEXEC);
+        [[maybe_unused]] const ssize_t count = read(end, some, sizeof some);
+        close(end);
+    });
+    const Status written = write_output(pipe, std::string(1 << 20, 'x'));
+    reader.join();
+    signal(SIGPIPE, handler);
+    CHECK(has(error_of(written), "cannot write"));
 }

@@ -4,6 +4,7 @@
 #include "analyzer/pools/pytorch_config.h"
 #include "analyzer/pools/pytorch_rules.h"
 #include "analyzer/support/units.h"
+#include "analyzer/verdict/culprits.h"
 #include "analyzer/verdict/free_places.h"
 
 #include <catch2/catch.hpp>
@@ -49,6 +50,15 @@ TEST_CASE("a hole takes a request of just its size, as its size class allows") {
     CHECK(holes[2].size_class == SizeClass::kSmall);
     CHECK(holes[2].largest_request_bytes == kMiB);
     CHECK(holes[3].largest_request_bytes == 0);  // a large request is more than 1 MiB
+}
+
+TEST_CASE("a page that ends behind its range is as large as the range leaves it") {
+    HeapSnapshot heap;
+    add_segment(&heap, 0x100000000, SizeClass::kLarge, {-25 * mib, 5 * mib});
+    heap.segments[0].expandable = true;
+    heap.segments[0].page_bytes = 20 * kMiB;
+    heap.segments[0].reservation = 0x100000000;
+    CHECK(held_open_bytes(heap) == std::vector<std::uint64_t>{0, 5 * kMiB});
 }
 
 TEST_CASE("the largest free block of a place is that of all of its segments") {

@@ -246,3 +246,19 @@ TEST_CASE("a row's curve ends where its replay ends and never passes its peak") 
         CHECK(*std::max_element(row.reserved_curve.begin(), row.reserved_curve.end()) > 0);
     }
 }
+
+TEST_CASE("a candidate that ends with its first failure has one") {
+    ReplayScript script = holes();
+    for (EventIndex event = 41; event < 44; ++event) {
+        script.steps.push_back({.event = event, .block = event, .value = 900 * kMiB});
+    }
+    std::vector<Candidate> candidates(2);
+    for (Candidate& candidate : candidates) {
+        candidate.capacity_bytes = candidate.total_bytes = 410 * kMiB;
+    }
+    candidates[1].until_failure = true;
+    const auto rows = sweep(script, candidates, exact_context(), 1);
+    REQUIRE(rows.ok());
+    CHECK((*rows)[0].ooms() == 4);
+    CHECK((*rows)[1].ooms() == 1);
+}
