@@ -294,7 +294,27 @@ class Anonymizer {
         if (key == "python.evaluator") {
             return all_of(value, "0123456789 ") ? value : "";
         }
-        constexpr std::string_view kKeys[] = {"held.without_room",
+        // Each by its whole name: a key of a stranger's may hold a name as well as a value.
+        constexpr std::string_view kKeys[] = {"options.stack_depth",
+                                              "options.ring_events",
+                                              "options.min_bytes",
+                                              "options.size_limit",
+                                              "lost.ring_full",
+                                              "lost.reentrant",
+                                              "lost.unfinished",
+                                              "lost.unfinished_in_ring",
+                                              "lost.write_failed",
+                                              "lost.removed",
+                                              "lost.completions",
+                                              "lost.before_start",
+                                              "lost.facts",
+                                              "stacks.native",
+                                              "stacks.python",
+                                              "stacks.without_room",
+                                              "stacks.native_failures",
+                                              "stacks.python_failures",
+                                              "stacks.python_none",
+                                              "held.without_room",
                                               "trace.compression",
                                               "trace.write_errors",
                                               "trace.anonymized",
@@ -312,8 +332,7 @@ class Anonymizer {
                                               "virtual",
                                               "environment.CUDA_MODULE_LOADING",
                                               "environment.PYTORCH_NO_CUDA_MEMORY_CACHING"};
-        const bool known = in("lost.") || in("stacks.") || in("options.") ||
-                           std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+        const bool known = std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
         return known && (is_number(value) || is_known_word(value)) ? value : "";
     }
 
