@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch } from "./browser.mjs";
+import { eventually, settle } from "./look.mjs";
 
 const path = join(process.env.FRAGTRACE_PAGES, "many.html");
 let browser;
@@ -73,8 +74,7 @@ test("while blocks are still coming the verdict, the chart and the map are there
     });
     const first = await drawn();
     await page.keyboard.press("w");
-    await page.waitForTimeout(200);
-    assert.notEqual(await drawn(), first);
+    await eventually(async () => assert.notEqual(await drawn(), first));
     await page.click("#segments-table");
     assert.match(await page.locator("dialog").innerText(), /being read/);
     await page.click("#dialog-close");
@@ -102,8 +102,8 @@ test("three hundred thousand live blocks: shares in the segments, all of them co
     assert.ok(await orange() < 0.1, "full segments show no holes");
     // At the end a third of each segment is free.
     for (let i = 0; i < 60; ++i) await page.keyboard.press("Shift+ArrowRight");
-    await page.waitForTimeout(500);
-    assert.match(await page.locator("#status").innerText(), /200,000 blocks in/);
+    await eventually(async () => assert.match(await page.locator("#status").innerText(), /200,000 blocks in/));
+    await settle(page);
     assert.ok(await orange() > 0.2, "holes are mixed in");
     await context.close();
 });

@@ -21,6 +21,18 @@ export const text = (page, selector) => page.locator(selector).innerText();
 /** After the next frames, in which changes are drawn, and the quarter of a second until the address is written. */
 export const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 320)))));
 
+/** Tries a check until it holds: how long a page takes differs between machines. The last failure after 20 s. */
+export async function eventually(check) {
+    for (const end = Date.now() + 20_000; ;) {
+        try {
+            return await check();
+        } catch (error) {
+            if (Date.now() > end) throw error;
+            await new Promise((done) => setTimeout(done, 50));
+        }
+    }
+}
+
 /** The view, as the address has it. */
 export async function hash(page) {
     await settle(page);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch, open } from "./browser.mjs";
-import { hash, settle, share as shareNear, text, visit } from "./look.mjs";
+import { eventually, hash, settle, share as shareNear, text, visit } from "./look.mjs";
 
 const pages = process.env.FRAGTRACE_PAGES;
 const board = join(pages, "checkerboard.html");
@@ -201,8 +201,7 @@ test("a file that was cut off says so, wherever the cut is", async () => {
         const context = await browser.newContext();
         const page = await context.newPage();
         await page.goto(`file://${path}`);
-        await page.waitForTimeout(500);
-        assert.match(await text(page, "#plain"), /cut off/, name);
+        await eventually(async () => assert.match(await text(page, "#plain"), /cut off/, name));
         assert.equal(await page.getAttribute("html", "data-ready"), null, name);
         await context.close();
     }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch } from "./browser.mjs";
-import { download, hash, print, settle, share, text, visit } from "./look.mjs";
+import { download, eventually, hash, print, settle, share, text, visit } from "./look.mjs";
 
 const pages = process.env.FRAGTRACE_PAGES;
 const board = join(pages, "checkerboard.html");
@@ -96,16 +96,18 @@ test("a search marks every block it finds, however many, and counts all of them"
     await page.keyboard.press("0");
     assert.equal(await lower(), 0);
     await page.fill("#search", "crowd.py");
-    await page.waitForTimeout(1500);
+    await eventually(async () => assert.match(await text(page, "#status"), /search "crowd\.py": 300,000 blocks, [0-9.]+ GiB \([0-9,]+ B\) in the trace; [0-9,]+ blocks, [^;]* at the cursor/));
+    await settle(page);
     // The blocks with the highest addresses are the last of the file, there in the right half.
     const all = await lower();
     assert.ok(all > 0.25, `${all}`);
-    assert.match(await text(page, "#status"), /search "crowd\.py": 300,000 blocks, [0-9.]+ GiB \([0-9,]+ B\) in the trace; [0-9,]+ blocks, [^;]* at the cursor/);
     assert.ok(await share(page, "#segments + canvas", mark, 60) > 0.1, "and in the segments");
     await page.fill("#search", "/layer199$/");
-    await page.waitForTimeout(1500);
-    const found = Number((await text(page, "#status")).match(/: ([\d,]+) blocks/)[1].replaceAll(",", ""));
-    assert.ok(found > 1200 && found < 1800, `${found} of a two-hundredth`);
+    await eventually(async () => {
+        const found = Number((await text(page, "#status")).match(/layer199\$\/"?: ([\d,]+) blocks/)[1].replaceAll(",", ""));
+        assert.ok(found > 1200 && found < 1800, `${found} of a two-hundredth`);
+    });
+    await settle(page);
     const few = await lower();
     assert.ok(few > 0 && few < all, `${few}`);
     await page.keyboard.press("Escape");
@@ -170,7 +172,7 @@ test("a what-if row lays its replayed curve over the chart", () => on(run, {}, a
     assert.ok(await share(page, "#chart", green) > 0.002);
     // 10 of 32 GiB in the first half of the run, 20 in the second.
     await page.keyboard.press("0");
-    await page.waitForTimeout(500);
+    await settle(page);
     const heights = await page.evaluate(([r, g, b]) => {
         const canvas = document.querySelector("#chart");
         const context = canvas.getContext("2d");
@@ -192,7 +194,7 @@ test("a what-if row lays its replayed curve over the chart", () => on(run, {}, a
 
 test("lanes and markers say what they are", () => on(run, {}, async (page) => {
     await page.keyboard.press("0");
-    await page.waitForTimeout(400);
+    await settle(page);
     // The failure came behind the last step; at 50 ms the run was in one.
     assert.match(await text(page, "#status"), /^cursor [0-9.]+ ms: /);
     await page.evaluate(() => (location.hash = location.hash.replace(/cursor=\d+/, "cursor=50000000")));
@@ -271,9 +273,10 @@ test("play moves the cursor, stops at a key, and with reduced motion takes one s
         await page.keyboard.press("0");
         await page.evaluate(() => document.activeElement.blur());
         const start = await hash(page);
+        const before = await text(page, "#status");
         await page.keyboard.press(" ");
         assert.equal(await page.getAttribute("#play", "aria-pressed"), "true");
-        await page.waitForTimeout(700);
+        await eventually(async () => assert.notEqual(await text(page, "#status"), before));
         await page.keyboard.press("Escape");
         const stopped = await hash(page);
         assert.equal(await page.getAttribute("#play", "aria-pressed"), "false");
