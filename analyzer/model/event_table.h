@@ -8,6 +8,7 @@
 #include "analyzer/model/event.h"
 #include "analyzer/model/packed_event.h"
 #include "analyzer/model/pair_map.h"
+#include "analyzer/model/steady_time.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -126,6 +127,19 @@ class EventTable {
     // Replaces one event.
     void set(std::size_t at, const Event& event) {
         packed_[at] = bases_[at / kGroup].pack(event, WideCode{this});
+    }
+
+    void keep_times_in_order() {
+        SteadyTime steady;
+        for (std::size_t at = 0; at < size(); ++at) {
+            const std::uint64_t told_ns = bases_[at / kGroup].time_of(packed_[at], WideOf{this});
+            const std::uint64_t time_ns = steady.of(packed_[at].kind, told_ns);
+            if (time_ns != told_ns) {
+                Event event = (*this)[at];
+                event.time_ns = time_ns;
+                set(at, event);
+            }
+        }
     }
 
     void set_device(std::size_t at, DeviceId device) { packed_[at].device = device & 31u; }

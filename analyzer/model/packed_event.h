@@ -63,8 +63,7 @@ struct PackingBase {
         const auto value_of = [&wide](std::uint32_t code) {
             return PackedEvent::is_wide(code) ? wide(code) : code;
         };
-        return {.time_ns =
-                    PackedEvent::is_wide(packed.time) ? wide(packed.time) : time_ns + packed.time,
+        return {.time_ns = time_of(packed, wide),
                 .address = address_of(packed, wide),
                 .size_bytes = value_of(packed.size),
                 .extra = value_of(packed.extra),
@@ -73,6 +72,11 @@ struct PackingBase {
                 .device = packed.device,
                 .flags = packed.flags,
                 .kind = packed.kind};
+    }
+
+    template <typename Wide>
+    [[nodiscard]] std::uint64_t time_of(const PackedEvent& packed, Wide wide) const {
+        return PackedEvent::is_wide(packed.time) ? wide(packed.time) : time_ns + packed.time;
     }
 
     template <typename Wide>

@@ -3,6 +3,7 @@
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/support/units.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
 #include <map>
@@ -54,7 +55,9 @@ class MemoryBuilder : public RecordedWatch {
         index_.add(block.allocated_by, row);
         live_blocks_[block.address] = row;
         const Event& born = timeline_.events[block.allocated_by];
-        blocks.start_ns.push_back(now_ns_);
+        // A later checkpoint tells blocks once more, with the times of their allocations.
+        blocks.start_ns.push_back(
+            blocks.start_ns.empty() ? now_ns_ : std::max(now_ns_, blocks.start_ns.back()));
         blocks.freed_ns.push_back(kPageNever);
         blocks.end_ns.push_back(kPageNever);
         blocks.address.push_back(block.address);

@@ -165,6 +165,7 @@ Timeline TimelineBuilder::finish() {
         find_phases(&timeline_, remarks_);
     }
     pair();
+    timeline_.events.keep_times_in_order();  // a gap's balance knows blocks by their recorded times
     if (timeline_.damage.notes.size() > kMaxNotes) {
         timeline_.damage.notes.resize(kMaxNotes);
     }

@@ -1,5 +1,6 @@
 #include "analyzer/trace/event_stream.h"
 
+#include "analyzer/model/steady_time.h"
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_pipeline.h"
 #include "analyzer/trace/chunk_scanner.h"
@@ -87,6 +88,7 @@ void EventStream::for_each(
     DeviceOfFrees devices;
     EventIndex index = 0;
     std::uint64_t last = 0;
+    SteadyTime steady;
     left_out_ = 0;
     bool ended = false;
     const auto pass_on = [&](const EventRecord& record) {
@@ -99,6 +101,7 @@ void EventStream::for_each(
         }
         last = record.sequence;
         Event event = event_of(record);
+        event.time_ns = steady.of(event.kind, event.time_ns);
         devices.complete(&event);
         visit(index++, event, record);
     };

@@ -159,7 +159,10 @@ def read_trace(trace, events, losses):
         name, _, value = line.partition("\t")
         if name.startswith("lost."):
             losses[name[5:]] += int(value)
-    ended = re.search(r'"ended": "(\w+)"', analyze(trace, "--no-whatif", "--json", "-"))
+    page = trace.with_suffix(".html")
+    report = analyze(trace, "--no-whatif", "--json", "-", "--html", page)
+    assert page.stat().st_size > 100_000, page
+    ended = re.search(r'"ended": "(\w+)"', report)
     return ended[1]
 
 

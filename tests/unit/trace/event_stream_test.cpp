@@ -1,6 +1,7 @@
 // One pass over the events of a trace, without keeping them.
 #include "analyzer/trace/event_stream.h"
 
+#include "analyzer/trace/reader.h"
 #include "tests/unit/trace/killed.h"
 
 #include <catch2/catch.hpp>
@@ -48,6 +49,41 @@ TEST_CASE("an event that is in the file twice is told once, and counted", "[stre
     REQUIRE(stream.ok());
     CHECK(events_of(&*stream).size() == 3);
     CHECK(stream->events_left_out() == 1);
+}
+
+TEST_CASE("times never go back, in the order of the events, for both readers", "[stream]") {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("t.ftrace");
+    TraceWriter trace;
+    EventRecord event = trace.next();
+    event.kind = EventKind::kMark;
+    constexpr std::uint64_t kFar = std::uint64_t{1} << 40;  // no distance that packs
+    for (int chunk = 0; chunk < 3; ++chunk) {
+        for (const std::uint64_t time_ns : {50u, 20u, 20u, 60u, 59u}) {
+            ++event.sequence;
+            event.time_ns = time_ns + (chunk == 1 ? kFar : 0);
+            event.thread = static_cast<std::uint32_t>(time_ns);
+            trace.event(event);
+        }
+        trace.flush();
+    }
+    trace.save(path);
+    const Result<Timeline> timeline = read_trace(path);
+    Result<EventStream> stream = EventStream::open(path);
+    REQUIRE(timeline.ok());
+    REQUIRE(stream.ok());
+    const std::vector<Event> events = events_of(&*stream);
+    REQUIRE(events.size() == 15);
+    REQUIRE(timeline->events.size() == 15);
+    std::vector<std::uint64_t> expected = {50, 50, 50, 60, 60};
+    for (const std::uint64_t time_ns : {50u, 50u, 50u, 60u, 60u}) {
+        expected.push_back(kFar + time_ns);
+    }
+    expected.insert(expected.end(), 5, kFar + 60);
+    for (std::size_t i = 0; i < 15; ++i) {
+        CHECK(events[i].time_ns == expected[i]);
+        CHECK(timeline->events[i].time_ns == expected[i]);
+    }
 }
 
 TEST_CASE("a free whose device is not known is on that of its allocation", "[stream]") {
