@@ -152,6 +152,9 @@ std::string demangle(const char* name) {
         (text_of_name.size() > kLongestName || references_in(text_of_name) > kMostReferences)) {
         return outline(text_of_name);
     }
+    if (!text_of_name.starts_with("_Z")) {
+        return name;  // of C: as a mangled type, "f" would be float
+    }
     int status = 0;
     char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
     std::string result = status == 0 && text != nullptr ? text : name;
@@ -171,6 +174,17 @@ struct ElfSymbols::State {
     Dwfl_Module* module = nullptr;
     GElf_Addr bias = 0;
     bool dwarf_tried = false;
+
+    // What each compilation unit covers, by address: read when the file's own table of that
+    // (.debug_aranges, which clang does not write) has no entry for an address.
+    struct UnitRange {
+        Dwarf_Addr begin;
+        Dwarf_Addr end;
+        Dwarf_Die* unit;
+    };
+
+    std::vector<UnitRange> unit_ranges;
+    bool unit_ranges_read = false;
 
     ~State() {
         if (dwfl != nullptr) {
@@ -242,19 +256,60 @@ struct ElfSymbols::State {
         }
     }
 
+    void read_unit_ranges() {
+        constexpr std::size_t kMostRanges = 1 << 21;  // libtorch has a few hundred thousand
+        unit_ranges_read = true;
+        Dwarf_Addr die_bias = 0;
+        Dwarf_Die* unit = nullptr;
+        while ((unit = dwfl_module_nextcu(module, unit, &die_bias)) != nullptr) {
+            Dwarf_Addr base = 0;
+            Dwarf_Addr begin = 0;
+            Dwarf_Addr end = 0;
+            std::ptrdiff_t next = 0;
+            while ((next = dwarf_ranges(unit, next, &base, &begin, &end)) > 0) {
+                if (unit_ranges.size() == kMostRanges) {
+                    return;
+                }
+                unit_ranges.push_back({begin + die_bias, end + die_bias, unit});
+            }
+        }
+    }
+
+    Dwarf_Die* unit_at(Dwarf_Addr here, Dwarf_Addr* die_bias) {
+        if (Dwarf_Die* unit = dwfl_module_addrdie(module, here, die_bias); unit != nullptr) {
+            return unit;
+        }
+        if (!unit_ranges_read) {
+            read_unit_ranges();
+            std::sort(unit_ranges.begin(), unit_ranges.end(), [](const auto& a, const auto& b) {
+                return a.begin < b.begin;
+            });
+        }
+        const auto after = std::upper_bound(
+            unit_ranges.begin(), unit_ranges.end(), here, [](Dwarf_Addr value, const auto& range) {
+                return value < range.begin;
+            });
+        if (after == unit_ranges.begin() || here >= std::prev(after)->end) {
+            return nullptr;
+        }
+        dwfl_module_getdwarf(module, die_bias);
+        return std::prev(after)->unit;
+    }
+
     std::vector<Frame> from_dwarf(std::uint64_t address) {
         std::vector<Frame> result;
         const Dwarf_Addr here = address + bias;
         Dwarf_Addr die_bias = 0;
-        Dwarf_Die* unit = dwfl_module_addrdie(module, here, &die_bias);
+        Dwarf_Die* unit = unit_at(here, &die_bias);
         if (unit == nullptr) {
             return result;
         }
         std::string file;
         int line = 0;
-        if (Dwfl_Line* found = dwfl_module_getsrc(module, here); found != nullptr) {
-            const char* name = dwfl_lineinfo(found, nullptr, &line, nullptr, nullptr, nullptr);
+        if (Dwarf_Line* found = dwarf_getsrc_die(unit, here - die_bias); found != nullptr) {
+            const char* name = dwarf_linesrc(found, nullptr, nullptr);
             file = name == nullptr ? "" : name;
+            dwarf_lineno(found, &line);
         }
         Dwarf_Die* scopes = nullptr;
         Dwarf_Die* chain = nullptr;

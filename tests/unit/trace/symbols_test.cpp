@@ -16,6 +16,8 @@
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
 
+extern "C" std::uint64_t fragtrace_without_aranges();  // without_aranges.cpp
+
 namespace symbols_test {
 
 [[gnu::noinline]] std::uint64_t here() {
@@ -120,6 +122,27 @@ TEST_CASE("a return address gets its function, file and line", "[symbols]") {
     CHECK(symbols.describe(origin).find("symbols_test::somewhere_known") != std::string::npos);
 }
 
+TEST_CASE("lines are found in a file without a table of its units' addresses, as clang writes it",
+          "[symbols]") {
+    Dl_info info = {};
+    const std::uint64_t address = fragtrace_without_aranges();
+    REQUIRE(dladdr(reinterpret_cast<void*>(address), &info) != 0);
+    Stacks stacks;
+    Module module;
+    module.begin = reinterpret_cast<std::uint64_t>(info.dli_fbase);
+    module.end = module.begin + (64 << 10);
+    module.bias = module.begin;
+    module.path = info.dli_fname;
+    stacks.timeline.modules.push_back(module);
+    const OriginId origin = stacks.origin(stacks.native(0, address), 0);
+    Symbolizer symbols(stacks.timeline);
+    const auto& frames = symbols.frames(origin);
+    REQUIRE(frames.size() == 1);
+    CHECK(frames[0].function == "fragtrace_without_aranges");
+    CHECK(frames[0].file.find("without_aranges.cpp") != std::string::npos);
+    CHECK(frames[0].line == 12);
+}
+
 TEST_CASE("a call at a function's end is that function's, not the next one's", "[symbols]") {
     Stacks stacks;
     stacks.timeline.modules.push_back(own_module());
@@ -133,7 +156,7 @@ TEST_CASE("a call at a function's end is that function's, not the next one's", "
 TEST_CASE("a library function is found in the dynamic symbols", "[symbols]") {
     Stacks stacks;
     Dl_info info = {};
-    void* function = dlsym(RTLD_DEFAULT, "qsort");
+    void* function = dlsym(RTLD_DEFAULT, "hsearch_r");
     REQUIRE(dladdr(function, &info) != 0);
     Module module;
     module.begin = reinterpret_cast<std::uint64_t>(info.dli_fbase);
@@ -145,7 +168,7 @@ TEST_CASE("a library function is found in the dynamic symbols", "[symbols]") {
     const OriginId origin = stacks.origin(stacks.native(0, address), 0);
     Symbolizer symbols(stacks.timeline);
     REQUIRE(symbols.frames(origin).size() == 1);
-    CHECK(symbols.frames(origin)[0].function.find("qsort") != std::string::npos);
+    CHECK(symbols.frames(origin)[0].function.find("hsearch_r") != std::string::npos);
 }
 
 TEST_CASE("what cannot be named is shown as module and offset", "[symbols]") {
@@ -480,4 +503,5 @@ TEST_CASE("a mangled name that would grow without end is shown as an outline") {
     CHECK(demangle(nested.c_str()) == "at::native::gpu_kernel_<...>(...)");
     CHECK(demangle("_ZN3c1014TensorIterator5buildEv") == "c10::TensorIterator::build()");
     CHECK(demangle("not mangled") == "not mangled");
+    CHECK(demangle("f") == "f");  // a function of C, not the type float
 }
