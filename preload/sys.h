@@ -60,12 +60,12 @@ T load_acquire(const T* from) {
 
 template <typename T>
 void store_relaxed(T* to, T value) {
-    __atomic_store_n(to, value, __ATOMIC_RELAXED);
+    __atomic_store(to, &value, __ATOMIC_RELAXED);  // clang's _n takes no enumeration
 }
 
 template <typename T>
 void store_release(T* to, T value) {
-    __atomic_store_n(to, value, __ATOMIC_RELEASE);
+    __atomic_store(to, &value, __ATOMIC_RELEASE);
 }
 
 template <typename T>

@@ -23,10 +23,11 @@ constexpr std::uint64_t kFailedWorkBase = 256 << 20;
 // bytes in memory.
 constexpr std::uint64_t kEventFactor = 48;
 constexpr std::uint64_t kEventBase = 4 << 20;
-// Events it may hold. A recorded one takes about 4 bytes: its time alone hardly compresses. In
-// memory one takes up to 500 bytes, and every replay goes through all.
-constexpr std::uint64_t kEventsPerByte = 1;
-constexpr std::uint64_t kEventCountBase = 256 << 10;
+// Events it may hold. A recorded one takes 4 bytes, in a loop of nothing but equal calls a little
+// more than 1. In memory one takes up to 500 bytes, and every replay goes through all.
+constexpr std::uint64_t kSmallFileEvents = 1 << 20;
+constexpr std::uint64_t kSmallFileBytes = 1 << 20;
+constexpr std::uint64_t kEventsPerByte = 2;  // behind them
 constexpr std::uint64_t kTableFactor = 8;
 constexpr std::uint64_t kTableBase = 2 << 20;
 
@@ -49,7 +50,8 @@ ChunkScanner::ChunkScanner(const InputFile& file, std::uint64_t begin, bool stil
       offset_(begin),
       still_written_(still_written),
       event_budget_bytes_(kEventBase + kEventFactor * file.size()),
-      event_budget_(kEventCountBase + kEventsPerByte * file.size()),
+      event_budget_(kSmallFileEvents +
+                    kEventsPerByte * (std::max(file.size(), kSmallFileBytes) - kSmallFileBytes)),
       table_budget_bytes_(table_budget(file.size())),
       zstd_(ZSTD_createDCtx()) {}
 
