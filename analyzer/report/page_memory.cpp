@@ -55,7 +55,7 @@ class MemoryBuilder : public RecordedWatch {
         index_.add(block.allocated_by, row);
         live_blocks_[block.address] = row;
         const Event& born = timeline_.events[block.allocated_by];
-        // A later checkpoint tells blocks once more, with the times of their allocations.
+        // What a checkpoint lists has the times of its allocations, in any order.
         blocks.start_ns.push_back(
             blocks.start_ns.empty() ? now_ns_ : std::max(now_ns_, blocks.start_ns.back()));
         blocks.freed_ns.push_back(kPageNever);

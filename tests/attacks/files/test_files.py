@@ -465,6 +465,22 @@ class Amplification(Attacks):
             trace.squeezed(EVENTS, b"".join(columns), 65536, 1 + 65536 * number)
         self.read(trace)
 
+    def test_times_in_any_order(self):
+        times = (3000, 2**63, 7, 5000, 2**64 - 1, 0)
+        blocks = [Event(BLOCK_ALLOC, BASE + (i << 20), 1 << 20, 1 << 20, time_ns=time_ns)
+                  for i, time_ns in enumerate(times)]
+        for listed in (False, True):
+            trace = self.card()
+            segment = Event(DEVICE_ALLOC, BASE, 20 << 20, flags=FROM_ALLOCATOR, time_ns=6000)
+            around = (CHECKPOINT_BEGIN, CHECKPOINT_END) if listed else ()
+            first, *last = [Event(kind, time_ns=6000) for kind in around] or [segment]
+            trace.events(*dict.fromkeys((first, segment, *blocks, *last)))
+            path = self.small(trace)
+            self.read_by_all(path)
+            self.bounded(path, "--html", self.folder / "page.html", statuses=(0,))
+            for block in blocks:
+                block.sequence = None
+
     def test_half_a_million_blocks_that_stay(self):
         count = 65536
         trace = self.card().chunk(99, os.urandom(880_000))
