@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch } from "./browser.mjs";
-import { hash, settle, text, visit } from "./look.mjs";
+import { eventually, hash, settle, text, visit } from "./look.mjs";
 
 const pages = process.env.FRAGTRACE_PAGES;
 const board = join(pages, "checkerboard.html");
@@ -47,6 +47,8 @@ test("letters typed in a select choose from it and are no shortcuts", () => on(r
 }));
 
 test("the status is spoken when the cursor rests, not in every frame", () => on(run, {}, async (page) => {
+    const heard = () => page.locator("#spoken").textContent();
+    await eventually(async () => assert.equal(await heard(), await text(page, "#status")));
     // A clock that the test moves: how many frames a machine draws while keys are pressed differs.
     await page.clock.install();
     await page.clock.pauseAt(Date.now() + 60_000);
