@@ -257,7 +257,7 @@ struct ElfSymbols::State {
     }
 
     void read_unit_ranges() {
-        constexpr std::size_t kMostRanges = 1 << 21;  // libtorch has a few hundred thousand
+        constexpr std::size_t kMostRanges = 1 << 21;  // a list of ranges may serve many units
         unit_ranges_read = true;
         Dwarf_Addr die_bias = 0;
         Dwarf_Die* unit = nullptr;

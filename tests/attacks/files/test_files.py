@@ -1,6 +1,7 @@
 """Hostile files and folders: fraganalyze refuses or reads them within 10 s and 1 GiB.
 
 Each test makes the file itself, so that it can be read here what is hostile about it."""
+import copy
 import ctypes
 import gzip
 import json
@@ -470,16 +471,14 @@ class Amplification(Attacks):
         blocks = [Event(BLOCK_ALLOC, BASE + (i << 20), 1 << 20, 1 << 20, time_ns=time_ns)
                   for i, time_ns in enumerate(times)]
         for listed in (False, True):
-            trace = self.card()
-            segment = Event(DEVICE_ALLOC, BASE, 20 << 20, flags=FROM_ALLOCATOR, time_ns=6000)
-            around = (CHECKPOINT_BEGIN, CHECKPOINT_END) if listed else ()
-            first, *last = [Event(kind, time_ns=6000) for kind in around] or [segment]
-            trace.events(*dict.fromkeys((first, segment, *blocks, *last)))
-            path = self.small(trace)
+            events = [Event(DEVICE_ALLOC, BASE, 20 << 20, flags=FROM_ALLOCATOR, time_ns=6000),
+                      *map(copy.copy, blocks)]
+            if listed:
+                events = [Event(CHECKPOINT_BEGIN, time_ns=6000), *events,
+                          Event(CHECKPOINT_END, time_ns=6000)]
+            path = self.small(self.card().events(*events))
             self.read_by_all(path)
             self.bounded(path, "--html", self.folder / "page.html", statuses=(0,))
-            for block in blocks:
-                block.sequence = None
 
     def test_half_a_million_blocks_that_stay(self):
         count = 65536

@@ -72,6 +72,18 @@ Module own_module() {
     return module;
 }
 
+// The library in which an address lies.
+Module module_at(const void* address) {
+    Dl_info info = {};
+    REQUIRE(dladdr(address, &info) != 0);
+    Module module;
+    module.begin = reinterpret_cast<std::uint64_t>(info.dli_fbase);
+    module.end = module.begin + (64 << 20);
+    module.bias = module.begin;
+    module.path = info.dli_fname;
+    return module;
+}
+
 struct Stacks {
     Timeline timeline;
 
@@ -124,16 +136,9 @@ TEST_CASE("a return address gets its function, file and line", "[symbols]") {
 
 TEST_CASE("lines are found in a file without a table of its units' addresses, as clang writes it",
           "[symbols]") {
-    Dl_info info = {};
     const std::uint64_t address = fragtrace_without_aranges();
-    REQUIRE(dladdr(reinterpret_cast<void*>(address), &info) != 0);
     Stacks stacks;
-    Module module;
-    module.begin = reinterpret_cast<std::uint64_t>(info.dli_fbase);
-    module.end = module.begin + (64 << 10);
-    module.bias = module.begin;
-    module.path = info.dli_fname;
-    stacks.timeline.modules.push_back(module);
+    stacks.timeline.modules.push_back(module_at(reinterpret_cast<void*>(address)));
     const OriginId origin = stacks.origin(stacks.native(0, address), 0);
     Symbolizer symbols(stacks.timeline);
     const auto& frames = symbols.frames(origin);
@@ -155,15 +160,8 @@ TEST_CASE("a call at a function's end is that function's, not the next one's", "
 
 TEST_CASE("a library function is found in the dynamic symbols", "[symbols]") {
     Stacks stacks;
-    Dl_info info = {};
-    void* function = dlsym(RTLD_DEFAULT, "hsearch_r");
-    REQUIRE(dladdr(function, &info) != 0);
-    Module module;
-    module.begin = reinterpret_cast<std::uint64_t>(info.dli_fbase);
-    module.end = module.begin + (64 << 20);
-    module.bias = module.begin;
-    module.path = info.dli_fname;
-    stacks.timeline.modules.push_back(module);
+    void* function = dlsym(RTLD_DEFAULT, "hsearch_r");  // one that no sanitizer replaces
+    stacks.timeline.modules.push_back(module_at(function));
     const auto address = reinterpret_cast<std::uint64_t>(function) + 1;
     const OriginId origin = stacks.origin(stacks.native(0, address), 0);
     Symbolizer symbols(stacks.timeline);
