@@ -61,6 +61,30 @@ EventRecord marker(const Session* session, EventKind kind, uint64_t sequence) {
     return event;
 }
 
+// How far the tables are in the file.
+struct Written {
+    uint32_t nodes;
+    uint32_t code_bytes;
+    uint32_t facts_bytes;
+    ModuleVersion modules;
+};
+
+Written written_of(const Session* session) {
+    const RingHeader* ring = session->ring.header;
+    return {ring->nodes_written,
+            ring->code_bytes_written,
+            ring->facts_bytes_written,
+            session->modules_written};
+}
+
+void set_written(Session* session, const Written& written) {
+    RingHeader* ring = session->ring.header;
+    ring->nodes_written = written.nodes;
+    ring->code_bytes_written = written.code_bytes;
+    ring->facts_bytes_written = written.facts_bytes;
+    session->modules_written = written.modules;
+}
+
 }  // namespace
 
 // As consecutive numbers that end with the newest one that is done with. There are enough of them:
@@ -88,6 +112,7 @@ bool write_checkpoint(Session* session) {
         const EventRecord* from = events + first;
         ByteWriter out(session->file.scratch(), TraceFile::kScratch_bytes);
         written =
+            may_grow(session) &&
             encode_events([from](size_t i) -> const EventRecord& { return from[i]; },
                           batch,
                           session->file.column_scratch(),
@@ -101,11 +126,7 @@ bool write_checkpoint(Session* session) {
 }
 
 void forget_what_is_written(Session* session) {
-    RingHeader* ring = session->ring.header;
-    ring->nodes_written = 1;
-    ring->code_bytes_written = 0;
-    ring->facts_bytes_written = 0;
-    session->modules_written = {};
+    set_written(session, {.nodes = 1, .code_bytes = 0, .facts_bytes = 0, .modules = {}});
 }
 
 namespace {
@@ -146,6 +167,8 @@ void begin_next_part(Session* session) {
     const uint64_t bytes = session->file.size_bytes();
     write_end(session, EndReason::kContinued);
     session->file.write_index();
+    parts.before_bytes = bytes;
+    const Written written = written_of(session);
     bool begun = session->file.begin_part(parts.number + 1);
     if (begun) {
         forget_what_is_written(session);
@@ -153,12 +176,12 @@ void begin_next_part(Session* session) {
     }
     if (!begun) {
         session->file.drop_part();
+        set_written(session, written);
         count_up(&session->ring.header->trace_write_errors);
         parts.before_bytes = 0;
         parts.not_before_bytes = bytes + session->options.size_limit_bytes / 8;
         return;
     }
-    parts.before_bytes = bytes;
     parts.not_before_bytes = parts.checkpoint_end + session->options.size_limit_bytes / 8;
     ++parts.number;
     store_release(&session->ring.header->part, parts.number);

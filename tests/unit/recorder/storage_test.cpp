@@ -183,6 +183,30 @@ TEST_CASE("a trace that is removed or cut while it is written begins anew, and t
     }
 }
 
+TEST_CASE("what a removed trace would have had is counted, until the next one begins") {
+    constexpr uint64_t kRing = 4096;
+    constexpr uint64_t kEvents = 50000;
+    const Folder folder;
+    const Child child = in_child(folder.path(),
+                                 [&] {
+                                     preload::record(make_event(1, 1));
+                                     preload::finish(EndReason::kNormal, false);
+                                     preload::g_session.ended = false;
+                                     unlink(folder.traces()[0].c_str());
+                                     for (uint64_t i = 2; i <= kEvents;
+                                          ++i) {  // more than the ring holds for the next one
+                                         preload::record(make_event(i << 20, 1));
+                                     }
+                                 },
+                                 {{"FRAGTRACE_RING_EVENTS", std::to_string(kRing)}});
+    CHECK(child.status == 0);
+    Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.defects == std::vector<std::string>{});
+    const uint64_t lost = std::stoull(dump.facts["lost.removed"]);
+    CHECK(lost >= kEvents - kRing);
+    CHECK(lost < kEvents);
+}
+
 TEST_CASE("an error that passes loses nothing while the ring has room") {
     const Folder folder;
     const Child child = in_child(folder.path(), [] {
@@ -290,6 +314,37 @@ TEST_CASE("a trace that comes to half of its limit goes on in parts, and the lim
             CHECK(last.header.part > 2);
             CHECK(last.end == EndReason::kNormal);
         }
+    }
+}
+
+TEST_CASE("where what is held fills half of the limit no part begins, and no stack is lost") {
+    constexpr uint64_t kLimit_bytes = 2u << 20;
+    const Folder folder;
+    const Child child = in_child(folder.path(), [&] {
+        preload::record(make_event(1, 1));
+        preload::Session* session = preload::running_session();
+        session->options.size_limit_bytes = kLimit_bytes;
+        std::mt19937_64 random(1);
+        for (uint64_t i = 0; i < 200000; ++i) {
+            EventRecord event = make_event(random(), random());
+            event.native_stack = session->stacks.intern(0, 16 * i, [] { return 0u; });
+            preload::record(event);
+            if (i > 40000) {
+                event.kind = EventKind::kDeviceFree;
+                preload::record(event);
+            }
+        }
+    });
+    CHECK(child.status == 0);
+    CHECK(child.errors.find("events were lost; writing failed: file size limit") !=
+          std::string::npos);
+    CHECK(bytes_of(folder.traces()) <= kLimit_bytes + (64u << 10));
+    REQUIRE(folder.traces().size() == 1);
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.defects == std::vector<std::string>{});
+    CHECK(std::stoi(dump.facts.at("trace.write_errors")) > 0);
+    for (const EventRecord& event : dump.events) {
+        REQUIRE(event.native_stack < dump.nodes.size());
     }
 }
 
