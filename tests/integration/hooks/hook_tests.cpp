@@ -204,6 +204,10 @@ TEST_CASE("free memory that was asked for while another thread allocates is told
     CHECK(settled_and_wrong == 0);
     CHECK(settled >= 40);    // those between the calls
     CHECK(unsettled >= 40);  // at least one in each of them
+    const auto loads = finished.trace().of_kind(EventKind::kModuleLoad);
+    REQUIRE(loads.size() == 2);
+    CHECK(loads[0].size == kMiB);
+    CHECK(loads[1].size == 0);  // others freed more in the meantime
 }
 
 TEST_CASE("stream-ordered events carry their stream, pool and device", "[streams]") {

@@ -22,6 +22,26 @@
 
 using namespace fragtrace::preload;
 
+// Its unwind table says that it ends where it begins.
+extern "C" void frame_without_extent(void (*callee)());
+asm(R"(
+    .text
+    .type frame_without_extent, @function
+frame_without_extent:
+    .cfi_startproc
+    push %rbp
+    .cfi_def_cfa_offset 16
+    .cfi_offset %rbp, -16
+    lea -16(%rsp), %rbp
+    .cfi_def_cfa %rbp, 16
+    call *%rdi
+    pop %rbp
+    .cfi_def_cfa %rsp, 8
+    ret
+    .cfi_endproc
+    .size frame_without_extent, . - frame_without_extent
+)");
+
 namespace {
 
 struct Tally {
@@ -413,6 +433,14 @@ TEST_CASE("coroutines with stacks of their own do not confuse the thread's walks
     }
     CHECK(t_tally.wrong == 0);
     CHECK(t_tally.walked != 0);
+}
+
+TEST_CASE("a frame that would end where it begins is left to libunwind", "[native-stacks]") {
+    begin_walks();
+    t_tally = {};
+    frame_without_extent(compare);
+    CHECK(t_tally.refused == 1);
+    CHECK(t_tally.walked == 0);
 }
 
 TEST_CASE("an address that is no code has no rule") {

@@ -1,5 +1,5 @@
 /* One thread allocates and frees, and asks between these calls how much memory is free; another
- * thread asks while they are in progress. For watched_driver.c. */
+ * thread asks while they are in progress. Then it loads code. For watched_driver.c. */
 #include "check.h"
 
 #include <dlfcn.h>
@@ -48,5 +48,11 @@ int main(void) {
     }
     __atomic_store_n(&g_done, 1, __ATOMIC_RELEASE);
     CHECK(pthread_join(thread, NULL) == 0);
+    int (*load)(void**, const void*) = (int (*)(void**, const void*))dlsym(driver, "cuModuleLoadData");
+    CHECK(load != NULL);
+    for (long taken_bytes = 1 << 20; taken_bytes >= -(1 << 20); taken_bytes -= 2 << 20) {
+        void* module = NULL;
+        CHECK(load(&module, &taken_bytes) == 0);
+    }
     return 0;
 }
