@@ -72,8 +72,25 @@ bool is_of_a_child(const struct stat& file) {
            written_ns + age_ns() >= clock_ns(CLOCK_REALTIME);
 }
 
+// -1 if it is not a child's. Rings are read-only until their process has ended.
+int open_ring_of_a_child(const char* path) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    struct stat file {};
+
+    char same[40];
+    Text(same, sizeof same).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
+    const int to = fd >= 0 && fstat(fd, &file) == 0 && is_of_a_child(file) && fchmod(fd, 0600) == 0
+                       ? open(same, O_RDWR | O_CLOEXEC)
+                       : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return to;
+}
+
 void note_in_ring(const char* path, int signal) {
-    const int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const int fd = open_ring_of_a_child(path);
 
     struct stat file {};
 
@@ -85,7 +102,7 @@ void note_in_ring(const char* path, int signal) {
     Text fact(line, sizeof line);
     fact.add("end.signal\t").add_number(static_cast<uint64_t>(signal)).add("\n");
     const auto size = static_cast<uint32_t>(fact.size());
-    if (fstat(fd, &file) == 0 && is_of_a_child(file) &&
+    if (fstat(fd, &file) == 0 &&
         pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
         memcmp(header.magic, kRingMagic, sizeof header.magic) == 0 &&
         header.version == kFormatVersion && header.facts_bytes <= header.facts_capacity_bytes &&

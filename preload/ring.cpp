@@ -141,10 +141,12 @@ bool Ring::create_file(const char* directory,
     if (path.full()) {
         return false;
     }
-    int fd = named ? -1 : open(directory, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    // Nobody but root can cut off what is mapped here, which would raise SIGBUS in the host.
+    constexpr mode_t kReadOnly = 0400;
+    int fd = named ? -1 : open(directory, O_RDWR | O_TMPFILE | O_CLOEXEC, kReadOnly);
     unnamed_ = fd >= 0;
     if (!unnamed_) {
-        fd = open(path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        fd = open(path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kReadOnly);
     }
     if (fd < 0) {
         return false;

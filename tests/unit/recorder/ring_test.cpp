@@ -1,5 +1,6 @@
 // Where a ring may lie, and how much of the memory rings take.
 #include "recorder.h"
+#include "session.h"
 #include "skip.h"
 #include "trace_dump.h"
 
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -99,6 +101,28 @@ TEST_CASE("rings of ended processes do not pile up without bound", "[ring-bytes]
     const Dump dump = read_trace(folder.traces()[0]);
     CHECK(dump.events.size() == 1);
     CHECK(dump.header.ring_path[0] == '\0');
+}
+
+TEST_CASE("the user of a running process cannot cut its ring off") {
+    const Folder folder;
+    REQUIRE(chmod(folder.path().c_str(), 0777) == 0);
+    const Child child = in_child(folder.path(), [] {
+        constexpr uid_t kNobody = 65534;
+        if (geteuid() == 0 && setuid(kNobody) != 0) {
+            _exit(1);
+        }
+        preload::record(make_event(1, 1));
+        const bool cut = truncate(preload::g_session.ring.path(), 0) == 0;
+        preload::record(make_event(2, 1));
+        if (cut) {
+            _exit(2);
+        }
+    });
+    CHECK(child.status == 0);
+    REQUIRE(folder.traces().size() == 1);
+    const Dump dump = read_trace(folder.traces()[0]);
+    CHECK(dump.events.size() == 2);
+    CHECK(dump.header.ring_path[0] == '/');
 }
 
 TEST_CASE("empty files with the names of rings, which anybody can make, keep no ring away") {

@@ -48,7 +48,8 @@ int main(void) {
     }
     __atomic_store_n(&g_done, 1, __ATOMIC_RELEASE);
     CHECK(pthread_join(thread, NULL) == 0);
-    int (*load)(void**, const void*) = (int (*)(void**, const void*))dlsym(driver, "cuModuleLoadData");
+    int (*load)(void**, const void*) =
+        (int (*)(void**, const void*))dlsym(driver, "cuModuleLoadData");
     CHECK(load != NULL);
     for (long taken_bytes = 1 << 20; taken_bytes >= -(1 << 20); taken_bytes -= 2 << 20) {
         void* module = NULL;

@@ -52,7 +52,8 @@ int cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
     return 0;
 }
 
-/* Code whose image is the number of bytes that the device has less then, or more: others free, too. */
+/* Code whose image is the number of bytes that the device has less then, or more: others free, too.
+ */
 int cuModuleLoadData(void** module, const void* image) {
     *module = &used;
     __atomic_fetch_add(&used, *(const long*)image, __ATOMIC_ACQ_REL);
