@@ -66,4 +66,6 @@ fragtrace_library(fragtrace_libunwind FRAGTRACE_LIBUNWIND build/src/.libs/libunw
         --disable-minidebuginfo --disable-coredump --disable-ptrace --disable-setjmp
         --disable-documentation --disable-tests --disable-cxx-exceptions
         CC=${CMAKE_C_COMPILER} "CFLAGS=${flags}"
-    BUILD_COMMAND ${FRAGTRACE_MAKE} -C src "CPPFLAGS=-D_GNU_SOURCE -Dpipe2=fragtrace_unwind_pipe")
+    # A build that was interrupted may have left a description of an archive that was never made.
+    BUILD_COMMAND ${FRAGTRACE_MAKE} -C src clean
+    COMMAND ${FRAGTRACE_MAKE} -C src "CPPFLAGS=-D_GNU_SOURCE -Dpipe2=fragtrace_unwind_pipe")
