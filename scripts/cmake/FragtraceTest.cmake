@@ -4,6 +4,7 @@
 # A test with the labels and the time limit that every test here has. SERIAL: not beside others.
 # PYTORCH: needs the interpreter FRAGTRACE_PYTHON; without one the test is skipped by name, never
 # passed. A test skips itself with exit code 77.
+set(FRAGTRACE_TEST_TIME 1 CACHE STRING "Factor of the tests' time limits, for builds that run slowly")
 set(FRAGTRACE_PYTHON "" CACHE FILEPATH "Interpreter with a CUDA build of PyTorch, for tests")
 
 function(fragtrace_add_test)
@@ -15,6 +16,7 @@ function(fragtrace_add_test)
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT 120)
     endif()
+    math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * ${FRAGTRACE_TEST_TIME}")
     if(arg_PYTORCH)
         list(APPEND arg_LABELS pytorch)
         if(NOT FRAGTRACE_PYTHON)
