@@ -146,7 +146,7 @@ bool write_events(Session* session, uint64_t first, uint32_t count) {
     const auto event = [session, first](size_t i) -> const EventRecord& {
         return session->ring.slot_of(first + i);
     };
-    if (!may_grow(session)) {
+    if (!make_room(session)) {
         return write_or_count(session, session->file.refuse(EFBIG));
     }
     // In this order: a reader that meets an event has met all that the event refers to.

@@ -342,6 +342,15 @@ bool may_grow(const Session* session) {
                                    limit_bytes;
 }
 
+bool make_room(Session* session) {
+    Parts& parts = session->parts;
+    if (!may_grow(session) && parts.before_bytes != 0) {
+        remove_part(session, parts.number - 1);
+        parts.before_bytes = 0;
+    }
+    return may_grow(session);
+}
+
 void copy_after_out_of_memory(Session* session) {
     Parts& parts = session->parts;
     if (!parts.out_of_memory) {

@@ -47,8 +47,11 @@ bool write_checkpoint(Session* session);
 // After a chunk of events: begins the next part if this one is full.
 void limit_part(Session* session, uint64_t chunk_bytes);
 
-// False where a part could not be begun, and the limit would be passed.
+// False where another chunk would pass the limit.
 bool may_grow(const Session* session);
+
+// The same, after the part before was removed where that is needed: the newest events stay.
+bool make_room(Session* session);
 
 // After all that waited is written: a copy, if memory ran out and the last copy is long enough ago.
 void copy_after_out_of_memory(Session* session);
