@@ -348,7 +348,7 @@ TEST_CASE("where what is held fills half of the limit no part begins and no stac
             EventRecord event = make_event(random(), random());
             event.native_stack = session->stacks.intern(0, i / 64 * 16, [] { return 0u; });
             preload::record(event);
-            if (i > 70000) {
+            if (i > 55000) {
                 event.kind = EventKind::kDeviceFree;
                 preload::record(event);
             }
