@@ -1,8 +1,8 @@
-"""Threads that people had diagnosed by hand, rebuilt as programs: the report must find the same.
+"""Threads that people diagnosed by hand, rebuilt as programs: the report must find the same cause.
 
-Each file in threads/ is a program whose FIELD says which thread it is, what was found there in one
-line, the card that it runs on, and what the report must say. Names of files as arguments run these
-alone; FIELD_SHOW=1 prints each report.
+Each file in threads/ is a program. Its FIELD names the thread, the finding in one line, the card that
+the program runs on, and what the report must say. Names of files as arguments run only these files.
+FIELD_SHOW=1 prints each report.
 """
 
 import ast
@@ -99,30 +99,30 @@ class FieldThreads(real_process.RealProcessTest):
             report = self.report(trace)
             self.assertEqual([*report["ooms"], *report["retries"]], [])
 
-    def test_the_page_says_what_is_tested(self):
+    def test_the_page_has_one_row_for_each_tested_thread(self):
         said = [line for line in PAGE.read_text().splitlines() if line.startswith("| [")]
         self.assertEqual(said, [row_of(path) for path in PROGRAMS])
         self.assertEqual(len(said), 16)
 
 
 def row_of(path):
-    """What the page says of a thread."""
+    """The row of the page for a thread."""
     field = field_of(path)
     of = " (of a retry)" if field.get("kind") == "retries" else ""
     if "also" in field:
         of = of.replace(")", f"; `{field['also']}` would have avoided it)")
     if field.get("requester") == "library":
-        of += ", asked by a library; the pool could have given back"
+        of += ", requested by a library; the pool could have released"
     elif "frees_mib" in field:
         of += ","
     parts = [f"`{field['says']}`{of}" + (f" {field['frees_mib']:,} MiB" if "frees_mib" in field else "")]
     if "culprit" in field:
-        parts.append(f"held open by `{field['culprit']}`")
+        parts.append(f"blocked by `{field['culprit']}`")
     if "remedies" in field:
         parts.append("helps: " + " or ".join(name if " " in name else f"`{name}`"
                                               for name in field["remedies"]))
     if "runs_well" in field:
-        parts.append(" ".join(field["runs_well"]) + " runs without trouble")
+        parts.append(" ".join(field["runs_well"]) + " runs without failure or retry")
     return (f"| [{field['thread']}](../tests/field/threads/{path.name}) | {field['finding']} | "
             f"{'; '.join(parts)} |")
 

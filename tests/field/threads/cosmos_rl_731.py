@@ -1,11 +1,11 @@
-"""NCCL fails beside a cache of 56 GiB: there is no out-of-memory of PyTorch's to read."""
+"""NCCL fails beside PyTorch's cache of 56 GiB, so PyTorch reports no out-of-memory."""
 
 from common import GIB, collective, tensor
 
 FIELD = {
     "thread": "nvidia-cosmos/cosmos-rl#731",
-    "finding": "NCCL's own cudaMalloc fails while PyTorch holds 113 GiB for 57 GiB of tensors: "
-               "empty_cache before the collective",
+    "finding": "NCCL's own cudaMalloc fails while PyTorch reserves 113 GiB for 57 GiB of "
+               "tensors. Call empty_cache before the collective",
     "card": "115GiB,context=0",
     "says": "releasable",
     "requester": "library",

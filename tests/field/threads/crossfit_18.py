@@ -1,4 +1,4 @@
-"""Batches sorted by length, the shortest first: no batch fits where the one before it was."""
+"""Batches sorted by length, the shortest first: no batch fits where the previous one was."""
 
 import sys
 
@@ -6,8 +6,8 @@ from common import MIB, tensor
 
 FIELD = {
     "thread": "rapidsai/crossfit#18",
-    "finding": "batches of ascending length each take new segments beside those that smaller "
-               "batches left; the longest first reuses its own for all that follow",
+    "finding": "batches of ascending length each allocate new segments beside those of smaller "
+               "batches. With the longest batch first, all later batches reuse its segments",
     "card": "2GiB,context=0",
     "kind": "retries",
     "says": "releasable",

@@ -4,8 +4,9 @@ from common import MIB, tensor
 
 FIELD = {
     "thread": "nanoporetech/dorado#1358",
-    "finding": "a large cached block is partly reused by a smaller request, so the next large one "
-               "takes new memory; max_split_size_mb below the large size resolves it",
+    "finding": "a smaller request takes part of a large cached block, so the next large "
+               "request allocates new memory. A max_split_size_mb below the large size "
+               "prevents this",
     "card": "6GiB,context=0",
     "says": "stitchable",
     "culprit": "decode",

@@ -1,4 +1,4 @@
-"""Of two batches the shorter first runs out of memory; the longer first does not."""
+"""With two batches, the shorter one first runs out of memory; the longer one first does not."""
 
 import sys
 
@@ -6,8 +6,8 @@ from common import MIB, tensor
 
 FIELD = {
     "thread": "pytorch/pytorch#1529",
-    "finding": "a step on batch A and then on B runs out of memory, B and then A fits: what A "
-               "leaves behind cannot hold what B needs",
+    "finding": "batch A then batch B runs out of memory, B then A fits: the free memory that A "
+               "leaves cannot serve B",
     "card": "2GiB,context=0",
     "says": "stitchable",
     "culprit": "optimizer_state",

@@ -1,11 +1,11 @@
-"""Inside a MemPool the cache of that pool is not given back before the retry."""
+"""Inside a MemPool the cache of that pool is not released before the retry."""
 
 from common import GIB, tensor, torch
 
 FIELD = {
     "thread": "pytorch/pytorch#159674",
-    "finding": "60 GiB cached in a MemPool that is in use are not released for the retry; the "
-               "same program without the pool runs",
+    "finding": "60 GiB cached in a MemPool in use are not released for the retry. The same "
+               "program without the MemPool runs",
     "card": "80GiB,context=0",
     "says": "other_pool",
 }

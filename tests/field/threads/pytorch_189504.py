@@ -1,11 +1,11 @@
-"""The request fails although a free block fits; the same request directly after it is served."""
+"""A request fails although a free block fits; the same request directly after it is served."""
 
 from common import MIB, device_is_busy, runs_out, tensor, torch
 
 FIELD = {
     "thread": "pytorch/pytorch#189504",
-    "finding": "waiting for events before the retry frees a block that would do, but the pool is "
-               "not searched again: the same request is served a moment later",
+    "finding": "waiting for events before the retry frees a large enough block, but PyTorch "
+               "does not search the pool again. The same request succeeds a moment later",
     "card": "1GiB,context=0",
     "says": "pending",
     "frees_mib": 400,

@@ -1,11 +1,11 @@
-"""Communication on a side stream holds freed buckets: allocated is far below reserved, all of it active."""
+"""A side stream delays frees: allocated is far below reserved, and all of reserved is active."""
 
 from common import MIB, device_is_busy, tensor, torch
 
 FIELD = {
     "thread": "pytorch/pytorch#71616",
-    "finding": "what is missing is freed memory that waits for events of a side stream, "
-               "not fragmentation",
+    "finding": "the missing memory is freed memory that waits for events of a side stream, not "
+               "fragmentation",
     "card": "40540MiB,context=0",
     "says": "pending",
     "frees_mib": 10 * 648,

@@ -1,11 +1,11 @@
-"""Activations that are freed in an interleaved order leave a comb."""
+"""Activations that are freed in an interleaved order leave small holes."""
 
 from common import GIB, tensor
 
 FIELD = {
     "thread": "meta-pytorch/torchrec#4584, hard fragmentation",
-    "finding": "free memory is interleaved with live blocks of the same segment: nothing can be "
-               "given back, and only moving what lives would join it",
+    "finding": "free memory is interleaved with live blocks of the same segment. Nothing can "
+               "be released; only moving live blocks would merge it",
     "card": "40GiB,context=0",
     "says": "stitchable",
     "culprit": "forward",

@@ -1,11 +1,11 @@
-"""What is free lies in separate segments, each of them too small."""
+"""Free memory lies in separate segments, each of them too small."""
 
 from common import GIB, tensor
 
 FIELD = {
     "thread": "meta-pytorch/torchrec#4584, soft fragmentation",
-    "finding": "the free memory is whole segments, each too small: it comes back when the pool "
-               "gives them to the driver, at the price of a retry",
+    "finding": "the free memory consists of whole segments, each too small. PyTorch releases "
+               "them to the driver, at the cost of a retry",
     "card": "40GiB,context=0",
     "kind": "retries",
     "says": "releasable",

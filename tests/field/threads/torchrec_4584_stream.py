@@ -1,11 +1,11 @@
-"""Idle memory of a copy stream, beside what that stream still needs."""
+"""Free memory of a copy stream, beside memory that this stream still needs."""
 
 from common import GIB, tensor, torch
 
 FIELD = {
     "thread": "meta-pytorch/torchrec#4584, stream fragmentation",
-    "finding": "free segments that belong to another stream serve nobody on this one: allocate "
-               "on one stream",
+    "finding": "free segments of another stream cannot serve a request on this stream. "
+               "Allocate on one stream",
     "card": "40GiB,context=0",
     "says": "stream_bound",
     "culprit": "copies",

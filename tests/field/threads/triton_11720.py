@@ -1,11 +1,11 @@
-"""Each call of a benchmark makes a stream: what one call freed no other call can use."""
+"""Each call of a benchmark makes a stream, so no other call can reuse its freed memory."""
 
 from common import MIB, tensor, torch
 
 FIELD = {
     "thread": "triton-lang/triton#11720",
-    "finding": "a stream per call: nothing freed in one case serves the next, and reserved grows "
-               "by each case's working set",
+    "finding": "one stream per call: memory freed in one case cannot serve the next, and "
+               "reserved grows by each case's working set",
     "card": "8GiB,context=0",
     "kind": "retries",
     "says": "releasable",

@@ -1,4 +1,4 @@
-"""docs/hooks.md names every function of hooks.def as recorded, and none that is left alone."""
+"""docs/hooks.md lists every function of hooks.def as recorded, and no other function."""
 
 import re
 import unittest
@@ -26,8 +26,8 @@ class HooksPage(unittest.TestCase):
         calls = "".join(line.split("|")[2] for line in table(section("Recorded")))
         self.assertEqual(set(re.findall(NAME, calls)), self.functions)
 
-    def test_what_is_left_alone_has_no_row(self):
-        for line in table(section("Left alone, and why")):
+    def test_a_call_that_is_not_recorded_has_no_row(self):
+        for line in table(section("Not recorded, and why")):
             calls = line.split("|")[1]
             if "without a suffix" in calls:
                 symbols = {row.symbol for row in rows()}
