@@ -20,6 +20,6 @@ embed(script ${SCRIPT})
 embed(style ${STYLE})
 embed(shell ${SHELL})
 file(WRITE ${OUTPUT}
-    "// Generated from viewer/ by embed.cmake.\n#include \"analyzer/report/page_assets.h\"\n\n"
+    "// Generated from viewer/ by embed.cmake.\n#include \"analyzer/report/page/page_assets.h\"\n\n"
     "namespace fragtrace::analyzer {\nnamespace {\n${code}}  // namespace\n\n${accessors}"
     "}  // namespace fragtrace::analyzer\n")

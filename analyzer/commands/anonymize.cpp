@@ -1,10 +1,10 @@
 // fraganalyze anonymize IN OUT: a trace that can be sent to others.
 #include "analyzer/trace/anonymize.h"
 
-#include "analyzer/cli/output_file.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/snapshot/input.h"
+#include "analyzer/support/output_file.h"
 
 #include <fmt/format.h>
 #include <string>

@@ -1,7 +1,7 @@
 #include "analyzer/commands/arguments.h"
 
-#include "analyzer/cli/output_file.h"
-#include "analyzer/pools/pytorch_rules.h"
+#include "analyzer/analysis/choices.h"
+#include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
 
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ void CommonOptions::add_torch_version(CLI::App* app) {
                     "as recorded)")
         ->type_name("VERSION")
         ->check([](const std::string& text) {
-            return PytorchRules::is_release(text)
+            return is_torch_release(text)
                        ? std::string()
                        : fmt::format("'{}' is no release of PyTorch; give one such as 2.6", text);
         });

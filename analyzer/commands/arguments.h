@@ -1,7 +1,7 @@
 // Command lines by CLI11, with the project's own manners: errors are one line and exit code 2.
 #pragma once
 
-#include "analyzer/replay/assumptions.h"
+#include "analyzer/analysis/analysis.h"
 #include "analyzer/support/result.h"
 #include "analyzer/support/terminal.h"
 

@@ -1,8 +1,8 @@
 // fraganalyze check TRACE: does a run keep its limits? For continuous integration.
-#include "analyzer/check/checks.h"
-#include "analyzer/cli/output_file.h"
+#include "analyzer/analysis/check/checks.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
+#include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
 
 #include <nlohmann/json.hpp>

@@ -1,12 +1,12 @@
 // fraganalyze compare A B: what differs between two runs.
-#include "analyzer/cli/output_file.h"
-#include "analyzer/commands/analyze.h"
+#include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/compare/batch.h"
+#include "analyzer/analysis/compare/comparison.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
-#include "analyzer/compare/batch.h"
-#include "analyzer/compare/comparison.h"
 #include "analyzer/report/compare_report.h"
 #include "analyzer/snapshot/input.h"
+#include "analyzer/support/output_file.h"
 
 #include <fmt/format.h>
 #include <memory>

@@ -1,11 +1,11 @@
 // fraganalyze explain MESSAGE: what an out-of-memory message proves, without any trace.
-#include "analyzer/cli/output_file.h"
+#include "analyzer/analysis/explain/explanation.h"
+#include "analyzer/analysis/explain/message_scanner.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
-#include "analyzer/explain/explanation.h"
-#include "analyzer/explain/message_scanner.h"
+#include "analyzer/support/input_file.h"
+#include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
-#include "analyzer/trace/input_file.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 #include "analyzer/commands/first_screen.h"
 
-#include "analyzer/report/first_screen.h"
+#include "analyzer/report/text/first_screen.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // Lines on standard error while the report is made: what is known already. They go when it is done.
 #pragma once
 
-#include "analyzer/report/analysis.h"
+#include "analyzer/analysis/analysis.h"
 
 #include <cstddef>
 

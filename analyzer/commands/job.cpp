@@ -1,13 +1,13 @@
 #include "analyzer/commands/job.h"
 
-#include "analyzer/cli/output_file.h"
+#include "analyzer/analysis/job/job.h"
 #include "analyzer/commands/job_page.h"
 #include "analyzer/commands/long_trace.h"
-#include "analyzer/job/job.h"
-#include "analyzer/report/text.h"
-#include "analyzer/report/text_parts.h"
-#include "analyzer/report/text_source.h"
+#include "analyzer/report/text/text.h"
+#include "analyzer/report/text/text_parts.h"
+#include "analyzer/report/text/text_source.h"
 #include "analyzer/snapshot/input.h"
+#include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
 
 #include <nlohmann/json.hpp>
@@ -47,7 +47,7 @@ Status write_first_summary(const AnalyzeOptions& options,
     const std::string first =
         failure ? terminal.styled(Style::kBold, first_failure_text(job, *failure)) + "\n" : "";
     if (is_long_trace(path)) {
-        const auto text = long_trace_text(path, terminal);
+        const auto text = summarize_long_trace(path, terminal);
         return text ? write_text(first + *text) : Status(text.error());
     }
     const auto analyzed = analyze(path, options);

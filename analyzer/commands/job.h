@@ -1,7 +1,7 @@
 // fraganalyze FOLDER, or several traces: a job, one line per process, and a page of them together.
 #pragma once
 
-#include "analyzer/commands/analyze.h"
+#include "analyzer/analysis/analyze.h"
 #include "analyzer/support/result.h"
 #include "analyzer/support/terminal.h"
 

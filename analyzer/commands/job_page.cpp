@@ -1,10 +1,10 @@
 #include "analyzer/commands/job_page.h"
 
-#include "analyzer/cli/output_file.h"
-#include "analyzer/report/page.h"
-#include "analyzer/report/page_content.h"
-#include "analyzer/report/page_ranks.h"
+#include "analyzer/report/page/page.h"
+#include "analyzer/report/page/page_content.h"
+#include "analyzer/report/page/page_ranks.h"
 #include "analyzer/support/guarded.h"
+#include "analyzer/support/output_file.h"
 
 #include <filesystem>
 #include <fmt/format.h>

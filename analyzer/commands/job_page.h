@@ -1,8 +1,8 @@
 // One page of several processes: some whole, the others as lines.
 #pragma once
 
+#include "analyzer/analysis/job/job.h"
 #include "analyzer/commands/job.h"
-#include "analyzer/job/job.h"
 #include "analyzer/support/result.h"
 
 #include <cstddef>

@@ -1,10 +1,10 @@
 // fraganalyze list PATH...: what traces there are, a line each; their events are not read.
-#include "analyzer/cli/output_file.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
-#include "analyzer/report/text_source.h"
+#include "analyzer/report/text/text_source.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/guarded.h"
+#include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/trace_outline.h"

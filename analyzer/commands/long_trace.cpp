@@ -1,43 +1,12 @@
 #include "analyzer/commands/long_trace.h"
 
-#include "analyzer/metrics/trace_summary.h"
-#include "analyzer/report/text_source.h"
-#include "analyzer/support/units.h"
+#include "analyzer/analysis/metrics/trace_summary.h"
+#include "analyzer/report/text/long_trace.h"
 #include "analyzer/trace/event_stream.h"
 
-#include <algorithm>
-#include <fmt/format.h>
-#include <optional>
-
 namespace fragtrace::analyzer {
-namespace {
 
-// Of the whole report (docs/performance.md).
-constexpr std::uint64_t kReportBytesPerEvent = 150;
-
-std::string verdict(const TraceSummary& summary) {
-    std::uint64_t ooms = 0;
-    std::uint64_t retries = 0;
-    std::optional<std::uint64_t> first_ns;
-    for (const DeviceSummary& device : summary.devices) {
-        ooms += device.metrics.summary.ooms;
-        retries += device.metrics.summary.retries;
-        if (const auto at = device.metrics.first_oom_ns; at) {
-            first_ns = std::min(first_ns.value_or(*at), *at);
-        }
-    }
-    const std::string retried = format_counted(retries, "retry", "retries");
-    return ooms == 0
-               ? fmt::format("No out-of-memory, {}.", retried)
-               : fmt::format("{}{}, {}.",
-                             format_counted(ooms, "out-of-memory", "out-of-memories"),
-                             first_ns ? ", the first after " + format_duration(*first_ns) : "",
-                             retried);
-}
-
-}  // namespace
-
-Result<std::string> long_trace_text(const std::string& path, const Terminal& terminal) {
+Result<std::string> summarize_long_trace(const std::string& path, const Terminal& terminal) {
     if (const auto taken_over = take_over_ring(path); !taken_over) {
         return taken_over.error();
     }
@@ -45,35 +14,7 @@ Result<std::string> long_trace_text(const std::string& path, const Terminal& ter
     if (!summary) {
         return summary.error();
     }
-    const Timeline& tables = summary->tables;
-    std::string text = fmt::format("{}  pid {}, {}, {}\n{}\n",
-                                   command_text(tables.fact("command_line")),
-                                   tables.pid,
-                                   format_counted(summary->events, "event", "events"),
-                                   ending_text(tables),
-                                   terminal.styled(Style::kBold, verdict(*summary)));
-    for (const DeviceSummary& device : summary->devices) {
-        const MemorySummary& run = device.metrics.summary;
-        text +=
-            fmt::format("  device {}   peak reserved {} at {}; peaks: allocated {}, requested {}\n",
-                        device.device,
-                        format_bytes(run.peak_reserved),
-                        format_duration(device.peak_time_ns),
-                        format_bytes(run.peak_allocated),
-                        format_bytes(run.peak_requested));
-    }
-    if (tables.damage.events_lost != 0) {
-        text += fmt::format("  {} LOST\n",
-                            format_counted(tables.damage.events_lost, "event", "events"));
-    }
-    return text + fmt::format(
-                      "Too long to be explained at once. The whole report, with culprit and "
-                      "remedies, takes about {} of memory:\n  fraganalyze {}\n"
-                      "Who held what at the peak, in little memory:\n"
-                      "  fraganalyze summarize {}\n",
-                      format_bytes(summary->events * kReportBytesPerEvent),
-                      shell_quoted(path),
-                      shell_quoted(path));
+    return long_trace_text(*summary, path, terminal);
 }
 
 }  // namespace fragtrace::analyzer

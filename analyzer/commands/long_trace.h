@@ -1,5 +1,4 @@
-// The summary of a trace that is too long to be explained when its run ends: figures alone, in
-// memory that does not grow with its length.
+// The summary of a trace that is too long to be explained when its run ends.
 #pragma once
 
 #include "analyzer/support/result.h"
@@ -9,7 +8,8 @@
 
 namespace fragtrace::analyzer {
 
-// Errors (kInput) as of summarize_trace().
-Result<std::string> long_trace_text(const std::string& path, const Terminal& terminal);
+// Moves the ring of a process that has ended into its trace first. Errors (kInput) as of
+// summarize_trace().
+Result<std::string> summarize_long_trace(const std::string& path, const Terminal& terminal);
 
 }  // namespace fragtrace::analyzer

@@ -1,10 +1,10 @@
 // fraganalyze plan PROBLEM.csv: a planned placement of buffers with known lifetimes.
-#include "analyzer/cli/output_file.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/plan/csv.h"
 #include "analyzer/plan/planner.h"
-#include "analyzer/trace/input_file.h"
+#include "analyzer/support/input_file.h"
+#include "analyzer/support/output_file.h"
 
 #include <cstdio>
 #include <fmt/format.h>

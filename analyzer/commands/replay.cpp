@@ -1,14 +1,14 @@
 // fraganalyze replay TRACE: one replay under given settings, capacity and pool.
-#include "analyzer/cli/output_file.h"
-#include "analyzer/commands/analyze.h"
+#include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/recorded_replay.h"
+#include "analyzer/analysis/verdict/verdict.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/commands/recorded_replay.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/commands/replay_options.h"
-#include "analyzer/report/json.h"
-#include "analyzer/report/text.h"
+#include "analyzer/report/json/json.h"
+#include "analyzer/report/text/text.h"
+#include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
-#include "analyzer/verdict/verdict.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "analyzer/commands/replay_options.h"
 
-#include "analyzer/pools/registry.h"
+#include "analyzer/analysis/choices.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 namespace fragtrace::analyzer {
 
 void ReplayOptions::add(CLI::App* app) {
-    app->add_option("--pool", pool, "simulated pool: " + pool_names())
+    app->add_option("--pool", pool, "simulated pool: " + pool_choices())
         ->type_name("NAME[:SETTINGS]");
     app->add_option("--conf",
                     config,

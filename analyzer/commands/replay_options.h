@@ -1,9 +1,9 @@
 // Which replay of which device is meant: the options of the commands that replay once.
 #pragma once
 
+#include "analyzer/analysis/analysis.h"
+#include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/commands/arguments.h"
-#include "analyzer/report/analysis.h"
-#include "analyzer/whatif/sweep.h"
 
 #include <optional>
 #include <string>

@@ -1,16 +1,16 @@
 // fraganalyze TRACE: the report, as text, JSON or page.
-#include "analyzer/cli/output_file.h"
-#include "analyzer/commands/analyze.h"
+#include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/job/job.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/first_screen.h"
 #include "analyzer/commands/job.h"
 #include "analyzer/commands/long_trace.h"
 #include "analyzer/commands/registry.h"
-#include "analyzer/job/job.h"
-#include "analyzer/report/json.h"
-#include "analyzer/report/page.h"
-#include "analyzer/report/page_content.h"
-#include "analyzer/report/text.h"
+#include "analyzer/report/json/json.h"
+#include "analyzer/report/page/page.h"
+#include "analyzer/report/page/page_content.h"
+#include "analyzer/report/text/text.h"
+#include "analyzer/support/output_file.h"
 #include "analyzer/trace/process_end.h"
 
 #include <cstdio>
@@ -132,7 +132,7 @@ Status run_report(int argc, char** argv) {
                           common.terminal());
     }
     if (summary && is_long_trace(common.trace)) {
-        const auto text = long_trace_text(common.trace, common.terminal());
+        const auto text = summarize_long_trace(common.trace, common.terminal());
         return text ? write_text(*text) : Status(text.error());
     }
     FirstScreen first_screen(progress);

@@ -1,11 +1,11 @@
 // fraganalyze summarize TRACE: a run's figures, of traces of any length; of a folder, each run's.
-#include "analyzer/cli/output_file.h"
+#include "analyzer/analysis/metrics/trace_summary.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/job.h"
 #include "analyzer/commands/registry.h"
-#include "analyzer/metrics/trace_summary.h"
-#include "analyzer/report/text_source.h"
+#include "analyzer/report/text/text_source.h"
 #include "analyzer/support/guarded.h"
+#include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/symbols.h"
 

@@ -1,9 +1,8 @@
 // fraganalyze top: what a running process holds, a line per device and second.
+#include "analyzer/analysis/live_view.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
-#include "analyzer/model/recorded_state.h"
 #include "analyzer/support/units.h"
-#include "analyzer/trace/live_trace.h"
 
 #include <chrono>
 #include <cstdio>
@@ -41,11 +40,11 @@ Result<std::uint32_t> only_process() {
 
 class Top {
   public:
-    Top(const TopOptions& options, LiveTrace trace) : options_(options), trace_(std::move(trace)) {}
+    Top(const TopOptions& options, LiveTrace trace) : options_(options), view_(std::move(trace)) {}
 
     void run() {
         for (bool runs = true; runs;) {
-            runs = trace_.update(&state_);
+            runs = view_.update();
             print();
             if (options_.once) {
                 return;
@@ -57,7 +56,7 @@ class Top {
         if (!options_.json) {
             fmt::print("process {} records no more; its trace: {}\n",
                        options_.pid,
-                       printable(trace_.path()));
+                       printable(view_.trace().path()));
         }
     }
 
@@ -66,49 +65,46 @@ class Top {
     double rate() {
         const Clock::time_point now = Clock::now();
         const double seconds = std::chrono::duration<double>(now - last_time_).count();
-        const double events = static_cast<double>(trace_.last_sequence() - last_sequence_);
+        const double events = static_cast<double>(view_.trace().last_sequence() - last_sequence_);
         const bool known = last_time_ != Clock::time_point{};
         last_time_ = now;
-        last_sequence_ = trace_.last_sequence();
+        last_sequence_ = view_.trace().last_sequence();
         return known && seconds > 0 ? events / seconds : -1;
     }
 
     void print() {
         const double events_per_s = rate();
-        for (const DeviceId device : state_.devices()) {
-            const MemoryTotals& totals = state_.totals(device);
-            const std::uint64_t hole = state_.largest_free_bytes(device);
+        for (const LiveView::Device& device : view_.devices()) {
             if (options_.json) {
                 fmt::print(
                     "{{\"process\":{},\"device\":{},\"allocated_bytes\":{},"
                     "\"reserved_bytes\":{},\"largest_hole_bytes\":{},\"events\":{},"
                     "\"events_per_second\":{},\"events_lost\":{}}}\n",
                     options_.pid,
-                    device,
-                    totals.allocated,
-                    totals.reserved,
-                    hole,
-                    trace_.last_sequence(),
+                    device.device,
+                    device.allocated_bytes,
+                    device.reserved_bytes,
+                    device.largest_hole_bytes,
+                    view_.trace().last_sequence(),
                     events_per_s < 0 ? "null" : fmt::format("{:.1f}", events_per_s),
-                    trace_.events_lost());
+                    view_.trace().events_lost());
             } else {
                 fmt::print(
                     "gpu{}  allocated {:>9}  reserved {:>9}  largest hole {:>9}  "
                     "{} events/s  {} lost\n",
-                    device,
-                    format_bytes(totals.allocated),
-                    format_bytes(totals.reserved),
-                    format_bytes(hole),
+                    device.device,
+                    format_bytes(device.allocated_bytes),
+                    format_bytes(device.reserved_bytes),
+                    format_bytes(device.largest_hole_bytes),
                     events_per_s < 0 ? "-" : format_count(static_cast<std::uint64_t>(events_per_s)),
-                    format_count(trace_.events_lost()));
+                    format_count(view_.trace().events_lost()));
             }
         }
         std::fflush(stdout);
     }
 
     TopOptions options_;
-    LiveTrace trace_;
-    RecordedState state_;
+    LiveView view_;
     Clock::time_point last_time_;
     std::uint64_t last_sequence_ = 0;
 };

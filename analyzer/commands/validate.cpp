@@ -1,14 +1,12 @@
 // fraganalyze validate FILE: every placement of a replay, or of a planned placement, is checked.
-#include "analyzer/cli/output_file.h"
-#include "analyzer/commands/analyze.h"
+#include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/validation.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/commands/replay_options.h"
-#include "analyzer/pools/registry.h"
+#include "analyzer/support/input_file.h"
+#include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
-#include "analyzer/trace/input_file.h"
-#include "analyzer/validate/plan_check.h"
-#include "analyzer/validate/replay_check.h"
 
 #include <nlohmann/json.hpp>
 
@@ -65,9 +63,8 @@ Status validate_plan(const CommonOptions& common,
     return finish(common, json, sentence, plan->violation);
 }
 
-std::string replay_sentences(const Candidate& candidate,
-                             const PoolDescription& pool,
-                             const ReplayCheck& check) {
+std::string replay_sentences(const Candidate& candidate, const ReplayValidation& validation) {
+    const ReplayCheck& check = validation.check;
     std::string text = fmt::format("No violation in {} of pool {} (settings: {}), {} for it.\n",
                                    format_counted(check.placements, "placement", "placements"),
                                    candidate.pool,
@@ -76,7 +73,7 @@ std::string replay_sentences(const Candidate& candidate,
     text +=
         "  placements   as large as asked, aligned to 256 bytes, never over a block in use, where "
         "the pool finds them\n";
-    text += pool.streams == StreamRule::kSegments
+    text += validation.streams_apart
                 ? "  streams      a segment serves one stream; a freed block waits for other "
                   "streams' events\n"
                 : "  streams      not kept apart by this pool: not checked\n";
@@ -91,9 +88,9 @@ std::string replay_sentences(const Candidate& candidate,
     return text;
 }
 
-Status validate_replay(const CommonOptions& common,
-                       const ReplayOptions& options,
-                       std::optional<std::uint64_t> capacity_bytes) {
+Status validate_trace(const CommonOptions& common,
+                      const ReplayOptions& options,
+                      std::optional<std::uint64_t> capacity_bytes) {
     const auto analysis =
         analyze(common.trace, {.torch_version = common.torch_version, .holders = false});
     if (!analysis) {
@@ -104,19 +101,11 @@ Status validate_replay(const CommonOptions& common,
         return device.error();
     }
     const Candidate candidate = options.candidate(**device, capacity_bytes);
-    auto setup = candidate_setup(**device, candidate);
-    if (!setup) {
-        return setup.error();
+    const auto validation = validate_replay(**device, candidate);
+    if (!validation) {
+        return validation.error();
     }
-    const PoolDescription& pool = *find_pool(candidate.pool);
-    if (pool.moves) {
-        return Error{ErrorCode::kUsage,
-                     fmt::format("'{}' is a bound: its blocks may move, there are no placements to "
-                                 "check",
-                                 pool.name)};
-    }
-    const ReplayCheck check =
-        check_replay((*device)->script, *setup->pool, pool.streams, candidate.capacity_bytes);
+    const ReplayCheck& check = validation->check;
     const bool violated = !check.violation.empty();
     const Json json = {{"schema", 1},
                        {"pool", candidate.pool},
@@ -129,7 +118,7 @@ Status validate_replay(const CommonOptions& common,
                        {"violation", check.violation}};
     return finish(common,
                   json,
-                  replay_sentences(candidate, pool, check),
+                  replay_sentences(candidate, *validation),
                   violated ? fmt::format("event {}: {}", check.event, check.violation) : "");
 }
 
@@ -176,7 +165,7 @@ Status run_validate(int argc, char** argv) {
         return file.error();
     }
     return is_plan(*file) ? validate_plan(common, *file, *capacity)
-                          : validate_replay(common, options, *capacity);
+                          : validate_trace(common, options, *capacity);
 }
 
 }  // namespace fragtrace::analyzer

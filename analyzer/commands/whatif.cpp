@@ -1,10 +1,10 @@
 // fraganalyze whatif TRACE: the same requests under many settings and capacities, ranked.
-#include "analyzer/cli/output_file.h"
-#include "analyzer/commands/analyze.h"
+#include "analyzer/analysis/analyze.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
-#include "analyzer/report/json.h"
-#include "analyzer/report/text.h"
+#include "analyzer/report/json/json.h"
+#include "analyzer/report/text/text.h"
+#include "analyzer/support/output_file.h"
 
 namespace fragtrace::analyzer {
 

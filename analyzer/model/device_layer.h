@@ -11,9 +11,7 @@ namespace fragtrace::analyzer {
 // From such an event on the driver holds memory of the device for the process, up to the event's
 // partner. A kGraphMemory says what all launched graphs have reserved, up to the next one.
 constexpr bool is_device_allocation(EventKind kind) {
-    return kind == EventKind::kDeviceAlloc || kind == EventKind::kAsyncAlloc ||
-           kind == EventKind::kPhysicalCreate || kind == EventKind::kArrayAlloc ||
-           kind == EventKind::kGraphMemory;
+    return has_trait(kind, kTakesMemory);
 }
 
 // Of a device allocation; kUnknown64 = not known.
@@ -23,7 +21,7 @@ constexpr std::uint64_t device_bytes(const Event& allocation) {
 
 // Somebody asks for memory of a device, in either layer, or was refused.
 constexpr bool asks_for_memory(EventKind kind) {
-    return is_request(kind) || is_device_allocation(kind);
+    return has_trait(kind, kRequest) || has_trait(kind, kTakesMemory);
 }
 
 // Memory that has no address of its own (physical memory, arrays, graphs) stands at addresses from

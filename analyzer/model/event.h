@@ -35,11 +35,4 @@ struct Event {
 
 static_assert(sizeof(Event) == 40);
 
-// Kinds that a replay can be made of: somebody asks for memory of a device, or was refused.
-constexpr bool is_request(EventKind kind) {
-    return kind == EventKind::kBlockAlloc || kind == EventKind::kBlockOutOfMemory ||
-           kind == EventKind::kDeviceAlloc || kind == EventKind::kAsyncAlloc ||
-           kind == EventKind::kAllocRefused;
-}
-
 }  // namespace fragtrace::analyzer

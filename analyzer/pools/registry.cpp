@@ -1,14 +1,14 @@
 #include "analyzer/pools/registry.h"
 
-#include "analyzer/pools/best_fit_pool.h"
-#include "analyzer/pools/bfc_pool.h"
-#include "analyzer/pools/cuda_async_pool.h"
-#include "analyzer/pools/moving_pool.h"
-#include "analyzer/pools/none_pool.h"
-#include "analyzer/pools/offline_pool.h"
-#include "analyzer/pools/pytorch_pool.h"
-#include "analyzer/pools/rmm_arena_pool.h"
-#include "analyzer/pools/rmm_pool.h"
+#include "analyzer/pools/others/best_fit_pool.h"
+#include "analyzer/pools/others/bfc_pool.h"
+#include "analyzer/pools/others/cuda_async_pool.h"
+#include "analyzer/pools/others/moving_pool.h"
+#include "analyzer/pools/others/none_pool.h"
+#include "analyzer/pools/others/offline_pool.h"
+#include "analyzer/pools/others/rmm_arena_pool.h"
+#include "analyzer/pools/others/rmm_pool.h"
+#include "analyzer/pools/pytorch/pytorch_pool.h"
 
 #include <fmt/format.h>
 

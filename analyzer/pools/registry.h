@@ -2,7 +2,7 @@
 #pragma once
 
 #include "analyzer/pools/pool.h"
-#include "analyzer/pools/pytorch_rules.h"
+#include "analyzer/pools/pytorch/pytorch_rules.h"
 #include "analyzer/support/result.h"
 
 #include <cstdint>

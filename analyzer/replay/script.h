@@ -5,7 +5,7 @@
 
 #include "analyzer/model/timeline.h"
 #include "analyzer/pools/pool.h"
-#include "analyzer/pools/pytorch_rules.h"
+#include "analyzer/pools/pytorch/pytorch_rules.h"
 #include "analyzer/replay/step_table.h"
 
 #include <cstdint>

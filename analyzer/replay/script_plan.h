@@ -2,7 +2,7 @@
 #pragma once
 
 #include "analyzer/plan/planner.h"
-#include "analyzer/pools/offline_pool.h"
+#include "analyzer/pools/others/offline_pool.h"
 #include "analyzer/replay/script.h"
 #include "analyzer/support/result.h"
 

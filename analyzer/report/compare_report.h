@@ -1,8 +1,8 @@
 // `fraganalyze compare`: two runs held against each other, for people and for programs.
 #pragma once
 
-#include "analyzer/compare/batch.h"
-#include "analyzer/compare/comparison.h"
+#include "analyzer/analysis/compare/batch.h"
+#include "analyzer/analysis/compare/comparison.h"
 #include "analyzer/support/terminal.h"
 
 #include <string>

@@ -3,7 +3,7 @@
 // Holds one buffer whatever the file's size. Not thread-safe.
 #pragma once
 
-#include "analyzer/trace/input_file.h"
+#include "analyzer/support/input_file.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include "analyzer/replay/block_sizes.h"
 #include "analyzer/snapshot/snapshot_reader.h"
 #include "analyzer/snapshot/snapshot_timeline.h"
-#include "analyzer/trace/input_file.h"
+#include "analyzer/support/input_file.h"
 #include "analyzer/trace/reader.h"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // report shows.
 #pragma once
 
-#include "analyzer/pools/pytorch_config.h"
-#include "analyzer/pools/pytorch_rules.h"
+#include "analyzer/pools/pytorch/pytorch_config.h"
+#include "analyzer/pools/pytorch/pytorch_rules.h"
 #include "analyzer/snapshot/snapshot.h"
 #include "analyzer/snapshot/snapshot_history.h"
 #include "analyzer/snapshot/snapshot_start.h"

@@ -3,7 +3,7 @@
 
 #include <fragtrace/format.h>
 
-#include "analyzer/pools/pytorch_config.h"
+#include "analyzer/pools/pytorch/pytorch_config.h"
 #include "analyzer/snapshot/expandable_ranges.h"
 #include "analyzer/snapshot/snapshot.h"
 #include "analyzer/snapshot/snapshot_start.h"

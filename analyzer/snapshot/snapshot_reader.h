@@ -4,8 +4,8 @@
 #pragma once
 
 #include "analyzer/snapshot/snapshot.h"
+#include "analyzer/support/input_file.h"
 #include "analyzer/support/result.h"
-#include "analyzer/trace/input_file.h"
 
 #include <string>
 

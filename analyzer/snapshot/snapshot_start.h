@@ -7,7 +7,7 @@
 // free block followed, its front is known only from an alloc that came to lie there.
 #pragma once
 
-#include "analyzer/pools/pytorch_config.h"
+#include "analyzer/pools/pytorch/pytorch_config.h"
 #include "analyzer/snapshot/snapshot.h"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "analyzer/snapshot/snapshot_timeline.h"
 
-#include "analyzer/pools/pytorch_sizes.h"
+#include "analyzer/pools/pytorch/pytorch_sizes.h"
 #include "analyzer/snapshot/snapshot_assumptions.h"
 #include "analyzer/snapshot/snapshot_history.h"
 #include "analyzer/snapshot/snapshot_host.h"

@@ -1,6 +1,6 @@
 // Moving a ring's surplus into the trace file, and telling whether the process still runs.
+#include "analyzer/support/input_file.h"
 #include "analyzer/trace/chunk_writer.h"
-#include "analyzer/trace/input_file.h"
 #include "analyzer/trace/ring.h"
 
 #include <algorithm>

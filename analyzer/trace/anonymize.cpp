@@ -2,13 +2,13 @@
 
 #include <fragtrace/codec.h>
 
+#include "analyzer/support/input_file.h"
 #include "analyzer/trace/base_name.h"
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/chunk_writer.h"
 #include "analyzer/trace/code_files.h"
 #include "analyzer/trace/event_decoder.h"
-#include "analyzer/trace/input_file.h"
 #include "analyzer/trace/ring.h"
 #include "analyzer/trace/trace_header.h"
 

@@ -111,7 +111,7 @@ void TimelineBuilder::add_event(const EventRecord& told) {
     event.size_bytes = record.size;
     event.extra = record.extra;
     event.origin = origin_id({record.thread, record.native_stack, record.python_stack});
-    event.stream = has_stream(record.kind) ? stream_id(record.stream) : kNoStream;
+    event.stream = has_trait(record.kind, kHasStream) ? stream_id(record.stream) : kNoStream;
     event.device = (record.device < kMaxDevices ? record.device : kUnknownDevice) & 31u;
     event.flags = record.flags & 7u;
     event.kind = record.kind;
@@ -120,7 +120,7 @@ void TimelineBuilder::add_event(const EventRecord& told) {
     timeline_.events.push_back(event);
     sequences_.push_back(record.sequence);
     kinds_.set(static_cast<std::size_t>(record.kind));
-    if (is_remark(record.kind)) {
+    if (has_trait(record.kind, kRemark)) {
         remarks_.push_back(index);
     }
     if (record.duration_ns != 0) {

@@ -46,7 +46,7 @@ void TimelineBuilder::put_in_order() {
     for (const std::uint32_t from : order) {
         const auto to = static_cast<EventIndex>(events.size());
         events.push_back(timeline_.events[from]);
-        if (is_remark(timeline_.events.kind(from))) {
+        if (has_trait(timeline_.events.kind(from), kRemark)) {
             remarks_.push_back(to);
         }
         sequences_.push_back(sequences[from]);

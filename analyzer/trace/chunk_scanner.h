@@ -8,7 +8,7 @@
 
 #include <fragtrace/format.h>
 
-#include "analyzer/trace/input_file.h"
+#include "analyzer/support/input_file.h"
 
 #include <cstdint>
 #include <vector>

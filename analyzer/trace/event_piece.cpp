@@ -12,10 +12,10 @@ namespace {
 static_assert(kMaxChunkEvents - 1 == kNoStream &&
               kNoStream == std::numeric_limits<StreamId>::max());
 
-constexpr std::array<bool, 256> kHasStream = [] {
+constexpr std::array<bool, 256> kStreamKinds = [] {
     std::array<bool, 256> has = {};
     for (std::size_t kind = 0; kind < has.size(); ++kind) {
-        has[kind] = has_stream(static_cast<EventKind>(kind));
+        has[kind] = has_trait(static_cast<EventKind>(kind), kHasStream);
     }
     return has;
 }();
@@ -150,7 +150,7 @@ void EventPiece::add_columns(const EventBlock& block, std::uint32_t first) {
     }
     for (std::uint32_t i = 0; i < block.count; ++i) {
         kinds_.set(static_cast<std::size_t>(block.kind[i]));
-        if (is_remark(block.kind[i])) {
+        if (has_trait(block.kind[i], kRemark)) {
             remarks_.push_back(first + i);
         }
     }
@@ -170,8 +170,9 @@ void EventPiece::number(const EventBlock& block) {
         block_origins_[i] = known.id;
     }
     for (std::uint32_t i = 0; i < block.count; ++i) {
-        const std::uint64_t raw =
-            kHasStream[static_cast<std::size_t>(block.kind[i])] ? block.stream[i] : kStreamUnknown;
+        const std::uint64_t raw = kStreamKinds[static_cast<std::size_t>(block.kind[i])]
+                                      ? block.stream[i]
+                                      : kStreamUnknown;
         if (raw != kStreamUnknown && raw != last_stream_) {
             last_stream_id_ = new_stream_id(raw);
             last_stream_ = raw;

@@ -19,20 +19,6 @@
 
 namespace fragtrace::analyzer {
 
-// Is the stream column of this kind of event a stream? Device allocations carry one in a
-// checkpoint: that of the pool's first block in them.
-constexpr bool has_stream(EventKind kind) {
-    return kind == EventKind::kDeviceAlloc || kind == EventKind::kAddressReserve ||
-           kind == EventKind::kBlockAlloc || kind == EventKind::kBlockOutOfMemory ||
-           kind == EventKind::kPendingEvent || kind == EventKind::kAsyncAlloc ||
-           kind == EventKind::kAsyncFree;
-}
-
-// Kinds that tell of the recording or the program, not of memory: few, and looked for afterwards.
-constexpr bool is_remark(EventKind kind) {
-    return kind >= EventKind::kCallTime;
-}
-
 class EventPiece {
   public:
     struct Run {

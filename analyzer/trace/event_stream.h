@@ -6,8 +6,8 @@
 #pragma once
 
 #include "analyzer/model/timeline.h"
+#include "analyzer/support/input_file.h"
 #include "analyzer/support/result.h"
-#include "analyzer/trace/input_file.h"
 #include "analyzer/trace/ring.h"
 
 #include <cstdint>

@@ -2,9 +2,9 @@
 
 #include <fragtrace/codec.h>
 
+#include "analyzer/support/input_file.h"
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/event_stream.h"
-#include "analyzer/trace/input_file.h"
 #include "analyzer/trace/ring.h"
 
 #include <algorithm>

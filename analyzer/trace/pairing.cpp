@@ -52,76 +52,20 @@ class EventPairing::State {
     }
 
   private:
-    enum Table {
-        kDevices,  // all that a device free ends
-        kBlocks,
-        kReservations,
-        kHosts,
-        kRegistered,
-        kArrays,
-        // Opened more than once, or by objects whose end nobody sees: without a partner is no
-        // defect.
-        kImports,
-        kGraphs,
-        kPools,
-        kModules,
-        kContextHandles,
-        kTableCount
-    };
-
-    static bool is_strict(Table table) { return table < kImports; }
-
     void visit(EventIndex index) {
         const EventTable& events = timeline_.events;
         switch (events.kind(index)) {
-            case EventKind::kDeviceAlloc:
-            case EventKind::kAsyncAlloc:
-            case EventKind::kManagedAlloc:
-                return begin(kDevices, index);
-            case EventKind::kDeviceFree:
-            case EventKind::kAsyncFree:
-                return end(kDevices, index);
-            case EventKind::kHostAlloc:
-                return begin(kHosts, index);
-            case EventKind::kHostFree:
-                return end(kHosts, index);
-            case EventKind::kHostRegister:
-                return begin(kRegistered, index);
-            case EventKind::kHostUnregister:
-                return end(kRegistered, index);
-            case EventKind::kArrayAlloc:
-                return begin(kArrays, index);
-            case EventKind::kArrayFree:
-                return end(kArrays, index);
             case EventKind::kImport:
                 physical_.import(events.address(index));
-                return begin(kImports, index);
+                break;
             case EventKind::kImportEnd:
                 physical_.import_end(events.address(index));
-                return end(kImports, index);
-            case EventKind::kGraphAlloc:
-                return begin(kGraphs, index);
-            case EventKind::kGraphFree:
-                return end(kGraphs, index);
-            case EventKind::kPoolCreate:
-                return begin(kPools, index);
-            case EventKind::kPoolDestroy:
-                return end(kPools, index);
-            case EventKind::kModuleLoad:
-                return begin(kModules, index);
-            case EventKind::kModuleUnload:
-                return end(kModules, index);
+                break;
             case EventKind::kContextCreate:
                 contexts_.created(events.device(index), events.address(index));
-                return begin(kContextHandles, index);
+                break;
             case EventKind::kContextDestroy:
                 return context_destroy(index);
-            case EventKind::kBlockFree:
-                return end(kBlocks, index);
-            case EventKind::kAddressReserve:
-                return begin(kReservations, index);
-            case EventKind::kAddressFree:
-                return end(kReservations, index);
             case EventKind::kGraphMemory:
                 return graph_memory(index);
             case EventKind::kPhysicalCreate:
@@ -147,40 +91,48 @@ class EventPairing::State {
             case EventKind::kPoolRewind:
                 return rewind(index);
             default:
-                return;
+                break;
+        }
+        const EventEffect effect = info_of(events.kind(index)).effect;
+        if (effect.begins != Thing::kNone) {
+            begin(effect.begins, index);
+        } else if (effect.ends != Thing::kNone) {
+            end(effect.ends, index);
         }
     }
 
-    void begin(Table table, EventIndex index) {
-        begin(table, index, timeline_.events.address(index), timeline_.events.device(index));
+    PairMap& live(Thing thing) { return live_[static_cast<std::size_t>(thing)]; }
+
+    void begin(Thing thing, EventIndex index) {
+        begin(thing, index, timeline_.events.address(index), timeline_.events.device(index));
     }
 
-    void begin(Table table, EventIndex index, DeviceAddress address, DeviceId device) {
-        if (gaps_.telling() && (table == kDevices || table == kBlocks)) {
-            gaps_.told(table == kBlocks ? GapBalance::kPool : GapBalance::kDriver, index);
+    void begin(Thing thing, EventIndex index, DeviceAddress address, DeviceId device) {
+        if (gaps_.telling() && (thing == Thing::kDevice || thing == Thing::kBlock)) {
+            gaps_.told(thing == Thing::kBlock ? GapBalance::kPool : GapBalance::kDriver, index);
         }
-        const std::uint32_t former = live_[table].set(address, device, index);
-        if (former == PairMap::kAbsent || !is_strict(table)) {
+        const std::uint32_t former = live(thing).set(address, device, index);
+        if (former == PairMap::kAbsent || !is_strict(thing)) {
             return;
         }
         // Allocations do not name their context. An address that comes again shows that the former
         // allocation was in a context that was destroyed since.
         if (const EventIndex destroyed = contexts_.last_destroyed(device);
-            table == kDevices && destroyed != kNoEvent && former < destroyed) {
+            thing == Thing::kDevice && destroyed != kNoEvent && former < destroyed) {
             timeline_.partner[former] = destroyed;
             return;
         }
         defects_.over_live(index, former);
     }
 
-    void end(Table table, EventIndex index) {
+    void end(Thing thing, EventIndex index) {
         const DeviceAddress address = timeline_.events.address(index);
-        EventIndex alloc = live_[table].take(address, timeline_.events.device(index));
+        EventIndex alloc = live(thing).take(address, timeline_.events.device(index));
         if (alloc == PairMap::kAbsent) {
-            alloc = take_of_other_device(table, timeline_.events[index]);
+            alloc = take_of_other_device(thing, timeline_.events[index]);
         }
         if (alloc == PairMap::kAbsent) {
-            if (address != 0 && is_strict(table)) {
+            if (address != 0 && is_strict(thing)) {
                 defects_.without_alloc(index);
             }
             return;
@@ -189,12 +141,12 @@ class EventPairing::State {
     }
 
     // Addresses are unique in a process; a call that names no device still pairs.
-    EventIndex take_of_other_device(Table table, const Event& event) {
+    EventIndex take_of_other_device(Thing thing, const Event& event) {
         if (event.device != kUnknownDevice) {
-            return live_[table].take(event.address, kUnknownDevice);
+            return live(thing).take(event.address, kUnknownDevice);
         }
         for (std::uint32_t device = 0; device < kMaxDevices; ++device) {
-            const EventIndex alloc = live_[table].take(event.address, device);
+            const EventIndex alloc = live(thing).take(event.address, device);
             if (alloc != PairMap::kAbsent) {
                 return alloc;
             }
@@ -299,7 +251,7 @@ class EventPairing::State {
 
     // Nearly all events of most traces are one of these two.
     void block_alloc(EventIndex index, DeviceAddress address, DeviceId device) {
-        begin(kBlocks, index, address, device);
+        begin(Thing::kBlock, index, address, device);
         if (timeline_.event_pools.empty()) {
             return;
         }
@@ -310,7 +262,7 @@ class EventPairing::State {
 
     // False: the address is not held on this device.
     bool block_free(EventIndex index, DeviceAddress address, DeviceId device) {
-        const EventIndex alloc = live_[kBlocks].take(address, device);
+        const EventIndex alloc = live(Thing::kBlock).take(address, device);
         if (alloc == PairMap::kAbsent) {
             return false;
         }
@@ -331,8 +283,8 @@ class EventPairing::State {
             const Event& event = timeline_.events[block];
             if (device != kUnknownDevice && device != event.device) {
                 elsewhere.push_back(block);
-            } else if (live_[kBlocks].find(event.address, event.device) == block) {
-                live_[kBlocks].take(event.address, event.device);
+            } else if (live(Thing::kBlock).find(event.address, event.device) == block) {
+                live(Thing::kBlock).take(event.address, event.device);
                 timeline_.partner[block] = index;
             }
         }
@@ -377,8 +329,8 @@ class EventPairing::State {
             return;
         }
         physical_.import_end(event.address);
-        if (live_[kImports].find(event.address, event.device) != PairMap::kAbsent) {
-            end(kImports, index);
+        if (live(Thing::kImport).find(event.address, event.device) != PairMap::kAbsent) {
+            end(Thing::kImport, index);
         } else if (event.address != 0) {
             defects_.without_alloc(index);
         }
@@ -386,7 +338,7 @@ class EventPairing::State {
 
     void context_destroy(EventIndex index) {
         const Event event = timeline_.events[index];
-        end(kContextHandles, index);
+        end(Thing::kContext, index);
         if (contexts_.destroyed(event.device, event.address, index)) {
             reset(event.device, index);
         }
@@ -405,7 +357,7 @@ class EventPairing::State {
         physical_.for_each_mapping(
             [&](const PhysicalMemory::Mapping& mapping) { end_here(mapping.mapped_by); });
         physical_.for_each([&](const PhysicalPiece& piece) { end_here(piece.created_by); });
-        gaps_.begin(index, std::move(live_[kDevices]), std::move(live_[kBlocks]));
+        gaps_.begin(index, std::move(live(Thing::kDevice)), std::move(live(Thing::kBlock)));
         for (PairMap& table : live_) {
             table = PairMap();
         }
@@ -417,13 +369,13 @@ class EventPairing::State {
         defects_.set_after_gap(false);
     }
 
-    void end_checkpoint(EventIndex index) { gaps_.end(index, live_[kBlocks].size() != 0); }
+    void end_checkpoint(EventIndex index) { gaps_.end(index, live(Thing::kBlock).size() != 0); }
 
     Timeline& timeline_;
     std::vector<EventIndex> told_device_;  // their partners said it
     PairingDefects defects_;
     GapBalance gaps_;
-    PairMap live_[kTableCount];
+    PairMap live_[static_cast<std::size_t>(Thing::kPairs)];
     Contexts contexts_;
     std::unordered_map<DeviceAddress, std::uint64_t> retains_;  // of imported handles
     PhysicalMemory physical_;

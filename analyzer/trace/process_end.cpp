@@ -1,7 +1,7 @@
 #include "analyzer/trace/process_end.h"
 
+#include "analyzer/support/input_file.h"
 #include "analyzer/trace/chunk_writer.h"
-#include "analyzer/trace/input_file.h"
 #include "analyzer/trace/trace_outline.h"
 
 #include <charconv>

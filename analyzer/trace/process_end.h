@@ -1,5 +1,5 @@
 // How a process ended, as far as its trace tells: the last mark in the file, the code that its own
-// exit hooks saw, the signal that its parent noted (preload/child_ends.cpp).
+// exit hooks saw, the signal that its parent noted (preload/recorder/child_ends.cpp).
 #pragma once
 
 #include "analyzer/model/timeline.h"

@@ -1,9 +1,9 @@
 #include "analyzer/trace/reader.h"
 
+#include "analyzer/support/input_file.h"
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_pipeline.h"
 #include "analyzer/trace/chunk_scanner.h"
-#include "analyzer/trace/input_file.h"
 #include "analyzer/trace/losses.h"
 #include "analyzer/trace/ring.h"
 #include "analyzer/trace/trace_header.h"

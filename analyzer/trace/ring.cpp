@@ -2,7 +2,7 @@
 
 #include <fragtrace/codec.h>
 
-#include "analyzer/trace/input_file.h"
+#include "analyzer/support/input_file.h"
 #include "analyzer/trace/possible_event.h"
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 
 #include <fragtrace/format.h>
 
+#include "analyzer/support/input_file.h"
 #include "analyzer/trace/builder.h"
-#include "analyzer/trace/input_file.h"
 
 #include <cstdint>
 #include <map>

@@ -1,6 +1,6 @@
 // What became of a process whose trace has no end: killed, or another program by exec. An exec
 // keeps pid and start time, so the trace of the program that followed stands beside this one.
-#include "analyzer/trace/input_file.h"
+#include "analyzer/support/input_file.h"
 #include "analyzer/trace/ring.h"
 
 #include <cstring>

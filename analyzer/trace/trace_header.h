@@ -3,8 +3,8 @@
 
 #include <fragtrace/format.h>
 
+#include "analyzer/support/input_file.h"
 #include "analyzer/support/result.h"
-#include "analyzer/trace/input_file.h"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 #include "analyzer/trace/trace_outline.h"
 
+#include "analyzer/support/input_file.h"
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_scanner.h"
-#include "analyzer/trace/input_file.h"
 #include "analyzer/trace/losses.h"
 #include "analyzer/trace/ring.h"
 #include "analyzer/trace/trace_header.h"

@@ -7,12 +7,12 @@
 // reaches it. We are that library, and the variable is answered for, not set: getenv is wrapped
 // for this one name. What the program, its children and other tools see of the environment stays
 // what it was, and a tool that has set the variable (Nsight Systems) has the ranges to itself.
-#include "hooks.h"
-#include "options.h"
-#include "plain_text.h"
-#include "ranges.h"
-#include "resolve.h"
-#include "sys.h"
+#include "hooks/hooks.h"
+#include "hooks/resolve.h"
+#include "recorder/options.h"
+#include "recorder/ranges.h"
+#include "system/plain_text.h"
+#include "system/sys.h"
 
 #include <dlfcn.h>
 #include <initializer_list>

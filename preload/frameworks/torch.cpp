@@ -2,15 +2,14 @@
 //
 // c10 reports every block that the native pool hands out (bytes > 0) or takes back (bytes < 0, at
 // the request to free) and every failure, under the pool's mutex. Reports of other devices pass.
-#include "frameworks/torch.h"
-
 #include "frameworks/torch_captures.h"
 #include "frameworks/torch_deferred.h"
 #include "frameworks/torch_pools.h"
 #include "frameworks/torch_rewind.h"
 #include "frameworks/torch_state.h"
-#include "hooks.h"
-#include "session.h"
+#include "hooks/framework.h"
+#include "hooks/hooks.h"
+#include "recorder/session.h"
 
 #include <string.h>
 

@@ -6,14 +6,14 @@
 // finds them.
 //
 // The wrappers run outside the pool's mutex, so stacks are taken there.
-#include "frameworks/torch.h"
 #include "frameworks/torch_captures.h"
 #include "frameworks/torch_deferred.h"
 #include "frameworks/torch_pools.h"
 #include "frameworks/torch_settings.h"
 #include "frameworks/torch_state.h"
-#include "resolve.h"
-#include "session.h"
+#include "hooks/framework.h"
+#include "hooks/resolve.h"
+#include "recorder/session.h"
 
 #include <dlfcn.h>
 #include <errno.h>

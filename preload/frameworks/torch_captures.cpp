@@ -1,9 +1,9 @@
 #include "frameworks/torch_captures.h"
 
-#include "frameworks/torch.h"
 #include "frameworks/torch_state.h"
-#include "graphs_cuda.h"
-#include "sys.h"
+#include "hooks/framework.h"
+#include "hooks/graphs_cuda.h"
+#include "system/sys.h"
 
 namespace fragtrace::preload {
 namespace {

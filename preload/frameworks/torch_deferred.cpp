@@ -7,12 +7,12 @@
 // tells of either, so the streams are remembered by block from recordStream on.
 #include "frameworks/torch_deferred.h"
 
-#include "frameworks/address_table.h"
-#include "frameworks/torch.h"
 #include "frameworks/torch_captures.h"
 #include "frameworks/torch_pools.h"
 #include "frameworks/torch_state.h"
-#include "sys.h"
+#include "hooks/framework.h"
+#include "system/address_table.h"
+#include "system/sys.h"
 
 namespace fragtrace::preload {
 namespace {

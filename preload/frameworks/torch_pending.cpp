@@ -4,10 +4,10 @@
 // reports the free, on the same thread; it reuses the block once it has seen all events complete.
 // libc10_cuda records events for others too (c10's device guard, on behalf of c10::Event); those
 // calls come from a virtual function of the guard and are told apart by it.
-#include "frameworks/address_table.h"
-#include "frameworks/torch.h"
 #include "frameworks/torch_deferred.h"
 #include "frameworks/torch_state.h"
+#include "hooks/framework.h"
+#include "system/address_table.h"
 
 namespace fragtrace::preload {
 namespace {

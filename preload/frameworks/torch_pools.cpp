@@ -1,13 +1,13 @@
 #include "frameworks/torch_pools.h"
 
-#include "frameworks/address_table.h"
-#include "frameworks/torch.h"
 #include "frameworks/torch_captures.h"
 #include "frameworks/torch_rewind.h"
 #include "frameworks/torch_routing.h"
 #include "frameworks/torch_state.h"
-#include "numbers.h"
-#include "sys.h"
+#include "hooks/framework.h"
+#include "recorder/numbers.h"
+#include "system/address_table.h"
+#include "system/sys.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 
 #include "frameworks/torch_pools.h"
 #include "frameworks/torch_state.h"
-#include "numbers.h"
-#include "sys.h"
+#include "recorder/numbers.h"
+#include "system/sys.h"
 
 #include <stddef.h>
 

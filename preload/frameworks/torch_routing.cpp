@@ -2,8 +2,8 @@
 
 #include "frameworks/torch_pools.h"
 #include "frameworks/torch_state.h"
-#include "resolve.h"
-#include "sys.h"
+#include "hooks/resolve.h"
+#include "system/sys.h"
 
 #include <dlfcn.h>
 

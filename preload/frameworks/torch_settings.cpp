@@ -1,12 +1,12 @@
 #include "frameworks/torch_settings.h"
 
-#include "frameworks/torch.h"
 #include "frameworks/torch_captures.h"
 #include "frameworks/torch_deferred.h"
 #include "frameworks/torch_state.h"
-#include "hooks.h"
-#include "numbers.h"
-#include "sys.h"
+#include "hooks/framework.h"
+#include "hooks/hooks.h"
+#include "recorder/numbers.h"
+#include "system/sys.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

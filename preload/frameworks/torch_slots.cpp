@@ -1,8 +1,8 @@
 #include "frameworks/torch_slots.h"
 
 #include "frameworks/torch_state.h"
-#include "objects.h"
-#include "sys.h"
+#include "system/objects.h"
+#include "system/sys.h"
 
 #include <string.h>
 

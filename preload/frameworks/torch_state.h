@@ -1,8 +1,8 @@
 // Shared by the files of the PyTorch adaptor: the state of the calling thread and of the process.
 #pragma once
 
-#include "objects.h"
-#include "recorder.h"
+#include "recorder/recorder.h"
+#include "system/objects.h"
 
 #include <link.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 
 #include "launcher/option_texts.h"
 #include "launcher/refusal.h"
-#include "options.h"
+#include "recorder/options.h"
 #include "vgpu/common/config.h"
 
 #include <CLI/CLI.hpp>

@@ -11,7 +11,7 @@
 #include "launcher/refusal.h"
 #include "launcher/report.h"
 #include "launcher/traces.h"
-#include "options.h"
+#include "recorder/options.h"
 
 #include <algorithm>
 #include <cstdint>

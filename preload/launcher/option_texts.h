@@ -14,7 +14,7 @@ struct OptionText {
 inline constexpr OptionText kOptionTexts[] = {
 #define FT_OPTION(variable, setter, option, value, allowed, description) \
     {variable, option, value, allowed, description},
-#include "options.def"
+#include "recorder/options.def"
 #undef FT_OPTION
 };
 

@@ -13,8 +13,8 @@
 //       200,000 events a second: the drain's share of a core
 //   recorder_bench memory EVENTS
 //       memory of ours on the way, time to end the trace
-#include "recorder.h"
-#include "session.h"
+#include "recorder/recorder.h"
+#include "recorder/session.h"
 
 #include <algorithm>
 #include <atomic>

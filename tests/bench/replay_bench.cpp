@@ -3,11 +3,11 @@
 // FRAGTRACE_BENCH_TRACE names a trace; without it a synthetic script of the shape of training
 // (a long-lived set, and waves of short-lived blocks of repeating sizes) is replayed.
 // FRAGTRACE_BENCH_REQUESTS names a file to write the requests to, for torch_allocator_bench.
+#include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script.h"
 #include "analyzer/trace/reader.h"
-#include "analyzer/whatif/sweep.h"
 
 #include <benchmark/benchmark.h>
 #include <cstdlib>

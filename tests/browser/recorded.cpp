@@ -1,9 +1,9 @@
 #include "recorded.h"
 
-#include "analyzer/cli/output_file.h"
-#include "analyzer/commands/analyze.h"
+#include "analyzer/analysis/analyze.h"
 #include "analyzer/model/recorded_state.h"
-#include "analyzer/report/page_content.h"
+#include "analyzer/report/page/page_content.h"
+#include "analyzer/support/output_file.h"
 #include "tests/support/made_up_traces.h"
 
 #include <nlohmann/json.hpp>

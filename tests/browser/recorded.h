@@ -1,7 +1,7 @@
 // Pages of traces, as fraganalyze writes them, and what the record has at their moments.
 #pragma once
 
-#include "analyzer/report/page_data.h"
+#include "analyzer/report/page/page_data.h"
 
 #include <string>
 

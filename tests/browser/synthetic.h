@@ -2,7 +2,7 @@
 // retry), as the data of a page. Deterministic; for tests, pictures and measurements of the page.
 #pragma once
 
-#include "analyzer/report/page_data.h"
+#include "analyzer/report/page/page_data.h"
 
 #include <cstddef>
 

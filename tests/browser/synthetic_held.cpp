@@ -1,7 +1,7 @@
 #include "synthetic_held.h"
 
+#include "analyzer/analysis/verdict/culprits.h"
 #include "analyzer/support/units.h"
-#include "analyzer/verdict/culprits.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // itself is held against it.
 #pragma once
 
-#include "analyzer/report/page_data.h"
+#include "analyzer/report/page/page_data.h"
 
 #include <cstdint>
 #include <string>

@@ -2,7 +2,7 @@
 // does as the data of a page.
 #pragma once
 
-#include "analyzer/report/page_data.h"
+#include "analyzer/report/page/page_data.h"
 #include "analyzer/support/units.h"
 
 #include <cstdint>

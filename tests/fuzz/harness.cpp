@@ -1,7 +1,7 @@
 #include "tests/fuzz/harness.h"
 
-#include "analyzer/cli/output_file.h"
 #include "analyzer/commands/registry.h"
+#include "analyzer/support/output_file.h"
 #include "tests/support/trace_writer.h"
 
 #include <algorithm>

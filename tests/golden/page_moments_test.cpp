@@ -1,8 +1,8 @@
 // What the page has at any moment, out of its blocks, segments and pools, is what the recorded
 // state has there: to the byte, after every event.
-#include "analyzer/commands/analyze.h"
+#include "analyzer/analysis/analyze.h"
 #include "analyzer/model/recorded_state.h"
-#include "analyzer/report/page_content.h"
+#include "analyzer/report/page/page_content.h"
 #include "tests/support/made_up_traces.h"
 
 #include <catch2/catch.hpp>

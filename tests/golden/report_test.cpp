@@ -2,10 +2,10 @@
 //
 // FRAGTRACE_APPROVE=1 writes what came out into tests/golden/expected; the difference is then
 // reviewed like any other change.
-#include "analyzer/commands/analyze.h"
-#include "analyzer/report/json.h"
-#include "analyzer/report/page_content.h"
-#include "analyzer/report/text.h"
+#include "analyzer/analysis/analyze.h"
+#include "analyzer/report/json/json.h"
+#include "analyzer/report/page/page_content.h"
+#include "analyzer/report/text/text.h"
 #include "analyzer/support/terminal.h"
 #include "tests/support/trace_writer.h"
 

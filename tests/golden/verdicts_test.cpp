@@ -1,9 +1,9 @@
 // The report of a small made-up program for each rung of the verdict ladder, and for what is beside
 // it: what a user gets to read. FRAGTRACE_APPROVE=1 writes the files anew, to be read by eye.
-#include "analyzer/commands/analyze.h"
-#include "analyzer/report/json.h"
-#include "analyzer/report/page_content.h"
-#include "analyzer/report/text.h"
+#include "analyzer/analysis/analyze.h"
+#include "analyzer/report/json/json.h"
+#include "analyzer/report/page/page_content.h"
+#include "analyzer/report/text/text.h"
 #include "analyzer/support/terminal.h"
 #include "tests/support/simulated_program.h"
 

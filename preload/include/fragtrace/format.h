@@ -6,6 +6,8 @@
 // library that is loaded into other people's programs.
 #pragma once
 
+#include <fragtrace/event_kinds.h>
+
 #include <stdint.h>
 
 namespace fragtrace {
@@ -21,84 +23,7 @@ inline constexpr uint32_t kUnknown32 = 0xffffffffu;
 inline constexpr uint64_t kUnknown64 = ~uint64_t{0};
 
 // ---- events ------------------------------------------------------------------------------------
-
-// What happened. The numbers are part of the format. Columns: address / size / extra / stream.
-enum class EventKind : uint8_t {
-    kNone = 0,
-    // Device layer: what the driver was asked for.
-    kDeviceAlloc = 1,      // base address / bytes / 0 / -          cudaMalloc, cuMemAlloc
-    kDeviceFree = 2,       // base address / 0 / 0 / -
-    kAddressReserve = 3,   // base address / bytes / 0 / -          cuMemAddressReserve
-    kAddressFree = 4,      // base address / bytes / 0 / -
-    kPhysicalCreate = 5,   // handle / bytes / 0 / -                cuMemCreate
-    kPhysicalRelease = 6,  // handle / 0 / 0 / -
-    kMap = 7,              // address / bytes / handle / -          cuMemMap
-    kUnmap = 8,            // address / bytes / 0 / -
-    kDeviceReset = 9,      // 0 / 0 / 0 / -   frees everything of the device
-    kMemoryInfo = 10,      // 0 / free bytes / total bytes / -      as the driver reported it
-    kAllocRefused = 11,    // 0 / bytes asked / error code / -      an allocating call failed
-    kManagedAlloc = 12,    // base address / bytes / flags / -       ended by kDeviceFree; virtual
-                           // until touched: no part of what the device holds
-    kHostAlloc = 13,       // address / bytes / flags / -            pinned host memory
-    kHostFree = 14,        // address / 0 / 0 / -
-    kHostRegister = 15,    // address / bytes / flags / -            existing memory, pinned
-    kHostUnregister = 16,  // address / 0 / 0 / -
-    kArrayAlloc = 17,      // handle / bytes or kUnknown64 / 0 / -   arrays and mipmapped arrays
-    kArrayFree = 18,       // handle / 0 / 0 / -
-    // Stream-ordered memory; EventRecord::pool names the pool.
-    kAsyncAlloc = 19,   // address / bytes / 0 / stream   ended by kAsyncFree or kDeviceFree
-    kAsyncFree = 20,    // address / 0 / 0 / stream       usable again only when the stream is there
-    kPoolCreate = 21,   // handle / most bytes or 0 / 0 / -
-    kPoolDestroy = 22,  // handle / 0 / 0 / -             lives on until its last allocation ends
-    kPoolTrim = 23,     // handle / bytes to keep / bytes reserved afterwards or kUnknown64 / -
-    kPoolAttribute = 24,  // handle / value / CUmemPool_attribute / -      set by the program
-    kPoolInfo = 25,       // handle / bytes used / bytes reserved / -      as the driver reported it
-    kPoolSelect = 26,     // handle / 0 / 0 / -             the device's current pool from now on
-    // Memory of others: 0 bytes of ours.
-    kImport = 27,          // address or handle / bytes or kUnknown64 / hash of what was shared
-    kImportEnd = 28,       // address or handle / 0 / 0 / -
-    kExport = 29,          // address or handle / 0 / hash of what is shared / -
-    kPhysicalRetain = 30,  // handle / 0 / 0 / -            one more kPhysicalRelease to come
-    // Block layer: what a framework's caching pool handed out inside device memory.
-    kBlockAlloc = 32,        // address / requested bytes or kUnknown64 / block bytes / stream
-    kBlockFree = 33,         // address / 0 / block bytes / -        at the request to free
-    kBlockOutOfMemory = 34,  // 0 / requested bytes (rounded where unknown) / device free / stream
-    kPendingEvent = 35,      // block address / 0 / event handle / stream   after kBlockFree with
-                             // kFlagPending: the free completes when all its events have. Instead
-                             // of a handle maybe kDeferredEvent and a number
-    kEventComplete = 36,     // 0 / 0 / event handle or number / -   seen complete by the pool
-    kEmptyCache = 37,        // 0 / 0 / 0 / -   the program called empty_cache
-    kMemoryFraction = 38,    // 0 / bits of a double / 0 / -  set_per_process_memory_fraction
-    kPoolRelease = 39,       // 0 / 0 / 0 / -   the private pool's last user is gone: its cached
-                             // segments may be released from now on
-    kPoolRewind = 40,        // 0 / 0 / 0 / -   the private pool was set to a checkpoint: the blocks
-                             // that follow, up to the next event of another kind, are what it holds
-    kSettings = 41,          // 0 / text id / 0 / -   allocator settings from now on
-    kPoolUse = 42,           // 0 / 1 begin, 0 end / 0 / -   one more, one less user of the pool
-    // Device layer again: graphs, contexts, code.
-    kGraphAlloc = 48,       // address / bytes / graph / -   address space; memory comes at launch
-    kGraphFree = 49,        // address / 0 / graph / -
-    kGraphMemory = 50,      // 0 / bytes used / bytes reserved / -   of the device's graphs, when it
-                            // changed at a launch, an upload or a trim
-    kContextCreate = 51,    // context / bytes that the device has less, kUnknown64 / 0 / -
-    kContextDestroy = 52,   // context / 0 / 0 / -   ends its linear, host, managed and array memory
-    kModuleLoad = 53,       // module / bytes that the device has less, kUnknown64 / 0 / -
-    kModuleUnload = 54,     // module / 0 / 0 / -
-    kCallOutOfMemory = 55,  // 0 / text id of the function / error code / -   a call that is no
-                            // allocation (launch, library, graph) failed for want of memory
-    kCallTime = 56,         // sequence number of an earlier event / nanoseconds spent in the real
-                            // call / 0 / -   where the event came before its call: frees, unmaps
-    // What the recorder did. Text ids as for marks.
-    kCheckpointBegin = 57,   // 0 / 0 / 0 / -   the trace begins in mid-life: up to kCheckpointEnd,
-    kCheckpointEnd = 58,     // allocations of all layers that say what was held here, each with its
-                             // own stacks; time_ns is that of the allocation
-    kRecordingStopped = 59,  // 0 / 0 / 0 / -   nothing is told until
-    kRecordingStarted = 60,  // 0 / sequence numbers set aside for the checkpoint behind it / 0 / -
-    // Marks: text is the id of a string fact "text.N".
-    kRangeBegin = 64,  // 0 or range id / text id / RangeKind / -
-    kRangeEnd = 65,    // 0 or range id / text id / RangeKind / -   0: the thread's innermost range
-    kMark = 66,        // 0 / text id / RangeKind / -
-};
+// The kinds of events are rows of event_kinds.def.
 
 // Who marked a range.
 enum class RangeKind : uint8_t {
@@ -137,7 +62,7 @@ struct EventRecord {
     uint64_t time_ns;       // monotonic, since TraceHeader::start_monotonic_ns
     uint64_t address;       // or handle
     uint64_t size;          // bytes
-    uint64_t extra;         // see EventKind
+    uint64_t extra;         // see event_kinds.def
     uint64_t stream;        // raw handle; kStreamUnknown; 0 is the legacy default stream
     uint32_t native_stack;  // node of the stack tree, 0 = none
     uint32_t python_stack;  // node of the stack tree, 0 = none

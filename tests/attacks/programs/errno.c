@@ -26,7 +26,7 @@ static void* g_runtime;
 static const char* const kNames[] = {
 #define FT_DRIVER(symbol, base, since, stream, family, parameters) "d" #symbol,
 #define FT_RUNTIME(symbol, since, family, parameters)              "r" #symbol,
-#include "hooks.def"
+#include "hooks/hooks.def"
 };
 
 static void call_in_child(const char* kind_and_name) {

@@ -1,7 +1,7 @@
 // Plays scripts (script.h) with the simulated allocator and prints what real_allocator.cpp prints.
 //
 //     simulated_allocator RELEASE
-#include "analyzer/pools/pytorch_pool.h"
+#include "analyzer/pools/pytorch/pytorch_pool.h"
 #include "script.h"
 
 #include <algorithm>

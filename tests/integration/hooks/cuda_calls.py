@@ -1,4 +1,4 @@
-"""The table preload/hooks.def as functions to call: parameters with types and names, ctypes, and the
+"""The table preload/hooks/hooks.def as functions to call: parameters with types and names, ctypes, and the
 ways by which programs find CUDA's functions.
 
 For programs that run on the virtual GPU, with and without the shim.
@@ -8,7 +8,7 @@ import ctypes
 import pathlib
 import re
 
-TABLE = pathlib.Path(__file__).resolve().parents[3] / "preload" / "hooks.def"
+TABLE = pathlib.Path(__file__).resolve().parents[3] / "preload" / "hooks" / "hooks.def"
 
 PER_THREAD = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 

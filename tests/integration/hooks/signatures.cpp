@@ -1,7 +1,7 @@
 // Compiles if every signature of hooks.def has the ABI of the installed headers' declaration: the
 // same number of parameters, each of the same size and class, and a result of the same size.
 #define __CUDA_API_VERSION_INTERNAL  // declares the old spellings too
-#include "cuda_abi.h"
+#include "hooks/cuda_abi.h"
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -32,7 +32,7 @@ namespace ours {
 #define FT_RUNTIME(symbol, since, family, parameters) using symbol##_type = cudaError_t parameters;
 #define FT_CALLED_DRIVER(symbol, parameters)          using symbol##_type = CUresult parameters;
 #define FT_CALLED_RUNTIME(symbol, parameters)         using symbol##_type = cudaError_t parameters;
-#include "hooks.def"
+#include "hooks/hooks.def"
 }  // namespace ours
 
 template <typename A, typename B>
@@ -54,7 +54,7 @@ requires(sizeof...(A1) == sizeof...(A2)) struct SameAbi<R1(A1...), R2(A2...)>
     static_assert(SameAbi<decltype(::symbol), ours::symbol##_type>::value, #symbol);
 #define FT_CALLED_DRIVER(symbol, parameters)  FT_DRIVER(symbol, , , , , parameters)
 #define FT_CALLED_RUNTIME(symbol, parameters) FT_RUNTIME(symbol, , , parameters)
-#include "hooks.def"
+#include "hooks/hooks.def"
 
 // Structures of which the hooks read fields.
 #define FT_FIELD(theirs, field, ours, our_field)                         \

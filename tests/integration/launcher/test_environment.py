@@ -45,7 +45,7 @@ class Environment(real_process.RealProcessTest):
     # ---- values ---------------------------------------------------------------------------------
 
     def test_each_variable_of_the_recorder_is_in_its_readme_and_tested_here(self):
-        text = (real_process.SOURCE / "preload" / "options.def").read_text()
+        text = (real_process.SOURCE / "preload" / "recorder" / "options.def").read_text()
         names = set(re.findall(r'^FT_OPTION\("(FRAGTRACE_\w+)"', text, re.MULTILINE))
         self.assertEqual(names, set(BAD_VALUES) - {"FRAGTRACE_VIRTUAL_GPU"})
         readme = (real_process.SOURCE / "preload" / "README.md").read_text()

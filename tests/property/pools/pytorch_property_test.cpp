@@ -1,6 +1,6 @@
 // What holds for the simulated pytorch pool under any script: random calls under random settings,
 // and after every few of them everything is recomputed from the address map alone.
-#include "analyzer/pools/pytorch_pool.h"
+#include "analyzer/pools/pytorch/pytorch_pool.h"
 #include "analyzer/support/units.h"
 #include "tests/unit/pools/random_bytes.h"
 

@@ -1,5 +1,5 @@
 // Limits of `fraganalyze check`: each at the value that still passes and at the next that does not.
-#include "analyzer/check/checks.h"
+#include "analyzer/analysis/check/checks.h"
 
 #include "analyzer/support/units.h"
 

@@ -1,6 +1,6 @@
 // Other batches from two made-up runs: sizes fitted by stack and number, the largest batch that
 // fits.
-#include "analyzer/compare/batch.h"
+#include "analyzer/analysis/compare/batch.h"
 
 #include "analyzer/pools/registry.h"
 #include "analyzer/trace/reader.h"

@@ -1,6 +1,6 @@
 // Two runs held against each other: who is matched with whom, where phases part, what may be said
 // of a side that does not list everything.
-#include "analyzer/compare/comparison.h"
+#include "analyzer/analysis/compare/comparison.h"
 
 #include "analyzer/report/compare_report.h"
 #include "analyzer/trace/reader.h"

@@ -1,6 +1,6 @@
 // The numbers of out-of-memory messages, and what follows from them.
-#include "analyzer/explain/explanation.h"
-#include "analyzer/explain/message_scanner.h"
+#include "analyzer/analysis/explain/explanation.h"
+#include "analyzer/analysis/explain/message_scanner.h"
 #include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>

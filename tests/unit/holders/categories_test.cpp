@@ -1,7 +1,7 @@
 // Which kind of memory a block is, by stacks written down by hand.
-#include "analyzer/holders/categories.h"
+#include "analyzer/analysis/holders/categories.h"
 
-#include "analyzer/holders/run_history.h"
+#include "analyzer/analysis/holders/run_history.h"
 #include "tests/unit/iterations/made_up_run.h"
 
 #include <catch2/catch.hpp>

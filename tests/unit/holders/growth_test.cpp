@@ -1,9 +1,9 @@
 // What grows, and peaks, in runs made by hand.
-#include "analyzer/holders/growth.h"
+#include "analyzer/analysis/holders/growth.h"
 
-#include "analyzer/holders/growth_forecast.h"
-#include "analyzer/holders/part_growth.h"
-#include "analyzer/metrics/device_metrics.h"
+#include "analyzer/analysis/holders/growth_forecast.h"
+#include "analyzer/analysis/holders/part_growth.h"
+#include "analyzer/analysis/metrics/device_metrics.h"
 #include "tests/unit/iterations/made_up_run.h"
 
 #include <catch2/catch.hpp>

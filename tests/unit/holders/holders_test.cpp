@@ -1,5 +1,5 @@
 // Sums at one instant, and the difference to the same place of an earlier iteration.
-#include "analyzer/holders/holders.h"
+#include "analyzer/analysis/holders/holders.h"
 
 #include "tests/unit/iterations/made_up_run.h"
 

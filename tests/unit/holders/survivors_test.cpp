@@ -1,5 +1,5 @@
 // What outlives its time, in runs made by hand.
-#include "analyzer/holders/survivors.h"
+#include "analyzer/analysis/holders/survivors.h"
 
 #include "tests/unit/iterations/made_up_run.h"
 

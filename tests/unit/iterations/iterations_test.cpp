@@ -1,7 +1,7 @@
 // Where iterations begin, in runs made by hand.
-#include "analyzer/iterations/iterations.h"
+#include "analyzer/analysis/iterations/iterations.h"
 
-#include "analyzer/iterations/recurrence.h"
+#include "analyzer/analysis/iterations/recurrence.h"
 #include "tests/unit/iterations/made_up_run.h"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // A run of a program by hand: requests with stacks, frees, phases.
 #pragma once
 
-#include "analyzer/iterations/requests.h"
+#include "analyzer/analysis/iterations/requests.h"
 
 #include <cstdint>
 #include <map>

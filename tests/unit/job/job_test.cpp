@@ -1,7 +1,7 @@
-#include "analyzer/job/job.h"
+#include "analyzer/analysis/job/job.h"
 
 #include "../model/events.h"
-#include "analyzer/report/page_ranks.h"
+#include "analyzer/report/page/page_ranks.h"
 #include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>

@@ -3,7 +3,7 @@
 #include "launcher/help.h"
 #include "launcher/option_texts.h"
 #include "launcher/refusal.h"
-#include "options.h"
+#include "recorder/options.h"
 
 #include <catch2/catch.hpp>
 

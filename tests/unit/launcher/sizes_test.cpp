@@ -1,7 +1,7 @@
 #include <fragtrace/sizes.h>
 
 #include "common/config.h"
-#include "options.h"
+#include "recorder/options.h"
 
 #include <catch2/catch.hpp>
 

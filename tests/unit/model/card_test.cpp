@@ -1,6 +1,6 @@
 // What a pool can have of a card, from the driver's reports of free memory: the same at whatever
 // instant a report was made.
-#include "analyzer/metrics/device_metrics.h"
+#include "analyzer/analysis/metrics/device_metrics.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>

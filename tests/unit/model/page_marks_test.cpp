@@ -1,7 +1,7 @@
 // What the page marks above and below its chart: bursts of requests to the driver, steps and
 // phases.
-#include "analyzer/metrics/driver_bursts.h"
-#include "analyzer/report/page_phases.h"
+#include "analyzer/analysis/metrics/driver_bursts.h"
+#include "analyzer/report/page/page_phases.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>

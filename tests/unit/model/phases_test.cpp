@@ -1,8 +1,8 @@
 // Phases, time in driver calls, memory beside the devices', calls that failed.
 #include "analyzer/trace/phases.h"
 
-#include "analyzer/metrics/other_processes.h"
-#include "analyzer/metrics/run_metrics.h"
+#include "analyzer/analysis/metrics/other_processes.h"
+#include "analyzer/analysis/metrics/run_metrics.h"
 #include "analyzer/model/phase_index.h"
 #include "analyzer/trace/recording_spans.h"
 #include "tests/unit/model/events.h"

@@ -1,7 +1,7 @@
 // What the recorded events make of the memory.
 #include "analyzer/model/recorded_state.h"
 
-#include "analyzer/metrics/device_metrics.h"
+#include "analyzer/analysis/metrics/device_metrics.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>

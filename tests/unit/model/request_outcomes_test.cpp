@@ -1,11 +1,11 @@
 // One rule for what counts as an out-of-memory and as a retry, and everybody counts by it.
 #include "analyzer/model/request_outcomes.h"
 
-#include "analyzer/job/job.h"
-#include "analyzer/metrics/device_metrics.h"
-#include "analyzer/metrics/run_metrics.h"
+#include "analyzer/analysis/job/job.h"
+#include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/analysis/metrics/run_metrics.h"
+#include "analyzer/analysis/verdict/diagnosis.h"
 #include "analyzer/support/units.h"
-#include "analyzer/verdict/diagnosis.h"
 #include "events.h"
 
 #include <catch2/catch.hpp>

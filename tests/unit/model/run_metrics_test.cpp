@@ -1,7 +1,7 @@
 // Metrics of recorded runs.
-#include "analyzer/metrics/run_metrics.h"
+#include "analyzer/analysis/metrics/run_metrics.h"
 
-#include "analyzer/metrics/device_metrics.h"
+#include "analyzer/analysis/metrics/device_metrics.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
-#include "analyzer/report/page_overview.h"
+#include "analyzer/report/page/page_overview.h"
 
-#include "analyzer/report/page_coverage.h"
+#include "analyzer/report/page/page_coverage.h"
 #include "sample.h"
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
-#include "analyzer/report/page.h"
+#include "analyzer/report/page/page.h"
 
-#include "analyzer/report/page_columns.h"
+#include "analyzer/report/page/page_columns.h"
 #include "sample.h"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // Small pages to write in tests.
 #pragma once
 
-#include "analyzer/report/page_data.h"
+#include "analyzer/report/page/page_data.h"
 #include "analyzer/support/units.h"
 
 namespace fragtrace::page_test {

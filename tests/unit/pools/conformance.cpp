@@ -1,8 +1,8 @@
 #include "tests/unit/pools/conformance.h"
 
 #include "analyzer/pools/registry.h"
+#include "analyzer/replay/validation/placement_check.h"
 #include "analyzer/support/units.h"
-#include "analyzer/validate/placement_check.h"
 #include "tests/unit/pools/random_bytes.h"
 
 #include <catch2/catch.hpp>

@@ -1,8 +1,8 @@
 // As many streams as a trace can have: what they take of memory, and that none of them makes the
 // others wait. A step that looks at all streams would make these tests last for minutes.
 #include "analyzer/pools/address_space.h"
+#include "analyzer/pools/others/rmm_pool.h"
 #include "analyzer/pools/registry.h"
-#include "analyzer/pools/rmm_pool.h"
 #include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // Drives a simulated pytorch pool by names, for tests.
 #pragma once
 
-#include "analyzer/pools/pytorch_pool.h"
+#include "analyzer/pools/pytorch/pytorch_pool.h"
 #include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>

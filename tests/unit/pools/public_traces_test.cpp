@@ -1,8 +1,8 @@
 // Problems and traces that others have published; the folder is compiled in. The ratios of best fit
 // to the most that lives at once are known from elsewhere.
-#include "analyzer/commands/analyze.h"
+#include "analyzer/analysis/analyze.h"
 #include "analyzer/pools/registry.h"
-#include "analyzer/validate/replay_check.h"
+#include "analyzer/replay/validation/replay_check.h"
 
 #include <catch2/catch.hpp>
 

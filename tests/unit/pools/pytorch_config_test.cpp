@@ -1,5 +1,5 @@
 // Settings: what PyTorch 2.15 accepts and refuses, with its reasons.
-#include "analyzer/pools/pytorch_config.h"
+#include "analyzer/pools/pytorch/pytorch_config.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // What is known about addresses: more of them than the table begins with.
-#include "frameworks/address_table.h"
+#include "system/address_table.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,9 +1,9 @@
 // The recorder's clock against the kernel's.
-#include "clock.h"
+#include "system/clock.h"
 
-#include "recorder.h"
+#include "recorder/recorder.h"
 #include "skip.h"
-#include "sys.h"
+#include "system/sys.h"
 
 #include <catch2/catch.hpp>
 

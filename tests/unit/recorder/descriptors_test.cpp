@@ -1,5 +1,5 @@
 // Hosts that may open no files, close those of others, or change their folder.
-#include "recorder.h"
+#include "recorder/recorder.h"
 #include "trace_dump.h"
 
 #include <catch2/catch.hpp>

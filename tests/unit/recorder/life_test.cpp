@@ -1,5 +1,5 @@
 // How processes begin, multiply and end.
-#include "recorder.h"
+#include "recorder/recorder.h"
 #include "trace_dump.h"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
 // The live table against a model of plain maps: what is held after any sequence of events.
-#include "live_table.h"
+#include "recorder/live_table.h"
 
 #include <catch2/catch.hpp>
 

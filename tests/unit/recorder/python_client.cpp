@@ -1,8 +1,8 @@
 // The recorder's core as a library that a Python script calls: preloaded, so that its thread-local
 // storage is laid out as in libfragtrace.so.
-#include "python_code.h"
-#include "python_layout.h"
-#include "recorder.h"
+#include "recorder/python_code.h"
+#include "recorder/recorder.h"
+#include "stacks/python_layout.h"
 
 #include <cstdint>
 #include <cstring>

@@ -1,7 +1,7 @@
 // Line tables written by hand, from the formats' descriptions.
-#include "python_lines.h"
+#include "stacks/python_lines.h"
 
-#include "python_layout.h"
+#include "stacks/python_layout.h"
 
 #include <catch2/catch.hpp>
 

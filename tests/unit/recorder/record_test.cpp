@@ -1,7 +1,7 @@
 // Events in, trace out: complete, in order, from any number of threads.
-#include "control.h"
-#include "recorder.h"
-#include "session.h"
+#include "recorder/control.h"
+#include "recorder/recorder.h"
+#include "recorder/session.h"
 #include "trace_dump.h"
 
 #include <catch2/catch.hpp>

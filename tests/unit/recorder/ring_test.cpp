@@ -1,6 +1,6 @@
 // Where a ring may lie, and how much of the memory rings take.
-#include "recorder.h"
-#include "session.h"
+#include "recorder/recorder.h"
+#include "recorder/session.h"
 #include "skip.h"
 #include "trace_dump.h"
 

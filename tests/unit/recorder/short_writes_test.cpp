@@ -1,6 +1,6 @@
 // Storage that takes less than it was given at once.
-#include "recorder.h"
-#include "session.h"
+#include "recorder/recorder.h"
+#include "recorder/session.h"
 #include "trace_dump.h"
 
 #include <catch2/catch.hpp>

@@ -1,8 +1,8 @@
 // Deep and many stacks: the tree grows with use, ends where it is said to end, and counts.
-#include "stack_table.h"
+#include "recorder/stack_table.h"
 
-#include "recorder.h"
-#include "session.h"
+#include "recorder/recorder.h"
+#include "recorder/session.h"
 #include "trace_dump.h"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // Disks that are full, folders that are not there, names that are taken.
-#include "drain.h"
-#include "recorder.h"
-#include "session.h"
+#include "recorder/drain.h"
+#include "recorder/recorder.h"
+#include "recorder/session.h"
 #include "skip.h"
 #include "trace_dump.h"
 

@@ -1,8 +1,8 @@
 // The recorder's own walk of native stacks against libunwind: the same frames, whatever the program
 // does between two walks.
-#include "stack_walk.h"
-#include "thread_stacks.h"
-#include "unwind_rules.h"
+#include "stacks/stack_walk.h"
+#include "stacks/thread_stacks.h"
+#include "stacks/unwind_rules.h"
 
 #include <catch2/catch.hpp>
 

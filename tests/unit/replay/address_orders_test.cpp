@@ -1,5 +1,5 @@
 // Before PyTorch 2.13 equal free blocks are told apart by their addresses.
-#include "analyzer/commands/address_orders.h"
+#include "analyzer/analysis/address_orders.h"
 
 #include "analyzer/support/units.h"
 

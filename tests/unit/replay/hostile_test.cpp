@@ -1,10 +1,10 @@
 // Events that nobody's recorder would write: every kind, with absurd numbers, in any order.
 // Whatever they are, they are counted; nothing crashes or hangs.
-#include "analyzer/commands/analyze.h"
-#include "analyzer/report/json.h"
-#include "analyzer/report/page.h"
-#include "analyzer/report/page_content.h"
-#include "analyzer/report/text.h"
+#include "analyzer/analysis/analyze.h"
+#include "analyzer/report/json/json.h"
+#include "analyzer/report/page/page.h"
+#include "analyzer/report/page/page_content.h"
+#include "analyzer/report/text/text.h"
 #include "analyzer/trace/describe_event.h"
 #include "tests/support/trace_writer.h"
 

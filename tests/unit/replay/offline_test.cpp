@@ -3,8 +3,8 @@
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script_plan.h"
+#include "analyzer/replay/validation/replay_check.h"
 #include "analyzer/support/units.h"
-#include "analyzer/validate/replay_check.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,6 @@
 // The streaming summary says what the whole analysis says.
-#include "analyzer/job/job.h"
-#include "analyzer/metrics/trace_summary.h"
+#include "analyzer/analysis/job/job.h"
+#include "analyzer/analysis/metrics/trace_summary.h"
 #include "analyzer/trace/reader.h"
 #include "tests/support/trace_writer.h"
 

@@ -1,7 +1,7 @@
 // Snapshots cut off, altered byte by byte, or made up: one clear line each, or a timeline. Whatever
 // they are, nothing crashes or hangs, and what is read is consistent.
-#include "analyzer/commands/analyze.h"
-#include "analyzer/report/text.h"
+#include "analyzer/analysis/analyze.h"
+#include "analyzer/report/text/text.h"
 #include "analyzer/snapshot/input.h"
 #include "tests/support/pickle_writer.h"
 #include "tests/support/trace_writer.h"

@@ -1,9 +1,9 @@
 // A written snapshot, read and analysed.
 #pragma once
 
-#include "analyzer/commands/analyze.h"
-#include "analyzer/report/json.h"
-#include "analyzer/report/text.h"
+#include "analyzer/analysis/analyze.h"
+#include "analyzer/report/json/json.h"
+#include "analyzer/report/text/text.h"
 #include "tests/support/pickle_writer.h"
 #include "tests/support/trace_writer.h"
 

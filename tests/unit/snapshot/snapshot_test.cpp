@@ -1,5 +1,5 @@
 // Snapshots become timelines: what was held at the start, what happened, which rules hold.
-#include "analyzer/commands/analyze.h"
+#include "analyzer/analysis/analyze.h"
 #include "analyzer/snapshot/input.h"
 #include "tests/support/pickle_writer.h"
 #include "tests/support/trace_writer.h"

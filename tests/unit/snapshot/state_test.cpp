@@ -1,6 +1,6 @@
 // Snapshots that say little of the past: a state alone, and histories that begin in mid-life.
-#include "analyzer/check/checks.h"
-#include "analyzer/metrics/trace_summary.h"
+#include "analyzer/analysis/check/checks.h"
+#include "analyzer/analysis/metrics/trace_summary.h"
 #include "tests/unit/snapshot/snapshot_file.h"
 
 #include <algorithm>

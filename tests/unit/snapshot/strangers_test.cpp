@@ -1,6 +1,6 @@
 // Snapshots that other people's programs left, on real GPUs: every placement and every cudaMalloc
 // is replayed equal. They lie beside the project, where they are at hand.
-#include "analyzer/commands/analyze.h"
+#include "analyzer/analysis/analyze.h"
 #include "skip.h"
 
 #include <catch2/catch.hpp>

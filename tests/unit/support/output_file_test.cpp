@@ -1,7 +1,7 @@
 // Files that results are written to: whole or not at all, and only over results.
-#include "analyzer/cli/output_file.h"
+#include "analyzer/support/output_file.h"
 
-#include "analyzer/trace/input_file.h"
+#include "analyzer/support/input_file.h"
 #include "tests/support/trace_writer.h"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // Names for addresses of this very program, and which line is shown to the user.
 #include "analyzer/trace/symbols.h"
 
-#include "analyzer/report/analysis.h"
+#include "analyzer/analysis/analysis.h"
 #include "analyzer/trace/describe_event.h"
 #include "analyzer/trace/elf_symbols.h"
 #include "analyzer/trace/mixed_stack.h"

@@ -1,5 +1,5 @@
 // The independent check notices what a wrong pool would do.
-#include "analyzer/validate/placement_check.h"
+#include "analyzer/replay/validation/placement_check.h"
 
 #include "analyzer/support/units.h"
 

@@ -1,5 +1,5 @@
 // Plans as MiniMalloc writes them.
-#include "analyzer/validate/plan_check.h"
+#include "analyzer/replay/validation/plan_check.h"
 
 #include <catch2/catch.hpp>
 

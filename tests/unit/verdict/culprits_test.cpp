@@ -1,8 +1,8 @@
 // The cheapest set against brute force over all sets, on small random heaps.
-#include "analyzer/verdict/culprits.h"
+#include "analyzer/analysis/verdict/culprits.h"
 
-#include "analyzer/verdict/given_back.h"
-#include "analyzer/verdict/room_without.h"
+#include "analyzer/analysis/verdict/given_back.h"
+#include "analyzer/analysis/verdict/room_without.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
-#include "analyzer/verdict/free_places.h"
+#include "analyzer/analysis/verdict/free_places.h"
 
+#include "analyzer/analysis/verdict/diagnosis.h"
 #include "analyzer/pools/registry.h"
-#include "analyzer/verdict/diagnosis.h"
 
 #include <catch2/catch.hpp>
 

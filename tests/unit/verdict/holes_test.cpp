@@ -1,11 +1,11 @@
 // What each hole would still take, and which free memory lies where.
-#include "analyzer/verdict/holes.h"
+#include "analyzer/analysis/verdict/holes.h"
 
-#include "analyzer/pools/pytorch_config.h"
-#include "analyzer/pools/pytorch_rules.h"
+#include "analyzer/analysis/verdict/culprits.h"
+#include "analyzer/analysis/verdict/free_places.h"
+#include "analyzer/pools/pytorch/pytorch_config.h"
+#include "analyzer/pools/pytorch/pytorch_rules.h"
 #include "analyzer/support/units.h"
-#include "analyzer/verdict/culprits.h"
-#include "analyzer/verdict/free_places.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,8 @@
 // One golden case for each rung of the verdict, driven through the simulated PyTorch pool.
-#include "analyzer/verdict/verdict.h"
+#include "analyzer/analysis/verdict/verdict.h"
 
+#include "analyzer/analysis/verdict/diagnosis.h"
 #include "analyzer/pools/registry.h"
-#include "analyzer/verdict/diagnosis.h"
 
 #include <catch2/catch.hpp>
 

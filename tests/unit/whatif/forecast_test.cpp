@@ -1,9 +1,9 @@
 // The rest of a step that ran out of memory, against the run that had the memory.
-#include "analyzer/whatif/forecast.h"
+#include "analyzer/analysis/whatif/forecast.h"
 
+#include "analyzer/analysis/whatif/rest_of_step.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/support/units.h"
-#include "analyzer/whatif/rest_of_step.h"
 #include "tests/unit/iterations/made_up_run.h"
 
 #include <catch2/catch.hpp>

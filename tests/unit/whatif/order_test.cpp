@@ -1,7 +1,7 @@
 // One order of "better": ranks, remedies, combinations and advice follow it.
-#include "analyzer/whatif/order.h"
+#include "analyzer/analysis/whatif/order.h"
 
-#include "analyzer/whatif/advice.h"
+#include "analyzer/analysis/whatif/advice.h"
 
 #include <catch2/catch.hpp>
 

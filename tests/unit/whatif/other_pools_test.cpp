@@ -1,5 +1,5 @@
 // Rows of other pools than PyTorch's: intervals, estimates, and who can use them.
-#include "analyzer/whatif/sweep.h"
+#include "analyzer/analysis/whatif/sweep.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,10 +1,10 @@
 // Remedies are replays of a changed script; advice, costs, combinations and scans follow from them.
-#include "analyzer/whatif/remedies.h"
+#include "analyzer/analysis/whatif/remedies.h"
 
+#include "analyzer/analysis/whatif/advice.h"
+#include "analyzer/analysis/whatif/capacity_scan.h"
+#include "analyzer/analysis/whatif/near_miss.h"
 #include "analyzer/pools/registry.h"
-#include "analyzer/whatif/advice.h"
-#include "analyzer/whatif/capacity_scan.h"
-#include "analyzer/whatif/near_miss.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "analyzer/whatif/reserved_curve.h"
+#include "analyzer/analysis/whatif/reserved_curve.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // The words for how certain a figure is.
-#include "analyzer/whatif/row_class.h"
+#include "analyzer/analysis/whatif/row_class.h"
 
-#include "analyzer/whatif/sweep.h"
+#include "analyzer/analysis/whatif/sweep.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // How large the requests are that a step has not made yet.
-#include "analyzer/whatif/step_sizes.h"
+#include "analyzer/analysis/whatif/step_sizes.h"
 
 #include <catch2/catch.hpp>
 

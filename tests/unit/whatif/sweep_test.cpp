@@ -1,8 +1,8 @@
 // A sweep is the same replays whatever the number of threads, ranked and classified.
-#include "analyzer/whatif/sweep.h"
+#include "analyzer/analysis/whatif/sweep.h"
 
-#include "analyzer/whatif/alike.h"
-#include "analyzer/whatif/order.h"
+#include "analyzer/analysis/whatif/alike.h"
+#include "analyzer/analysis/whatif/order.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-// Reads columns as analyzer/report/page_columns.h writes them: base64, gzip, byte planes,
+// Reads columns as analyzer/report/page/page_columns.h writes them: base64, gzip, byte planes,
 // optionally differences. A column becomes the smallest array that holds its width; wider than 4
 // bytes is Float64Array (exact up to 2^53). Differences of 1 byte add up in 8 bits, of 2 to 4 bytes
 // in 32.

@@ -1,4 +1,4 @@
-// The small part of the page: what analyzer/report/page_header.cpp writes. Times are nanoseconds,
+// The small part of the page: what analyzer/report/page/page_header.cpp writes. Times are nanoseconds,
 // sizes bytes, null = not known.
 
 export type ColumnDescription = [name: string, width: number, difference: 0 | 1];

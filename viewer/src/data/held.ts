@@ -1,6 +1,6 @@
 // Who holds holes open. The free bytes of what is released as a whole (a segment, or a page of an
 // expandable one) are shared by the blocks in it in proportion to their bytes there: the same
-// quantity, computed and rounded in the same way, as analyzer/verdict/culprits.h's held_open_bytes.
+// quantity, computed and rounded in the same way, as analyzer/analysis/verdict/culprits.h's held_open_bytes.
 import { type HeapState, mostStack, someOf, type UnitState } from "./heap";
 import type { DeviceModel } from "./model";
 

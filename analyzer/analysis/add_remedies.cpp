@@ -1,0 +1,273 @@
+#include "analyzer/analysis/add_remedies.h"
+
+#include "analyzer/analysis/recorded_replay.h"
+#include "analyzer/analysis/whatif/order.h"
+#include "analyzer/analysis/whatif/remedies.h"
+#include "analyzer/support/terminal.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kCombiningRounds = 2;
+constexpr std::size_t kScannedSettings = 3;
+
+DriverTimes driver_times(const RunMetrics& run) {
+    DriverTimes times;
+    for (const CallCosts& call : run.calls) {
+        const double mean =
+            call.count == 0 ? 0
+                            : static_cast<double>(call.total_ns) / static_cast<double>(call.count);
+        switch (call.kind) {
+            case EventKind::kDeviceAlloc:
+                times.alloc_ns = mean;
+                break;
+            case EventKind::kDeviceFree:
+                times.free_ns = mean;
+                break;
+            case EventKind::kMap:
+                times.map_ns = mean;
+                break;
+            case EventKind::kUnmap:
+                times.unmap_ns = mean;
+                break;
+            default:
+                break;
+        }
+    }
+    return times;
+}
+
+// Who holds most open at the first out-of-memory, else at the peak: the live blocks there.
+void find_culprit(Analysis* analysis, const DeviceAnalysis& device, RemedyPlan* plan) {
+    const Diagnosis* diagnosis = device.peak ? &*device.peak : nullptr;
+    for (const Diagnosis& one : device.diagnoses) {
+        if (one.trouble.outcome != Outcome::kRetryOk) {
+            diagnosis = &one;
+            break;
+        }
+    }
+    const auto most = diagnosis == nullptr ? std::nullopt : most_pinning(*analysis, *diagnosis);
+    if (!most) {
+        return;
+    }
+    const std::vector<HeapBlock>& blocks = diagnosis->heap.blocks;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        const HeapBlock& block = blocks[i];
+        if (block.state == BlockState::kLive && block.allocated_by != kNoEvent &&
+            diagnosis->held_open[i] != 0 &&
+            analysis->symbols->describe(analysis->timeline.events[block.allocated_by].origin) ==
+                most->label) {
+            plan->culprit.push_back(block.allocated_by);
+        }
+    }
+    if (plan->culprit.empty()) {
+        return;  // what is pending was freed
+    }
+    plan->culprit_label = most->label;
+    std::sort(plan->culprit.begin(), plan->culprit.end());
+    plan->culprit_line = requests_of_line(analysis->timeline, device.script, plan->culprit.front());
+}
+
+std::optional<HeldAtPeak> held_at_peak(const DeviceAnalysis& device) {
+    if (!device.peak) {
+        return std::nullopt;
+    }
+    const std::vector<EventIndex>& ends = device.steps.ends;
+    const auto after = std::lower_bound(ends.begin(), ends.end(), device.peak->trouble.event);
+    if (after - ends.begin() < 2) {
+        return std::nullopt;
+    }
+    HeldAtPeak held;
+    for (const HeapBlock& block : device.peak->heap.blocks) {
+        if (block.state == BlockState::kLive) {
+            held.live_bytes += block.size_bytes;
+            held.older_bytes += block.allocated_by <= *(after - 2) ? block.size_bytes : 0;
+        }
+    }
+    return held;
+}
+
+// At the first out-of-memory, else at the peak.
+ActivationsHeld activations_held(const DeviceAnalysis& device) {
+    ActivationsHeld held;
+    if (!device.held.holders.empty()) {
+        const Holders& holders = device.held.holders.front();
+        held.allocated_bytes = holders.allocated_bytes;
+        for (const Holding& holding : holders.categories) {
+            held.bytes += holding.category == Category::kActivations ? holding.bytes : 0;
+        }
+    }
+    return held;
+}
+
+Status add_rows(const AnalyzeOptions& options,
+                const std::function<void(WhatIfRow*)>& judge,
+                const WhatIfRow& recorded,
+                Analysis* analysis,
+                DeviceAnalysis* device) {
+    const SweepContext context = sweep_context(*device);
+    RemedyPlan plan;
+    plan.steps = device->steps;
+    plan.every_steps = options.every_steps;
+    find_long_lived(analysis->timeline, device->script, &plan);
+    find_culprit(analysis, *device, &plan);
+    Progress progress("replaying remedies");
+    const auto show = [&](std::size_t done, std::size_t all) { progress.show(done, all); };
+    std::vector<WhatIfRow> all = device->settings;
+    // Of combinations only those that are better than what was there before become rows.
+    const auto replay_all = [&](const std::vector<Candidate>& candidates,
+                                bool combinations) -> Result<bool> {
+        if (candidates.empty()) {
+            return false;
+        }
+        auto rows = sweep(device->script, candidates, context, 0, show);
+        if (!rows) {
+            return rows.error();
+        }
+        const WhatIfRow* known = best_row(all, recorded);
+        const std::optional<WhatIfRow> best =
+            known == nullptr ? std::nullopt : std::optional(*known);
+        bool any_better = false;
+        for (WhatIfRow& row : *rows) {
+            judge(&row);
+            const bool better = !best || (row.usable && is_better(row, *best, recorded));
+            any_better = any_better || better;
+            if (better || !combinations) {
+                device->remedies.push_back(row);
+                all.push_back(std::move(row));
+            }
+        }
+        device->combinations_tried += combinations ? rows->size() : 0;
+        return any_better;
+    };
+    const std::uint64_t others =
+        device->capacity_known ? others_to_go(analysis->timeline, *device) : 0;
+    const auto first = replay_all(
+        remedy_candidates(device->script, context, plan, device->total_bytes, others), false);
+    if (!first) {
+        return first.error();
+    }
+    for (std::size_t round = 0; round < kCombiningRounds; ++round) {
+        const auto better = replay_all(combine(all, recorded, context), true);
+        if (!better) {
+            return better.error();
+        }
+        if (!*better) {
+            break;
+        }
+    }
+    device->advice = judge_advice(all, held_at_peak(*device), activations_held(*device));
+    rank(&device->remedies, recorded);
+    return Ok{};
+}
+
+Status add_scans(const WhatIfRow& recorded, DeviceAnalysis* device) {
+    // The recorded settings and the best rows that the program could use, one per outcome.
+    std::vector<Candidate> settings;
+    std::vector<std::uint64_t> peaks;
+    const auto add = [&](const WhatIfRow& row) {
+        settings.push_back(row.candidate);
+        peaks.push_back(row.result.statistics.reserved.peak);
+    };
+    add(recorded);
+    for (const WhatIfRow* at : ranked_rows(*device)) {
+        const WhatIfRow& row = *at;
+        const Remedy remedy = row.candidate.remedy;
+        const bool alike =
+            std::find(peaks.begin(), peaks.end(), row.result.statistics.reserved.peak) !=
+            peaks.end();
+        if (settings.size() < kScannedSettings && row.usable && !alike &&
+            (remedy == Remedy::kSettings || remedy == Remedy::kEmptyCache)) {
+            add(row);
+        }
+    }
+    Progress progress("scanning capacities");
+    auto scans =
+        scan_capacities(device->script,
+                        settings,
+                        sweep_context(*device),
+                        device->recorded.peak_requested,
+                        device->others_bytes,
+                        [&](std::size_t done, std::size_t all) { progress.show(done, all); });
+    if (!scans) {
+        return scans.error();
+    }
+    device->scans = std::move(scans).value();
+    return Ok{};
+}
+
+// What the step that failed first would have needed to its end.
+Status add_forecast(const Analysis& analysis, DeviceAnalysis* device) {
+    const auto failed =
+        std::find_if(device->diagnoses.begin(), device->diagnoses.end(), [](const Diagnosis& one) {
+            return one.trouble.outcome != Outcome::kRetryOk;
+        });
+    if (failed == device->diagnoses.end() || failed->verdict.requester != "pool" ||
+        !device->capacity_known) {
+        return Ok{};
+    }
+    auto forecast = make_forecast(analysis.timeline,
+                                  device->script,
+                                  device->held.iterations,
+                                  sweep_context(*device),
+                                  {.capacity_bytes = device->capacity_bytes,
+                                   .others_bytes = device->others_bytes,
+                                   .limit_bytes = device->limit_bytes},
+                                  {&device->settings, &device->remedies});
+    if (!forecast) {
+        return forecast.error();
+    }
+    device->forecast = std::move(forecast).value();
+    return Ok{};
+}
+
+}  // namespace
+
+Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAnalysis* device) {
+    if (device->settings.empty()) {
+        return Ok{};
+    }
+    const Obstacles obstacles = find_obstacles(analysis->timeline, device->device);
+    const WhatIfRow* found = recorded_row(device->settings);
+    if (found == nullptr) {
+        return Ok{};
+    }
+    const WhatIfRow recorded = *found;
+    // The virtual GPU's driver takes no time that a real one would.
+    const DriverTimes times = device->virtual_gpu ? DriverTimes{} : driver_times(analysis->run);
+    const auto judge = [&](WhatIfRow* row) {
+        judge_use(obstacles, device->config, row);
+        row->cost = cost_of(*row, recorded, times);
+    };
+    for (auto* rows : {&device->settings, &device->capacities}) {
+        std::for_each(rows->begin(), rows->end(), [&](WhatIfRow& row) { judge(&row); });
+    }
+    if (device->script.steps.size() > options.remedies_up_to) {
+        return Ok{};
+    }
+    if (!options.remedies) {
+        return options.holders ? add_forecast(*analysis, device) : Ok{};
+    }
+    device->steps = find_step_ends(analysis->timeline, device->held.iterations);
+    device->adaptation = find_adaptation(device->script);
+    if (const Status done = add_rows(options, judge, recorded, analysis, device); !done) {
+        return done;
+    }
+    if (const Status done = add_forecast(*analysis, device); !done) {
+        return done;
+    }
+    if (device->capacity_known) {
+        auto setup = recorded_setup(*device);
+        if (!setup) {
+            return setup.error();
+        }
+        device->near_miss = find_near_miss(device->script, *setup->pool, setup->recorded);
+    }
+    return options.scans ? add_scans(recorded, device) : Ok{};
+}
+
+}  // namespace fragtrace::analyzer

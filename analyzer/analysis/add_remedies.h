@@ -1,0 +1,10 @@
+// Puts what-if rows of remedies, advice, capacity scans and near misses together for one device.
+#pragma once
+
+#include "analyzer/analysis/analyze.h"
+
+namespace fragtrace::analyzer {
+
+Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAnalysis* device);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,371 @@
+#include "analyzer/analysis/analyze.h"
+
+#include "analyzer/analysis/add_remedies.h"
+#include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/analysis/recorded_replay.h"
+#include "analyzer/analysis/remarks.h"
+#include "analyzer/analysis/whatif/order.h"
+#include "analyzer/pools/pytorch/pytorch_config.h"
+#include "analyzer/pools/pytorch/pytorch_sizes.h"
+#include "analyzer/pools/registry.h"
+#include "analyzer/replay/script_plan.h"
+#include "analyzer/snapshot/input.h"
+#include "analyzer/support/terminal.h"
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <future>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// ---- the recorded run ---------------------------------------------------------------------------
+
+void add_recorded(const Timeline& timeline, DeviceAnalysis* device, PeakHistory* peaks) {
+    const DeviceMetrics metrics = measure_device(timeline, device->device, 0, peaks);
+    device->recorded = metrics.summary;
+    device->recorded_troubles = metrics.troubles;
+    device->violations = metrics.violations;
+    device->after_gap = metrics.after_gap;
+    device->state_only = metrics.state_only;
+    device->context = context_memory(timeline, device->device);
+    device->other_processes = other_processes(timeline, device->device);
+    device->driver_time_ns = metrics.driver_time_ns;
+    device->total_bytes = metrics.total_bytes;
+    device->others_bytes = metrics.context_and_others_bytes;
+    device->beside_pool = metrics.beside_pool;
+    device->capacity_known = metrics.total_bytes != 0;
+    device->capacity_bytes = metrics.capacity_bytes;
+    if (!device->capacity_known) {
+        device->capacity_bytes = kUnlimitedBytes;
+        device->total_bytes = kUnlimitedBytes;
+    }
+}
+
+void name_device(const Timeline& timeline, DeviceAnalysis* device) {
+    device->name = device_name(timeline, device->device);
+    device->virtual_gpu = timeline.fact("virtual") == "1";
+}
+
+// Settings in force when the allocator began. What cannot be replayed is said, not fatal.
+void take_settings(const Timeline& timeline, Analysis* analysis, DeviceAnalysis* device) {
+    std::string config = timeline.fact("allocator_conf");
+    if (device->script.first_settings) {
+        config = *device->script.first_settings;
+    } else if (!device->script.settings.empty()) {
+        // The fact is rewritten at every change: what was in force before is the environment's.
+        config = timeline.fact("environment.PYTORCH_CUDA_ALLOC_CONF",
+                               timeline.fact("environment.PYTORCH_ALLOC_CONF"));
+    }
+    const auto parsed = parse_pytorch_config(config, device->script.rules);
+    if (parsed) {
+        device->config = config;
+        return;
+    }
+    analysis->warnings.push_back(
+        fmt::format("the recorded settings cannot be replayed, the defaults are taken instead: {}",
+                    parsed.error().message));
+}
+
+// The tightest that was ever in force. PyTorch takes its memory fraction of what the card has.
+void take_limit(DeviceAnalysis* device) {
+    const auto parsed = parse_pytorch_config(device->config, device->script.rules);
+    const double fraction = std::min(least_memory_fraction(device->script),
+                                     parsed ? parsed->per_process_memory_fraction : 1);
+    if (device->capacity_known && fraction > 0 && fraction < 1) {
+        device->limit_bytes =
+            pytorch::limit_bytes(device->script.rules, fraction, device->total_bytes);
+    }
+}
+
+// What is known of a device before anything is replayed.
+DeviceAnalysis recorded_device(const AnalyzeOptions& options,
+                               DeviceId id,
+                               Analysis* analysis,
+                               PeakHistory* peaks) {
+    const Timeline& timeline = analysis->timeline;
+    std::future<ReplayScript> script =
+        std::async(std::launch::async, [&timeline, id] { return make_script(timeline, id); });
+    DeviceAnalysis device;
+    device.device = id;
+    name_device(timeline, &device);
+    add_recorded(timeline, &device, options.holders ? peaks : nullptr);
+    device.script = script.get();
+    const bool blocks = device.script.source == ScriptSource::kBlocks;
+    device.pool = blocks ? "pytorch" : "none";
+    if (!options.torch_version.empty()) {
+        device.script.rules = PytorchRules::for_release(options.torch_version);
+    }
+    if (blocks) {
+        take_settings(timeline, analysis, &device);
+        take_limit(&device);
+    }
+    if (options.capacity_bytes) {
+        device.capacity_bytes = *options.capacity_bytes;
+        device.total_bytes = *options.capacity_bytes + device.others_bytes;
+        device.capacity_known = true;
+    }
+    return device;
+}
+
+// ---- who holds the memory -----------------------------------------------------------------------
+
+// Beside the what-if rows. `timeline`, `peaks` and the device's maps must stay until it is done.
+std::future<DeviceHolders> look_for_holders(const Timeline& timeline,
+                                            const ReplayResult& result,
+                                            const DeviceAnalysis& device,
+                                            const PeakHistory& peaks) {
+    std::vector<HeapInstant> instants;
+    for (const Diagnosis& diagnosis : device.diagnoses) {
+        instants.push_back({diagnosis.trouble.event,
+                            &diagnosis.heap,
+                            diagnosis.trouble.outcome == Outcome::kRetryOk
+                                ? HeapInstant::Kind::kRetry
+                                : HeapInstant::Kind::kOutOfMemory});
+    }
+    if (device.peak) {
+        instants.push_back(
+            {device.peak->trouble.event, &device.peak->heap, HeapInstant::Kind::kPeakReserved});
+    }
+    if (device.most_allocated.event != kNoEvent) {
+        instants.push_back({device.most_allocated.event,
+                            &device.most_allocated.heap,
+                            HeapInstant::Kind::kMostAllocated});
+    }
+    std::vector<EventIndex> failed;
+    for (const Trouble& trouble : result.troubles) {
+        if (trouble.outcome != Outcome::kRetryOk) {
+            failed.push_back(trouble.event);
+        }
+    }
+    CardMemory card{.others_bytes = device.others_bytes,
+                    .context_bytes = device.context.bytes,
+                    .processes_bytes = 0};
+    if (!device.other_processes.empty()) {
+        card.processes_bytes = device.other_processes.front().other_bytes;  // at the first OOM
+    }
+    const bool blocks = device.script.source == ScriptSource::kBlocks;
+    return std::async(std::launch::async,
+                      [&timeline, &peaks, id = device.device, blocks, instants, failed, card] {
+                          return find_holders(timeline, id, blocks, instants, failed, card, peaks);
+                      });
+}
+
+// What growth leaves room for: the peak since the first iteration with the holes of that time, or
+// the peak of reserved memory where that is less. What is cached goes back to the driver first.
+std::optional<GrowthForecast> look_ahead(const DeviceAnalysis& device) {
+    if (first_oom(device) != nullptr) {
+        return std::nullopt;
+    }
+    const WasteSplit& waste = device.recorded.waste_at_peak;
+    const IterationPeaks& peaks = device.held.peaks;
+    const std::uint64_t in_use =
+        peaks.known ? peaks.steady_allocated : device.recorded.peak_allocated;
+    std::uint64_t retried_bytes = 0;
+    for (const Diagnosis& diagnosis : device.diagnoses) {
+        retried_bytes = std::max(retried_bytes, diagnosis.verdict.requested_bytes);
+    }
+    return forecast_growth(
+        device.held.growth,
+        {.capacity_known = device.capacity_known,
+         .capacity_bytes = device.limit_bytes == 0
+                               ? device.capacity_bytes
+                               : std::min(device.capacity_bytes, device.limit_bytes),
+         .peak_reserved_bytes = device.recorded.peak_reserved,
+         .needed_bytes =
+             std::min(device.recorded.peak_reserved, in_use + waste.pending + waste.inactive_split),
+         .retried_bytes = retried_bytes});
+}
+
+// ---- what is assumed ---------------------------------------------------------------------------
+
+// From here on: what was measured against the record is measured.
+Status take_assumptions(const AnalyzeOptions& options, DeviceAnalysis* device) {
+    device->assumptions = options.assumptions;
+    assume_pending(options.assumptions.pending, &device->script);
+    if (options.assumptions.context_bytes) {
+        device->others_bytes = *options.assumptions.context_bytes;
+        if (options.capacity_bytes) {
+            device->total_bytes = device->capacity_bytes + device->others_bytes;
+        } else if (device->capacity_known) {
+            if (device->others_bytes >= device->total_bytes) {
+                return Error{ErrorCode::kUsage,
+                             fmt::format("--context: {} leave nothing of a card of {}",
+                                         format_bytes(device->others_bytes),
+                                         format_bytes(device->total_bytes))};
+            }
+            device->capacity_bytes = device->total_bytes - device->others_bytes;
+        }
+    }
+    return Ok{};
+}
+
+// ---- what-if ----------------------------------------------------------------------------------
+
+// Where no request reached the driver while recording, every row would come out as it was recorded,
+// whatever its settings do.
+std::string why_no_whatif(const DeviceAnalysis& device) {
+    const std::uint64_t held = adopted_bytes(device.script);
+    if (device.state_only) {
+        return "it is a state at one moment: no request was recorded that could be replayed";
+    }
+    if (held != 0 && device.script.source == ScriptSource::kBlocks &&
+        device.recorded.segments_allocated == 0 && device.troubles == 0) {
+        return fmt::format(
+            "all segments are older than the record, which has no request to the driver: a replay "
+            "cannot move the {} held then",
+            format_bytes(held));
+    }
+    return "";
+}
+
+// What a state alone still tells: its holes.
+void add_holes(DeviceAnalysis* device) {
+    const auto config = parse_pytorch_config(device->config, device->script.rules);
+    if (device->state_only && device->peak && config) {
+        device->holes = holes_of(device->peak->heap, *config, device->script.rules);
+    }
+}
+
+Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
+    if (device->script.source != ScriptSource::kBlocks) {
+        return Ok{};
+    }
+    const SweepContext context = sweep_context(*device);
+    std::vector<Candidate> candidates;
+    if (options.settings && device->no_whatif.empty()) {
+        candidates = default_settings(context, device->total_bytes);
+    }
+    const std::size_t settings = candidates.size();
+    if (options.settings && !device->state_only) {
+        const auto bounds = bound_candidates(device->script, context, device->total_bytes);
+        candidates.insert(candidates.end(), bounds.begin(), bounds.end());
+    }
+    const std::size_t settings_and_bounds = candidates.size();
+    if (options.pools && device->no_whatif.empty()) {
+        const auto pools = pool_candidates(context, device->total_bytes);
+        candidates.insert(candidates.end(), pools.begin(), pools.end());
+    }
+    const std::size_t all_but_capacities = candidates.size();
+    if (options.capacities && device->capacity_known && device->no_whatif.empty()) {
+        const auto more = default_capacities(context,
+                                             device->total_bytes,
+                                             device->recorded.peak_allocated / 2,
+                                             2 * device->total_bytes);
+        candidates.insert(candidates.end(), more.begin(), more.end());
+    }
+    if (candidates.empty()) {
+        return Ok{};
+    }
+    Progress progress("replaying");
+    auto rows =
+        sweep(device->script, candidates, context, 0, [&](std::size_t done, std::size_t all) {
+            progress.show(done, all);
+        });
+    if (!rows) {
+        return rows.error();
+    }
+    const auto first_bound = rows->begin() + static_cast<std::ptrdiff_t>(settings);
+    const auto first_pool = rows->begin() + static_cast<std::ptrdiff_t>(settings_and_bounds);
+    const auto first_capacity = rows->begin() + static_cast<std::ptrdiff_t>(all_but_capacities);
+    device->settings.assign(rows->begin(), first_bound);
+    device->bounds.assign(first_bound, first_pool);
+    device->pools.assign(first_pool, first_capacity);
+    device->capacities.assign(first_capacity, rows->end());
+    if (const WhatIfRow* recorded = recorded_row(device->settings)) {
+        rank(&device->settings, *recorded);
+    }
+    return Ok{};
+}
+
+}  // namespace
+
+Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device) {
+    auto beneath = std::make_unique<RecordedDevice>(device.total_bytes, device.capacity_bytes);
+    RecordedDevice* recorded = beneath.get();
+    auto pool = make_pool(
+        device.pool, device.config, std::move(beneath), device.script.streams, device.script.rules);
+    if (!pool) {
+        return Error{ErrorCode::kInput,
+                     "the recorded settings cannot be replayed: " + pool.error().message};
+    }
+    return ReplaySetup{std::move(pool).value(), recorded};
+}
+
+Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidate& candidate) {
+    auto pool = make_pool_for(
+        device.script,
+        candidate.pool,
+        candidate.config,
+        std::make_unique<FixedDevice>(
+            candidate.total_bytes, candidate.capacity_bytes, device.assumptions.driver_page_bytes));
+    if (!pool) {
+        return pool.error();
+    }
+    return ReplaySetup{std::move(pool).value(), nullptr};
+}
+
+Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options) {
+    auto timeline = read_input(path, options.torch_version, options.absorb_ring);
+    if (!timeline) {
+        return timeline.error();
+    }
+    auto analysis = std::make_unique<Analysis>();
+    analysis->timeline = std::move(timeline).value();
+    analysis->symbols = std::make_unique<Symbolizer>(analysis->timeline);
+    analysis->phases.emplace(analysis->timeline);
+    std::vector<PeakHistory> peaks;
+    for (const DeviceId id : replayable_devices(analysis->timeline)) {
+        analysis->devices.push_back(
+            recorded_device(options, id, analysis.get(), &peaks.emplace_back()));
+    }
+    if (options.when_recorded) {
+        options.when_recorded(*analysis);
+    }
+    // Beside what follows: nothing of it is needed before the remedies.
+    std::future<RunMetrics> run =
+        std::async(std::launch::async, [&read = analysis->timeline] { return measure_run(read); });
+    CoverBudget budget;  // of all devices
+    for (std::size_t i = 0; i < analysis->devices.size(); ++i) {
+        DeviceAnalysis& device = analysis->devices[i];
+        ReplayResult result;
+        if (const Status replayed = add_replay(analysis->timeline, &device, &result); !replayed) {
+            return replayed.error();
+        }
+        if (const Status done =
+                add_diagnoses(analysis->timeline, &device, result, options, &budget);
+            !done) {
+            return done.error();
+        }
+        device.no_whatif = why_no_whatif(device);
+        add_holes(&device);
+        std::future<DeviceHolders> held;
+        if (options.holders) {
+            held = look_for_holders(analysis->timeline, result, device, peaks[i]);
+        }
+        if (const Status done = take_assumptions(options, &device); !done) {
+            return done.error();
+        }
+        if (const Status done = add_whatif(options, &device); !done) {
+            return done.error();
+        }
+        if (held.valid()) {
+            device.held = held.get();
+            device.growth_forecast = look_ahead(device);
+        }
+        if (run.valid()) {
+            analysis->run = run.get();
+        }
+        if (const Status done = add_remedies(options, analysis.get(), &device); !done) {
+            return done.error();
+        }
+    }
+    if (run.valid()) {
+        analysis->run = run.get();
+    }
+    add_remarks(analysis.get());
+    return analysis;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,148 @@
+#include "analyzer/analysis/compare/profile.h"
+
+#include "analyzer/analysis/holders/holders.h"
+#include "analyzer/analysis/metrics/phase_metrics.h"
+#include "analyzer/model/phase_index.h"
+#include "analyzer/replay/script.h"
+
+#include <functional>
+#include <map>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// Measures until the end, or until `done` says so after an event.
+DeviceMetrics measure(const Timeline& timeline,
+                      DeviceMeasurement* measurement,
+                      const std::function<bool()>& done) {
+    std::size_t cursor = 0;
+    const auto count = static_cast<EventIndex>(timeline.events.size());
+    for (EventIndex i = 0; i < count && !done(); ++i) {
+        measurement->visit(i, timeline.events[i], timeline.event_pools.at(i, &cursor));
+    }
+    return measurement->finish();
+}
+
+// By line, then by stack: two stacks that read alike are one.
+std::vector<HeldByLine> held_by_line(const Timeline& timeline,
+                                     const HeapSnapshot& heap,
+                                     Symbolizer* symbols) {
+    const BlockLabels labels(timeline, heap, symbols);
+    std::map<std::pair<OriginId, std::uint64_t>, HeldByStack> by_key;
+    for (const HeapBlock& block : heap.blocks) {
+        if (block.state != BlockState::kFree) {
+            HeldByStack& held = by_key[labels.key_of(block)];
+            held.bytes += block.size_bytes;
+            ++held.blocks;
+        }
+    }
+    std::map<std::string, std::map<std::vector<std::string>, HeldByStack>> by_label;
+    for (auto& [key, held] : by_key) {
+        std::vector<std::string> frames;
+        for (const Frame& frame : symbols->frames(key.first)) {
+            frames.push_back(describe_frame(frame));
+        }
+        HeldByStack& row = by_label[labels.label_of(key)][frames];
+        row.frames = std::move(frames);
+        row.bytes += held.bytes;
+        row.blocks += held.blocks;
+    }
+    std::vector<HeldByLine> lines;
+    for (auto& [label, stacks] : by_label) {
+        HeldByLine& line = lines.emplace_back();
+        line.label = label;
+        for (auto& [frames, held] : stacks) {
+            line.bytes += held.bytes;
+            line.blocks += held.blocks;
+            line.stacks.push_back(std::move(held));
+        }
+    }
+    return lines;
+}
+
+DeviceProfile device_profile(const Timeline& timeline, DeviceId device, Symbolizer* symbols) {
+    DeviceProfile profile;
+    profile.device = device;
+    profile.name = device_name(timeline, device);
+    std::uint64_t states = 0;  // that were the one to split, the last of them at the peak
+    DeviceMeasurement first(RecordedState(timeline), device, 0, [&states] { ++states; });
+    for (const auto& [index, duration_ns] : timeline.durations) {
+        first.add_call_time(timeline.events[index], duration_ns);
+    }
+    const DeviceMetrics metrics = measure(timeline, &first, [] { return false; });
+    profile.run = metrics.summary;
+    profile.state_only = metrics.state_only;
+    profile.driver_time_ns = metrics.driver_time_ns;
+
+    const DeviceMeasurement* measured = nullptr;
+    DeviceMeasurement second(RecordedState(timeline), device, 0, [&] {
+        if (--states == 0) {
+            profile.holders =
+                held_by_line(timeline, measured->recorded().snapshot(device), symbols);
+        }
+    });
+    measured = &second;
+    if (states != 0) {
+        measure(timeline, &second, [&states] { return states == 0; });
+    }
+    return profile;
+}
+
+std::vector<PhaseProfile> phase_profiles(const Timeline& timeline) {
+    std::vector<PhaseProfile> profiles;
+    std::map<std::pair<std::string, RangeKind>, std::size_t> rows;
+    std::uint64_t ended = 0;
+    std::vector<PhaseStretch> stretches(timeline.phases.size());
+    for (const PhaseRange& range : measure_phase_ranges(timeline)) {
+        stretches[range.phase] = {
+            range.peak_allocated, range.peak_reserved, range.left_bytes, ended++};
+    }
+    for (std::size_t i = 0; i < timeline.phases.size(); ++i) {
+        const Phase& phase = timeline.phases[i];
+        const auto [row, is_new] =
+            rows.try_emplace({text_of(timeline, phase.name), phase.kind}, profiles.size());
+        if (is_new) {
+            profiles.emplace_back();
+            profiles.back().name = row->first.first;
+            profiles.back().kind = phase.kind;
+        }
+        PhaseProfile& profile = profiles[row->second];
+        const PhaseStretch& stretch = stretches[i];
+        ++profile.count;
+        profile.peak_allocated = std::max(profile.peak_allocated, stretch.peak_allocated);
+        profile.peak_reserved = std::max(profile.peak_reserved, stretch.peak_reserved);
+        profile.left_bytes += stretch.left_bytes;
+        profile.stretches.push_back(stretch);
+    }
+    return profiles;
+}
+
+}  // namespace
+
+RunProfile profile_of(const Timeline& timeline, Symbolizer* symbols) {
+    RunProfile profile;
+    profile.path = timeline.path;
+    profile.command_line = timeline.fact("command_line");
+    profile.events = timeline.events.size();
+    profile.events_lost = timeline.damage.events_lost;
+    profile.has_holders = true;
+    profile.all_holders = true;
+    profile.has_phases = true;
+    profile.has_facts = true;
+    for (const DeviceId device : replayable_devices(timeline)) {
+        profile.devices.push_back(device_profile(timeline, device, symbols));
+        if (StepProfile steps = step_profile(timeline, device); !steps.stretches.empty()) {
+            profile.steps.push_back(std::move(steps));
+        }
+    }
+    profile.phases = phase_profiles(timeline);
+    for (const auto& [key, value] : timeline.facts) {
+        if (!key.starts_with("text.")) {
+            profile.facts[key] = value;
+        }
+    }
+    return profile;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,110 @@
+// What of a run can be held against another run: plain data, from a trace, a snapshot of PyTorch,
+// or the JSON that summarize or report wrote of either.
+#pragma once
+
+#include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/model/timeline.h"
+#include "analyzer/support/result.h"
+#include "analyzer/trace/symbols.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+// Bytes are those of live and pending blocks.
+struct HeldByStack {
+    std::vector<std::string> frames;  // innermost first, as describe_frame() has them
+    std::uint64_t bytes = 0;
+    std::uint64_t blocks = 0;
+};
+
+struct HeldByLine {
+    std::string label;  // as Symbolizer::describe() has it
+    std::uint64_t bytes = 0;
+    std::uint64_t blocks = 0;
+    std::vector<HeldByStack> stacks;  // empty where the source has only labels
+};
+
+struct DeviceProfile {
+    DeviceId device = 0;
+    std::string name;  // empty = not known
+    MemorySummary run;
+    bool state_only = false;           // of one moment: its peaks are what it holds
+    std::uint64_t driver_time_ns = 0;  // 0 = not measured
+    // Held after the request completed at which reserved first had its maximum.
+    std::vector<HeldByLine> holders;
+};
+
+// One range of a phase; bytes of all devices together.
+struct PhaseStretch {
+    std::uint64_t peak_allocated = 0;
+    std::uint64_t peak_reserved = 0;
+    std::int64_t left_bytes = 0;
+    std::uint64_t ended = 0;  // how many ranges of the run ended before this one
+
+    void take(std::uint64_t allocated, std::uint64_t reserved) {
+        peak_allocated = allocated > peak_allocated ? allocated : peak_allocated;
+        peak_reserved = reserved > peak_reserved ? reserved : peak_reserved;
+    }
+
+    [[nodiscard]] bool same_as(const PhaseStretch& other) const {
+        return peak_allocated == other.peak_allocated && peak_reserved == other.peak_reserved &&
+               left_bytes == other.left_bytes;
+    }
+};
+
+// The iterations that were found (docs/metrics.md, Iterations); the last goes on to the end of the
+// trace. Bytes of the device.
+struct StepProfile {
+    DeviceId device = 0;
+    bool from_phases = false;
+    double match_rate = 0;
+    std::vector<PhaseStretch> stretches;  // empty = none found
+};
+
+struct PhaseProfile {
+    std::string name;
+    RangeKind kind = RangeKind::kApi;
+    std::uint64_t count = 0;
+    std::uint64_t peak_allocated = 0;  // of all stretches
+    std::uint64_t peak_reserved = 0;
+    std::int64_t left_bytes = 0;
+    std::vector<PhaseStretch> stretches;  // as they began; empty where the source has only sums
+};
+
+struct RunProfile {
+    enum class Source : std::uint8_t { kTrace, kJson };
+    Source source = Source::kTrace;
+    std::string path;
+    std::string command_line;
+    std::uint64_t events = 0;
+    std::uint64_t events_lost = 0;
+    bool has_holders = false;
+    // False: holders that are not listed are not known (JSON has the largest ones).
+    bool all_holders = false;
+    bool has_phases = false;  // the source would tell them
+    bool has_facts = false;
+    std::vector<DeviceProfile> devices;        // ascending
+    std::vector<StepProfile> steps;            // of devices with iterations
+    std::vector<PhaseProfile> phases;          // in the order in which they began first
+    std::map<std::string, std::string> facts;  // without texts that events name
+};
+
+// Costs four passes over the events per device, and one where there are phases.
+RunProfile profile_of(const Timeline& timeline, Symbolizer* symbols);
+
+// Costs two passes over the events.
+StepProfile step_profile(const Timeline& timeline, DeviceId device);
+
+// Errors (kInput): no JSON (with the byte), no JSON of summarize or report, another schema, a
+// figure that is missing.
+Result<RunProfile> read_profile_json(const std::string& path);
+
+// Whether a file begins as a JSON object does; false where it cannot be read.
+bool looks_like_json(const std::string& path);
+
+}  // namespace fragtrace::analyzer

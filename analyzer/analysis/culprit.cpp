@@ -1,0 +1,252 @@
+#include "analyzer/analysis/culprit.h"
+
+#include "analyzer/analysis/absent_lines.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+Culprit who_blocks(std::optional<CulpritGroup> most) {
+    return most ? Culprit(BlocksFreeMemory{std::move(*most)}) : Culprit();
+}
+
+// The place whose absence makes room; of those that do the one that holds most. Places are by line
+// and kind.
+const HoldingPlace& holds_most(const Analysis& analysis,
+                               const Diagnosis& oom,
+                               const std::vector<HoldingPlace>& places) {
+    LineNumbers lines;
+    for (const HoldingPlace& place : places) {
+        lines.try_emplace(place.label, static_cast<std::uint32_t>(lines.size()));
+    }
+    const std::vector<Room> rooms = rooms_without_lines(analysis, oom, lines);
+    const auto found = std::find_if(places.begin(), places.end(), [&](const HoldingPlace& place) {
+        return rooms[lines.at(place.label)].serves(oom.wanted);
+    });
+    return found == places.end() ? places.front() : *found;
+}
+
+std::optional<HoldsMost> who_holds(const Analysis& analysis,
+                                   const Diagnosis& oom,
+                                   const Holders* holders) {
+    if (holders == nullptr || holders->places.empty()) {
+        return std::nullopt;
+    }
+    return HoldsMost{holds_most(analysis, oom, holders->places), holders->allocated_bytes};
+}
+
+// Not the context: the program cannot do without it. Where its size is not known, it is part of
+// what nobody is known to hold.
+std::optional<HeldOutside> who_is_outside(const Holders* holders) {
+    if (holders == nullptr) {
+        return std::nullopt;
+    }
+    using By = HeldOutside::By;
+    const OutsideMemory& outside = holders->outside;
+    const std::pair<By, std::uint64_t> all[] = {
+        {By::kProcesses, outside.processes},
+        {By::kLibraries, outside.libraries},
+        {By::kPastPool, outside.past_pool},
+        {By::kOther, outside.other},
+        {By::kNotKnown, outside.context == 0 ? 0 : outside.not_known}};
+    const auto* const most = std::max_element(
+        std::begin(all), std::end(all), [](auto& a, auto& b) { return a.second < b.second; });
+    if (most->second == 0) {
+        return std::nullopt;
+    }
+    return HeldOutside{.by = most->first, .bytes = most->second, .inside = {}};
+}
+
+// Where the cache is not of use any more, it is the line whose sizes change.
+Culprit who_made_it_grow(const Analysis& analysis, const DeviceAnalysis& device) {
+    std::map<OriginId, std::pair<std::uint64_t, std::uint64_t>> origins;  // bytes, segments
+    std::uint64_t all = 0;
+    for (const ObtainedSegment& segment : device.script.obtained) {
+        if (segment.request < analysis.timeline.events.size()) {
+            auto& [bytes, segments] = origins[analysis.timeline.events[segment.request].origin];
+            bytes += segment.size_bytes;
+            ++segments;
+            all += segment.size_bytes;
+        }
+    }
+    std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> lines;
+    for (const auto& [origin, sum] : origins) {
+        auto& [bytes, segments] = lines[analysis.symbols->describe(origin)];
+        bytes += sum.first;
+        segments += sum.second;
+    }
+    const auto most =
+        std::max_element(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+            return a.second.first < b.second.first;
+        });
+    if (most == lines.end()) {
+        return {};
+    }
+    return MadePoolGrow{.line = most->first,
+                        .bytes = most->second.first,
+                        .segments = most->second.second,
+                        .all_bytes = all,
+                        .some_freed = all > device.recorded.peak_reserved};
+}
+
+// Who owns the free blocks that the request could not take, and who keeps them where they are.
+Culprit who_has_it_free(const Analysis& analysis, const Diagnosis& oom) {
+    const FreePlace* place = serving_place(oom.verdict);
+    if (place == nullptr) {
+        return {};
+    }
+    FreeElsewhere found = {
+        .place = *place, .of_stream = oom.verdict.id == "stream_bound", .keeper = {}};
+    if (found.of_stream) {
+        std::vector<CulpritGroup> groups =
+            group_culprits(analysis, oom, false, CulpritKey::kLine, place->stream);
+        if (!groups.empty()) {
+            found.keeper = std::move(groups.front());
+        }
+    }
+    return found;
+}
+
+Culprit who_grows(const Growth& growth) {
+    const auto steady = std::find_if(growth.places.begin(),
+                                     growth.places.end(),
+                                     [](const GrowingPlace& place) { return !place.slows; });
+    return GrowsEachIteration{
+        (steady == growth.places.end() ? growth.places.begin() : steady)->place,
+        growth.first,
+        growth.last};
+}
+
+bool is_known(const Culprit& culprit) {
+    return !std::holds_alternative<std::monostate>(culprit);
+}
+
+// Where one tenth more of the same growth would have taken all that is free, it is growth that
+// filled the card, however the free memory lies.
+constexpr std::uint64_t kMoreOfThat = 10;
+
+}  // namespace
+
+bool failed_by_growth(const Analysis& analysis,
+                      const DeviceAnalysis& device,
+                      const Diagnosis& oom) {
+    LineNumbers growing;
+    std::int64_t grown = 0;
+    for (const GrowingPlace& place : device.held.growth.places) {
+        growing.emplace(place.place.label, 0);
+        grown += place.place.bytes;
+    }
+    const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(grown, 0));
+    const Verdict& verdict = oom.verdict;
+    const std::uint64_t card =
+        device.capacity_known ? device.capacity_bytes : verdict.reserved_bytes;
+    const std::uint64_t free = verdict.free_bytes + verdict.device_free_bytes;
+    const std::uint64_t asked = oom.wanted.driver_bytes;
+    return !growing.empty() && device.held.growth.repeats && bytes >= card / kForecastTimes &&
+           free + bytes >= asked && free <= asked + bytes / kMoreOfThat &&
+           rooms_without_lines(analysis, oom, growing).front().serves(oom.wanted);
+}
+
+Culprit culprit_of_failure(const Analysis& analysis,
+                           const DeviceAnalysis& device,
+                           const Diagnosis& oom) {
+    const Verdict& verdict = oom.verdict;
+    if (verdict.requester == "library" && verdict.id == "releasable") {
+        return CachedByPool{verdict.steps.back().frees_bytes};
+    }
+    if (failed_by_growth(analysis, device, oom)) {
+        return who_grows(device.held.growth);
+    }
+    if (verdict.despite_free_memory()) {
+        Culprit elsewhere = who_has_it_free(analysis, oom);
+        return is_known(elsewhere) ? elsewhere : who_blocks(most_pinning(analysis, oom));
+    }
+    const Holders* holders = holders_at(device, oom.trouble.event);
+    std::optional<HoldsMost> inside = who_holds(analysis, oom, holders);
+    if (verdict.id == "outside_pool") {
+        if (std::optional<HeldOutside> outside = who_is_outside(holders)) {
+            outside->inside = std::move(inside);
+            return std::move(*outside);
+        }
+    }
+    return inside ? Culprit(std::move(*inside)) : Culprit();
+}
+
+// What an earlier model still holds, where that matters: one that was trained, as two models that
+// are only asked may well take turns.
+const Survivors* kept_model(const DeviceAnalysis& device) {
+    for (const Survivors& survivors : device.held.survivors) {
+        const bool trained = std::any_of(
+            survivors.places.begin(), survivors.places.end(), [](const HoldingPlace& place) {
+                return place.category == Category::kOptimizerState ||
+                       place.category == Category::kGradients;
+            });
+        if (survivors.of == Survivors::Of::kModel && trained &&
+            survivors.bytes >= device.recorded.peak_reserved / kSmallPart) {
+            return &survivors;
+        }
+    }
+    return nullptr;
+}
+
+const Holders* holders_at(const DeviceAnalysis& device, EventIndex event) {
+    for (const Holders& holders : device.held.holders) {
+        if (holders.event == event) {
+            return &holders;
+        }
+    }
+    return nullptr;
+}
+
+// Where what was released would have been free without any live block's absence, and no line's
+// absence makes room, the cache is of sizes that nobody asks for any more.
+Culprit culprit_of_retry(const Analysis& analysis,
+                         const DeviceAnalysis& device,
+                         const Diagnosis& retry) {
+    const Verdict& verdict = retry.verdict;
+    auto most = most_pinning(analysis, retry);
+    if (most && most->too_little && verdict.id == "releasable" && !verdict.steps.empty() &&
+        most->held_open_bytes < verdict.steps.back().frees_bytes) {
+        if (Culprit culprit = who_made_it_grow(analysis, device); is_known(culprit)) {
+            return culprit;
+        }
+    }
+    return who_blocks(std::move(most));
+}
+
+Culprit culprit_without_failure(const Analysis& analysis, const DeviceAnalysis& device) {
+    if (device.growth_forecast && device.growth_forecast->matters) {
+        return who_grows(device.held.growth);
+    }
+    if (const Survivors* kept = kept_model(device)) {
+        return EarlierModel{kept->places.front()};
+    }
+    if (!device.diagnoses.empty()) {
+        if (Culprit culprit = culprit_of_retry(analysis, device, device.diagnoses.front());
+            is_known(culprit)) {
+            return culprit;
+        }
+    }
+    const WasteSplit& waste = device.recorded.waste_at_peak;
+    const std::uint64_t unused =
+        device.recorded.peak_reserved -
+        std::min(device.recorded.peak_reserved, device.recorded.peak_allocated);
+    if (unused >= device.recorded.peak_reserved / kSmallPart) {
+        if (waste.releasable > waste.inactive_split) {
+            return who_made_it_grow(analysis, device);
+        }
+        if (device.peak && waste.inactive_split != 0) {
+            return who_blocks(most_pinning(analysis, *device.peak));
+        }
+    }
+    const auto& held = device.held.holders;
+    if (held.empty() || held.front().places.empty()) {
+        return {};
+    }
+    return HoldsMost{held.front().places.front(), held.front().allocated_bytes};
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,288 @@
+// What follows from the numbers of PyTorch's message. Each is printed with two decimals: a
+// statement is made only where it holds for every size that prints so.
+#include "analyzer/analysis/explain/explanation.h"
+#include "analyzer/analysis/explain/pytorch_message.h"
+#include "analyzer/support/units.h"
+
+#include <fmt/format.h>
+#include <numeric>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// A difference or a sum of printed sizes, with the bounds that follow.
+struct Range {
+    std::uint64_t least = 0;
+    std::uint64_t most = 0;
+};
+
+Range operator+(Range a, Range b) {
+    return {a.least + b.least, a.most + b.most};
+}
+
+Range operator-(Range a, Range b) {
+    return {a.least > b.most ? a.least - b.most : 0, a.most > b.least ? a.most - b.least : 0};
+}
+
+Range range(const PrintedSize& size) {
+    return {size.least(), size.most()};
+}
+
+Range range(const std::optional<PrintedSize>& size) {
+    return size ? range(*size) : Range{};
+}
+
+std::string text(Range range) {
+    return format_bytes(std::midpoint(range.least, range.most));
+}
+
+// The sizes behind the message, all known ones derived.
+struct Sizes {
+    Range tried;
+    Range device_free;
+    Range cached;          // of the pool that was asked
+    Range private_cached;  // of private pools
+    Range reserved;
+    bool reserved_known = false;
+};
+
+Sizes sizes_of(const PytorchMessage& message) {
+    Sizes sizes;
+    sizes.tried = range(message.tried);
+    sizes.device_free = range(message.device_free);
+    sizes.private_cached = range(message.private_cached);
+    sizes.reserved_known =
+        message.reserved.has_value() || (message.allocated && message.unallocated);
+    if (message.reserved) {
+        sizes.reserved = range(message.reserved);
+        sizes.cached = sizes.reserved - range(message.allocated);
+    } else {
+        sizes.cached = range(message.unallocated);
+        sizes.reserved = range(message.allocated) + sizes.cached;
+    }
+    return sizes;
+}
+
+void find_contradictions(const PytorchMessage& message, const Sizes& sizes, Explanation* result) {
+    auto& found = result->contradictions;
+    if (message.reserved && message.allocated &&
+        message.reserved->most() < message.allocated->least()) {
+        found.push_back(
+            fmt::format("{} reserved is less than the {} allocated out of it: no allocator can be "
+                        "in that state, "
+                        "so at least one of the two is not from this failure",
+                        message.reserved->text,
+                        message.allocated->text));
+    }
+    if (!message.capacity) {
+        return;
+    }
+    const Range capacity = range(message.capacity);
+    if (sizes.reserved_known && sizes.reserved.least + sizes.device_free.least > capacity.most) {
+        found.push_back(fmt::format(
+            "{} reserved{} make more than the card's {}: possible only where the driver "
+            "backs device memory by the host's (Windows), else the numbers are of different "
+            "moments",
+            text(sizes.reserved),
+            message.device_free ? fmt::format(" and {} free", message.device_free->text) : "",
+            message.capacity->text));
+    }
+    if (message.device_free && message.device_free->least() > capacity.most) {
+        found.push_back(fmt::format(
+            "{} free on a card of {}", message.device_free->text, message.capacity->text));
+    }
+}
+
+void say_what_was_asked(const PytorchMessage& message, Explanation* result) {
+    constexpr std::uint64_t kSmallSegment = 2 * kMiB;
+    constexpr std::uint64_t kLargeSegment = 20 * kMiB;
+    if (message.tried.bytes == kSmallSegment) {
+        result->certain.push_back(
+            "2 MiB is what PyTorch asks the driver for when a tensor of at most 1 MiB needs a new "
+            "segment: the last straw, not the cause");
+    } else if (message.tried.bytes == kLargeSegment && !message.expandable_segments) {
+        result->certain.push_back(
+            "20 MiB is what PyTorch asks the driver for when a tensor between 1 and 10 MiB needs a "
+            "new segment (or one of 18 to 20 MiB): the tensor itself may be smaller");
+    }
+    if (message.device_free && message.device_free->most() < message.tried.least()) {
+        result->certain.push_back(
+            fmt::format("the driver could not serve it: {} asked, {} free on the device",
+                        message.tried.text,
+                        message.device_free->text));
+    }
+}
+
+// Memory of the card that PyTorch did not reserve.
+void say_who_else(const PytorchMessage& message, const Sizes& sizes, Explanation* result) {
+    if (!message.capacity || !message.device_free || !sizes.reserved_known) {
+        return;
+    }
+    const Range others = range(message.capacity) - sizes.device_free - sizes.reserved;
+    if (others.least > kGiB / 16) {
+        result->certain.push_back(fmt::format(
+            "{} of the card are neither free nor PyTorch's: the CUDA context and its kernels, "
+            "libraries (NCCL, cuBLAS, cuDNN), other processes",
+            text(others)));
+    }
+    if (message.own_process) {
+        const Range own = range(message.own_process) - sizes.reserved;
+        result->certain.push_back(
+            fmt::format("{} of that belong to this process, outside of PyTorch's pool", text(own)));
+    }
+    for (const auto& process : message.processes) {
+        result->certain.push_back(fmt::format(
+            "process {} holds {}{}",
+            process.pid,
+            process.in_use.text,
+            message.own_process ? ""
+                                : " (in a container it may be this one under another number)"));
+    }
+}
+
+void say_unknown(const PytorchMessage& message, bool pieces, Explanation* result) {
+    auto& unknown = result->unknown;
+    if (pieces) {
+        unknown.emplace_back(
+            "which tensors keep the segments with the free pieces, and from which line they are");
+        unknown.emplace_back(
+            "how large the largest free piece was, and whether it was kept for another stream, for "
+            "small tensors or in a pool of its own");
+        unknown.emplace_back(
+            "whether the setting that the message recommends would have helped: that depends on "
+            "where the pieces lie");
+    } else {
+        unknown.emplace_back("who holds what is allocated, and since when");
+    }
+    if (!message.allocated || !message.device_free) {
+        unknown.emplace_back("figures that are missing here: the message is cut off or altered");
+    }
+}
+
+void judge(const PytorchMessage& message, const Sizes& sizes, Explanation* result) {
+    const Range tried = sizes.tried;
+    if (message.allowed && message.device_free && message.device_free->least() >= tried.most &&
+        sizes.reserved_known && sizes.reserved.most + tried.most > message.allowed->least()) {
+        result->verdict = "limit";
+        result->sentence = fmt::format(
+            "The process's own limit refused: {} allowed, {} reserved, {} asked, while the device "
+            "had "
+            "{} free.",
+            message.allowed->text,
+            text(sizes.reserved),
+            message.tried.text,
+            message.device_free->text);
+        return;
+    }
+    if (message.expandable_reserve) {
+        result->verdict = "limit";
+        result->sentence = fmt::format(
+            "One allocation cannot span expandable segments: {} asked, {} of address space "
+            "reserved "
+            "for a segment.",
+            message.tried.text,
+            message.expandable_reserve->text);
+        return;
+    }
+    if (!sizes.reserved_known || !message.device_free) {
+        result->verdict = "unclear";
+        result->sentence = "The message lacks the figures that would tell why.";
+        return;
+    }
+    if (message.device_free->least() >= tried.most) {
+        result->verdict = "unclear";
+        result->sentence = fmt::format(
+            "The device had {} free for the {} asked, and refused: a limit that is not printed, "
+            "memory "
+            "that another process gave back in between, or free memory that the driver could not "
+            "map "
+            "in one piece.",
+            message.device_free->text,
+            message.tried.text);
+        return;
+    }
+    const Range usable = sizes.cached + sizes.device_free;
+    const Range all = usable + sizes.private_cached;
+    if (all.most < tried.least) {
+        result->verdict = "genuine";
+        result->sentence = fmt::format(
+            "Not fragmentation: {} cached and {} free together are {} short of the {} asked. No "
+            "setting of the allocator could have served it; something had to be freed, or be "
+            "smaller.",
+            text(sizes.cached + sizes.private_cached),
+            message.device_free->text,
+            text(tried - all),
+            message.tried.text);
+        return;
+    }
+    if (usable.most < tried.least) {
+        result->verdict = "private_pools";
+        result->sentence = fmt::format(
+            "Only with the {} that private pools (CUDA graphs, MemPool) keep to themselves would "
+            "{} "
+            "have been enough: {} cached and {} free elsewhere.",
+            message.private_cached->text,
+            message.tried.text,
+            text(sizes.cached),
+            message.device_free->text);
+        return;
+    }
+    if (usable.least >= tried.most) {
+        result->verdict = "fragmented";
+        result->sentence =
+            sizes.cached.least >= tried.most
+                ? fmt::format(
+                      "Out of memory despite free memory: {} asked, {} cached by PyTorch and "
+                      "of no use for it.",
+                      message.tried.text,
+                      text(sizes.cached))
+                : fmt::format(
+                      "Out of memory despite free memory: {} asked; {} cached by PyTorch and "
+                      "{} free on the device would do together, not apart.",
+                      message.tried.text,
+                      text(sizes.cached),
+                      message.device_free->text);
+        return;
+    }
+    result->verdict = "unclear";
+    result->sentence = fmt::format(
+        "A borderline case: cached and free memory together equal the {} asked as far as two "
+        "decimals "
+        "tell.",
+        message.tried.text);
+}
+
+}  // namespace
+
+Explanation explain(const PytorchMessage& message) {
+    Explanation result;
+    const Sizes sizes = sizes_of(message);
+    find_contradictions(message, sizes, &result);
+    say_what_was_asked(message, &result);
+    if (!result.contradictions.empty()) {
+        result.verdict = "contradictory";
+        result.sentence =
+            "The numbers contradict each other: nothing in the message proves fragmentation, or "
+            "disproves it.";
+        say_unknown(message, false, &result);
+        return result;
+    }
+    judge(message, sizes, &result);
+    if (result.verdict == "fragmented") {
+        // release_cached_blocks() runs before PyTorch gives up (docs/pools.md).
+        result.certain.push_back(
+            message.expandable_segments
+                ? "PyTorch had unmapped every wholly free page before it gave up: what is cached "
+                  "lies "
+                  "between live blocks"
+                : "PyTorch had waited for all streams and given every wholly free segment back "
+                  "before "
+                  "it gave up (unless a CUDA graph was being captured): what is cached lies in "
+                  "segments that hold live blocks as well");
+    }
+    say_who_else(message, sizes, &result);
+    say_unknown(message, result.verdict == "fragmented" || result.verdict == "unclear", &result);
+    return result;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,283 @@
+#include "analyzer/analysis/holders/holders.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// Joins places by line and kind.
+class Places {
+  public:
+    void add(const HoldingPlace& place) {
+        HoldingPlace& joined = by_label_[{place.label, place.category}];
+        joined.label = place.label;
+        joined.origin = place.origin;
+        joined.category = place.category;
+        joined.bytes += place.bytes;
+        joined.blocks += place.blocks;
+    }
+
+    std::vector<HoldingPlace> sorted() {
+        std::vector<HoldingPlace> rows;
+        for (auto& [key, place] : by_label_) {
+            if (place.bytes != 0) {
+                rows.push_back(std::move(place));
+            }
+        }
+        std::stable_sort(
+            rows.begin(), rows.end(), [](const HoldingPlace& a, const HoldingPlace& b) {
+                return std::abs(a.bytes) > std::abs(b.bytes);
+            });
+        return rows;
+    }
+
+  private:
+    std::map<std::pair<std::string, Category>, HoldingPlace> by_label_;
+};
+
+// The stack of a block's request; none of a request that a checkpoint tells of.
+std::optional<std::uint32_t> stack_of(const Requests& requests, EventIndex request) {
+    const auto found = std::lower_bound(requests.events.begin(), requests.events.end(), request);
+    if (found == requests.events.end() || *found != request) {
+        return std::nullopt;
+    }
+    return requests.stacks[static_cast<std::size_t>(found - requests.events.begin())];
+}
+
+// The place in iteration `number` that the request at `at` (an index of requests) has in its own:
+// the same occurrence of its stack, or of a request before it.
+std::optional<std::size_t> same_place(const RunHistory& history,
+                                      std::size_t begin_at,
+                                      std::size_t at,
+                                      std::size_t then_at,
+                                      std::size_t then_end) {
+    constexpr std::size_t kMostTried = 64;
+    const std::vector<std::uint32_t>& stacks = history.requests.stacks;
+    for (std::size_t tried = 0; tried < kMostTried && at >= begin_at; ++tried, --at) {
+        auto occurrence = std::count(stacks.begin() + static_cast<std::ptrdiff_t>(begin_at),
+                                     stacks.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                                     stacks[at]);
+        for (std::size_t i = then_at; i < then_end; ++i) {
+            occurrence -= stacks[i] == stacks[at] ? 1 : 0;
+            if (occurrence == 0) {
+                return i;
+            }
+        }
+        if (at == begin_at) {
+            break;
+        }
+    }
+    return std::nullopt;
+}
+
+std::size_t first_request_from(const Requests& requests, EventIndex event) {
+    return static_cast<std::size_t>(
+        std::lower_bound(requests.events.begin(), requests.events.end(), event) -
+        requests.events.begin());
+}
+
+}  // namespace
+
+BlockLabels::BlockLabels(const Timeline& timeline, const HeapSnapshot& heap, Symbolizer* symbols)
+    : timeline_(timeline), symbols_(symbols) {
+    for (const HeapBlock& block : heap.blocks) {
+        if (block.state != BlockState::kFree && block.allocated_by < timeline.events.size() &&
+            has_stack(timeline.origins[timeline.events[block.allocated_by].origin])) {
+            by_size_ = false;
+            return;
+        }
+    }
+}
+
+std::pair<OriginId, std::uint64_t> BlockLabels::key_of(const HeapBlock& block) const {
+    if (by_size_) {
+        return {0, block.size_bytes};
+    }
+    const bool known = block.allocated_by < timeline_.events.size();
+    return {known ? timeline_.events[block.allocated_by].origin : OriginId{0}, 0};
+}
+
+std::string BlockLabels::label_of(const std::pair<OriginId, std::uint64_t>& key) const {
+    return key.second != 0 ? label_by_size(key.second) : symbols_->describe(key.first);
+}
+
+std::vector<HoldingPlace> places_of(const std::vector<StackSum>& sums,
+                                    const RunHistory& history,
+                                    Symbolizer* symbols) {
+    Places places;
+    for (const StackSum& sum : sums) {
+        if (sum.bytes != 0) {
+            const OriginId origin = history.requests.origins[sum.stack];
+            places.add({.label = symbols->describe(origin),
+                        .origin = origin,
+                        .category = category_of(history.stacks[sum.stack]),
+                        .bytes = sum.bytes,
+                        .blocks = sum.blocks});
+        }
+    }
+    std::vector<HoldingPlace> rows = places.sorted();
+    rows.resize(std::min(rows.size(), kMostPlaces));
+    return rows;
+}
+
+Holders holders_of(const Timeline& timeline,
+                   const HeapSnapshot& heap,
+                   EventIndex event,
+                   const RunHistory& history,
+                   StackMarks* marks,
+                   Symbolizer* symbols) {
+    Holders result;
+    result.event = event;
+    const Iterations& iterations = history.iterations;
+    const std::size_t now = iterations.of(event);
+    std::array<Holding, kCategories> sums = {};
+    std::map<std::pair<std::pair<OriginId, std::uint64_t>, Category>, HoldingPlace> by_origin;
+    const BlockLabels labels(timeline, heap, symbols);
+    Places places;
+    for (const HeapBlock& block : heap.blocks) {
+        if (block.state != BlockState::kLive) {
+            continue;
+        }
+        Category category = Category::kOther;
+        OriginId origin = 0;
+        std::size_t born = 0;
+        if (block.allocated_by != kNoEvent) {
+            const auto stack = stack_of(history.requests, block.allocated_by);
+            origin = timeline.events[block.allocated_by].origin;
+            StackHistory told;
+            told.marks = marks->of(origin);
+            category = category_of(stack ? history.stacks[*stack] : told);
+            born = iterations.of(block.allocated_by);
+        }
+        Holding& sum = sums[static_cast<std::size_t>(category)];
+        sum.category = category;
+        sum.bytes += block.size_bytes;
+        ++sum.blocks;
+        sum.earlier_bytes += born < now ? block.size_bytes : 0;
+        sum.old_bytes += born != 0 && born + 1 < now ? block.size_bytes : 0;
+        result.allocated_bytes += block.size_bytes;
+        HoldingPlace& place = by_origin[{labels.key_of(block), category}];
+        place.bytes += static_cast<std::int64_t>(block.size_bytes);
+        ++place.blocks;
+    }
+    for (auto& [key, place] : by_origin) {
+        place.origin = key.first.first;
+        place.category = key.second;
+        place.label = labels.label_of(key.first);
+        places.add(place);
+    }
+    for (const Holding& sum : sums) {
+        if (sum.blocks != 0) {
+            result.categories.push_back(sum);
+        }
+    }
+    std::stable_sort(result.categories.begin(),
+                     result.categories.end(),
+                     [](const Holding& a, const Holding& b) { return a.bytes > b.bytes; });
+    result.places = places.sorted();
+    result.places_left_out = result.places.size() - std::min(result.places.size(), kMostPlaces);
+    result.places.resize(std::min(result.places.size(), kMostPlaces));
+    return result;
+}
+
+std::vector<HeldLine> held_lines(const Timeline& timeline,
+                                 const HeapSnapshot& heap,
+                                 Symbolizer* symbols) {
+    constexpr std::size_t kMostLines = 10;
+    const BlockLabels labels(timeline, heap, symbols);
+    std::map<std::pair<OriginId, std::uint64_t>, HeldLine> by_origin;
+    for (const HeapBlock& block : heap.blocks) {
+        if (block.state != BlockState::kFree) {
+            HeldLine& line = by_origin[labels.key_of(block)];
+            line.bytes += block.size_bytes;
+            ++line.blocks;
+        }
+    }
+    std::map<std::string, HeldLine> by_label;
+    for (const auto& [key, held] : by_origin) {
+        std::string label = labels.label_of(key);
+        HeldLine& line = by_label[label];
+        line.label = std::move(label);
+        line.bytes += held.bytes;
+        line.blocks += held.blocks;
+    }
+    std::vector<HeldLine> lines;
+    for (auto& [label, line] : by_label) {
+        lines.push_back(std::move(line));
+    }
+    std::stable_sort(lines.begin(), lines.end(), [](const HeldLine& a, const HeldLine& b) {
+        return a.bytes > b.bytes;
+    });
+    lines.resize(std::min(lines.size(), kMostLines));
+    return lines;
+}
+
+IterationDifference difference_to_last_good(const Timeline& timeline,
+                                            EventIndex event,
+                                            const std::vector<EventIndex>& failed,
+                                            const RunHistory& history,
+                                            Symbolizer* symbols) {
+    IterationDifference result;
+    const Iterations& iterations = history.iterations;
+    const Requests& requests = history.requests;
+    const std::size_t now = iterations.of(event);
+    std::size_t good = now;
+    const auto fails = [&](std::size_t iteration) {
+        const auto next =
+            std::lower_bound(failed.begin(), failed.end(), iterations.begins[iteration - 1]);
+        return next != failed.end() && *next < iterations.begins[iteration];
+    };
+    while (good > 1 && (good == now || fails(good))) {
+        --good;
+    }
+    if (now < 2 || good == now || fails(good)) {
+        return result;
+    }
+    const std::size_t begin_at = first_request_from(requests, iterations.begins[now - 1]);
+    const std::size_t event_at = first_request_from(requests, event);
+    const std::size_t then_at = first_request_from(requests, iterations.begins[good - 1]);
+    const std::size_t then_end = first_request_from(requests, iterations.begins[good]);
+    if (event_at <= begin_at) {
+        return result;
+    }
+    const auto place = same_place(history, begin_at, event_at - 1, then_at, then_end);
+    if (!place) {
+        return result;
+    }
+    result.iteration = now;
+    result.against = good;
+    result.event = event;
+    result.place = requests.events[*place];
+    std::vector<StackSum> sums(history.stacks.size());
+    for (std::uint32_t stack = 0; stack < sums.size(); ++stack) {
+        sums[stack].stack = stack;
+    }
+    for (std::size_t i = 0; i < event_at; ++i) {
+        const EventIndex born = requests.events[i];
+        const EventIndex ended = timeline.partner[born];
+        // Just after the request at the place.
+        const int then = born <= result.place && ended > result.place ? 1 : 0;
+        const int live = ended > event ? 1 : 0;
+        const bool counts_now = i >= begin_at;
+        const bool counts_then = i >= then_at && i <= *place;
+        if (then == live && !counts_now && !counts_then) {
+            continue;
+        }
+        const std::uint64_t size = allocated_bytes(timeline.events[born]);
+        StackSum& sum = sums[requests.stacks[i]];
+        sum.bytes += (live - then) * static_cast<std::int64_t>(size);
+        sum.blocks += live - then;
+        result.bytes += (live - then) * static_cast<std::int64_t>(size);
+        result.asked_bytes += counts_now ? size : 0;
+        result.asked_bytes_then += counts_then ? size : 0;
+    }
+    result.places = places_of(sums, history, symbols);
+    return result;
+}
+
+}  // namespace fragtrace::analyzer

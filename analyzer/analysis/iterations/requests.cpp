@@ -1,0 +1,72 @@
+#include "analyzer/analysis/iterations/requests.h"
+
+#include "analyzer/model/device_layer.h"
+#include "analyzer/model/pair_map.h"
+
+#include <algorithm>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// One number per (native stack, Python stack).
+std::vector<std::uint32_t> stacks_of_origins(const Timeline& timeline,
+                                             std::vector<OriginId>* examples) {
+    std::vector<std::uint32_t> stacks(std::max<std::size_t>(1, timeline.origins.size()));
+    PairMap known;
+    for (OriginId id = 0; id < stacks.size(); ++id) {
+        const Origin origin = id < timeline.origins.size() ? timeline.origins[id] : Origin{};
+        const std::uint64_t key = std::uint64_t{origin.native_stack} << 32 | origin.python_stack;
+        std::uint32_t stack = known.find(key, 0);
+        if (stack == PairMap::kAbsent) {
+            stack = static_cast<std::uint32_t>(examples->size());
+            examples->push_back(id);
+            known.set(key, 0, stack);
+        }
+        stacks[id] = stack;
+    }
+    return stacks;
+}
+
+}  // namespace
+
+Requests requests_of(const Timeline& timeline, DeviceId device, bool blocks) {
+    Requests requests;
+    const std::vector<std::uint32_t> by_origin = stacks_of_origins(timeline, &requests.origins);
+    const bool by_size = requests.origins.size() <= 1;
+    PairMap sizes;
+    std::size_t checkpoint = 0;
+    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+        while (checkpoint < timeline.checkpoints.size() &&
+               timeline.checkpoints[checkpoint].end < i) {
+            ++checkpoint;
+        }
+        const EventKind kind = timeline.events.kind(i);
+        const bool asked = blocks ? kind == EventKind::kBlockAlloc : is_device_allocation(kind);
+        const bool told =
+            checkpoint < timeline.checkpoints.size() && timeline.checkpoints[checkpoint].begin <= i;
+        if (!asked || told || timeline.events.device(i) != device) {
+            continue;
+        }
+        const Event event = timeline.events[i];
+        std::uint32_t stack = event.origin < by_origin.size() ? by_origin[event.origin] : 0;
+        if (by_size) {
+            stack = sizes.find(event.size_bytes, 0);
+            if (stack == PairMap::kAbsent) {
+                stack = static_cast<std::uint32_t>(sizes.size());
+                sizes.set(event.size_bytes, 0, stack);
+            }
+            requests.origins.resize(std::max<std::size_t>(requests.origins.size(), stack + 1));
+        }
+        requests.events.push_back(i);
+        requests.stacks.push_back(stack);
+    }
+    return requests;
+}
+
+std::uint64_t allocated_bytes(const Event& request) {
+    const std::uint64_t bytes =
+        request.kind == EventKind::kBlockAlloc ? request.extra : device_bytes(request);
+    return bytes == kUnknown64 ? 0 : bytes;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,278 @@
+#include "analyzer/analysis/metrics/trace_summary.h"
+
+#include "analyzer/model/device_layer.h"
+#include "analyzer/snapshot/input.h"
+#include "analyzer/trace/event_stream.h"
+#include "analyzer/trace/symbols.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+using Holdings = std::map<std::pair<Origin, std::uint64_t>, PeakHolder>;  // PeakHolder::size_bytes
+
+// Where the live blocks of a device come from.
+class LiveOrigins {
+  public:
+    explicit LiveOrigins(DeviceId device) : device_(device) {}
+
+    // Before the event is applied; `state` is that of the device.
+    void begin(EventIndex index,
+               const Event& event,
+               const Origin& origin,
+               const RecordedState& state) {
+        const bool block = event.kind == EventKind::kBlockAlloc;
+        if (event.device == device_ && (block || is_device_allocation(event.kind))) {
+            births_[index] = origin;
+            held_[{event.kind, event.address}] = index;
+        }
+        // A block whose place another has taken is gone.
+        if (births_.size() > 2 * held_.size() + kept_ + kSlack) {
+            forget_gone(state);
+        }
+    }
+
+    // Afterwards. A block that waits for other streams is held on, until its place is taken; so is
+    // memory that does not end with its handle.
+    void end(const Event& event) {
+        if (event.kind == EventKind::kBlockFree && (event.flags & kFlagPending) == 0) {
+            forget({EventKind::kBlockAlloc, event.address});
+        } else if (event.kind == EventKind::kDeviceFree || event.kind == EventKind::kAsyncFree) {
+            forget({EventKind::kDeviceAlloc, event.address});
+            forget({EventKind::kAsyncAlloc, event.address});
+        }
+    }
+
+    // By place, of what is held right now.
+    [[nodiscard]] Holdings holders(const RecordedState& state) const {
+        Holdings by_origin;
+        const HeapSnapshot heap = state.snapshot(device_);
+        const auto origin_of = [this](const HeapBlock& block) {
+            const auto birth = births_.find(block.allocated_by);
+            return birth != births_.end() ? birth->second : Origin{};
+        };
+        const bool by_size =
+            std::none_of(heap.blocks.begin(), heap.blocks.end(), [&](const HeapBlock& block) {
+                return block.state != BlockState::kFree && has_stack(origin_of(block));
+            });
+        for (const HeapBlock& block : heap.blocks) {
+            if (block.state != BlockState::kFree) {
+                PeakHolder& holder =
+                    by_origin[by_size ? std::pair(Origin{}, block.size_bytes)
+                                      : std::pair(origin_of(block), std::uint64_t{0})];
+                holder.size_bytes = by_size ? block.size_bytes : 0;
+                holder.bytes += block.size_bytes;
+                ++holder.blocks;
+            }
+        }
+        return by_origin;
+    }
+
+  private:
+    using Place = std::pair<EventKind, DeviceAddress>;  // an address, or a handle
+
+    static constexpr std::size_t kSlack = 1024;
+
+    void forget(const Place& place) {
+        if (const auto found = held_.find(place); found != held_.end()) {
+            births_.erase(found->second);
+            held_.erase(found);
+        }
+    }
+
+    void forget_gone(const RecordedState& state) {
+        std::unordered_map<EventIndex, Origin> kept;
+        for (const auto& [place, index] : held_) {
+            kept.insert(*births_.find(index));
+        }
+        for (const HeapBlock& block : state.snapshot(device_).blocks) {
+            if (const auto birth = births_.find(block.allocated_by); birth != births_.end()) {
+                kept.insert(*birth);
+            }
+        }
+        births_ = std::move(kept);
+        kept_ = 2 * births_.size();
+    }
+
+    DeviceId device_;
+    std::unordered_map<EventIndex, Origin> births_;
+    std::map<Place, EventIndex> held_;  // and those that wait for streams
+    std::size_t kept_ = 0;
+};
+
+// The events of a trace, one by one, each with where it came from.
+class StreamedEvents {
+  public:
+    explicit StreamedEvents(EventStream* stream) : stream_(*stream) {}
+
+    template <typename Visit>
+    void for_each(Visit visit, std::uint64_t most = kAllEvents) {
+        stream_.for_each(
+            [&](EventIndex i, const Event& event, const EventRecord& record) {
+                visit(i,
+                      event,
+                      record,
+                      Origin{record.thread, record.native_stack, record.python_stack});
+            },
+            most);
+    }
+
+  private:
+    EventStream& stream_;
+};
+
+// The events of a timeline likewise.
+class TimelineEvents {
+  public:
+    explicit TimelineEvents(const Timeline& timeline) : timeline_(timeline) {}
+
+    template <typename Visit>
+    void for_each(Visit visit, std::uint64_t most = kAllEvents) const {
+        std::size_t pool_cursor = 0;
+        const std::uint64_t end = std::min<std::uint64_t>(most, timeline_.events.size());
+        for (EventIndex i = 0; i < end; ++i) {
+            const Event event = timeline_.events[i];
+            const Origin origin = timeline_.origins[event.origin];
+            EventRecord record = {};
+            record.pool = timeline_.event_pools.at(i, &pool_cursor);
+            visit(i, event, record, origin);
+        }
+    }
+
+  private:
+    const Timeline& timeline_;
+};
+
+// What becomes the summary of a device, event by event.
+class DeviceSummarizer {
+  public:
+    DeviceSummarizer(const RecordedDevices& devices, DeviceId device, bool holders)
+        : holders_(holders),
+          origins_(device),
+          measurement_(RecordedState(devices), device, 0, [this] {
+              if (holders_) {
+                  at_peak_ = origins_.holders(measurement_.recorded());
+              }
+          }) {
+        summary_.device = device;
+    }
+
+    DeviceSummarizer(const DeviceSummarizer&) = delete;
+    DeviceSummarizer& operator=(const DeviceSummarizer&) = delete;
+
+    void visit(EventIndex index, const Event& event, std::uint32_t pool, const Origin& origin) {
+        if (holders_) {
+            origins_.begin(index, event, origin, measurement_.recorded());
+        }
+        measurement_.visit(index, event, pool);
+        if (holders_) {
+            origins_.end(event);
+        }
+        if (const auto now = measurement_.recorded().totals(summary_.device).reserved;
+            now > peak_reserved_) {
+            peak_reserved_ = now;
+            summary_.peak_time_ns = event.time_ns;
+        }
+    }
+
+    DeviceSummary finish(Timeline* tables) {
+        summary_.metrics = measurement_.finish();
+        for (auto& [key, holder] : at_peak_) {
+            holder.origin = static_cast<OriginId>(tables->origins.size());
+            tables->origins.push_back(key.first);
+            summary_.holders.push_back(holder);
+        }
+        std::stable_sort(
+            summary_.holders.begin(),
+            summary_.holders.end(),
+            [](const PeakHolder& a, const PeakHolder& b) { return a.bytes > b.bytes; });
+        return std::move(summary_);
+    }
+
+  private:
+    bool holders_;
+    LiveOrigins origins_;
+    Holdings at_peak_;
+    DeviceMeasurement measurement_;
+    DeviceSummary summary_;
+    std::uint64_t peak_reserved_ = 0;
+};
+
+// A state has to know from its start which devices there are, and which of them have a pool. Those
+// of the first events are most often all; where they are not, the events are read once more.
+template <typename Events>
+void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
+    constexpr std::uint64_t kLook_events = 65536;
+    const RecordedDevices none(summary->tables.facts);
+    RecordedDevices believed = none;
+    events.for_each(
+        [&](EventIndex, const Event& event, const EventRecord&, const Origin&) {
+            believed.add(event);
+        },
+        kLook_events);
+    std::deque<DeviceSummarizer> summarizers;
+    for (bool right = false; !right;) {
+        summarizers.clear();
+        for (DeviceId device = 0; device < kMaxDevices; ++device) {
+            if (believed.used[device]) {
+                summarizers.emplace_back(believed, device, holders);
+            }
+        }
+        RecordedDevices found = none;
+        events.for_each([&](EventIndex index,
+                            const Event& event,
+                            const EventRecord& record,
+                            const Origin& origin) {
+            found.add(event);
+            summary->events = std::uint64_t{index} + 1;
+            summary->last_event_ns = event.time_ns;
+            for (DeviceSummarizer& summarizer : summarizers) {
+                summarizer.visit(index, event, record.pool, origin);
+            }
+        });
+        right = found.used == believed.used && found.has_pool == believed.has_pool;
+        believed = found;
+    }
+    for (DeviceSummarizer& summarizer : summarizers) {
+        summary->devices.push_back(summarizer.finish(&summary->tables));
+    }
+}
+
+Result<TraceSummary> summarize_snapshot(const std::string& path, bool holders) {
+    Result<Timeline> timeline = read_input(path);
+    if (!timeline.ok()) {
+        return timeline.error();
+    }
+    TraceSummary summary;
+    summary.tables = std::move(timeline).value();
+    TimelineEvents events(summary.tables);
+    summarize_devices(events, holders, &summary);
+    summary.tables.events = {};
+    summary.tables.partner = {};
+    return summary;
+}
+
+}  // namespace
+
+Result<TraceSummary> summarize_trace(const std::string& path, bool holders) {
+    if (is_snapshot(path)) {
+        return summarize_snapshot(path, holders);
+    }
+    Result<EventStream> stream = EventStream::open(path);
+    if (!stream.ok()) {
+        return stream.error();
+    }
+    TraceSummary summary;
+    summary.tables = stream->tables();
+    StreamedEvents events(&*stream);
+    summarize_devices(events, holders, &summary);
+    summary.events_left_out = stream->events_left_out();
+    return summary;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,163 @@
+#include "analyzer/analysis/recorded_replay.h"
+
+#include "analyzer/model/recorded_state.h"
+
+#include <algorithm>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// Beyond these a library's refused requests are not looked at: every replay tries each again.
+constexpr std::size_t kMostLibraryRequests = 4096;
+
+// The address maps right after the requests, or checkpoints, at which reserved, and allocated, were
+// first at their maximum.
+Status map_at_peaks(const ReplayResult& result, DeviceAnalysis* device) {
+    auto setup = recorded_setup(*device);
+    if (!setup) {
+        return setup.error();
+    }
+    const std::uint64_t most_allocated = result.statistics.allocated.peak;
+    Diagnosis peak;
+    peak.trouble.event = result.peak_event;
+    bool done = false;
+    ReplayHooks hooks;
+    hooks.before_step = [&](std::size_t, Pool&) {
+        return !done || device->most_allocated.event == kNoEvent;
+    };
+    const auto look = [&](std::size_t i, Pool& pool) {
+        const EventIndex event = device->script.steps[i].event;
+        if (device->most_allocated.event == kNoEvent &&
+            pool.statistics().allocated.current == most_allocated) {
+            device->most_allocated = {event, pool.snapshot()};
+        }
+        if (done || event != result.peak_event) {
+            return;
+        }
+        done = true;
+        peak.heap = pool.snapshot();
+        peak.held_open = held_open_bytes(peak.heap);
+        peak.verdict.reserved_bytes = pool.statistics().reserved.current;
+        peak.verdict.active_bytes = pool.statistics().active.current;
+        peak.verdict.allocated_bytes = pool.statistics().allocated.current;
+        peak.verdict.free_bytes = peak.verdict.reserved_bytes - peak.verdict.active_bytes;
+        peak.verdict.device_free_bytes = pool.device().free_bytes();
+        for (const HeapBlock& block : peak.heap.blocks) {
+            if (block.state == BlockState::kFree) {
+                peak.verdict.largest_hole_bytes =
+                    std::max(peak.verdict.largest_hole_bytes, block.size_bytes);
+            }
+        }
+    };
+    hooks.after_adopt = look;
+    hooks.after_request = [&look](std::size_t i, const AllocateResult&, Pool& pool) {
+        look(i, pool);
+    };
+    replay(device->script, *setup->pool, setup->recorded, hooks);
+    device->peak = std::move(peak);
+    return Ok{};
+}
+
+// Of a damaged trace: no card has as much.
+std::int64_t within_card(std::uint64_t bytes) {
+    return static_cast<std::int64_t>(std::min(bytes, std::uint64_t{1} << 60));
+}
+
+// A library that asks the driver itself, beside a pool.
+Status add_libraries(const Timeline& timeline,
+                     DeviceAnalysis* device,
+                     std::size_t limit,
+                     CoverBudget* budget) {
+    if (device->script.source != ScriptSource::kBlocks || limit == 0) {
+        return Ok{};
+    }
+    auto requests = refused_libraries(timeline, device->device, kMostLibraryRequests);
+    if (requests.empty()) {
+        return Ok{};
+    }
+    auto setup = recorded_setup(*device);
+    if (!setup) {
+        return setup.error();
+    }
+    if (device->capacity_known) {
+        device->script.libraries = requests;
+        for (LibraryRequest& request : device->script.libraries) {
+            request.beside_bytes =
+                within_card(device->capacity_bytes) - within_card(request.pool_bytes) -
+                within_card(request.past_pool_bytes) - within_card(request.device_free_bytes);
+        }
+    }
+    device->troubles += requests.size();
+    requests.resize(std::min(requests.size(), limit));  // all are tried, so many diagnosed
+    for (Diagnosis& diagnosis : diagnose_libraries(device->script,
+                                                   requests,
+                                                   std::move(setup).value(),
+                                                   others_to_go(timeline, *device),
+                                                   budget)) {
+        device->diagnoses.push_back(std::move(diagnosis));
+    }
+    std::stable_sort(
+        device->diagnoses.begin(),
+        device->diagnoses.end(),
+        [](const Diagnosis& a, const Diagnosis& b) { return a.trouble.event < b.trouble.event; });
+    return Ok{};
+}
+
+}  // namespace
+
+std::uint64_t others_to_go(const Timeline& timeline, const DeviceAnalysis& device) {
+    const std::uint64_t context = device.context.bytes;
+    if (context != 0) {
+        return device.others_bytes - std::min(device.others_bytes, context);
+    }
+    std::uint64_t known =
+        device.other_processes.empty() ? 0 : device.other_processes.front().other_bytes;
+    RecordedState state(timeline);
+    state.advance_to(static_cast<EventIndex>(timeline.events.size()));
+    const MemorySample& sample = state.sample(device.device);
+    const std::uint64_t no_others = sample.own_pool_bytes + sample.past_pool_bytes;
+    known += sample.own_bytes - std::min(sample.own_bytes, no_others);
+    return std::min(device.others_bytes, known);
+}
+
+Status add_replay(const Timeline& timeline, DeviceAnalysis* device, ReplayResult* result) {
+    auto setup = recorded_setup(*device);
+    if (!setup) {
+        return setup.error();
+    }
+    if (device->script.source == ScriptSource::kBlocks) {
+        device->fidelity =
+            measure_fidelity(timeline, device->script, *setup->pool, *setup->recorded, result);
+    } else {
+        *result = replay(device->script, *setup->pool, setup->recorded);
+    }
+    return Ok{};
+}
+
+Status add_diagnoses(const Timeline& timeline,
+                     DeviceAnalysis* device,
+                     const ReplayResult& result,
+                     const AnalyzeOptions& options,
+                     CoverBudget* budget) {
+    const std::size_t limit = options.max_diagnoses;
+    device->troubles = result.troubles.size();
+    if (!result.troubles.empty()) {
+        auto setup = recorded_setup(*device);
+        if (!setup) {
+            return setup.error();
+        }
+        device->diagnoses = diagnose(device->script,
+                                     result.troubles,
+                                     std::move(setup).value(),
+                                     others_to_go(timeline, *device),
+                                     limit,
+                                     budget);
+    }
+    if (const Status done = add_libraries(timeline, device, limit, budget); !done) {
+        return done.error();
+    }
+    return options.holders && result.peak_event != kNoEvent ? map_at_peaks(result, device)
+                                                            : Status(Ok{});
+}
+
+}  // namespace fragtrace::analyzer

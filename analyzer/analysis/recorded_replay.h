@@ -1,0 +1,24 @@
+// What replaying the record under its own settings tells of a device: how well it agrees, why
+// requests failed, and how the addresses lay at the peaks.
+#pragma once
+
+#include "analyzer/analysis/analyze.h"
+
+namespace fragtrace::analyzer {
+
+// Fills in `fidelity` where a caching pool was recorded; `result` in any case.
+// What others hold of the card and somebody could give back: other processes, further contexts,
+// libraries. Without the context that the program cannot do without; where its size was not
+// measured, only what is known to be another's.
+std::uint64_t others_to_go(const Timeline& timeline, const DeviceAnalysis& device);
+
+Status add_replay(const Timeline& timeline, DeviceAnalysis* device, ReplayResult* result);
+
+// Fills in diagnoses, the requests of libraries beside the pool, and the maps at the peaks.
+Status add_diagnoses(const Timeline& timeline,
+                     DeviceAnalysis* device,
+                     const ReplayResult& result,
+                     const AnalyzeOptions& options,
+                     CoverBudget* budget);
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,280 @@
+#include "analyzer/analysis/remarks.h"
+
+#include "analyzer/analysis/address_orders.h"
+#include "analyzer/support/units.h"
+#include "analyzer/trace/losses.h"
+#include "analyzer/trace/stack_limit.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace fragtrace::analyzer {
+
+namespace {
+
+bool reads_free_memory(const Timeline& timeline) {
+    return std::any_of(timeline.events.begin(), timeline.events.end(), asks_for_free_memory);
+}
+
+std::uint64_t held_at(const HeapSnapshot& heap) {
+    std::uint64_t sum = 0;
+    for (const HeapSegment& segment : heap.segments) {
+        sum += segment.size_bytes;
+    }
+    return sum;
+}
+
+// From when to when nothing was seen, and what that led to.
+void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
+    constexpr std::size_t kMostGaps = 5;
+    const auto time_of = [&timeline](EventIndex event) {
+        const std::size_t last = timeline.events.size() - 1;
+        return format_duration(timeline.events[std::min<std::size_t>(event, last)].time_ns);
+    };
+    const auto told = [](std::uint64_t count, std::uint64_t bytes) {
+        return fmt::format(
+            "{} ({})", format_counted(count, "allocation", "allocations"), format_bytes(bytes));
+    };
+    for (std::size_t i = 0; i < std::min(kMostGaps, timeline.gaps.size()); ++i) {
+        const RecordingGap& gap = timeline.gaps[i];
+        std::string line =
+            fmt::format("recording was stopped from {} to {}",
+                        gap.begin == 0 ? "the begin" : time_of(gap.begin),
+                        gap.end < timeline.events.size() ? time_of(gap.end) : "the end");
+        if (gap.freed != 0) {
+            line +=
+                fmt::format("; {} held before were freed in it", told(gap.freed, gap.freed_bytes));
+        }
+        if (gap.made != 0) {
+            line += fmt::format(
+                "; {} made in it are held at its end, and have no stack unless "
+                "FRAGTRACE_STOPPED_STACKS is set",
+                told(gap.made, gap.made_bytes));
+        }
+        lines->push_back(line);
+    }
+    if (timeline.gaps.size() > kMostGaps) {
+        lines->push_back(fmt::format("and in {} more times", timeline.gaps.size() - kMostGaps));
+    }
+    if (timeline.damage.after_gap != 0) {
+        lines->push_back(
+            fmt::format("{} follow from that: frees of what was allocated meanwhile, and the like",
+                        format_counted(timeline.damage.after_gap, "event", "events")));
+    }
+}
+
+bool begins_in_midlife(const Timeline& timeline) {
+    const EventIndex first = timeline.checkpoints.front().begin;
+    return first == 0 || (!timeline.gaps.empty() && timeline.gaps.front().begin == 0 &&
+                          timeline.gaps.front().end + 1 == first);
+}
+
+std::uint64_t contexts_destroyed(const Timeline& timeline, DeviceId device) {
+    return static_cast<std::uint64_t>(
+        std::count_if(timeline.events.begin(), timeline.events.end(), [device](const Event& event) {
+            return event.kind == EventKind::kContextDestroy && event.device == device;
+        }));
+}
+
+const char* pending_text(PendingRule rule) {
+    switch (rule) {
+        case PendingRule::kRecorded:
+            return "cross-stream frees complete in a replay when they were seen complete in the "
+                   "recorded run (--pending at-once and --pending never are the extremes)";
+        case PendingRule::kAtOnce:
+            return "cross-stream frees complete at once, which is the earliest (--pending)";
+        case PendingRule::kNever:
+            return "cross-stream frees complete only when the pool waits for the device, which is "
+                   "the latest (--pending)";
+    }
+    return "";
+}
+
+void add_assumptions(const Timeline& timeline, Analysis* analysis) {
+    std::vector<std::string>& lines = analysis->assumptions;
+    for (const DeviceAnalysis& device : analysis->devices) {
+        const ReplayScript& script = device.script;
+        if (const std::uint64_t destroyed = contexts_destroyed(timeline, device.device)) {
+            lines.push_back(
+                fmt::format("device {}: {} destroyed; allocations do not name their context, so "
+                            "memory that was still allocated in it counts until its address is "
+                            "allocated again or the last context of the device is destroyed",
+                            device.device,
+                            format_counted(destroyed, "context was", "contexts were")));
+        }
+        if (device.virtual_gpu) {
+            lines.push_back(fmt::format(
+                "device {} is virtual: device work ends at once and computes zeros, cuDNN is off, "
+                "library workspaces are not modelled; context and others are taken as {}",
+                device.device,
+                format_bytes(device.others_bytes)));
+        }
+        if (script.requested_unknown != 0) {
+            lines.push_back(
+                fmt::format("the requested size of {} is not known: the block size is taken",
+                            format_counted(script.requested_unknown, "block", "blocks")));
+        }
+        if (script.stream_unknown != 0) {
+            lines.push_back(
+                fmt::format("the stream of {} is not known: the default stream is taken",
+                            format_counted(script.stream_unknown, "block", "blocks")));
+        }
+        if (script.source == ScriptSource::kBlocks && !script.records_empty_cache) {
+            lines.push_back(
+                "calls of empty_cache that free nothing cannot be seen with this "
+                "PyTorch: none are assumed");
+        }
+        if (!script.pending.empty()) {
+            lines.emplace_back(pending_text(device.assumptions.pending));
+        }
+        if (script.stream_ordered != 0) {
+            lines.push_back(fmt::format(
+                "device {}: {} are ordered by streams and served from the driver's own pool, which "
+                "is "
+                "not modelled: each counts from its allocation to the call that frees it",
+                device.device,
+                format_counted(script.stream_ordered, "allocation", "allocations")));
+        }
+        if (!script.checkpoints.empty() && !script.checkpoints.front().segments.empty() &&
+            begins_in_midlife(timeline)) {
+            lines.push_back(
+                fmt::format("device {}: the trace begins in mid-life; what was held then ({}) is "
+                            "taken from its "
+                            "checkpoint",
+                            device.device,
+                            format_bytes(held_at(script.checkpoints.front()))));
+        }
+        if (const auto orders = try_address_orders(device); orders && orders->differ()) {
+            lines.push_back(
+                fmt::format("device {}: before PyTorch 2.13 equal blocks are told apart by "
+                            "address, which other "
+                            "settings change; under {} orders of addresses the recorded ones "
+                            "reserve {} to {} at "
+                            "most and run out of memory {} to {} times",
+                            device.device,
+                            orders->orders,
+                            format_bytes(orders->least_reserved_bytes),
+                            format_bytes(orders->most_reserved_bytes),
+                            orders->least_ooms,
+                            orders->most_ooms));
+        }
+        if (script.rewinds != 0) {
+            lines.push_back(fmt::format(
+                "device {}: private pools were set back to a checkpoint {} (CUDA graph trees): "
+                "what they hold then is taken from the record, not replayed",
+                device.device,
+                format_counted(script.rewinds, "time", "times")));
+        }
+        if (!script.settings.empty()) {
+            lines.push_back(
+                fmt::format("the program changed the allocator's settings {} at run time: "
+                            "replays under other settings begin with those and follow it",
+                            format_counted(script.settings.size(), "time", "times")));
+        }
+        if (device.capacity_known) {
+            lines.push_back(fmt::format(
+                "device {}: replays on other cards and under other settings give driver "
+                "requests whole pages of {}, which those of up to half a page share "
+                "(--driver-page), and leave {} to context and others (--context)",
+                device.device,
+                format_bytes(device.assumptions.driver_page_bytes),
+                format_bytes(device.others_bytes)));
+            // PyTorch asks for the properties of all cards, and keeps them for the program.
+            lines.push_back(fmt::format(
+                "device {}: rows of other cards take the recorded requests; a program that reads "
+                "the card's size, which no call shows, may ask for other memory there",
+                device.device));
+        } else {
+            lines.push_back(
+                "the trace does not say how large the card is: no capacity is assumed; "
+                "give --capacity");
+        }
+    }
+    for (auto fact = timeline.facts.lower_bound("snapshot.assumed.");
+         fact != timeline.facts.end() && fact->first.starts_with("snapshot.assumed.");
+         ++fact) {
+        lines.push_back(fact->second);
+    }
+    if (reads_free_memory(timeline)) {
+        lines.push_back(
+            "the program asks how much memory is free and may adapt: rows in which another "
+            "amount is free then are estimates");
+    }
+}
+
+// Facts that count what the recorder had to leave out, beside events.
+constexpr std::pair<const char*, const char*> kLosses[] = {
+    {"stacks.without_room", "stacks are missing: there was no room for more of them"},
+    {"stacks.native_failures", "native stacks are missing: they could not be walked"},
+    {"stacks.python_failures", "Python stacks are cut or missing: they could not be walked"},
+    {"held.without_room",
+     "allocations that are held are missing where this part begins: there was no memory for the "
+     "recorder's list of them. Their frees are not known either"},
+    {"lost.facts", "facts are missing: there was no room for them"},
+};
+
+void add_warnings(const Timeline& timeline, Analysis* analysis) {
+    const TraceDamage& damage = timeline.damage;
+    std::vector<std::string>& lines = analysis->warnings;
+    lines.insert(lines.end(), damage.notes.begin(), damage.notes.end());
+    add_gaps(timeline, &lines);
+    if (damage.events_lost != 0) {
+        lines.push_back(
+            fmt::format("{} events were lost while recording; what follows them may be "
+                        "off",
+                        format_count(damage.events_lost)));
+    }
+    if (damage.events_unfinished != 0) {
+        lines.push_back(fmt::format("{} calls had not returned when the process died",
+                                    format_count(damage.events_unfinished)));
+    }
+    for (const auto& [fact, what] : kLosses) {
+        const std::uint64_t count = parse_count(timeline.fact(fact));
+        if (count != 0) {
+            lines.push_back(fmt::format("{} {}", format_count(count), what));
+        }
+    }
+    if (analysis->run.cut_stacks != 0) {
+        lines.push_back(fmt::format(
+            "{} events have stacks of {} frames, the most that were kept: what is further out may "
+            "be missing",
+            format_count(analysis->run.cut_stacks),
+            stack_depth_limit(timeline)));
+    }
+    const std::string rejected = timeline.fact("options.rejected");
+    if (!rejected.empty()) {
+        lines.push_back(fmt::format(
+            "the setting {} was not understood while recording: its default was used", rejected));
+    }
+    for (const char* kind : {"native", "python"}) {
+        const std::string state = timeline.fact(fmt::format("stacks.{}", kind));
+        if (state.starts_with("off")) {
+            lines.push_back(fmt::format("{} stacks are {}", kind, state));
+        }
+    }
+    for (const DeviceAnalysis& device : analysis->devices) {
+        if (device.violations != 0) {
+            lines.push_back(fmt::format("device {}: {} recorded events contradict each other",
+                                        device.device,
+                                        format_count(device.violations)));
+        }
+        if (device.troubles > device.diagnoses.size()) {
+            lines.push_back(
+                fmt::format("device {}: {} out-of-memories and retries, the first {} "
+                            "diagnosed",
+                            device.device,
+                            format_count(device.troubles),
+                            device.diagnoses.size()));
+        }
+    }
+}
+
+}  // namespace
+
+void add_remarks(Analysis* analysis) {
+    add_assumptions(analysis->timeline, analysis);
+    add_warnings(analysis->timeline, analysis);
+}
+
+}  // namespace fragtrace::analyzer

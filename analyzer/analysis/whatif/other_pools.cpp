@@ -1,0 +1,70 @@
+// Pools other than PyTorch's as rows: which are tried, and what is said of them.
+#include "analyzer/analysis/whatif/sweep.h"
+#include "analyzer/pools/registry.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// Pool and settings. Where a pool takes a share of the card whatever is asked of it, also settings
+// under which it grows: what it needs is seen there.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kPools = {{
+    {"none", ""},
+    {"cuda-async", ""},
+    {"rmm-pool", "initial_pool_size:256MiB"},
+    {"rmm-arena", ""},
+    {"bfc", ""},
+    {"bfc", "preallocate:0"},
+    {"best-fit", ""},
+}};
+
+}  // namespace
+
+std::vector<Candidate> pool_candidates(const SweepContext& context, std::uint64_t total_bytes) {
+    std::vector<Candidate> candidates;
+    for (const auto& [pool, config] : kPools) {
+        candidates.push_back(
+            {.name = config.empty() ? std::string(pool) : fmt::format("{}:{}", pool, config),
+             .pool = std::string(pool),
+             .config = std::string(config),
+             .capacity_bytes = context.recorded_capacity_bytes,
+             .total_bytes = total_bytes});
+    }
+    return candidates;
+}
+
+std::optional<std::string> lower_end(const Candidate& candidate) {
+    const PoolDescription* pool = find_pool(candidate.pool);
+    if (pool == nullptr || pool->lower_config.empty()) {
+        return std::nullopt;
+    }
+    return candidate.config + (candidate.config.empty() ? "" : ",") +
+           std::string(pool->lower_config);
+}
+
+std::uint64_t WhatIfRow::least_reserved_bytes() const {
+    const std::uint64_t peak = result.statistics.reserved.peak;
+    return lower ? std::min(peak, lower->statistics.reserved.peak) : peak;
+}
+
+void describe_pool(WhatIfRow* row) {
+    const PoolDescription* pool = find_pool(row->candidate.pool);
+    if (pool == nullptr || pool->name == "pytorch" || !pool->bound.empty()) {
+        return;
+    }
+    row->usable = !pool->usable_by.empty();
+    row->usable_reason = row->usable ? pool->usable_by : pool->not_usable;
+    const std::string before = row->class_reason.empty() ? "" : "; " + row->class_reason;
+    row->row_class = RowClass::kEstimate;
+    row->bound_kind = BoundKind::kNone;
+    row->class_reason =
+        (row->lower ? "a model with two ends: how the driver does it is not public"
+                    : "another pool by its published rules, the same requests in the same order") +
+        before;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,389 @@
+#include "analyzer/analysis/whatif/rest_of_step.h"
+
+#include "analyzer/analysis/whatif/step_requests.h"
+#include "analyzer/analysis/whatif/step_sizes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <unordered_map>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kMostSteps = 64;    // looked at for a basis
+constexpr std::size_t kMostObserved = 4;  // steps of different sizes that tell how sizes follow
+constexpr double kSame = 0.95;            // of two steps' requests up to the place: one shape
+constexpr double kAlike = 0.75;           // a basis, where no step is of the same shape
+
+class Builder {
+  public:
+    Builder(const Timeline& timeline, const ReplayScript& script, const Iterations& iterations)
+        : timeline_(timeline),
+          script_(script),
+          iterations_(iterations),
+          requests_(requests_of(timeline, script.device, true)) {}
+
+    RestOfStep build() {
+        if (!find_failure()) {
+            return std::move(rest_);
+        }
+        choose_basis();
+        if (!rest_.known()) {
+            return std::move(rest_);
+        }
+        copy_up_to_failure();
+        if (add_rest()) {
+            settle_sizes();
+        }
+        return std::move(rest_);
+    }
+
+  private:
+    bool none(std::string why) {
+        rest_.why_not = std::move(why);
+        return false;
+    }
+
+    bool find_failure() {
+        for (std::size_t i = 0; i < script_.steps.size() && failed_at_ == kNowhere; ++i) {
+            const Step step = script_.steps[i];
+            if (step.kind == Step::Kind::kAllocate && step.recorded_oom) {
+                failed_at_ = i;
+                rest_.failed = step.event;
+            }
+        }
+        if (failed_at_ == kNowhere) {
+            return none("no request of the pool failed");
+        }
+        if (script_.rewinds != 0) {
+            return none("pools of CUDA graphs are set back to checkpoints in it");
+        }
+        rest_.step = iterations_.of(rest_.failed);
+        if (rest_.step < 2) {
+            return none("no step before it is complete");
+        }
+        failed_step_ = step_requests(requests_, iterations_, rest_.step, rest_.failed);
+        const std::optional<std::uint32_t> stack = stack_of(timeline_, requests_, rest_.failed);
+        if (!stack) {
+            return none("no earlier request came from its line");
+        }
+        failed_key_ = key_of(*stack, failed_step_.count(*stack));
+        return true;
+    }
+
+    [[nodiscard]] bool has_failure(const StepRequests& step) const {
+        return std::any_of(
+            script_.libraries.begin(), script_.libraries.end(), [&step](const auto& request) {
+                return request.event >= step.begin && request.event < step.end;
+            });
+    }
+
+    [[nodiscard]] std::uint64_t size_of(EventIndex request) const {
+        const Event event = timeline_.events[request];
+        return event.size_bytes == kUnknown64 ? event.extra : event.size_bytes;
+    }
+
+    void choose_basis() {
+        double best = 0;
+        for (std::size_t number = rest_.step; --number > 0;) {
+            if (rest_.step - number > kMostSteps) {
+                break;
+            }
+            StepRequests step = step_requests(requests_, iterations_, number);
+            const auto place = step.place_of(failed_key_);
+            if (!place || has_failure(step)) {
+                continue;
+            }
+            const double like = likeness(failed_step_, step, *place);
+            if (like >= kAlike && like > best && best < kSame) {
+                best = like;
+                rest_.basis = number;
+                place_ = *place;
+                basis_ = step;
+            }
+            if (like >= kSame) {
+                observe(std::move(step));
+            }
+        }
+        if (rest_.basis == 0) {
+            none("no complete step before it asked for the same up to there");
+        }
+    }
+
+    // Steps of different sizes are kept: they tell how sizes follow each other.
+    void observe(StepRequests step) {
+        std::uint64_t asked = 0;
+        for (const EventIndex request : step.events) {
+            asked += size_of(request);
+        }
+        const bool known = std::find(observed_asked_.begin(), observed_asked_.end(), asked) !=
+                           observed_asked_.end();
+        if (observed_.size() < kMostObserved && !known) {
+            observed_asked_.push_back(asked);
+            observed_.push_back(std::move(step));
+        }
+    }
+
+    void copy_up_to_failure() {
+        ReplayScript& made = rest_.script;
+        made = script_;
+        made.steps = StepTable();
+        made.obtained.clear();
+        made.libraries.erase(std::remove_if(made.libraries.begin(),
+                                            made.libraries.end(),
+                                            [this](const LibraryRequest& request) {
+                                                return request.event > rest_.failed;
+                                            }),
+                             made.libraries.end());
+        const EventIndex begin = failed_step_.begin;
+        bool begun = false;
+        std::set<PendingId> outstanding;
+        for (std::size_t i = 0; i <= failed_at_; ++i) {
+            Step step = script_.steps[i];
+            if (!begun && step.event >= begin) {
+                begun = true;
+                rest_.first_step = i;
+            }
+            if (step.kind == Step::Kind::kAllocate) {
+                at_step_[step.event] = i;
+            }
+            if (i == failed_at_) {
+                step.recorded_oom = false;
+                step.refusal_count = 0;
+            }
+            for (std::uint32_t n = 0; n < step.pending_count; ++n) {
+                const PendingId id = script_.pending[step.first_pending + n].id;
+                next_pending_ = std::max(next_pending_, id);
+                outstanding.insert(id);
+            }
+            if (step.kind == Step::Kind::kComplete) {
+                outstanding.erase(step.value);
+            }
+            made.steps.push_back(step);
+        }
+        for (const PendingId id : outstanding) {
+            push({.kind = Step::Kind::kComplete, .value = id});
+        }
+    }
+
+    // A block of the basis, or of a step before it, is the one of the same request as many steps
+    // later.
+    void match_blocks() {
+        blocks_.emplace(basis_.events[place_], rest_.failed);
+        for (std::size_t back = 0; back <= 2; ++back) {
+            if (basis_.number <= back || failed_step_.number - back <= basis_.number - back) {
+                break;
+            }
+            const std::size_t then = basis_.number - back;
+            const std::size_t now = failed_step_.number - back;
+            const StepRequests before =
+                back == 0 ? basis_ : step_requests(requests_, iterations_, then);
+            const StepRequests after =
+                back == 0 ? failed_step_ : step_requests(requests_, iterations_, now);
+            for (std::size_t i = 0; i < before.keys.size(); ++i) {
+                if (const auto same = after.find(before.keys[i]); same) {
+                    blocks_.emplace(before.events[i], after.events[*same]);
+                }
+            }
+        }
+    }
+
+    [[nodiscard]] bool is_live(EventIndex request) const {
+        return request == rest_.failed || timeline_.partner[request] > rest_.failed;
+    }
+
+    // What the basis did after the place, up to its end. False: it cannot be said.
+    bool add_rest() {
+        match_blocks();
+        const EventIndex place = basis_.events[place_];
+        // What was made in the step so far and is gone by this place in the basis.
+        for (std::size_t i = 0; i < place_; ++i) {
+            const auto same = failed_step_.find(basis_.keys[i]);
+            if (same && timeline_.partner[basis_.events[i]] < place &&
+                is_live(failed_step_.events[*same])) {
+                push({.kind = Step::Kind::kRelease, .block = failed_step_.events[*same]});
+            }
+        }
+        for (std::size_t i = 0; i < script_.steps.size(); ++i) {
+            const Step step = script_.steps[i];
+            if (step.event <= place || step.event >= basis_.end) {
+                continue;
+            }
+            switch (step.kind) {
+                case Step::Kind::kAllocate:
+                    // What the first step makes to last (an optimizer's state) is made once.
+                    if (basis_.number != 1 || !is_live(step.event)) {
+                        allocate(step);
+                    }
+                    break;
+                case Step::Kind::kRelease:
+                    release(step);
+                    break;
+                case Step::Kind::kComplete:
+                    if (const auto id = pending_.find(step.value); id != pending_.end()) {
+                        push({.kind = Step::Kind::kComplete, .value = id->second});
+                    }
+                    break;
+                case Step::Kind::kEmptyCache:
+                case Step::Kind::kMemoryFraction:
+                case Step::Kind::kSettings:
+                case Step::Kind::kPoolOptions:
+                    push(step);
+                    break;
+                case Step::Kind::kMemoryInfo:
+                    break;
+                case Step::Kind::kPlace:
+                case Step::Kind::kAdopt:
+                    return none("recording stopped in the step that it would be taken from");
+                case Step::Kind::kPastPool:
+                case Step::Kind::kPastPoolFree:
+                    return none("caching was off in the step that it would be taken from");
+            }
+        }
+        return true;
+    }
+
+    void push(Step step) {
+        step.event = rest_.failed;
+        step.refusal_count = 0;
+        rest_.script.steps.push_back(step);
+    }
+
+    void allocate(Step step) {
+        const auto block = static_cast<BlockId>(timeline_.events.size() + added_.size());
+        added_.emplace_back(rest_.script.steps.size(), step.event);
+        blocks_[step.block] = block;
+        step.block = block;
+        push(step);
+        ++rest_.requests;
+    }
+
+    void release(Step step) {
+        const auto block = blocks_.find(step.block);
+        const bool added = block != blocks_.end() && block->second >= timeline_.events.size();
+        if (block == blocks_.end() || (!added && !is_live(block->second))) {
+            return;
+        }
+        const auto first = static_cast<std::uint32_t>(rest_.script.pending.size());
+        for (std::uint32_t i = 0; i < step.pending_count; ++i) {
+            Pool::PendingOn pending = script_.pending[step.first_pending + i];
+            pending_[pending.id] = ++next_pending_;
+            pending.id = next_pending_;
+            rest_.script.pending.push_back(pending);
+        }
+        step.first_pending = first;
+        step.block = block->second;
+        push(step);
+    }
+
+    // Sizes of what was added, and which sizes of the step differ from the basis.
+    void settle_sizes() {
+        std::vector<const StepRequests*> observed = {&basis_};
+        for (const StepRequests& step : observed_) {
+            if (step.number != basis_.number && observed.size() < kMostObserved) {
+                observed.push_back(&step);
+            }
+        }
+        const auto sizes_of = [&](RequestKey key) {
+            SizesThen sizes;
+            for (const StepRequests* step : observed) {
+                const auto at = step->find(key);
+                sizes.push_back(at ? size_of(step->events[*at]) : 0);
+            }
+            return sizes;
+        };
+        StepSizes sizes;
+        const auto know = [&](RequestKey key, EventIndex now) {
+            const auto then = basis_.find(key);
+            if (!then) {
+                return;
+            }
+            const std::uint64_t size = now == rest_.failed ? failed_bytes() : size_of(now);
+            const std::uint64_t before = size_of(basis_.events[*then]);
+            sizes.know(sizes_of(key), size);
+            if (size != before) {
+                rest_.asked_bytes += size;
+                rest_.asked_bytes_then += before;
+                rest_.sizes_then.emplace_back(at_step_[now], before);
+            }
+        };
+        for (std::size_t i = 0; i < failed_step_.keys.size(); ++i) {
+            know(failed_step_.keys[i], failed_step_.events[i]);
+        }
+        know(basis_.keys[place_], rest_.failed);
+        know_lasting(&sizes);
+        std::unordered_map<EventIndex, std::size_t> in_basis;
+        for (std::size_t i = 0; i < basis_.events.size(); ++i) {
+            in_basis[basis_.events[i]] = i;
+        }
+        for (const auto& [at, request] : added_) {
+            Step step = rest_.script.steps[at];
+            const auto place = in_basis.find(request);
+            const std::uint64_t before = step.value;
+            step.value = place == in_basis.end()
+                             ? before
+                             : sizes.of(sizes_of(basis_.keys[place->second]), rest_.scale());
+            rest_.script.steps.set(at, step);
+            if (step.value != before) {
+                rest_.sizes_then.emplace_back(at, before);
+            }
+        }
+    }
+
+    [[nodiscard]] std::uint64_t failed_bytes() const { return script_.steps[failed_at_].value; }
+
+    // Parameters and the like keep their size, and so does what is made in their image.
+    void know_lasting(StepSizes* sizes) const {
+        for (const EventIndex request : requests_.events) {
+            if (request >= iterations_.begins.front()) {
+                break;
+            }
+            if (is_live(request)) {
+                sizes->know_lasting(size_of(request));
+            }
+        }
+    }
+
+    static constexpr std::size_t kNowhere = ~std::size_t{0};
+
+    const Timeline& timeline_;
+    const ReplayScript& script_;
+    const Iterations& iterations_;
+    const Requests requests_;
+    RestOfStep rest_;
+    std::size_t failed_at_ = kNowhere;  // in the script's steps
+    StepRequests failed_step_;          // up to the failed request
+    RequestKey failed_key_ = 0;
+    StepRequests basis_;
+    std::size_t place_ = 0;  // of the failed request, in the basis
+    std::vector<StepRequests> observed_;
+    std::vector<std::uint64_t> observed_asked_;
+    std::unordered_map<EventIndex, BlockId> blocks_;       // of the basis, now
+    std::unordered_map<EventIndex, std::size_t> at_step_;  // of requests, in the script
+    std::unordered_map<PendingId, PendingId> pending_;
+    PendingId next_pending_ = 0;
+    std::vector<std::pair<std::size_t, EventIndex>> added_;  // place in the script, in the basis
+};
+
+}  // namespace
+
+RestOfStep rest_of_step(const Timeline& timeline,
+                        const ReplayScript& script,
+                        const Iterations& iterations) {
+    return Builder(timeline, script, iterations).build();
+}
+
+ReplayScript resized(const RestOfStep& rest, double share) {
+    ReplayScript script = rest.script;
+    for (const auto& [at, then] : rest.sizes_then) {
+        Step step = script.steps[at];
+        const double before = static_cast<double>(then);
+        const double bytes = before + share * (static_cast<double>(step.value) - before);
+        step.value = static_cast<std::uint64_t>(std::max(1.0, std::round(bytes)));
+        script.steps.set(at, step);
+    }
+    return script;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,130 @@
+#include "analyzer/analysis/whatif/script_change.h"
+
+#include <algorithm>
+
+namespace fragtrace::analyzer {
+namespace {
+
+bool is_one_of(const std::vector<EventIndex>& events, EventIndex event) {
+    return std::binary_search(events.begin(), events.end(), event);
+}
+
+// A request of a pool that nobody asked for a place of his own.
+bool can_move(const Step& step) {
+    return step.kind == Step::Kind::kAllocate && !step.recorded_oom && step.private_pool == 0;
+}
+
+StepTable with_empty_cache(const ReplayScript& script, const std::vector<EventIndex>& after) {
+    StepTable steps;
+    std::size_t next = 0;
+    const auto empty = [&](EventIndex event) {
+        steps.push_back({.kind = Step::Kind::kEmptyCache, .event = event});
+    };
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step step = script.steps[i];
+        for (; next < after.size() && after[next] < step.event; ++next) {
+            empty(after[next]);
+        }
+        steps.push_back(step);
+    }
+    for (; next < after.size(); ++next) {
+        empty(after[next]);
+    }
+    return steps;
+}
+
+StepTable with_blocks_first(const ReplayScript& script, const std::vector<EventIndex>& blocks) {
+    StepTable steps;
+    bool moved = false;
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step step = script.steps[i];
+        if (!moved && step.kind == Step::Kind::kAllocate) {
+            moved = true;
+            for (std::size_t j = i; j < script.steps.size(); ++j) {
+                Step first = script.steps[j];
+                if (can_move(first) && is_one_of(blocks, first.event)) {
+                    first.refusal_count = 0;
+                    steps.push_back(first);
+                }
+            }
+        }
+        if (!can_move(step) || !is_one_of(blocks, step.event)) {
+            steps.push_back(step);
+        }
+    }
+    return steps;
+}
+
+StepTable with_own_pool(const ReplayScript& script, const std::vector<EventIndex>& blocks) {
+    std::uint32_t pool = 0;
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        pool = std::max(pool, script.steps[i].private_pool);
+    }
+    ++pool;
+    StepTable steps;
+    bool known = false;
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        Step step = script.steps[i];
+        if (can_move(step) && is_one_of(blocks, step.event)) {
+            if (!known) {
+                known = true;
+                steps.push_back(
+                    {.kind = Step::Kind::kPoolOptions, .event = step.event, .private_pool = pool});
+            }
+            step.private_pool = pool;
+            step.in_capture = script.rules.routing_is_capture;
+        }
+        steps.push_back(step);
+    }
+    return steps;
+}
+
+}  // namespace
+
+bool can_move_blocks(const ReplayScript& script) {
+    bool requested = false;
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        const Step::Kind kind = script.steps[i].kind;
+        requested = requested || kind == Step::Kind::kAllocate;
+        if (requested && kind == Step::Kind::kAdopt) {
+            return false;
+        }
+    }
+    return true;
+}
+
+ReplayScript changed_script(const ReplayScript& script, const ScriptChange& change) {
+    ReplayScript changed;
+    changed.source = script.source;
+    changed.device = script.device;
+    changed.pending = script.pending;
+    changed.refusals = script.refusals;
+    changed.streams = script.streams;
+    changed.checkpoints = script.checkpoints;
+    changed.first_settings = script.first_settings;
+    changed.settings = script.settings;
+    changed.libraries = script.libraries;
+    changed.rules = script.rules;
+    changed.requested_unknown = script.requested_unknown;
+    changed.stream_unknown = script.stream_unknown;
+    changed.rewinds = script.rewinds;
+    changed.stream_ordered = script.stream_ordered;
+    changed.records_empty_cache = script.records_empty_cache;
+    switch (change.kind) {
+        case ScriptChange::Kind::kNone:
+            changed.steps = script.steps;
+            break;
+        case ScriptChange::Kind::kEmptyCache:
+            changed.steps = with_empty_cache(script, change.events);
+            break;
+        case ScriptChange::Kind::kFirst:
+            changed.steps = with_blocks_first(script, change.events);
+            break;
+        case ScriptChange::Kind::kOwnPool:
+            changed.steps = with_own_pool(script, change.events);
+            break;
+    }
+    return changed;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,275 @@
+#include "analyzer/analysis/whatif/sweep.h"
+
+#include "analyzer/analysis/whatif/alike.h"
+#include "analyzer/analysis/whatif/reserved_curve.h"
+#include "analyzer/pools/registry.h"
+#include "analyzer/replay/script_plan.h"
+#include "analyzer/support/threads.h"
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <atomic>
+#include <fmt/format.h>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+void classify(RowClass row_class, BoundKind kind, std::string_view reason, WhatIfRow* row) {
+    row->row_class = row_class;
+    row->bound_kind = kind;
+    row->class_reason = reason;
+}
+
+void estimate(std::string_view reason, WhatIfRow* row) {
+    classify(RowClass::kEstimate, BoundKind::kNone, reason, row);
+}
+
+void classify_by_parting(Parting::Kind kind, WhatIfRow* row) {
+    switch (kind) {
+        case Parting::Kind::kFails:
+            classify(RowClass::kBound,
+                     BoundKind::kUntilFailure,
+                     "what the program does after it is not known",
+                     row);
+            break;
+        case Parting::Kind::kIsServed:
+            classify(RowClass::kBound,
+                     BoundKind::kAtLeast,
+                     "the record ends at its out-of-memory; what would come after it is not in "
+                     "the trace",
+                     row);
+            break;
+        case Parting::Kind::kGoesOn:
+            estimate("the program went on after an out-of-memory that does not happen here", row);
+            break;
+        case Parting::Kind::kPoolLost:
+            estimate(kPoolLostReason, row);
+            break;
+        case Parting::Kind::kFreeMemory:
+            estimate("the program looks at free memory and may ask for other things here", row);
+            break;
+    }
+}
+
+}  // namespace
+
+std::string_view SweepContext::why_not_exact() const {
+    return !fidelity_exact ? "the recorded settings do not replay exactly"
+           : assumed       ? "requested sizes or streams had to be assumed"
+           : pending_assumed
+               ? "cross-stream frees were assumed to complete at other times (--pending)"
+               : "";
+}
+
+void classify_row(const SweepContext& context, WhatIfRow* row) {
+    const Candidate& candidate = row->candidate;
+    row->is_recorded = candidate.change == nullptr && candidate.remedy == Remedy::kSettings &&
+                       candidate.config == context.recorded_config &&
+                       candidate.capacity_bytes == context.recorded_capacity_bytes &&
+                       candidate.pool == "pytorch";
+    const std::string_view limit = pool_bound(candidate.pool);
+    if (candidate.config == "one_stream:True") {
+        estimate(
+            "the same, if all streams were one: no bytes may be shared across them "
+            "where nothing orders them",
+            row);
+    } else if (!limit.empty() && !context.assumed) {
+        // By the requests alone, however exactly the recorded pool is replayed.
+        classify(RowClass::kBound,
+                 find_pool(candidate.pool)->planned ? BoundKind::kAtMost : BoundKind::kAtLeast,
+                 limit,
+                 row);
+    } else if (!context.is_exact()) {
+        estimate(context.why_not_exact(), row);
+    } else if (row->result.parting) {
+        classify_by_parting(row->result.parting->kind, row);
+    }
+    describe_pool(row);
+    classify_remedy(context, row);
+    if (row->row_class == RowClass::kExact &&
+        row->result.statistics.reserved.peak > context.known_capacity_bytes) {
+        estimate("how large the card is, is not known: it may be too small for this", row);
+    }
+    if (row->row_class != RowClass::kEstimate && row->result.pages_decide) {
+        estimate(kPagesReason, row);
+    }
+    if (row->row_class != RowClass::kEstimate && limit.empty() &&
+        !is_capacity_known(context.beside_pool, row->result, candidate.capacity_bytes)) {
+        estimate(kBesidePoolReason, row);
+    }
+    if (context.adopted_bytes != 0 && !row->is_recorded && limit.empty()) {
+        const std::string reason = adopted_reason(context.adopted_bytes) +
+                                   (row->class_reason.empty() ? "" : "; " + row->class_reason);
+        estimate(reason, row);
+    }
+}
+
+std::string adopted_reason(std::uint64_t adopted_bytes) {
+    return fmt::format("{} held when recording began, or went on, stay where they were recorded",
+                       format_bytes(adopted_bytes));
+}
+
+std::string WhatIfRow::class_text() const {
+    return class_words(row_class, bound_kind, fails_first() ? result.parting->event : kNoEvent);
+}
+
+std::uint64_t WhatIfRow::ooms() const {
+    return result.ooms();
+}
+
+std::uint64_t WhatIfRow::retries() const {
+    return result.retries();
+}
+
+namespace {
+
+// Blocks that are asked for before all others have no place in the order of the record.
+bool has_curve(const Candidate& candidate, const ReplayScript& script) {
+    return candidate.remedy != Remedy::kMoveFirst && !candidate.until_failure &&
+           !script.steps.empty();
+}
+
+ReplayResult replay_candidate(const ReplayScript& recorded,
+                              const Candidate& candidate,
+                              Pool* pool,
+                              std::vector<std::uint64_t>* reserved_curve) {
+    std::optional<ReplayScript> changed;
+    if (candidate.change != nullptr) {
+        changed = changed_script(recorded, *candidate.change);
+    }
+    const ReplayScript& script = changed ? *changed : recorded;
+    ReplayHooks hooks;
+    if (candidate.until_failure) {
+        hooks.before_step = [](std::size_t, Pool& served_by) {
+            return served_by.statistics().ooms == 0;
+        };
+    }
+    if (!has_curve(candidate, recorded)) {
+        return replay(script, *pool, nullptr, hooks);
+    }
+    ReservedCurve curve(last_replayed_event(recorded));
+    hooks.after_request = [&](std::size_t step, const AllocateResult&, Pool& served_by) {
+        curve.note(script.steps[step].event, served_by.statistics().reserved.current);
+    };
+    ReplayResult result = replay(script, *pool, nullptr, hooks);
+    *reserved_curve = curve.take();
+    return result;
+}
+
+Result<std::unique_ptr<Pool>> make_row_pool(const ReplayScript& script,
+                                            const SweepContext& context,
+                                            const Candidate& candidate,
+                                            std::string_view config) {
+    return make_pool_for(
+        script,
+        candidate.pool,
+        config,
+        std::make_unique<FixedDevice>(
+            candidate.total_bytes, candidate.capacity_bytes, context.driver_page_bytes));
+}
+
+Status replay_row(const ReplayScript& script, const SweepContext& context, WhatIfRow* row) {
+    const Candidate& candidate = row->candidate;
+    auto pool = make_row_pool(script, context, candidate, candidate.config);
+    if (!pool) {
+        return pool.error();
+    }
+    row->result = replay_candidate(script, candidate, pool->get(), &row->reserved_curve);
+    if (const auto lower = lower_end(candidate)) {
+        pool = make_row_pool(script, context, candidate, *lower);
+        if (!pool) {
+            return pool.error();
+        }
+        row->lower = replay(script, **pool);
+    }
+    return Ok{};
+}
+
+// Those to be replayed, so that no core is left with a long one at the end: plans, then models of
+// other pools, which may be slow or have two ends.
+std::vector<std::size_t> longest_first(const std::vector<Candidate>& candidates,
+                                       const std::vector<std::size_t>& like) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        if (like[i] == i) {
+            order.push_back(i);
+        }
+    }
+    const auto effort = [&candidates](std::size_t i) {
+        const PoolDescription& pool = *find_pool(candidates[i].pool);
+        return pool.planned ? 3 : pool.moves ? 0 : pool.name == "pytorch" ? 1 : 2;
+    };
+    std::stable_sort(order.begin(), order.end(), [&effort](std::size_t a, std::size_t b) {
+        return effort(a) > effort(b);
+    });
+    return order;
+}
+
+}  // namespace
+
+EventIndex last_replayed_event(const ReplayScript& script) {
+    return script.steps.empty() ? 0 : script.steps[script.steps.size() - 1].event;
+}
+
+Result<std::vector<WhatIfRow>> sweep(
+    const ReplayScript& script,
+    const std::vector<Candidate>& candidates,
+    const SweepContext& context,
+    unsigned threads,
+    const std::function<void(std::size_t, std::size_t)>& progress) {
+    // Wrong settings are told before anything is replayed. A plan is made once, where it is used.
+    for (const Candidate& candidate : candidates) {
+        const PoolDescription* pool = find_pool(candidate.pool);
+        if (pool == nullptr || !pool->planned) {
+            const auto made = make_row_pool(script, context, candidate, candidate.config);
+            if (!made) {
+                return made.error();
+            }
+        }
+    }
+    std::vector<WhatIfRow> rows(candidates.size());
+    std::vector<Status> outcomes(candidates.size(), Ok{});
+    const std::vector<std::size_t> like = replayed_like(script, candidates);
+    const std::vector<std::size_t> order = longest_first(candidates, like);
+    std::atomic<std::size_t> next{0};
+    std::size_t done = candidates.size() - order.size();
+    std::mutex progress_mutex;
+    const auto work = [&] {
+        for (std::size_t at = next++; at < order.size(); at = next++) {
+            const std::size_t i = order[at];
+            rows[i].candidate = candidates[i];
+            outcomes[i] = replay_row(script, context, &rows[i]);
+            const std::lock_guard lock(progress_mutex);
+            ++done;
+            if (progress) {
+                progress(done, candidates.size());
+            }
+        }
+    };
+    const std::size_t wanted = threads != 0 ? threads : processors();
+    on_threads(std::min(wanted, order.size()), work);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (!outcomes[i]) {
+            return outcomes[i].error();
+        }
+        if (like[i] != i) {
+            rows[i] = rows[like[i]];
+            rows[i].candidate = candidates[i];
+        }
+    }
+    for (WhatIfRow& row : rows) {
+        classify_row(context, &row);
+    }
+    return rows;
+}
+
+const WhatIfRow* recorded_row(const std::vector<WhatIfRow>& rows) {
+    const auto found = std::find_if(
+        rows.begin(), rows.end(), [](const WhatIfRow& row) { return row.is_recorded; });
+    return found == rows.end() ? nullptr : &*found;
+}
+
+}  // namespace fragtrace::analyzer

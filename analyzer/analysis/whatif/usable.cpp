@@ -1,0 +1,138 @@
+// Which rows the program could not use, and the event or module that says so.
+#include "analyzer/analysis/whatif/remedies.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// Libraries by name that rule expandable segments out: they give the memory of live blocks up and
+// take it back, or register it with a network card piece by piece.
+constexpr std::array<std::string_view, 2> kSleepModules = {"cumem_allocator", "torch_memory_saver"};
+constexpr std::array<std::string_view, 2> kRegisteringModules = {"libnixl", "libucp"};
+
+bool has_expandable(std::string_view config) {
+    return config.find("expandable_segments:True") != std::string_view::npos;
+}
+
+// False where the release is not known: "2.2 or later" names none.
+bool is_before(const std::string& release, int major, int minor) {
+    int parts[2] = {};
+    const char* at = release.data();
+    const char* const end = release.data() + release.size();
+    for (int& part : parts) {
+        const auto read = std::from_chars(at, end, part);
+        if (read.ec != std::errc{}) {
+            return false;
+        }
+        if (read.ptr != end && *read.ptr == ' ') {
+            return false;
+        }
+        at = read.ptr == end ? end : read.ptr + 1;
+    }
+    return std::pair(parts[0], parts[1]) < std::pair(major, minor);
+}
+
+void rule_out(WhatIfRow* row, std::string reason) {
+    row->usable = false;
+    row->usable_reason = std::move(reason);
+}
+
+}  // namespace
+
+Obstacles find_obstacles(const Timeline& timeline, DeviceId device) {
+    Obstacles found;
+    const auto first = [](EventIndex* at, EventIndex i) { *at = *at == kNoEvent ? i : *at; };
+    std::size_t cursor = 0;
+    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+        const Event& event = timeline.events[i];
+        switch (event.kind) {
+            case EventKind::kExport:
+                // A pointer, not a handle of virtual memory: those can be shared one by one.
+                if (event.device == device && event.address >> 32 != 0) {
+                    first(&found.shared, i);
+                }
+                break;
+            case EventKind::kGraphAlloc:
+            case EventKind::kGraphMemory:
+                first(&found.graph, i);
+                break;
+            case EventKind::kPoolUse: {
+                const std::uint32_t pool = timeline.event_pools.at(i, &cursor);
+                const auto identity = timeline.pools.find(pool);
+                if (identity != timeline.pools.end()) {
+                    first(identity->second.is_graph() ? &found.graph : &found.private_pool, i);
+                }
+                break;
+            }
+            case EventKind::kSettings:
+                first(&found.settings, i);
+                break;
+            default:
+                break;
+        }
+    }
+    for (const Module& module : timeline.modules) {
+        const auto is_one = [&module](std::string_view name) {
+            return module.path.find(name) != std::string::npos;
+        };
+        if (std::any_of(kSleepModules.begin(), kSleepModules.end(), is_one)) {
+            found.sleep_module = module.path;
+        }
+        if (std::any_of(kRegisteringModules.begin(), kRegisteringModules.end(), is_one)) {
+            found.registered_module = module.path;
+        }
+    }
+    found.torch_version = timeline.fact("torch_version");
+    return found;
+}
+
+void judge_use(const Obstacles& obstacles, const std::string& recorded_config, WhatIfRow* row) {
+    const Candidate& candidate = row->candidate;
+    if (candidate.remedy == Remedy::kCachingOff) {
+        if (obstacles.graph != kNoEvent) {
+            rule_out(row, fmt::format("event {}: a CUDA graph is captured", obstacles.graph));
+        } else if (obstacles.private_pool != kNoEvent) {
+            rule_out(row, fmt::format("event {}: a MemPool is used", obstacles.private_pool));
+        }
+        return;
+    }
+    if (candidate.remedy == Remedy::kOthersGone) {
+        rule_out(row, "other holders are not the allocator's to move");
+        return;
+    }
+    if (candidate.pool != "pytorch") {
+        return;
+    }
+    if (candidate.remedy == Remedy::kOwnPool && is_before(obstacles.torch_version, 2, 5)) {
+        rule_out(row, fmt::format("PyTorch {} has no MemPool", obstacles.torch_version));
+        return;
+    }
+    if (has_expandable(candidate.config) && !has_expandable(recorded_config)) {
+        if (obstacles.shared != kNoEvent) {
+            rule_out(row,
+                     fmt::format("event {}: memory is shared with another process by IPC, which "
+                                 "expandable segments do not allow",
+                                 obstacles.shared));
+        } else if (!obstacles.sleep_module.empty()) {
+            rule_out(row,
+                     fmt::format("{} gives memory up while it is in use",
+                                 obstacles.sleep_module.substr(
+                                     obstacles.sleep_module.find_last_of('/') + 1)));
+        } else if (!obstacles.registered_module.empty()) {
+            rule_out(row,
+                     fmt::format("{} registers memory with a network card",
+                                 obstacles.registered_module.substr(
+                                     obstacles.registered_module.find_last_of('/') + 1)));
+        }
+    }
+    if (row->usable && candidate.config != recorded_config && obstacles.settings != kNoEvent) {
+        row->usable_reason =
+            fmt::format("event {}: the program sets the allocator itself", obstacles.settings);
+    }
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,127 @@
+#include "analyzer/commands/run.h"
+
+#include "analyzer/commands/registry.h"
+#include "analyzer/support/exit_code.h"
+#include "analyzer/support/output_file.h"
+#include "analyzer/support/terminal.h"
+
+#include <csignal>
+#include <exception>
+#include <filesystem>
+#include <fmt/format.h>
+#include <new>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unistd.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+int status(ExitCode code) {
+    return static_cast<int>(code);
+}
+
+int report_error(std::string_view program, const Error& error) {
+    // Messages quote names of files and texts of traces.
+    fmt::print(stderr, "{}: {}\n", program, printable(error.message));
+    return status(error.code == ErrorCode::kCheckFailed ? ExitCode::kCheckFailed
+                                                        : ExitCode::kBadInput);
+}
+
+extern "C" void interrupted(int signal) {
+    remove_unfinished_output();
+    if (signal == SIGINT) {
+        _exit(static_cast<int>(ExitCode::kInterrupted));
+    }
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+}
+
+// Unless it is ignored, as under nohup.
+void end_well_on(int signal) {
+    if (std::signal(signal, interrupted) == SIG_IGN) {
+        std::signal(signal, SIG_IGN);
+    }
+}
+
+// An argument as an error message can hold it.
+std::string quoted(std::string_view argument) {
+    constexpr std::size_t kShown = 200;
+    return argument.size() <= kShown
+               ? fmt::format("'{}'", argument)
+               : fmt::format(
+                     "'{}...' ({} characters)", argument.substr(0, kShown), argument.size());
+}
+
+bool exists(std::string_view path) {
+    std::error_code error;  // a name may be longer than any file's
+    return std::filesystem::exists(path, error);
+}
+
+// What the user called: "fragtrace top" is a command of this program by another name.
+std::string_view program_name(int argc, char** argv) {
+    const std::string_view path = argc > 0 ? argv[0] : "";
+    return path.substr(path.rfind('/') + 1) == "fragtrace" ? "fragtrace" : "fraganalyze";
+}
+
+int dispatch(std::string_view program, int argc, char** argv) {
+    const std::string_view first = argc > 1 ? argv[1] : "";
+    if (argc < 2 || first == "--help" || first == "-h" || first == "help") {
+        fmt::print(argc < 2 ? stderr : stdout, "{}", overview());
+        return status(argc < 2 ? ExitCode::kBadInput : ExitCode::kFine);
+    }
+    if (first == "--version") {
+        fmt::print("fraganalyze {}\n", FRAGTRACE_VERSION);
+        return status(ExitCode::kFine);
+    }
+    const Command* command = find_command(first);
+    // "fraganalyze TRACE ..." is "fraganalyze report TRACE ...".
+    const bool named = command != nullptr;
+    if (!named) {
+        if (argc > 2 && !first.starts_with('-') && argv[2][0] != '-' && !exists(first)) {
+            return report_error(program,
+                                {ErrorCode::kUsage,
+                                 fmt::format("{} is neither a command nor a trace (see "
+                                             "'fraganalyze --help')",
+                                             quoted(first))});
+        }
+        command = find_command("report");
+    }
+    std::string name = fmt::format("{} {}", program, command->name);
+    argc -= named ? 1 : 0;
+    argv += named ? 1 : 0;
+    argv[0] = name.data();
+    const Status done = command->run(argc, argv);
+    return done ? status(ExitCode::kFine) : report_error(program, done.error());
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+    end_well_on(SIGINT);
+    end_well_on(SIGTERM);
+    end_well_on(SIGHUP);
+    std::signal(SIGPIPE, SIG_DFL);
+    const std::string_view program = program_name(argc, argv);
+    try {
+        const int result = dispatch(program, argc, argv);
+        const Status printed = flush_standard_output();
+        return printed || result == status(ExitCode::kBadInput)
+                   ? result
+                   : report_error(program, printed.error());
+    } catch (const std::system_error& failure) {
+        // fmt::print() throws when it cannot write.
+        return report_error(
+            program,
+            {ErrorCode::kOutput,
+             fmt::format("standard output: cannot be written: {}", failure.code().message())});
+    } catch (const std::bad_alloc&) {
+        return report_error(program, {ErrorCode::kInput, "not enough memory for this trace"});
+    } catch (const std::exception& failure) {
+        return report_error(program,
+                            {ErrorCode::kInput, fmt::format("internal error: {}", failure.what())});
+    }
+}
+
+}  // namespace fragtrace::analyzer

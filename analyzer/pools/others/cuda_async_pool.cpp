@@ -1,0 +1,222 @@
+#include "analyzer/pools/others/cuda_async_pool.h"
+
+#include "analyzer/pools/others/none_pool.h"
+#include "analyzer/pools/pool_settings.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint64_t kQuantumBytes = 512;
+constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
+constexpr std::uint64_t kStepBytes = std::uint64_t{32} << 20;  // seen, not documented
+constexpr std::uint64_t kEndlessBytes = std::uint64_t{1} << 60;
+constexpr DeviceAddress kRestAddress = DeviceAddress{1} << 62;  // beyond all blocks
+
+}  // namespace
+
+Result<std::unique_ptr<Pool>> make_cuda_async_pool(std::string_view config,
+                                                   std::unique_ptr<Device> device) {
+    bool remap = false;
+    const Status read = read_pool_settings("cuda-async", config, {{"remap", &remap}});
+    if (!read) {
+        return read.error();
+    }
+    if (remap) {
+        return std::unique_ptr<Pool>(
+            std::make_unique<RemappingCudaAsyncPool>(std::string(config), std::move(device)));
+    }
+    return std::unique_ptr<Pool>(
+        std::make_unique<CudaAsyncPool>(std::string(config), std::move(device)));
+}
+
+// ---- the upper end ------------------------------------------------------------------------------
+
+std::uint64_t CudaAsyncPool::rounded_bytes(std::uint64_t requested_bytes) const {
+    return round_up(requested_bytes, kQuantumBytes);
+}
+
+AllocateResult CudaAsyncPool::allocate(const Request& request) {
+    const std::uint64_t size_bytes = rounded_bytes(request.requested_bytes);
+    const std::uint64_t segment_bytes = round_up(size_bytes, kStepBytes);
+    if (size_bytes < request.requested_bytes || segment_bytes < size_bytes) {
+        return out_of_memory();
+    }
+    Outcome outcome = Outcome::kHit;
+    BlockIndex index = free_.at_least(size_bytes);
+    if (index == kNoBlock) {
+        outcome = Outcome::kGrow;
+        index = add_segment(segment_bytes, request.stream);
+        if (index == kNoBlock) {
+            outcome = Outcome::kRetryOk;
+            empty_cache();
+            index = add_segment(segment_bytes, request.stream);
+        }
+        if (index == kNoBlock) {
+            return out_of_memory();
+        }
+    } else {
+        free_.erase(index);
+    }
+    if (block(index).size_bytes != size_bytes) {
+        const BlockIndex rest = split(index, size_bytes);
+        free_.insert(rest, block(rest));
+    }
+    return hand_out(index, request, outcome);
+}
+
+void CudaAsyncPool::freed(BlockIndex index) {
+    file(index, &free_);
+}
+
+void CudaAsyncPool::forget() {
+    free_ = {};
+}
+
+void CudaAsyncPool::empty_cache() {
+    release_free_segments(&free_);
+}
+
+std::uint64_t CudaAsyncPool::largest_free_bytes(const Request&) const {
+    return size_of(free_.largest());
+}
+
+std::uint64_t CudaAsyncPool::releasable_bytes() const {
+    return free_segment_bytes();
+}
+
+bool CudaAsyncPool::relax(Relaxation relaxation) {
+    if (relaxation != Relaxation::kReleaseFree) {
+        return false;
+    }
+    empty_cache();
+    return true;
+}
+
+// ---- the lower end ------------------------------------------------------------------------------
+
+RemappingCudaAsyncPool::RemappingCudaAsyncPool(std::string config, std::unique_ptr<Device> device)
+    : config_(std::move(config)),
+      device_(std::move(device)),
+      blocks_(std::make_unique<NonePool>(
+          std::make_unique<FixedDevice>(kEndlessBytes, kEndlessBytes, kQuantumBytes))) {}
+
+RemappingCudaAsyncPool::RemappingCudaAsyncPool(const RemappingCudaAsyncPool& other)
+    : Pool(other),
+      config_(other.config_),
+      device_(other.device_->clone()),
+      blocks_(other.blocks_->clone()),
+      statistics_(other.statistics_),
+      driver_calls_(other.driver_calls_) {}
+
+std::unique_ptr<Pool> RemappingCudaAsyncPool::clone() const {
+    return std::unique_ptr<Pool>(new RemappingCudaAsyncPool(*this));
+}
+
+// Until `size_bytes` are reserved: by the step that was seen or, at the end of the card, by pages.
+bool RemappingCudaAsyncPool::reserve(std::uint64_t size_bytes) {
+    const std::uint64_t reserved = statistics_.reserved.current;
+    if (size_bytes <= reserved) {
+        return true;
+    }
+    for (const std::uint64_t step : {kStepBytes, kPageBytes}) {
+        const std::uint64_t more = round_up(size_bytes, step) - reserved;
+        const bool granted = device_->resize(reserved, reserved + more);
+        driver_calls_.push_back({DriverCall::Kind::kMap, !granted, more});
+        if (granted) {
+            statistics_.reserved.add(more);
+            ++statistics_.segments_allocated;
+            return true;
+        }
+    }
+    return false;
+}
+
+void RemappingCudaAsyncPool::trim_to(std::uint64_t size_bytes) {
+    const std::uint64_t reserved = statistics_.reserved.current;
+    const std::uint64_t kept = std::min(reserved, round_up(size_bytes, kStepBytes));
+    if (kept < reserved) {
+        device_->resize(reserved, kept);
+        driver_calls_.push_back({DriverCall::Kind::kUnmap, false, reserved - kept});
+        statistics_.reserved.subtract(reserved - kept);
+        ++statistics_.segments_freed;
+    }
+}
+
+void RemappingCudaAsyncPool::take_sums() {
+    const PoolStatistics& sums = blocks_->statistics();
+    statistics_.requested = sums.requested;
+    statistics_.allocated = sums.allocated;
+    statistics_.active = sums.active;
+    statistics_.rounding_bytes = sums.rounding_bytes;
+}
+
+AllocateResult RemappingCudaAsyncPool::allocate(const Request& request) {
+    const std::uint64_t size_bytes = rounded_bytes(request.requested_bytes);
+    const std::uint64_t reserved = statistics_.reserved.current;
+    if (size_bytes < request.requested_bytes || size_bytes >= kEndlessBytes / 2 ||
+        !reserve(statistics_.allocated.current + size_bytes)) {
+        ++statistics_.ooms;
+        return {Outcome::kOutOfMemory, {}};
+    }
+    AllocateResult result = blocks_->allocate(request);
+    if (statistics_.reserved.current == reserved) {
+        result.outcome = Outcome::kHit;
+    }
+    take_sums();
+    return result;
+}
+
+bool RemappingCudaAsyncPool::release(BlockId block, const std::vector<PendingOn>& pending) {
+    const bool known = blocks_->release(block, pending);
+    take_sums();
+    return known;
+}
+
+void RemappingCudaAsyncPool::empty_cache() {
+    trim_to(statistics_.allocated.current);
+}
+
+bool RemappingCudaAsyncPool::adopt(const HeapSnapshot& heap) {
+    const PoolStatistics before = statistics_;
+    device_->give_back_all();
+    statistics_.reserved.current = 0;
+    const bool adopted = blocks_->adopt(heap);
+    take_sums();
+    const bool reserved = adopted && reserve(statistics_.allocated.current);
+    statistics_.segments_allocated = before.segments_allocated;
+    driver_calls_.clear();
+    return reserved;
+}
+
+HeapSnapshot RemappingCudaAsyncPool::snapshot() const {
+    HeapSnapshot heap = blocks_->snapshot();
+    heap.device_free_bytes = device_->free_bytes();
+    const std::uint64_t rest = statistics_.reserved.current - statistics_.allocated.current;
+    if (rest != 0) {
+        heap.segments.push_back({.address = kRestAddress,
+                                 .size_bytes = rest,
+                                 .first_block = static_cast<std::uint32_t>(heap.blocks.size()),
+                                 .block_count = 1});
+        heap.blocks.push_back({.address = kRestAddress, .size_bytes = rest});
+    }
+    return heap;
+}
+
+// Whatever is reserved and not live can be put together.
+std::uint64_t RemappingCudaAsyncPool::largest_free_bytes(const Request&) const {
+    return statistics_.reserved.current - statistics_.allocated.current;
+}
+
+std::uint64_t RemappingCudaAsyncPool::releasable_bytes() const {
+    const std::uint64_t reserved = statistics_.reserved.current;
+    return reserved - std::min(reserved, round_up(statistics_.allocated.current, kStepBytes));
+}
+
+std::vector<DriverCall> RemappingCudaAsyncPool::take_driver_calls() {
+    return std::exchange(driver_calls_, {});
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,95 @@
+// cudaMallocAsync's pool as a model: the driver's policy is not public, so there are two ends and
+// never one number.
+//
+// The upper end (the default) never remaps: best fit with joining in segments of whole multiples of
+// 32 MiB, which never join. The lower end ("remap:True") maps perfectly: the pool reserves what
+// lives, in multiples of 32 MiB. Both round to 512 bytes, keep what they have (PyTorch and RMM ask
+// for that) until empty_cache or a refusal, and reuse memory on any stream at once. Whatever fits
+// above fits below, and takes no more there. Not thread-safe.
+#pragma once
+
+#include "analyzer/pools/others/segment_pool.h"
+#include "analyzer/support/result.h"
+
+namespace fragtrace::analyzer {
+
+Result<std::unique_ptr<Pool>> make_cuda_async_pool(std::string_view config,
+                                                   std::unique_ptr<Device> device);
+
+class CudaAsyncPool final : public SegmentPool {
+  public:
+    CudaAsyncPool(std::string config, std::unique_ptr<Device> device)
+        : SegmentPool(std::move(config), std::move(device)) {}
+
+    [[nodiscard]] std::string_view name() const override { return "cuda-async"; }
+
+    AllocateResult allocate(const Request& request) override;
+    void empty_cache() override;
+    [[nodiscard]] std::uint64_t largest_free_bytes(const Request& request) const override;
+    [[nodiscard]] std::uint64_t releasable_bytes() const override;
+    [[nodiscard]] std::uint64_t rounded_bytes(std::uint64_t requested_bytes) const override;
+    // kReleaseFree has a meaning here.
+    bool relax(Relaxation relaxation) override;
+
+    [[nodiscard]] std::unique_ptr<Pool> clone() const override {
+        return std::make_unique<CudaAsyncPool>(*this);
+    }
+
+  private:
+    void freed(BlockIndex index) override;
+    void forget() override;
+
+    FreeBlocks free_;
+};
+
+// Blocks have addresses of their own, each is a segment; what is reserved beyond them is one more.
+class RemappingCudaAsyncPool final : public Pool {
+  public:
+    RemappingCudaAsyncPool(std::string config, std::unique_ptr<Device> device);
+
+    [[nodiscard]] std::string_view name() const override { return "cuda-async"; }
+
+    [[nodiscard]] std::string config() const override { return config_; }
+
+    AllocateResult allocate(const Request& request) override;
+    bool release(BlockId block, const std::vector<PendingOn>& pending) override;
+
+    void empty_cache() override;
+
+    bool adopt(const HeapSnapshot& heap) override;
+
+    [[nodiscard]] const PoolStatistics& statistics() const override { return statistics_; }
+
+    [[nodiscard]] std::optional<Placement> find(BlockId block) const override {
+        return blocks_->find(block);
+    }
+
+    [[nodiscard]] HeapSnapshot snapshot() const override;
+    [[nodiscard]] std::uint64_t largest_free_bytes(const Request& request) const override;
+    [[nodiscard]] std::uint64_t releasable_bytes() const override;
+
+    [[nodiscard]] std::uint64_t rounded_bytes(std::uint64_t requested_bytes) const override {
+        return blocks_->rounded_bytes(requested_bytes);
+    }
+
+    std::vector<DriverCall> take_driver_calls() override;
+
+    [[nodiscard]] Device& device() override { return *device_; }
+
+    [[nodiscard]] std::unique_ptr<Pool> clone() const override;
+
+  private:
+    RemappingCudaAsyncPool(const RemappingCudaAsyncPool& other);
+
+    bool reserve(std::uint64_t size_bytes);
+    void trim_to(std::uint64_t size_bytes);
+    void take_sums();
+
+    std::string config_;
+    std::unique_ptr<Device> device_;
+    std::unique_ptr<Pool> blocks_;  // the blocks, on a card without end
+    PoolStatistics statistics_;
+    std::vector<DriverCall> driver_calls_;
+};
+
+}  // namespace fragtrace::analyzer

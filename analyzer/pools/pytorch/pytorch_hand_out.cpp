@@ -1,0 +1,142 @@
+// Blocks on their way to the program and back, and what every statistic makes of it.
+#include "analyzer/pools/pytorch/pytorch_pool.h"
+#include "analyzer/pools/pytorch/pytorch_sizes.h"
+
+#include <algorithm>
+
+namespace fragtrace::analyzer {
+
+void PytorchPool::count_obtained(PoolIndex pool, std::uint64_t size_bytes) {
+    obtained_bytes_ += size_bytes;
+    detail_.reserved_bytes.increase(size_class(pool), size_bytes);
+    pairs_[pool / 2].reserved.increase(size_bytes);
+    ++detail_.num_device_alloc;
+    statistics_.reserved.add(size_bytes);
+    ++statistics_.segments_allocated;
+}
+
+void PytorchPool::count_returned(PoolIndex pool, std::uint64_t size_bytes) {
+    obtained_bytes_ -= size_bytes;
+    detail_.reserved_bytes.decrease(size_class(pool), size_bytes);
+    pairs_[pool / 2].reserved.decrease(size_bytes);
+    ++detail_.num_device_free;
+    statistics_.reserved.subtract(size_bytes);
+    ++statistics_.segments_freed;
+}
+
+bool PytorchPool::should_split(const Search& search, BlockIndex block) const {
+    if (pair(search.pool).options.no_split) {
+        return false;
+    }
+    const std::uint64_t remainder = blocks_[block].size_bytes - search.rounded_bytes;
+    if (search.small || search.expandable) {
+        return remainder >= pytorch::kMinBlockBytes;
+    }
+    return search.rounded_bytes < config_.max_split_size_bytes &&
+           remainder > pytorch::kSmallSizeBytes;
+}
+
+Placement PytorchPool::hand_out(const Search& search, BlockIndex found, const Request& request) {
+    const std::size_t kind = size_class(blocks_[found].pool);
+    const bool was_split = is_split(blocks_[found]);
+    const bool expandable = blocks_[found].expandable;
+    if (should_split(search, found)) {
+        const BlockIndex rest = new_block();
+        Block& block = blocks_[found];
+        Block& remainder = blocks_[rest];
+        remainder = block;
+        remainder.state = State::kFree;
+        remainder.offset += search.rounded_bytes;
+        remainder.size_bytes -= search.rounded_bytes;
+        remainder.previous = found;
+        if (block.next != kNoBlock) {
+            blocks_[block.next].previous = rest;
+        }
+        block.next = rest;
+        block.size_bytes = search.rounded_bytes;
+        insert_free(rest);
+        if (!expandable && was_split) {
+            detail_.inactive_split_bytes.decrease(kind, search.rounded_bytes);
+        } else if (!expandable) {
+            detail_.inactive_split_bytes.increase(kind, blocks_[rest].size_bytes);
+            detail_.inactive_split.increase(kind, 1);
+        }
+    } else if (was_split && !expandable) {
+        detail_.inactive_split_bytes.decrease(kind, blocks_[found].size_bytes);
+        detail_.inactive_split.decrease(kind, 1);
+    }
+    count_live(found, request, search.rounded_bytes);
+    const Block& block = blocks_[found];
+    note(PytorchTraceEntry::Action::kAlloc, block, request.requested_bytes);
+    return {block.segment, block.offset, block.size_bytes};
+}
+
+// What a request rounds to in the block that serves it. Settings may have changed since: never more
+// than the block.
+std::uint64_t PytorchPool::rounded_part(const Block& block, std::uint64_t requested_bytes) const {
+    return std::min(rounded_bytes(requested_bytes), block.size_bytes);
+}
+
+// A block that is in no set is the program's from here on. `rounded_bytes` is what the request
+// rounds to, at most the block.
+void PytorchPool::count_live(BlockIndex index,
+                             const Request& request,
+                             std::uint64_t rounded_bytes) {
+    Block& block = blocks_[index];
+    const std::size_t kind = size_class(block.pool);
+    block.state = State::kLive;
+    block.requested_bytes = std::min(request.requested_bytes, block.size_bytes);
+    block.id = request.block;
+    table_.insert(request.block, index);
+
+    const std::uint64_t size_bytes = block.size_bytes;
+    detail_.allocation.increase(kind, 1);
+    detail_.allocated_bytes.increase(kind, size_bytes);
+    detail_.active.increase(kind, 1);
+    detail_.active_bytes.increase(kind, size_bytes);
+    detail_.requested_bytes.increase(kind, block.requested_bytes);
+    if (size_bytes >= config_.max_split_size_bytes) {
+        detail_.oversize_allocations.increase(1);
+    }
+    block.rounded_bytes = rounded_bytes;
+    statistics_.requested.add(block.requested_bytes);
+    statistics_.allocated.add(size_bytes);
+    statistics_.active.add(size_bytes);
+    statistics_.rounding_bytes += rounded_bytes - block.requested_bytes;
+    statistics_.slack_bytes += size_bytes - rounded_bytes;
+}
+
+bool PytorchPool::release(BlockId id, const std::vector<PendingOn>& pending) {
+    const BlockTable::Place place = table_.place_of(id);
+    const BlockIndex index = table_.block_at(place);
+    if (index == kNoBlock || blocks_[index].state != State::kLive) {
+        return false;
+    }
+    Block& block = blocks_[index];
+    const std::size_t kind = size_class(block.pool);
+    note(PytorchTraceEntry::Action::kFreeRequested, block, block.requested_bytes);
+    detail_.allocation.decrease(kind, 1);
+    detail_.allocated_bytes.decrease(kind, block.size_bytes);
+    if (block.size_bytes >= config_.max_split_size_bytes) {
+        detail_.oversize_allocations.decrease(1);
+    }
+    const std::uint64_t rounded = block.rounded_bytes;
+    statistics_.requested.subtract(block.requested_bytes);
+    statistics_.allocated.subtract(block.size_bytes);
+    statistics_.rounding_bytes -= rounded - block.requested_bytes;
+    statistics_.slack_bytes -= block.size_bytes - rounded;
+    if (pending.empty()) {
+        table_.erase_at(place);
+        free_block(index);
+    } else {
+        block.state = State::kPending;
+        if (capturing_) {
+            parked_.push_back({id, pending});
+        } else {
+            wait_for(index, pending);
+        }
+    }
+    return true;
+}
+
+}  // namespace fragtrace::analyzer

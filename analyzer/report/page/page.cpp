@@ -1,0 +1,158 @@
+#include "analyzer/report/page/page.h"
+
+#include "analyzer/report/page/page_assets.h"
+#include "analyzer/report/page/page_columns.h"
+#include "analyzer/report/page/page_device.h"
+#include "analyzer/report/page/page_header.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+using nlohmann::json;
+
+std::string check_tables(const PageData& data, std::size_t devices) {
+    for (std::size_t i = 1; i < data.stacks.size(); ++i) {
+        if (data.stacks[i].parent >= i || data.stacks[i].frame >= data.frames.size()) {
+            return fmt::format("stack node {} refers to a node or frame that is not there", i);
+        }
+    }
+    for (const PageRank& row : data.ranks) {
+        if (row.device != kPageNoDevice && row.device >= devices) {
+            return fmt::format("a process names device {} of {}", row.device, devices);
+        }
+    }
+    return {};
+}
+
+std::string check_devices(const PageData& data) {
+    const std::size_t stacks = std::max<std::size_t>(1, data.stacks.size());
+    for (const PageDevice& device : data.devices) {
+        const PageBlocks& blocks = device.blocks;
+        const std::size_t n = blocks.size();
+        if (device.process >= data.processes.size()) {
+            return fmt::format("a device of process {}, which is not there", device.process);
+        }
+        for (const std::size_t length : {blocks.freed_ns.size(),
+                                         blocks.end_ns.size(),
+                                         blocks.address.size(),
+                                         blocks.size_bytes.size(),
+                                         blocks.requested_bytes.size(),
+                                         blocks.stack.size(),
+                                         blocks.stream.size()}) {
+            if (length != n) return fmt::format("columns of {} and {} blocks", n, length);
+        }
+        for (std::size_t i = 0; i < n; ++i) {
+            if (blocks.stack[i] >= stacks) return fmt::format("block {} has no such stack", i);
+            if (i > 0 && blocks.start_ns[i] < blocks.start_ns[i - 1]) {
+                return fmt::format("block {} starts before the one ahead of it", i);
+            }
+        }
+        for (const PageSegment& segment : device.segments) {
+            if (segment.pool != 0 && segment.pool >= device.pools.size()) {
+                return fmt::format("a segment of pool {} of {}", segment.pool, device.pools.size());
+            }
+        }
+        for (const PageWhatIf& row : device.whatif) {
+            const std::size_t points = row.reserved_curve.size();
+            if (points != 0 && points != device.curve_times_ns.size()) {
+                return fmt::format(
+                    "a curve of {} points at {} times", points, device.curve_times_ns.size());
+            }
+        }
+        for (const PageCard& card : device.cards) {
+            for (const PageCulprit& culprit : card.culprits) {
+                for (const std::uint32_t block : culprit.blocks) {
+                    if (block >= n) return fmt::format("a card names block {} of {}", block, n);
+                }
+            }
+        }
+    }
+    return {};
+}
+
+// Only these two texts may act on the page: any other script or style is refused by the browser,
+// so text that should ever slip through unescaped still cannot run. Blocks are read by workers,
+// whose text is that same script: a file has no other address to start one from.
+std::string content_policy() {
+    const auto hash = [](const std::array<std::uint8_t, 32>& digest) {
+        std::string text = "'sha256-";
+        append_base64(digest, text);
+        return text + "'";
+    };
+    return "default-src 'none'; script-src " + hash(page_script_sha256()) + "; style-src " +
+           hash(page_style_sha256()) + "; worker-src blob:; base-uri 'none'; form-action 'none'";
+}
+
+Error cannot_be_drawn(const std::string& problem) {
+    return {ErrorCode::kOutput, "the page cannot be drawn: " + problem};
+}
+
+}  // namespace
+
+struct PageWriter::Written {
+    std::vector<json> headers;
+    std::string overviews;
+    std::vector<std::string> blocks;
+};
+
+PageWriter::PageWriter() : written_(std::make_unique<Written>()) {}
+
+PageWriter::~PageWriter() = default;
+
+std::size_t PageWriter::devices() const {
+    return written_->headers.size();
+}
+
+Status PageWriter::add_devices(const PageData& data) {
+    if (const std::string problem = check_devices(data); !problem.empty()) {
+        return cannot_be_drawn(problem);
+    }
+    for (const PageDevice& device : data.devices) {
+        WrittenDevice made = write_device(device, devices(), data.block_budget);
+        written_->headers.push_back(std::move(made.header));
+        written_->overviews += made.overview;
+        written_->blocks.push_back(std::move(made.blocks));
+    }
+    return Ok{};
+}
+
+Result<std::string> PageWriter::finish(const PageData& data) {
+    if (const std::string problem = check_tables(data, devices()); !problem.empty()) {
+        return cannot_be_drawn(problem);
+    }
+    json header = page_header(data);
+    header["devices"] = std::move(written_->headers);
+    std::string html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+    html += "<meta http-equiv=\"Content-Security-Policy\" content=\"" + content_policy() + "\">\n";
+    html += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+    html += "<title>" + html_escaped(data.title) + " - fragtrace</title>\n<style>";
+    html += page_style();
+    html += "</style>\n</head>\n";
+    html += page_shell();
+    // The script comes before the data: it can then say so when the data was cut off.
+    html += "<script>";
+    html += page_script();
+    html += "</script>\n<script type=\"application/json\" id=\"ft-header\">";
+    html += script_safe(header);
+    html += "</script>\n";
+    // First what draws the overview of every device, then the blocks.
+    html += written_->overviews;
+    for (std::string& elements : written_->blocks)
+        html += std::exchange(elements, {});
+    html += "<script type=\"text/plain\" id=\"ft-end\">complete</script>\n</body>\n</html>\n";
+    return html;
+}
+
+Result<std::string> render_page(const PageData& data) {
+    PageWriter writer;
+    if (const Status added = writer.add_devices(data); !added) {
+        return added.error();
+    }
+    return writer.finish(data);
+}
+
+}  // namespace fragtrace::analyzer

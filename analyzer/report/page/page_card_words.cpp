@@ -1,0 +1,216 @@
+#include "analyzer/report/page/page_card_words.h"
+
+#include "analyzer/report/json/json_run.h"
+#include "analyzer/report/text/conclusion_text.h"
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <string_view>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::uint64_t kLittlePart = 10;  // less than one in so many left: a near miss
+
+std::uint64_t less(std::uint64_t all, std::uint64_t part) {
+    return all - std::min(all, part);
+}
+
+// What nobody had when the pool had most; capacity_known.
+std::uint64_t left_bytes(const DeviceAnalysis& device) {
+    return less(device.capacity_bytes, device.recorded.peak_reserved);
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+    const double value =
+        whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+    return fmt::format("{:.{}f} %", value, value < 9.95 && part != 0 ? 1 : 0);
+}
+
+// How small a card would still do, or which would not, where that was replayed.
+std::string card_sentence(const DeviceAnalysis& device) {
+    const auto smaller = [&device](const WhatIfRow* row) {
+        return row != nullptr && row->candidate.total_bytes < device.total_bytes;
+    };
+    if (const WhatIfRow* fits = smallest_fitting(device); smaller(fits)) {
+        return fmt::format(
+            " It would still fit {} ({}).", fits->candidate.name, fits->class_text());
+    }
+    if (const WhatIfRow* fails = largest_failing(device); smaller(fails)) {
+        return fmt::format(" On {} it would run out of memory{}.",
+                           fails->candidate.name,
+                           fails->row_class == RowClass::kEstimate ? " (estimate)" : "");
+    }
+    return "";
+}
+
+}  // namespace
+
+// The rung of the ladder (docs/metrics.md) that served the request, as a headline.
+std::string heading_of(const Verdict& verdict) {
+    if (verdict.requester == "library") {
+        return "An allocation beside the pool found no memory";
+    }
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kHeadings = {{
+        {"pending", "The memory was freed, but another stream may still use it"},
+        {"granularity", "The memory was there, but not in the piece that the pool asks for"},
+        {"limit", "A limit that was set stopped it"},
+        {"stream_bound", "The memory was free, but it belongs to another stream"},
+        {"other_pool", "The memory was free, but it belongs to another pool"},
+        {"rounding", "What was missing went into rounding"},
+        {"outside_pool", "Others on the card hold what was missing"},
+        {"unexplained", "There was room, as far as the record tells"},
+        {"genuine", "More was needed than there was"},
+    }};
+    const auto* const found =
+        std::find_if(kHeadings.begin(), kHeadings.end(), [&](const auto& entry) {
+            return entry.first == verdict.id;
+        });
+    return std::string(found == kHeadings.end() ? "The memory was there, but in pieces"
+                                                : found->second);
+}
+
+std::vector<PageBar> failure_bars(const Verdict& verdict) {
+    std::vector<PageBar> bars = {{"asked for", "asked", verdict.requested_bytes}};
+    if (serving_place(verdict) != nullptr) {
+        const FreePlaces& places = *verdict.places;
+        const bool streams = verdict.id == "stream_bound";
+        bars.push_back({streams ? "free on its own stream" : "free in its own pool",
+                        "free",
+                        places.own.free_bytes});
+        bars.push_back({streams ? "free on other streams" : "free in other pools",
+                        "elsewhere",
+                        places.elsewhere_bytes});
+        bars.push_back({"largest hole there", "elsewhere", places.elsewhere_largest_bytes});
+    } else {
+        // What is not held open would have been given back, had the pool got so far.
+        bars.push_back({verdict.id == "releasable" ? "free in the pool" : "free, in holes",
+                        "free",
+                        verdict.free_bytes});
+        bars.push_back({"largest hole", "free", verdict.largest_hole_bytes});
+    }
+    if (verdict.device_free_known()) {
+        bars.push_back({"free on the device", "device", verdict.device_free_bytes});
+    }
+    return bars;
+}
+
+std::string retry_sentence(const Analysis& analysis, const Diagnosis& retry) {
+    const Verdict& verdict = retry.verdict;
+    const std::uint64_t cost_ns = retry_ns(analysis, retry.trouble.event);
+    return fmt::format(
+        "{} asked, {} left on the device: the pool gave {} of its cache back to the driver, asked "
+        "again and was served{}.",
+        format_bytes(verdict.requested_bytes),
+        device_free_text(verdict),
+        format_bytes(retry.released_bytes),
+        cost_ns == 0 ? std::string()
+                     : fmt::format("; that took {} in driver calls", format_duration(cost_ns)));
+}
+
+std::vector<PageBar> retry_bars(const Diagnosis& retry) {
+    const Verdict& verdict = retry.verdict;
+    std::vector<PageBar> bars = {{"asked for", "asked", verdict.requested_bytes},
+                                 {"free in the pool", "free", verdict.free_bytes},
+                                 {"largest piece of it", "free", verdict.largest_hole_bytes},
+                                 {"given back", "cached", retry.released_bytes}};
+    if (verdict.device_free_known()) {
+        bars.push_back({"free on the device", "device", verdict.device_free_bytes});
+    }
+    return bars;
+}
+
+bool is_near_miss(const DeviceAnalysis& device) {
+    return device.recorded.retries != 0 ||
+           (device.capacity_known && left_bytes(device) < device.capacity_bytes / kLittlePart);
+}
+
+std::string peak_heading(const DeviceAnalysis& device) {
+    if (device.state_only) {
+        return "State at one moment: it cannot tell whether a request failed";
+    }
+    if (device.growth_forecast && device.growth_forecast->matters &&
+        device.growth_forecast->at_iteration != 0) {
+        return fmt::format("No out-of-memory yet: at about iteration {} at this rate",
+                           format_count(device.growth_forecast->at_iteration));
+    }
+    const std::uint64_t retries = device.recorded.retries;
+    if (retries != 0) {
+        return fmt::format(
+            "No out-of-memory, but {}",
+            retries == 1 ? "the device was full once"
+                         : fmt::format("the device was full {} times", format_count(retries)));
+    }
+    if (!device.capacity_known) {
+        return "No out-of-memory";
+    }
+    const std::uint64_t left = left_bytes(device);
+    const std::string text =
+        fmt::format("{} ({})", format_bytes(left), percent(left, device.capacity_bytes));
+    return is_near_miss(device) ? fmt::format("No out-of-memory, but only {} was left", text)
+                                : fmt::format("No out-of-memory: {} was always left", text);
+}
+
+std::string peak_sentence(const DeviceAnalysis& device) {
+    const MemorySummary& run = device.recorded;
+    const WasteSplit& waste = run.waste_at_peak;
+    std::string text;
+    if (run.retries != 0) {
+        text = fmt::format("{}: the pool had to give its cache back. ",
+                           format_counted(run.retries, "retry", "retries"));
+    }
+    const std::uint64_t others = less(device.total_bytes, device.capacity_bytes);
+    const std::string capacity =
+        device.capacity_known
+            ? fmt::format(" of {} reserved ({} left{})",
+                          format_bytes(device.capacity_bytes),
+                          format_bytes(left_bytes(device)),
+                          others == 0
+                              ? std::string()
+                              : fmt::format("; context and others have {}", format_bytes(others)))
+            : std::string(" reserved");
+    const std::string in_use = format_bytes(waste.requested + waste.rounding + waste.slack);
+    text += fmt::format(
+        "{} {}{}: {} in use{}, {} free in holes that live blocks hold open, {} cached.",
+        device.state_only ? "The pool has" : "When it had most, the pool had",
+        format_bytes(run.peak_reserved),
+        capacity,
+        in_use,
+        device.state_only
+            ? ""
+            : fmt::format(" then (at most {} at any time)", format_bytes(run.peak_allocated)),
+        format_bytes(waste.inactive_split),
+        format_bytes(waste.releasable));
+    if (device.growth_forecast && device.growth_forecast->matters) {
+        const std::string when = growth_forecast_text(*device.growth_forecast);
+        return when.empty() ? text : text + " It heads for " + when + ".";
+    }
+    return text + card_sentence(device);
+}
+
+std::vector<PageBar> peak_bars(const DeviceAnalysis& device) {
+    const MemorySummary& run = device.recorded;
+    const WasteSplit& waste = run.waste_at_peak;
+    std::vector<PageBar> bars = {{"most in use at once", "used", run.peak_allocated},
+                                 {"reserved at the peak", "reserved", run.peak_reserved}};
+    std::uint64_t end = 0;
+    const auto follow = [&](const char* label, const char* kind, std::uint64_t bytes) {
+        bars.push_back({label, kind, bytes, end});
+        end += bytes;
+    };
+    follow("in use then", "used", waste.requested + waste.rounding + waste.slack);
+    if (waste.pending != 0) {
+        follow("waiting for streams", "pending", waste.pending);
+    }
+    follow("free, in holes", "free", waste.inactive_split);
+    follow("cached", "cached", waste.releasable);
+    if (device.capacity_known) {
+        follow("left on the device", "device", left_bytes(device));
+    }
+    return bars;
+}
+
+}  // namespace fragtrace::analyzer

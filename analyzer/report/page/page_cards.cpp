@@ -1,0 +1,188 @@
+#include "analyzer/report/page/page_cards.h"
+
+#include "analyzer/analysis/culprit.h"
+#include "analyzer/report/page/page_card_words.h"
+#include "analyzer/report/text/conclusion_text.h"
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+class CardBuilder {
+  public:
+    CardBuilder(const Analysis& analysis,
+                const DeviceAnalysis& device,
+                const BlockIndex& blocks,
+                PageStacks* stacks,
+                PageDevice* page)
+        : analysis_(analysis), device_(device), blocks_(blocks), stacks_(stacks), page_(page) {}
+
+    void build() {
+        for (const Diagnosis& diagnosis : device_.diagnoses) {
+            add_trouble(diagnosis);
+        }
+        const bool ran_out =
+            std::any_of(page_->cards.begin(), page_->cards.end(), [](const PageCard& card) {
+                return card.kind == PageCardKind::kOom;
+            });
+        if (!ran_out && device_.peak) {
+            add_peak(*device_.peak);
+        }
+        std::stable_sort(
+            page_->cards.begin(), page_->cards.end(), [](const PageCard& a, const PageCard& b) {
+                return a.time_ns < b.time_ns;
+            });
+    }
+
+  private:
+    PageCard card_of(const Diagnosis& diagnosis) {
+        const Event& event = analysis_.timeline.events[diagnosis.trouble.event];
+        PageCard card;
+        card.time_ns = event.time_ns;
+        card.stack = stacks_->node_of(event.origin);
+        card.assumptions = analysis_.assumptions;
+        for (const CulpritGroup& group : group_culprits(analysis_, diagnosis, false)) {
+            card.culprits.push_back(culprit_of(group, event.time_ns));
+        }
+        add_holders(diagnosis.trouble.event, &card);
+        return card;
+    }
+
+    PageCulprit culprit_of(const CulpritGroup& group, std::uint64_t now_ns) {
+        PageCulprit row{.stack = stacks_->node_of(group.origin),
+                        .label = group.label,
+                        .held_open_bytes = group.held_open_bytes,
+                        .live_bytes = group.live_bytes,
+                        .block_count = group.blocks,
+                        .age = "oldest " + format_duration(now_ns - group.oldest_ns),
+                        .phase = analysis_.phases && group.oldest != kNoEvent
+                                     ? analysis_.phases->name_of(group.oldest)
+                                     : std::string(),
+                        .blocks = {}};
+        for (const EventIndex born : group.pinning) {
+            if (const auto block = blocks_.find(born)) {
+                row.blocks.push_back(*block);
+            }
+        }
+        return row;
+    }
+
+    void add_holders(EventIndex event, PageCard* card) const {
+        const Holders* at = holders_at(device_, event);
+        if (at == nullptr) {
+            return;
+        }
+        std::uint64_t named_bytes = 0;
+        for (const HoldingPlace& place : at->places) {
+            if (place.bytes > 0) {
+                named_bytes += static_cast<std::uint64_t>(place.bytes);
+                card->holders.push_back(
+                    {.stack = stacks_->node_of(place.origin),
+                     .label = place.label,
+                     .category = place.category == Category::kOther
+                                     ? std::string()
+                                     : std::string(category_name(place.category)),
+                     .live_bytes = static_cast<std::uint64_t>(place.bytes),
+                     .block_count =
+                         static_cast<std::uint64_t>(std::max<std::int64_t>(0, place.blocks))});
+            }
+        }
+        if (at->places_left_out != 0) {
+            card->holders_more = fmt::format(
+                "and {}: {}",
+                format_counted(at->places_left_out, "more line", "more lines"),
+                format_bytes(at->allocated_bytes - std::min(at->allocated_bytes, named_bytes)));
+        }
+    }
+
+    void add_trouble(const Diagnosis& diagnosis) {
+        const Verdict& verdict = diagnosis.verdict;
+        const bool retry = diagnosis.trouble.outcome == Outcome::kRetryOk;
+        PageCard card = card_of(diagnosis);
+        card.kind = retry ? PageCardKind::kRetry : PageCardKind::kOom;
+        card.heading = retry ? "Retry: the pool had to give its cache back" : heading_of(verdict);
+        card.sentence = retry ? retry_sentence(analysis_, diagnosis)
+                              : verdict_sentence(verdict, diagnosis.trouble.outcome);
+        const Event& event = analysis_.timeline.events[diagnosis.trouble.event];
+        card.asked_by = analysis_.symbols->describe(event.origin);
+        // The report's own words.
+        const Conclusion conclusion = conclusion_at(analysis_, device_, diagnosis);
+        card.who = culprit_text(conclusion.culprit);
+        card.change = remedy_text(device_, conclusion.remedy);
+        card.verdict = verdict.id;
+        card.requested_bytes = verdict.requested_bytes;
+        card.bars = retry ? retry_bars(diagnosis) : failure_bars(verdict);
+        card.details.push_back(verdict_explanation(verdict));
+        if (diagnosis.cheapest.kind != CheapestSet::Kind::kNone) {
+            card.details.push_back(
+                fmt::format("Without {} of live blocks ({} blocks) the request fits; equally cheap "
+                            "sets: {:.0f}.",
+                            format_bytes(diagnosis.cheapest.bytes_to_free),
+                            diagnosis.cheapest.blocks.size(),
+                            diagnosis.cheapest.equally_cheap_sets));
+        }
+        const std::uint64_t all = device_.recorded.ooms + device_.recorded.retries;
+        if (all > device_.diagnoses.size()) {
+            card.details.push_back(fmt::format(
+                "{} of {} failed requests and retries were looked into; the others have a marker.",
+                device_.diagnoses.size(),
+                format_count(all)));
+        }
+        page_->markers.push_back(
+            {card.time_ns, retry ? PageMarkerKind::kRetry : PageMarkerKind::kOom, card.sentence});
+        page_->cards.push_back(std::move(card));
+    }
+
+    void add_peak(const Diagnosis& peak) {
+        PageCard card = card_of(peak);
+        card.kind = device_.state_only      ? PageCardKind::kState
+                    : is_near_miss(device_) ? PageCardKind::kNearMiss
+                                            : PageCardKind::kNoOom;
+        card.heading = peak_heading(device_);
+        card.sentence = peak_sentence(device_);
+        card.bars = peak_bars(device_);
+        card.verdict = device_.state_only ? "state" : "no_oom";
+        const Conclusion conclusion = conclusion_of(analysis_, device_);
+        card.who = culprit_text(conclusion.culprit);
+        // Where that is about the cache, the table beside it is still about the holes.
+        if (const std::string pins = culprit_text(culprit_of_retry(analysis_, device_, peak));
+            !pins.empty() && card.who.find(pins) == std::string::npos) {
+            card.who += (card.who.empty() ? "holes: " : "; holes: ") + pins;
+        }
+        card.change = remedy_text(device_, conclusion.remedy);
+        const EventIndex most = device_.most_allocated.event;
+        if (most != kNoEvent) {
+            card.holders.clear();
+            card.holders_more.clear();
+            add_holders(most, &card);
+            if (most != peak.trouble.event) {
+                card.holders_when =
+                    fmt::format("when most was in use, at {}",
+                                format_duration(analysis_.timeline.events[most].time_ns));
+            }
+        }
+        page_->cards.push_back(std::move(card));
+    }
+
+    const Analysis& analysis_;
+    const DeviceAnalysis& device_;
+    const BlockIndex& blocks_;
+    PageStacks* stacks_;
+    PageDevice* page_;
+};
+
+}  // namespace
+
+void add_cards(const Analysis& analysis,
+               const DeviceAnalysis& device,
+               const BlockIndex& blocks,
+               PageStacks* stacks,
+               PageDevice* page) {
+    CardBuilder(analysis, device, blocks, stacks, page).build();
+}
+
+}  // namespace fragtrace::analyzer

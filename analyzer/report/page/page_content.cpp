@@ -1,0 +1,239 @@
+#include "analyzer/report/page/page_content.h"
+
+#include "analyzer/analysis/metrics/driver_bursts.h"
+#include "analyzer/analysis/whatif/reserved_curve.h"
+#include "analyzer/report/page/page_cards.h"
+#include "analyzer/report/page/page_memory.h"
+#include "analyzer/report/page/page_phases.h"
+#include "analyzer/report/page/page_stacks.h"
+#include "analyzer/report/text/text.h"
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+std::string base_name(const std::string& path) {
+    return path.substr(path.find_last_of('/') + 1);
+}
+
+std::string title_of(const Timeline& timeline) {
+    const std::string file = base_name(timeline.path);
+    return file.substr(0, file.find('.'));
+}
+
+class DevicePage {
+  public:
+    DevicePage(const Analysis& analysis, const DeviceAnalysis& device, PageStacks* stacks)
+        : analysis_(analysis), device_(device), stacks_(stacks) {}
+
+    // `notes`: what cannot be shown of it is said there.
+    PageDevice build(std::vector<std::string>* notes) {
+        page_.name = device_.name;
+        page_.index = device_.device;
+        page_.virtual_gpu = device_.virtual_gpu;
+        page_.capacity_bytes = device_.capacity_known ? device_.capacity_bytes : kPageUnknown;
+        page_.total_bytes = device_.capacity_known ? device_.total_bytes : kPageUnknown;
+        page_.limit_bytes = device_.limit_bytes != 0 ? device_.limit_bytes : kPageUnknown;
+        page_.end_ns =
+            analysis_.timeline.events.empty() ? 0 : analysis_.timeline.events.back().time_ns;
+        const BlockIndex blocks = add_memory(analysis_.timeline, device_.script, stacks_, &page_);
+        add_phases(analysis_.timeline, device_.held.iterations, &page_);
+        add_bursts(notes);
+        add_cards(analysis_, device_, blocks, stacks_, &page_);
+        add_troubles();
+        std::stable_sort(
+            page_.markers.begin(),
+            page_.markers.end(),
+            [](const PageMarker& a, const PageMarker& b) { return a.time_ns < b.time_ns; });
+        add_whatif();
+        add_totals();
+        return std::move(page_);
+    }
+
+  private:
+    void add_bursts(std::vector<std::string>* notes) {
+        const Timeline& timeline = analysis_.timeline;
+        const std::vector<DriverBurst> bursts = find_driver_bursts(timeline, device_.device);
+        if (bursts.size() == kMostDriverBursts) {
+            notes->push_back(
+                fmt::format("device {}: the {} bursts of cudaMallocs with most requests have a "
+                            "marker; there may be more",
+                            device_.device,
+                            kMostDriverBursts));
+        }
+        for (const DriverBurst& burst : bursts) {
+            const std::uint64_t from_ns = timeline.events[burst.first].time_ns;
+            const std::uint64_t to_ns = timeline.events[burst.last].time_ns;
+            page_.markers.push_back({from_ns,
+                                     PageMarkerKind::kDriverBurst,
+                                     fmt::format("{} cudaMallocs or maps within {}, {} in all",
+                                                 format_count(burst.requests),
+                                                 format_duration(to_ns - from_ns),
+                                                 format_bytes(burst.bytes))});
+        }
+    }
+
+    // Failed requests and retries without a card: nothing more is said of them than that they were.
+    void add_troubles() {
+        const EventTable& events = analysis_.timeline.events;
+        for (const RecordedTrouble& trouble : device_.recorded_troubles) {
+            const bool has_card = std::any_of(
+                device_.diagnoses.begin(), device_.diagnoses.end(), [&](const Diagnosis& one) {
+                    return one.trouble.event == trouble.event;
+                });
+            if (!has_card) {
+                const Event& event = events[trouble.event];
+                page_.markers.push_back(
+                    {event.time_ns,
+                     trouble.retry ? PageMarkerKind::kRetry : PageMarkerKind::kOom,
+                     fmt::format("{} when {} {} asked for; not looked into",
+                                 trouble.retry ? "retry" : "out of memory",
+                                 event.size_bytes == kUnknown64 ? "an unknown size"
+                                                                : format_bytes(event.size_bytes),
+                                 event.size_bytes == kUnknown64 ? "was" : "were")});
+            }
+        }
+    }
+
+    // The times of the curves' points.
+    void add_curve_times() {
+        const EventTable& events = analysis_.timeline.events;
+        const EventIndex last = last_replayed_event(device_.script);
+        for (std::size_t point = 0; point < kCurvePoints && !events.empty(); ++point) {
+            const std::uint64_t event = ReservedCurve::begin_of(point, last);
+            page_.curve_times_ns.push_back(
+                events[std::min<std::uint64_t>(event, events.size() - 1)].time_ns);
+        }
+    }
+
+    void add_whatif() {
+        add_curve_times();
+        std::vector<const WhatIfRow*> rows = ranked_rows(device_);
+        for (const auto* list : {&device_.pools, &device_.bounds, &device_.capacities}) {
+            for (const WhatIfRow& row : *list) {
+                rows.push_back(&row);
+            }
+        }
+        for (const WhatIfRow* at : rows) {
+            const WhatIfRow& row = *at;
+            const WasteSplit& waste = row.result.waste_at_peak;
+            PageWhatIf shown{.name = (row.is_recorded ? "as recorded: " : "") + row.candidate.name,
+                             .row_class = row.class_text(),
+                             .ooms = row.ooms(),
+                             .peak_reserved_bytes = row.result.statistics.reserved.peak,
+                             .held_open_bytes = waste.inactive_split,
+                             .releasable_bytes = waste.releasable,
+                             .segments_allocated = row.result.statistics.segments_allocated,
+                             .retries = row.retries(),
+                             .usable = row.usable,
+                             .note = whatif_note(row),
+                             .as_run = row.is_recorded,
+                             .gets_past = row.gets_past(),
+                             .reserved_curve = row.reserved_curve};
+            const auto place = row.is_recorded ? page_.whatif.begin() : page_.whatif.end();
+            page_.whatif.insert(place, std::move(shown));
+        }
+    }
+
+    void add_totals() {
+        const MemorySummary& run = device_.recorded;
+        const WasteSplit& waste = run.waste_at_peak;
+        page_.totals = {{"peak requested", run.peak_requested},
+                        {"peak allocated", run.peak_allocated},
+                        {"peak active", run.peak_active},
+                        {"peak reserved", run.peak_reserved},
+                        {"rounding", waste.rounding},
+                        {"slack", waste.slack},
+                        {"pending", waste.pending},
+                        {"releasable", waste.releasable},
+                        {"inactive split", waste.inactive_split},
+                        {"cudaMallocs", run.segments_allocated, false},
+                        {"cudaFrees", run.segments_freed, false},
+                        {"retries", run.retries, false},
+                        {"ooms", run.ooms, false}};
+    }
+
+    const Analysis& analysis_;
+    const DeviceAnalysis& device_;
+    PageStacks* stacks_;
+    PageDevice page_;
+};
+
+// What of the device the page cannot show, or not one by one.
+void add_device_notes(const DeviceAnalysis& device, std::vector<std::string>* notes) {
+    const std::uint64_t troubles = device.recorded.ooms + device.recorded.retries;
+    if (troubles > device.diagnoses.size()) {
+        notes->push_back(fmt::format(
+            "device {}: of {} failed requests and retries {} were looked into and have a card; {} "
+            "have a marker",
+            device.device,
+            format_count(troubles),
+            device.diagnoses.size(),
+            troubles > kMostRecordedTroubles ? fmt::format("the first {}", kMostRecordedTroubles)
+                                             : std::string("all")));
+    }
+    if (!device.capacity_known) {
+        notes->push_back(fmt::format(
+            "device {}: the driver's figures are not in the trace: what the context and other "
+            "processes use of the card is not known and not drawn",
+            device.device));
+    }
+}
+
+}  // namespace
+
+void PageContent::add(const Analysis& analysis) {
+    const Timeline& timeline = analysis.timeline;
+    PageProcess process;
+    process.title = title_of(timeline);
+    process.process = timeline.rank < 0
+                          ? fmt::format("pid {}", timeline.pid)
+                          : fmt::format("pid {}, rank {}", timeline.pid, timeline.rank);
+    process.command = timeline.fact("command_line");
+    for (const DeviceAnalysis& device : analysis.devices) {
+        add_device_notes(device, &process.notes);
+        if (const auto& fidelity = device.fidelity) {
+            process.notes.push_back(
+                fmt::format("replay fidelity: {} of {} placements, {} of {} "
+                            "cudaMallocs equal",
+                            fidelity->placements_equal,
+                            fidelity->placements,
+                            fidelity->segments_equal,
+                            fidelity->segments));
+        }
+    }
+    stacks_.begin_process(analysis.symbols.get());
+    // The page opens with the first of these.
+    for (const bool failed : {true, false}) {
+        for (const DeviceAnalysis& device : analysis.devices) {
+            if ((device.recorded.ooms != 0) == failed) {
+                data_->devices.push_back(
+                    DevicePage(analysis, device, &stacks_).build(&process.notes));
+                data_->devices.back().process = data_->processes.size();
+            }
+        }
+    }
+    // First what is wrong with the trace: known when all stacks have their names.
+    std::vector<std::string> notes = warnings_with_stacks(analysis);
+    notes.insert(notes.end(), analysis.assumptions.begin(), analysis.assumptions.end());
+    process.notes.insert(process.notes.begin(), notes.begin(), notes.end());
+    if (data_->class_words.empty()) {
+        for (const auto& [word, meaning] : class_meanings()) {
+            data_->class_words.push_back({word, meaning});
+        }
+    }
+    data_->processes.push_back(std::move(process));
+}
+
+PageData page_content(const Analysis& analysis) {
+    PageData data;
+    PageContent content(&data);
+    content.add(analysis);
+    data.title = data.processes.front().title;
+    return data;
+}
+
+}  // namespace fragtrace::analyzer

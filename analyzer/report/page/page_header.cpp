@@ -1,0 +1,286 @@
+#include "analyzer/report/page/page_header.h"
+
+#include <fmt/format.h>
+#include <unordered_map>
+
+namespace fragtrace::analyzer {
+namespace {
+
+using nlohmann::json;
+
+// JavaScript reads numbers as doubles: exact up to 2^53, which no size or time here exceeds.
+json known(std::uint64_t value) {
+    return value == kPageUnknown ? json(nullptr) : json(value);
+}
+
+const char* marker_name(PageMarkerKind kind) {
+    switch (kind) {
+        case PageMarkerKind::kOom:
+            return "oom";
+        case PageMarkerKind::kRetry:
+            return "retry";
+        case PageMarkerKind::kDriverBurst:
+            return "burst";
+        case PageMarkerKind::kEmptyCache:
+            return "empty_cache";
+        case PageMarkerKind::kOther:
+            break;
+    }
+    return "other";
+}
+
+const char* card_name(PageCardKind kind) {
+    switch (kind) {
+        case PageCardKind::kOom:
+            return "oom";
+        case PageCardKind::kRetry:
+            return "retry";
+        case PageCardKind::kNearMiss:
+            return "near_miss";
+        case PageCardKind::kState:
+            return "state";
+        case PageCardKind::kNoOom:
+            break;
+    }
+    return "no_oom";
+}
+
+json culprit_json(const PageCulprit& culprit) {
+    return {{"stack", culprit.stack},
+            {"label", culprit.label},
+            {"held_open", culprit.held_open_bytes},
+            {"live", culprit.live_bytes},
+            {"count", culprit.block_count},
+            {"age", culprit.age},
+            {"phase", culprit.phase},
+            {"blocks", culprit.blocks}};
+}
+
+json card_json(const PageCard& card) {
+    json culprits = json::array();
+    for (const PageCulprit& culprit : card.culprits)
+        culprits.push_back(culprit_json(culprit));
+    json holders = json::array();
+    for (const PageHolder& holder : card.holders)
+        holders.push_back({{"stack", holder.stack},
+                           {"label", holder.label},
+                           {"category", holder.category},
+                           {"live", holder.live_bytes},
+                           {"count", holder.block_count}});
+    json bars = json::array();
+    for (const PageBar& bar : card.bars)
+        bars.push_back({{"label", bar.label},
+                        {"kind", bar.kind},
+                        {"bytes", bar.bytes},
+                        {"from", bar.from_bytes}});
+    return {{"kind", card_name(card.kind)},
+            {"time_ns", card.time_ns},
+            {"heading", card.heading},
+            {"sentence", card.sentence},
+            {"who", card.who},
+            {"change", card.change},
+            {"verdict", card.verdict},
+            {"requested", known(card.requested_bytes)},
+            {"bars", std::move(bars)},
+            {"details", card.details},
+            {"assumptions", card.assumptions},
+            {"stack", card.stack},
+            {"asked_by", card.asked_by},
+            {"holders_when", card.holders_when},
+            {"holders_more", card.holders_more},
+            {"culprits", std::move(culprits)},
+            {"holders", std::move(holders)}};
+}
+
+json whatif_json(const PageWhatIf& row) {
+    return {{"name", row.name},
+            {"class", row.row_class},
+            {"ooms", row.ooms},
+            {"peak_reserved", row.peak_reserved_bytes},
+            {"held_open", known(row.held_open_bytes)},
+            {"releasable", known(row.releasable_bytes)},
+            {"segments", row.segments_allocated},
+            {"retries", row.retries},
+            {"usable", row.usable},
+            {"note", row.note},
+            {"as_run", row.as_run},
+            {"gets_past", row.gets_past},
+            {"curve", !row.reserved_curve.empty()}};
+}
+
+json rank_json(const PageRank& row) {
+    return {{"rank", row.rank < 0 ? json(nullptr) : json(row.rank)},
+            {"pid", row.pid},
+            {"gpu", row.gpu < 0 ? json(nullptr) : json(row.gpu)},
+            {"capacity", known(row.capacity_bytes)},
+            {"peak_allocated", row.peak_allocated_bytes},
+            {"peak_reserved", row.peak_reserved_bytes},
+            {"retries", row.retries},
+            {"ooms", row.ooms},
+            {"first_oom_ns", known(row.first_oom_ns)},
+            {"start_after_ns", known(row.start_after_ns)},
+            {"ended", row.ended},
+            {"program", row.program},
+            {"file", row.file},
+            {"command", row.command},
+            {"device", row.device == kPageNoDevice ? json(nullptr) : json(row.device)}};
+}
+
+class StringTable {
+  public:
+    std::size_t id(const std::string& text) {
+        const auto [found, added] = ids_.try_emplace(text, texts_.size());
+        if (added) texts_.push_back(text);
+        return found->second;
+    }
+
+    json take() { return std::move(texts_); }
+
+  private:
+    std::unordered_map<std::string, std::size_t> ids_;
+    std::vector<std::string> texts_;
+};
+
+}  // namespace
+
+json page_header(const PageData& data) {
+    StringTable strings;
+    json functions = json::array();
+    json files = json::array();
+    json lines = json::array();
+    json python = json::array();
+    json labels = json::array();
+    json libraries = json::array();
+    for (const PageFrame& frame : data.frames) {
+        functions.push_back(strings.id(frame.function));
+        files.push_back(strings.id(frame.file));
+        lines.push_back(frame.line);
+        python.push_back(frame.python ? 1 : 0);
+        labels.push_back(strings.id(frame.label));
+        libraries.push_back(strings.id(frame.library));
+    }
+    json parents = json::array();
+    json frames = json::array();
+    json telling = json::array();
+    for (const PageStackNode& node : data.stacks) {
+        parents.push_back(node.parent);
+        frames.push_back(node.frame);
+        telling.push_back(node.telling);
+    }
+    json processes = json::array();
+    for (const PageProcess& process : data.processes) {
+        processes.push_back({{"title", process.title},
+                             {"process", process.process},
+                             {"command", process.command},
+                             {"notes", process.notes}});
+    }
+    json ranks = json::array();
+    for (const PageRank& row : data.ranks)
+        ranks.push_back(rank_json(row));
+    json unreadable = json::array();
+    for (const PageUnreadable& trace : data.unreadable)
+        unreadable.push_back({{"file", trace.file}, {"reason", trace.reason}});
+    json class_words = json::array();
+    for (const PageWord& one : data.class_words)
+        class_words.push_back({{"word", one.word}, {"meaning", one.meaning}});
+    return {{"format", "fragtrace-page"},
+            {"version", kPageFormatVersion},
+            {"title", data.title},
+            {"processes", processes},
+            {"ranks", ranks},
+            {"unreadable", unreadable},
+            {"class_words", class_words},
+            {"strings", strings.take()},
+            {"frames",
+             {{"function", functions},
+              {"file", files},
+              {"line", lines},
+              {"python", python},
+              {"label", labels},
+              {"library", libraries}}},
+            {"stacks", {{"parent", parents}, {"frame", frames}, {"telling", telling}}},
+            {"devices", json::array()}};
+}
+
+json device_header(const PageDevice& device, const AddressAxis& axis) {
+    json ranges = json::array();
+    for (const AxisRange& range : axis.ranges()) {
+        // Addresses may exceed what a JavaScript number holds: they travel as text.
+        ranges.push_back(
+            {fmt::format("{:#x}", range.address), range.size_bytes, range.offset_bytes});
+    }
+    json markers = json::array();
+    for (const PageMarker& marker : device.markers) {
+        markers.push_back({{"time_ns", marker.time_ns},
+                           {"kind", marker_name(marker.kind)},
+                           {"text", marker.text}});
+    }
+    json cards = json::array();
+    for (const PageCard& card : device.cards)
+        cards.push_back(card_json(card));
+    json whatif = json::array();
+    for (const PageWhatIf& row : device.whatif)
+        whatif.push_back(whatif_json(row));
+    json totals = json::array();
+    for (const PageTotal& total : device.totals) {
+        totals.push_back({{"label", total.label}, {"value", total.value}, {"bytes", total.bytes}});
+    }
+    return {{"process", device.process},
+            {"name", device.name},
+            {"index", device.index},
+            {"virtual", device.virtual_gpu},
+            {"capacity", known(device.capacity_bytes)},
+            {"total", known(device.total_bytes)},
+            {"limit", known(device.limit_bytes)},
+            {"streams", device.streams},
+            {"axis", ranges},
+            {"axis_bytes", axis.size_bytes()},
+            {"markers", markers},
+            {"phase_lanes", device.phase_lanes},
+            {"phases_left_out", device.phases_left_out},
+            {"cards", cards},
+            {"whatif", whatif},
+            {"totals", totals}};
+}
+
+std::string script_safe(const json& value) {
+    const std::string text = value.dump(-1, ' ', true, json::error_handler_t::replace);
+    std::string safe;
+    safe.reserve(text.size());
+    for (const char c : text) {
+        if (c == '<') {
+            safe += "\\u003c";
+        } else {
+            safe += c;
+        }
+    }
+    return safe;
+}
+
+std::string html_escaped(const std::string& text) {
+    std::string safe;
+    for (const char c : text) {
+        switch (c) {
+            case '&':
+                safe += "&amp;";
+                break;
+            case '<':
+                safe += "&lt;";
+                break;
+            case '>':
+                safe += "&gt;";
+                break;
+            case '"':
+                safe += "&quot;";
+                break;
+            case '\'':
+                safe += "&#39;";
+                break;
+            default:
+                safe += c;
+        }
+    }
+    return safe;
+}
+
+}  // namespace fragtrace::analyzer

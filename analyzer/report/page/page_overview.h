@@ -1,0 +1,88 @@
+// What the page draws before it has read a single block: the axis of addresses, the pieces that
+// can be released on their own, memory over time in bins, and the address x time map as shares.
+#pragma once
+
+#include "analyzer/report/page/page_data.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+inline constexpr std::uint32_t kNoUnit = 0xffffffffu;
+inline constexpr std::size_t kPageBins = 2048;
+inline constexpr std::size_t kMapColumns = 1024;
+inline constexpr std::size_t kMapRows = 512;
+
+// A range of addresses that was reserved at some time, and where it lies on the compact axis.
+struct AxisRange {
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+    std::uint64_t offset_bytes = 0;
+};
+
+class AddressAxis {
+  public:
+    explicit AddressAxis(const PageDevice& device);
+
+    [[nodiscard]] std::uint64_t offset_of(std::uint64_t address) const;
+
+    [[nodiscard]] const std::vector<AxisRange>& ranges() const { return ranges_; }
+
+    [[nodiscard]] std::uint64_t size_bytes() const;
+
+  private:
+    std::vector<AxisRange> ranges_;
+};
+
+// The smallest piece that the pool can give back: a segment, or a page of an expandable one.
+struct ReleaseUnit {
+    std::uint64_t start_ns = 0;
+    std::uint64_t end_ns = kPageNever;
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+    std::uint32_t segment = 0;
+};
+
+// Time-weighted means of a bin, which add up exactly as the parts of reserved do, and extremes.
+// A sum of bytes as a whole number; what no number of 63 bits holds becomes 0 or the largest one.
+constexpr std::uint64_t to_count(double value) {
+    constexpr double kMost = 0x1p63;
+    return !(value > 0)     ? 0
+           : value >= kMost ? std::uint64_t{1} << 63
+                            : static_cast<std::uint64_t>(value);
+}
+
+struct PageBin {
+    double requested = 0;
+    double internal = 0;
+    double pending = 0;
+    double held = 0;  // free bytes that cannot be released
+    double releasable = 0;
+    double other = 0;
+    std::uint64_t allocated_max = 0;
+    std::uint64_t allocated_min = 0;
+    std::uint64_t reserved_max = 0;
+};
+
+struct PageOverview {
+    std::vector<ReleaseUnit> units;
+    std::vector<std::uint32_t> block_unit;  // where each block begins; kNoUnit = outside of all
+
+    struct Span {
+        std::uint32_t block;
+        std::uint32_t unit;
+    };
+
+    std::vector<Span> spans;  // further units of blocks that reach over several, ascending
+    std::vector<PageBin> bins;
+    // kMapColumns x kMapRows shares of area, 0..255, row by row from the lowest address.
+    std::vector<std::uint8_t> in_use;
+    std::vector<std::uint8_t> kept;  // reserved and not releasable
+    std::vector<std::uint8_t> reserved;
+};
+
+// `end_ns` > 0 is the right edge of time.
+PageOverview make_overview(const PageDevice& device, const AddressAxis& axis, std::uint64_t end_ns);
+
+}  // namespace fragtrace::analyzer

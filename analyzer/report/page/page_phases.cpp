@@ -1,0 +1,87 @@
+#include "analyzer/report/page/page_phases.h"
+
+#include "analyzer/model/phase_index.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kMostLanes = 7;  // steps, and six depths of threads
+
+const char* lane_name(RangeKind kind) {
+    switch (kind) {
+        case RangeKind::kNvtx:
+            return "NVTX";
+        case RangeKind::kCell:
+            return "cells";
+        case RangeKind::kApi:
+            break;
+    }
+    return "phases";
+}
+
+void add_steps(const Timeline& timeline, const Iterations& iterations, PageDevice* page) {
+    if (!iterations.found()) {
+        return;
+    }
+    page->phase_lanes.emplace_back("steps");
+    for (std::size_t i = 0; i < iterations.begins.size(); ++i) {
+        const bool last = i + 1 == iterations.begins.size();
+        page->phases.push_back(
+            {.name = fmt::format("step {}", i + 1),
+             .start_ns = timeline.events[iterations.begins[i]].time_ns,
+             .end_ns = last ? kPageNever : timeline.events[iterations.begins[i + 1]].time_ns});
+    }
+}
+
+}  // namespace
+
+void add_phases(const Timeline& timeline, const Iterations& iterations, PageDevice* page) {
+    add_steps(timeline, iterations, page);
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint8_t> lanes;  // of (thread, depth)
+    std::unordered_map<std::uint32_t, std::string> names;
+    for (const Phase& phase : timeline.phases) {
+        const std::pair place(phase.thread, phase.depth);
+        auto lane = lanes.find(place);
+        if (lane == lanes.end()) {
+            if (page->phase_lanes.size() == kMostLanes) {
+                ++page->phases_left_out;
+                continue;
+            }
+            lane = lanes.emplace(place, static_cast<std::uint8_t>(page->phase_lanes.size())).first;
+            page->phase_lanes.emplace_back(lane_name(phase.kind));
+        }
+        auto [name, fresh] = names.try_emplace(phase.name);
+        if (fresh) {
+            name->second = text_of(timeline, phase.name);
+        }
+        page->phases.push_back({.name = name->second,
+                                .start_ns = timeline.events[phase.begin].time_ns,
+                                .end_ns = phase.end >= timeline.events.size()
+                                              ? kPageNever
+                                              : timeline.events[phase.end].time_ns,
+                                .lane = lane->second});
+    }
+    if (page->phases.size() > kMostPagePhases) {
+        const auto cut = page->phases.begin() + static_cast<std::ptrdiff_t>(kMostPagePhases);
+        std::nth_element(page->phases.begin(),
+                         cut,
+                         page->phases.end(),
+                         [](const PagePhase& a, const PagePhase& b) {
+                             return a.end_ns - a.start_ns > b.end_ns - b.start_ns;
+                         });
+        page->phases_left_out += page->phases.size() - kMostPagePhases;
+        page->phases.resize(kMostPagePhases);
+    }
+    std::stable_sort(
+        page->phases.begin(), page->phases.end(), [](const PagePhase& a, const PagePhase& b) {
+            return a.start_ns < b.start_ns;
+        });
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,47 @@
+// The page's call tree: one node per distinct chain of frames, shared by all devices of all
+// processes.
+#pragma once
+
+#include "analyzer/report/page/page_data.h"
+#include "analyzer/trace/symbols.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+class PageStacks {
+  public:
+    // `data` must live as long as this object; it gets frames and nodes.
+    explicit PageStacks(PageData* data);
+
+    // Origins are those of this process from here on.
+    void begin_process(Symbolizer* symbols) {
+        symbols_ = symbols;
+        origins_.clear();
+    }
+
+    // The node of an origin's innermost frame; 0 = no stack.
+    std::uint32_t node_of(OriginId origin);
+
+  private:
+    // `label`: what the program said of the blocks whose line this is.
+    std::uint32_t frame_id(const Frame& frame, const std::string& label);
+    [[nodiscard]] std::uint32_t telling_of(std::uint32_t node) const;
+
+    Symbolizer* symbols_ = nullptr;
+    PageData* data_;
+    std::unordered_map<OriginId, std::uint32_t> origins_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> nodes_;  // (parent, frame)
+    // Function with label, source file, module, line, whether it is Python.
+    std::map<std::tuple<std::string, std::string, std::string, std::uint32_t, bool>, std::uint32_t>
+        frames_;
+    std::vector<FrameTraits> traits_;  // by frame
+};
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,316 @@
+#include "analyzer/report/text/conclusion_text.h"
+
+#include "analyzer/report/text/text_parts.h"
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <string_view>
+
+namespace fragtrace::analyzer {
+namespace {
+
+// ---- the culprit --------------------------------------------------------------------------------
+
+std::string words(const std::monostate& /*nobody*/) {
+    return "";
+}
+
+std::string words(const BlocksFreeMemory& blocks) {
+    const CulpritGroup& group = blocks.group;
+    return fmt::format("{}: {} in {} {} {} of holes open{}",
+                       group.label,
+                       format_bytes(group.live_bytes),
+                       format_counted(group.blocks, "block", "blocks"),
+                       group.blocks == 1 ? "keeps" : "keep",
+                       format_bytes(group.held_open_bytes),
+                       group.too_little ? "; no single line's absence makes room" : "");
+}
+
+std::string words(const HoldsMost& most) {
+    return fmt::format("{} holds {} of the {} in use{}",
+                       most.place.label,
+                       format_bytes(static_cast<std::uint64_t>(most.place.bytes)),
+                       format_bytes(most.in_use_bytes),
+                       most.place.category == Category::kOther
+                           ? std::string()
+                           : fmt::format(" ({})", category_name(most.place.category)));
+}
+
+std::string_view who_is(HeldOutside::By by) {
+    switch (by) {
+        case HeldOutside::By::kProcesses:
+            return "other processes hold";
+        case HeldOutside::By::kLibraries:
+            return "libraries hold";
+        case HeldOutside::By::kPastPool:
+            return "requests while caching was off hold";
+        case HeldOutside::By::kOther:
+            return "other allocations hold";
+        case HeldOutside::By::kNotKnown:
+            break;
+    }
+    return "not known who holds";
+}
+
+std::string words(const HeldOutside& outside) {
+    return fmt::format("{} {} of the card{}",
+                       who_is(outside.by),
+                       format_bytes(outside.bytes),
+                       outside.inside ? "; " + words(*outside.inside) : "");
+}
+
+std::string words(const GrowsEachIteration& grows) {
+    const auto bytes = static_cast<std::uint64_t>(grows.place.bytes);
+    return fmt::format("{}: {} more with each iteration, never less; {} from iteration {} to {}",
+                       grows.place.label,
+                       format_bytes(bytes / std::max<std::size_t>(grows.last - grows.first, 1)),
+                       format_bytes(bytes),
+                       grows.first,
+                       grows.last);
+}
+
+std::string words(const MadePoolGrow& made) {
+    return fmt::format("{} caused {} of the {} of cudaMallocs or maps, in {}{}",
+                       made.line,
+                       format_bytes(made.bytes),
+                       format_bytes(made.all_bytes),
+                       format_counted(made.segments, "call", "calls"),
+                       made.some_freed ? " (some was freed in between)" : "");
+}
+
+std::string words(const FreeElsewhere& elsewhere) {
+    std::string text = fmt::format(
+        "{} free {} {}",
+        format_bytes(elsewhere.place.free_bytes),
+        elsewhere.of_stream ? "on" : "in",
+        elsewhere.of_stream ? stream_text(elsewhere.place) : pool_text(elsewhere.place));
+    if (elsewhere.keeper) {
+        text += fmt::format("; {} keeps {} of it from the driver, with {} in {}",
+                            elsewhere.keeper->label,
+                            format_bytes(elsewhere.keeper->held_open_bytes),
+                            format_bytes(elsewhere.keeper->live_bytes),
+                            format_counted(elsewhere.keeper->blocks, "block", "blocks"));
+    }
+    return text;
+}
+
+std::string words(const CachedByPool& cached) {
+    return fmt::format("the pool's cache: {} in wholly free segments", format_bytes(cached.bytes));
+}
+
+std::string words(const EarlierModel& model) {
+    return fmt::format("{}: {} ({}) of an earlier model that another one took the place of",
+                       model.place.label,
+                       format_bytes(static_cast<std::uint64_t>(model.place.bytes)),
+                       category_name(model.place.category));
+}
+
+// ---- the remedy ---------------------------------------------------------------------------------
+
+constexpr std::string_view kFreeWhatGrows =
+    "free what that line keeps from one iteration to the next";
+
+// As somebody would type it, or call it.
+std::string change_text(const WhatIfRow& row) {
+    const Candidate& candidate = row.candidate;
+    if (candidate.remedy == Remedy::kSettings && !candidate.config.empty()) {
+        return "PYTORCH_CUDA_ALLOC_CONF=" + candidate.config;
+    }
+    return candidate.name;
+}
+
+std::string retries_text(const WhatIfRow& row, const WhatIfRow& recorded) {
+    return row.retries() == recorded.retries()
+               ? ""
+               : fmt::format(", {} instead of {}",
+                             format_counted(row.retries(), "retry", "retries"),
+                             recorded.retries());
+}
+
+std::string outcome_of(const WhatIfRow& row, const WhatIfRow& recorded) {
+    const std::string reserved = format_bytes(row.result.statistics.reserved.peak);
+    if (row.ooms() == 0 && recorded.ooms() != 0) {
+        const std::string retries =
+            row.retries() == 0
+                ? std::string()
+                : fmt::format(" and {}", format_counted(row.retries(), "retry", "retries"));
+        return fmt::format("{} with {} reserved{}",
+                           row.gets_past() ? "gets past this request" : "the same requests fit",
+                           reserved,
+                           retries);
+    }
+    if (row.ooms() != 0) {
+        return fmt::format("{} instead of {}",
+                           format_counted(row.ooms(), "out-of-memory", "out-of-memories"),
+                           recorded.ooms());
+    }
+    return fmt::format("{} reserved instead of {}{}",
+                       reserved,
+                       format_bytes(recorded.result.statistics.reserved.peak),
+                       retries_text(row, recorded));
+}
+
+// What the row does, how certain that is, what it costs, and what follows where the record ends.
+std::string row_words(const DeviceAnalysis& device, const WhatIfRow& row) {
+    const WhatIfRow& recorded = *recorded_row(device.settings);
+    const std::string cost = cost_text(row);
+    const std::string follows =
+        row.ooms() == 0 && recorded.ooms() != 0 ? what_follows(row) : std::string();
+    return fmt::format("{}: {} ({}){}{}{}{}",
+                       change_text(row),
+                       outcome_of(row, recorded),
+                       class_in_sentence(row),
+                       cost.empty()         ? ""
+                       : costs_nothing(row) ? "; no cost: "
+                                            : "; cost: ",
+                       cost,
+                       follows.empty() ? "" : "; ",
+                       follows);
+}
+
+std::string change_of_program(const DeviceAnalysis& device, const Recommendation& remedy) {
+    std::string text;
+    if (remedy.program) {
+        text = fmt::format("allocate {}: then it would have been served ({} for that moment)",
+                           *remedy.program == ProgramChange::kOneStream ? "and free on one stream"
+                                                                        : "both from one pool",
+                           row_class_name(class_of_moment(device)));
+    }
+    if (remedy.free_what_grows) {
+        return std::string(kFreeWhatGrows) + (text.empty() ? "" : "; or " + text);
+    }
+    return text;
+}
+
+std::string card_words(const WhatIfRow& row) {
+    return row.gets_past() ? fmt::format("{} gets past this request ({}); {}",
+                                         row.candidate.name,
+                                         class_in_sentence(row),
+                                         what_follows(row))
+                           : fmt::format("{} would do for the same requests ({})",
+                                         row.candidate.name,
+                                         class_in_sentence(row));
+}
+
+std::string recommended_row(const DeviceAnalysis& device, const Recommendation& remedy) {
+    std::string text = row_words(device, *remedy.row);
+    if (remedy.forecast) {
+        text += ": " + forecast_needs(device);
+    }
+    const std::string of_program = change_of_program(device, remedy);
+    if (remedy.free_what_grows) {
+        return of_program + "; it lasts longer with " + text;
+    }
+    return of_program.empty() ? text : text + "; or " + of_program;
+}
+
+std::string nothing_helps(const DeviceAnalysis& device, const Recommendation& remedy) {
+    const std::string of_program = change_of_program(device, remedy);
+    std::string text = of_program.empty() ? "" : of_program + "; ";
+    text += "no usable setting tried helps";
+    if (remedy.missing_bytes != 0) {
+        text += fmt::format("; this request was {} short", format_bytes(remedy.missing_bytes)) +
+                (remedy.forecast ? "" : ", and later ones may need more");
+    } else if (remedy.blocking_bytes != 0) {
+        text += fmt::format(
+            "; {} of live blocks, freed before or allocated elsewhere, make room for this request",
+            format_bytes(remedy.blocking_bytes));
+    }
+    if (remedy.forecast) {
+        return text + "; " + forecast_needs(device);
+    }
+    return remedy.card == nullptr ? text : text + "; " + card_words(*remedy.card);
+}
+
+}  // namespace
+
+std::string culprit_text(const Culprit& culprit) {
+    return std::visit([](const auto& of) { return words(of); }, culprit);
+}
+
+std::string remedy_text(const DeviceAnalysis& device, const Recommendation& remedy) {
+    switch (remedy.kind) {
+        case Recommendation::Kind::kNone:
+            break;
+        case Recommendation::Kind::kRow:
+            return recommended_row(device, remedy);
+        case Recommendation::Kind::kEmptyCacheBefore:
+            return fmt::format("torch.cuda.empty_cache() just before ({} for that moment)",
+                               row_class_name(class_of_moment(device)));
+        case Recommendation::Kind::kNothingHelps:
+            return nothing_helps(device, remedy);
+        case Recommendation::Kind::kTooDear:
+            return "no change tried is worth it: those with fewer retries cost more than the "
+                   "retries; less memory in use would avoid them";
+        case Recommendation::Kind::kNoFewerRetries:
+            return "no usable change tried has fewer retries; less memory in use would avoid them";
+        case Recommendation::Kind::kFreeWhatGrows:
+            return std::string(kFreeWhatGrows);
+        case Recommendation::Kind::kFreeEarlierModel:
+            return fmt::format(
+                "let go of the earlier model and its optimizer before the next is made: at most "
+                "{} less in use",
+                format_bytes(remedy.releasable_bytes));
+        case Recommendation::Kind::kNothingSaves:
+            return "no usable setting saves 2 %: only holding less would, see holders";
+        case Recommendation::Kind::kReplayServes:
+            return fmt::format(
+                "cannot be told: replayed {}, the recorded settings serve it as well",
+                device.capacity_known
+                    ? fmt::format("with {} for the pool", format_bytes(device.capacity_bytes))
+                    : "without a capacity, which the trace does not tell");
+        case Recommendation::Kind::kReplayHasNoRetry:
+            return "cannot be told: replayed, the recorded settings need none";
+        case Recommendation::Kind::kReplayFails:
+            return "cannot be told: replayed, the recorded settings run out of memory";
+    }
+    return "";
+}
+
+std::string class_in_sentence(const WhatIfRow& row) {
+    return row.gets_past() && row.row_class == RowClass::kBound ? "exact up to there"
+                                                                : row.class_text();
+}
+
+std::string what_follows(const WhatIfRow& row) {
+    return !row.gets_past() ? ""
+           : !row.rest_fits ? "what would come after it is not in the trace"
+           : *row.rest_fits ? "the rest of the step is forecast to fit (estimate)"
+                            : "the rest of the step is forecast to fail (estimate)";
+}
+
+std::string forecast_needs(const DeviceAnalysis& device) {
+    if (!device.forecast || !device.forecast->known()) {
+        return "";
+    }
+    const Forecast& forecast = *device.forecast;
+    const std::string smaller =
+        forecast.fitting_part
+            ? fmt::format("or a batch or length {:.0f} % smaller",
+                          std::ceil(100 * (1 - *forecast.fitting_part)))
+            : fmt::format("or {:.0f} % less in use",
+                          std::ceil(100 * static_cast<double>(forecast.shortfall_bytes) /
+                                    static_cast<double>(std::max<std::uint64_t>(
+                                        1, forecast.least_capacity_bytes))));
+    return fmt::format(
+        "the whole step is forecast to need {} more: a card of at least {}, {} (estimate)",
+        format_bytes(forecast.shortfall_bytes),
+        format_bytes(forecast.least_card_bytes),
+        smaller);
+}
+
+std::string growth_forecast_text(const GrowthForecast& forecast) {
+    return forecast.at_iteration == 0
+               ? ""
+               : fmt::format(
+                     "out of memory at about iteration {} at this rate (estimate: {} more "
+                     "with each, {} left at iteration {})",
+                     format_count(forecast.at_iteration),
+                     format_bytes(forecast.bytes_per_iteration),
+                     format_bytes(forecast.left_bytes),
+                     format_count(forecast.recorded_iterations));
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,351 @@
+#include "analyzer/report/text/text.h"
+
+#include "analyzer/report/text/conclusion_text.h"
+#include "analyzer/report/text/text_parts.h"
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kCulpritRows = 4;
+constexpr std::size_t kSettingRows = 6;
+constexpr std::size_t kRemedyRows = 5;
+
+struct Limits {
+    std::size_t culprits = kCulpritRows;
+    std::size_t settings = kSettingRows;
+    bool capacities = true;
+    std::size_t assumptions = 4;
+    bool run = true;
+};
+
+std::string waste_bar(const WasteSplit& waste, const Terminal& terminal) {
+    if (!terminal.colors() || waste.reserved == 0) {
+        return "";
+    }
+    constexpr std::size_t kWidth = 60;
+    const std::array<std::pair<std::uint64_t, Style>, 4> parts = {{
+        {waste.requested, Style::kGreen},
+        {waste.rounding + waste.slack + waste.pending, Style::kYellow},
+        {waste.inactive_split, Style::kOrange},
+        {waste.releasable, Style::kDim},
+    }};
+    std::string bar = "             ";
+    std::uint64_t before = 0;
+    for (const auto& [bytes, style] : parts) {
+        const std::size_t from = before * kWidth / waste.reserved;
+        before += bytes;
+        std::string cells;
+        for (std::size_t i = from; i < before * kWidth / waste.reserved; ++i) {
+            cells += "█";
+        }
+        bar += terminal.styled(style, cells);
+    }
+    return bar + "\n";
+}
+
+std::string sets_text(double sets) {
+    if (sets < 1e6) {
+        return format_count(static_cast<std::uint64_t>(sets));
+    }
+    return fmt::format("{:.1e}", sets);
+}
+
+std::string cheapest_line(const Diagnosis& diagnosis) {
+    const CheapestSet& set = diagnosis.cheapest;
+    // Nothing has to go where what is free could not be used for another reason.
+    if (set.kind == CheapestSet::Kind::kNone || set.bytes_to_free == 0) {
+        return "";
+    }
+    const std::string where =
+        set.kind == CheapestSet::Kind::kWindow ? std::string("side by side in one segment")
+        : set.pages == 0                       ? fmt::format("in {} segments", set.segments)
+        : set.segments == 0                    ? fmt::format("in {} pages", set.pages)
+                            : fmt::format("in {} pages and {} segments", set.pages, set.segments);
+    const std::string others =
+        set.approximate ? "an estimate: too many segments or pages to solve exactly"
+        : set.equally_cheap_sets > 1
+            ? fmt::format("{} sets are equally cheap", sets_text(set.equally_cheap_sets))
+            : "no other set is as cheap";
+    return fmt::format("  cheapest   without {} of live blocks ({} {}) the request fits; {}\n",
+                       format_bytes(set.bytes_to_free),
+                       set.blocks.size(),
+                       where,
+                       others);
+}
+
+// Born in a phase that is over.
+std::string outlived_text(const Outlived& outlived,
+                          const Iterations& iterations,
+                          EventIndex born,
+                          EventIndex until,
+                          std::uint64_t blocks) {
+    const char* const which = blocks == 1 ? "" : "the oldest ";
+    if (outlived.phase == PhaseIndex::kNone && born != kNoEvent) {
+        const std::size_t birth = iterations.of(born);
+        const std::size_t now = iterations.of(until);
+        return now <= birth ? ""
+               : birth == 0 ? fmt::format(", {}born before the first iteration", which)
+                            : fmt::format(", {}born in iteration {}, outlived it by {}",
+                                          which,
+                                          format_count(birth),
+                                          format_count(now - birth));
+    }
+    if (!outlived.over) {
+        return "";
+    }
+    if (outlived.again != 0) {
+        return fmt::format(", outlived it by {} more of that name", format_count(outlived.again));
+    }
+    return outlived.phases_since == 0
+               ? std::string(", outlived it")
+               : fmt::format(", outlived it by {}",
+                             format_counted(outlived.phases_since, "phase", "phases"));
+}
+
+std::string culprit_lines(const Analysis& analysis,
+                          const DeviceAnalysis& device,
+                          const Limits& limits,
+                          const Terminal& terminal) {
+    const Diagnosis* oom = first_oom(device);
+    const Diagnosis* shown = oom != nullptr ? oom : device.peak ? &*device.peak : nullptr;
+    if (shown == nullptr || limits.culprits == 0) {
+        return "";
+    }
+    const std::vector<CulpritGroup> groups = group_culprits(analysis, *shown, false);
+    if (groups.empty()) {
+        return "";
+    }
+    std::string text = terminal.styled(Style::kBold,
+                                       oom != nullptr || device.state_only
+                                           ? "Who pins the holes"
+                                           : "Who pins the holes at peak reserved") +
+                       "\n";
+    for (std::size_t i = 0; i < std::min(limits.culprits, groups.size()); ++i) {
+        text += fmt::format("  {:>9} held open by {:>9} in {:>13}  {}{}\n",
+                            format_bytes(groups[i].held_open_bytes),
+                            format_bytes(groups[i].live_bytes),
+                            format_counted(groups[i].blocks, "block", "blocks"),
+                            printable(shorten(groups[i].label, terminal.width() - 49)),
+                            phase_suffix(analysis, groups[i].oldest) +
+                                outlived_text(outlived_of(analysis, groups[i], *shown),
+                                              device.held.iterations,
+                                              groups[i].oldest,
+                                              shown->trouble.event,
+                                              groups[i].blocks));
+    }
+    if (groups.size() > limits.culprits) {
+        text += fmt::format(
+            "  and {}\n",
+            format_counted(groups.size() - limits.culprits, "more place", "more places"));
+    }
+    return text + cheapest_line(*shown);
+}
+
+// Where the recorded settings stop to fit. Feasibility is not monotone: both ends are named.
+std::string capacity_line(const DeviceAnalysis& device) {
+    std::string text;
+    if (const WhatIfRow* fits = smallest_fitting(device)) {
+        text += fmt::format("{} {} ({})",
+                            fits->candidate.name,
+                            fits->gets_past() ? "gets past the out-of-memory" : "fits",
+                            class_in_sentence(*fits));
+    }
+    if (const WhatIfRow* fails = largest_failing(device)) {
+        text +=
+            fmt::format("{}{} runs out of memory", text.empty() ? "" : ", ", fails->candidate.name);
+    }
+    return text.empty() ? "" : "  other cards, same settings and requests: " + text + "\n";
+}
+
+std::string whatif_lines(const DeviceAnalysis& device,
+                         const Limits& limits,
+                         const Terminal& terminal) {
+    if (!device.no_whatif.empty()) {
+        return terminal.styled(Style::kBold, "What if") + "\n  not replayed: " + device.no_whatif +
+               "\n";
+    }
+    if (device.settings.empty()) {
+        return "";
+    }
+    std::string text = terminal.styled(Style::kBold, "What if (the same requests, replayed)") +
+                       "\n" + whatif_table(device.settings, limits.settings, terminal, !limits.run);
+    text += limits.capacities ? capacity_line(device) : "";
+    return text + remedies_table(device, kRemedyRows, terminal) + advice_lines(device, terminal);
+}
+
+std::string list_lines(const char* title,
+                       const std::vector<std::string>& lines,
+                       std::size_t limit,
+                       const Terminal& terminal) {
+    if (lines.empty() || limit == 0) {
+        return "";
+    }
+    std::string text = terminal.styled(Style::kBold, title) + "\n";
+    for (std::size_t i = 0; i < std::min(limit, lines.size()); ++i) {
+        text += "  - " + printable(lines[i]) + "\n";
+    }
+    if (lines.size() > limit) {
+        text += fmt::format("  and {} more (--json has all)\n", lines.size() - limit);
+    }
+    return text;
+}
+
+// What served the program's tensors, where that was not PyTorch's own pool; else that pool's
+// settings.
+std::string settings_in_force(const Timeline& timeline, const DeviceAnalysis& device) {
+    const std::string backend = timeline.fact("allocator_backend", "native");
+    if (backend != "native") return "allocator " + printable(backend);
+    const std::string caching = timeline.fact("torch.caching");
+    if (caching == "off") return "caching off";
+    return (device.config.empty() ? "default" : printable(device.config)) +
+           (caching.empty() ? "" : ", caching off for a time");
+}
+
+std::string device_text(const Analysis& analysis,
+                        const DeviceAnalysis& device,
+                        const Limits& limits,
+                        const Terminal& terminal) {
+    std::string text = headline(device, terminal);
+    text += verdict_line(device, terminal);
+    text += conclusion_lines(analysis, device, terminal);
+    text += state_lines(analysis, device);
+    text += limits.run ? forecast_line(device) : "";
+    text += holder_lines(device, !limits.run, terminal);
+    text += growth_lines(device, terminal);
+    text += fidelity_line(device);
+    text += fmt::format("  device {}   {}{}, settings: {}\n",
+                        device.device,
+                        printable(device.name),
+                        device.virtual_gpu ? " (virtual: kernels computed nothing)" : "",
+                        settings_in_force(analysis.timeline, device));
+    text += limits.run ? card_lines(device) : "";
+    text += memory_lines(device, terminal);
+    text += hole_lines(analysis, device, limits.culprits, terminal);
+    text += culprit_lines(analysis, device, limits, terminal);
+    text += whatif_lines(device, limits, terminal);
+    return text +
+           (limits.run ? bounds_table(device, terminal) + class_lines(device, terminal) : "");
+}
+
+std::string next_lines(const Analysis& analysis, const Terminal& terminal) {
+    return terminal.styled(Style::kBold, "Next") +
+           fmt::format("\n  fraganalyze {} --html timeline.html\n",
+                       shell_quoted(analysis.timeline.path));
+}
+
+// Managed memory and memory of other processes are no device's of this process.
+std::string no_device_line(const Analysis& analysis) {
+    const RunMetrics& run = analysis.run;
+    if (analysis.timeline.damage.bytes_unreadable != 0) {
+        return "Nothing that can still be read says anything about GPU memory.\n";
+    }
+    if (run.managed.allocations != 0) {
+        return fmt::format(
+            "No device memory was allocated in this process, but managed memory: at most {}, which "
+            "moves to the GPU when it is touched.\n",
+            format_bytes(run.managed.peak_bytes));
+    }
+    if (run.imports != 0) {
+        return fmt::format(
+            "No GPU memory was allocated in this process; it imported memory of others {}.\n",
+            format_counted(run.imports, "time", "times"));
+    }
+    return "No GPU memory was allocated in this process.\n";
+}
+
+std::string assemble(const Analysis& analysis, const Limits& limits, const Terminal& terminal) {
+    std::string text = first_line(analysis, terminal);
+    text += analysis.devices.empty() ? no_device_line(analysis) : "";
+    // What went wrong comes first, whichever device it was on.
+    text += failed_call_lines(analysis, terminal);
+    for (const bool failed : {true, false}) {
+        for (const DeviceAnalysis& device : analysis.devices) {
+            if ((first_oom(device) != nullptr) == failed) {
+                text += device_text(analysis, device, limits, terminal);
+            }
+        }
+    }
+    if (limits.run) {
+        const std::string lines = call_lines(analysis) + side_lines(analysis);
+        text += lines.empty() ? "" : terminal.styled(Style::kBold, "Process") + "\n" + lines;
+        text += phase_lines(analysis, terminal);
+    }
+    text += list_lines("Assumptions", analysis.assumptions, limits.assumptions, terminal);
+    text += list_lines("Warnings", warnings_with_stacks(analysis), limits.assumptions, terminal);
+    return text + next_lines(analysis, terminal);
+}
+
+}  // namespace
+
+std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal) {
+    const MemorySummary& run = device.recorded;
+    const WasteSplit& waste = run.waste_at_peak;
+    std::string text = fmt::format(
+        "  {}      requested {}, allocated {}, active {}, reserved {} of {}\n",
+        device.state_only ? "holds" : "peaks",
+        format_bytes(run.peak_requested),
+        format_bytes(run.peak_allocated),
+        format_bytes(run.peak_active),
+        format_bytes(run.peak_reserved),
+        device.capacity_known ? format_bytes(device.capacity_bytes) : "an unknown capacity");
+    if (run.peak_past_pool != 0) {
+        text += fmt::format(
+            "  past pool  at most {} while caching was off, not in these peaks; at most {} "
+            "together "
+            "with reserved\n",
+            format_bytes(run.peak_past_pool),
+            format_bytes(run.peak_with_past_pool));
+    }
+    text += fmt::format(
+        "  waste      {}rounding {}, slack {}, pending {}, releasable {}, "
+        "inactive split {}\n",
+        device.state_only ? "" : "at peak reserved: ",
+        format_bytes(waste.rounding),
+        format_bytes(waste.slack),
+        format_bytes(waste.pending),
+        format_bytes(waste.releasable),
+        format_bytes(waste.inactive_split));
+    text += waste_bar(waste, terminal);
+    if (device.state_only) {
+        return text;
+    }
+    text += fmt::format("  driver     {}, {}, {}",
+                        driver_calls(run.segments_allocated, "cudaMalloc", "map"),
+                        driver_calls(run.segments_freed, "cudaFree", "unmap"),
+                        format_counted(run.retries, "retry", "retries"));
+    // Which asks no driver first.
+    text += device.limit_bytes == 0 ? ""
+                                    : " (those at the process's own memory limit are not recorded)";
+    if (device.driver_time_ns != 0) {
+        text += fmt::format(", {} in driver calls", format_duration(device.driver_time_ns));
+    }
+    return text + "\n";
+}
+
+std::string report_text(const Analysis& analysis, const Terminal& terminal) {
+    return assemble(analysis, Limits{}, terminal);
+}
+
+std::string summary_text(const Analysis& analysis, const Terminal& terminal) {
+    constexpr std::size_t kMaxLines = 24;  // and one line for what the launcher adds
+    const Limits limits{
+        .culprits = 2, .settings = 2, .capacities = false, .assumptions = 1, .run = false};
+    std::string text = assemble(analysis, limits, terminal);
+    if (static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) <= kMaxLines) {
+        return text;
+    }
+    // Many devices: what is cut is said, and the next command is kept.
+    const std::string next = next_lines(analysis, terminal);
+    std::size_t end = 0;
+    for (std::size_t line = 0; line + 3 < kMaxLines; ++line) {
+        end = text.find('\n', end) + 1;
+    }
+    return text.substr(0, end) + "...\n" + next;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,256 @@
+// The first lines of the text report: the process, the sentence that it exists for, the verdict.
+#include "analyzer/analysis/culprit.h"
+#include "analyzer/report/text/conclusion_text.h"
+#include "analyzer/report/text/text.h"
+#include "analyzer/report/text/text_parts.h"
+#include "analyzer/report/text/text_source.h"
+#include "analyzer/support/units.h"
+#include "analyzer/trace/losses.h"
+
+#include <cmath>
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+    if (whole == 0) {
+        return "0 %";
+    }
+    const double value = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+    return fmt::format("{:.{}f} %", value, value < 9.95 && part != 0 ? 1 : 0);
+}
+
+// 100.00 only when all are equal: 99.999 must not read as 100.00.
+std::string fidelity_percent(std::uint64_t equal, std::uint64_t all) {
+    if (equal == all) {
+        return "100.00 %";
+    }
+    const double value = 100.0 * static_cast<double>(equal) / static_cast<double>(all);
+    return fmt::format("{:.2f} %", std::floor(value * 100) / 100);
+}
+
+std::string name_in_sentence(const WhatIfRow& row) {
+    return row.candidate.remedy == Remedy::kSettings && row.candidate.config.empty()
+               ? "The default settings"
+               : printable(row.candidate.name);
+}
+
+std::string remedy_clause(const DeviceAnalysis& device, const Verdict& verdict) {
+    if (verdict.requester == "library" && verdict.id == "releasable") {
+        return fmt::format("empty_cache() just before would have served it ({}).",
+                           row_class_name(class_of_moment(device)));
+    }
+    if (!replay_ends_as_recorded(device)) {
+        return "Replayed, the recorded settings serve it: what would help cannot be told.";
+    }
+    const WhatIfRow* remedy = best_remedy(device);
+    if (remedy == nullptr) {
+        return device.settings.empty() ? "" : "No usable setting tried would have avoided it.";
+    }
+    const std::string follows = what_follows(*remedy);
+    return fmt::format("{} would have {} ({}){}{}.",
+                       name_in_sentence(*remedy),
+                       remedy->ooms() == 0 ? "served it" : "served more of it",
+                       class_in_sentence(*remedy),
+                       follows.empty() ? "" : "; ",
+                       follows);
+}
+
+}  // namespace
+
+std::string shorten(std::string_view text, std::size_t width) {
+    if (text.size() <= width) {
+        return std::string(text);
+    }
+    return std::string(text.substr(0, width - 3)) + "...";
+}
+
+std::string first_line(const Analysis& analysis, const Terminal& terminal) {
+    const Timeline& timeline = analysis.timeline;
+    const std::uint64_t end_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
+    std::string text =
+        terminal.styled(Style::kBold, command_text(timeline.fact("command_line", timeline.path)));
+    if (timeline.facts.contains("snapshot.entries")) {
+        const std::uint64_t entries = parse_count(timeline.fact("snapshot.entries"));
+        if (entries == 0) {
+            return text + "  PyTorch memory snapshot, no history\n";
+        }
+        return text + fmt::format("  PyTorch memory snapshot, {}, {} of history{}\n",
+                                  format_duration(end_ns),
+                                  format_counted(entries, "entry", "entries"),
+                                  timeline.fact("snapshot.ends_in_oom") == "1"
+                                      ? ", the last one an out-of-memory"
+                                      : "");
+    }
+    text += fmt::format("  pid {}, {}{}, {} events, {}",
+                        timeline.pid,
+                        timeline.rank < 0 ? "" : fmt::format("rank {}, ", timeline.rank),
+                        format_duration(end_ns),
+                        format_count(timeline.events.size()),
+                        ending_text(timeline));
+    const TraceDamage& damage = timeline.damage;
+    if (damage.events_lost != 0) {
+        text += fmt::format("; {} events LOST", format_count(damage.events_lost));
+    }
+    if (damage.bytes_unreadable != 0) {
+        text += fmt::format("; DAMAGED: {} unreadable", format_bytes(damage.bytes_unreadable));
+    }
+    return text + "\n";
+}
+
+std::string fidelity_line(const DeviceAnalysis& device) {
+    if (!device.fidelity) {
+        return "  fidelity   not measured: no caching pool was recorded\n";
+    }
+    const Fidelity& fidelity = *device.fidelity;
+    if (!fidelity.not_judged.empty()) {
+        return fmt::format("  fidelity   not judged: {}\n", fidelity.not_judged);
+    }
+    std::string text = fmt::format(
+        "  fidelity   {}: {} of {} placements and {} of {} cudaMallocs or maps replayed equal\n",
+        fidelity_percent(fidelity.placements_equal + fidelity.segments_equal,
+                         fidelity.placements + fidelity.segments),
+        format_count(fidelity.placements_equal),
+        format_count(fidelity.placements),
+        format_count(fidelity.segments_equal),
+        format_count(fidelity.segments));
+    if (!fidelity.reason.empty()) {
+        text += fmt::format("             first difference: {}\n", printable(fidelity.reason));
+    }
+    return text;
+}
+
+// The sentence that the whole report exists for.
+std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
+    if (const Diagnosis* oom = first_oom(device)) {
+        const std::string remedy = remedy_clause(device, oom->verdict);
+        return terminal.styled(Style::kRed, verdict_sentence(oom->verdict, oom->trouble.outcome)) +
+               (remedy.empty() ? "" : " " + remedy) + "\n";
+    }
+    const MemorySummary& run = device.recorded;
+    if (device.state_only) {
+        const std::uint64_t free = run.peak_reserved - std::min(run.peak_reserved, run.peak_active);
+        return terminal.styled(
+                   Style::kBold,
+                   fmt::format("State at one moment: it cannot tell whether a request failed. {} "
+                               "reserved, {} allocated, {} ({}) free in the pool.",
+                               format_bytes(run.peak_reserved),
+                               format_bytes(run.peak_allocated),
+                               format_bytes(free),
+                               percent(free, run.peak_reserved))) +
+               "\n";
+    }
+    // A call that is no allocation may have failed: the report began with it.
+    const std::string none = run.ooms == 0 ? "No out-of-memory." : "No request ran out of memory.";
+    if (!device.fidelity) {
+        return terminal.styled(Style::kBold,
+                               fmt::format("{} At most {} taken from the driver; no "
+                                           "caching pool was recorded.",
+                                           none,
+                                           format_bytes(run.peak_reserved))) +
+               "\n";
+    }
+    if (run.peak_reserved == 0) {
+        return terminal.styled(
+                   Style::kBold,
+                   none +
+                       " No request to the driver was recorded: the pool had "
+                       "its memory before recording began. Record from the start of the "
+                       "program to know its peaks.") +
+               "\n";
+    }
+    const std::uint64_t unused =
+        run.peak_reserved - std::min(run.peak_reserved, run.peak_allocated);
+    const std::optional<GrowthForecast>& forecast = device.growth_forecast;
+    const std::string when = forecast && forecast->matters ? growth_forecast_text(*forecast) : "";
+    std::string text = fmt::format(
+        "{}{} Peak reserved {} for a peak of {} allocated: {} ({}) was never needed at once.",
+        none.substr(0, none.size() - 1),
+        !when.empty()                       ? " yet: " + when + "."
+        : adopted_bytes(device.script) == 0 ? "."
+                                            : " in what was recorded.",
+        format_bytes(run.peak_reserved),
+        format_bytes(run.peak_allocated),
+        format_bytes(unused),
+        percent(unused, run.peak_reserved));
+    if (run.retries != 0) {
+        text += fmt::format(" {}.", format_counted(run.retries, "retry", "retries"));
+    }
+    if (const WhatIfRow* remedy = best_remedy(device)) {
+        text += fmt::format(" {} would have reserved {}{} ({}).",
+                            name_in_sentence(*remedy),
+                            format_bytes(remedy->result.statistics.reserved.peak),
+                            remedy->retries() == run.retries
+                                ? std::string()
+                                : ", with " + format_counted(remedy->retries(), "retry", "retries"),
+                            class_in_sentence(*remedy));
+    }
+    return terminal.styled(Style::kBold, text) + "\n";
+}
+
+std::string conclusion_lines(const Analysis& analysis,
+                             const DeviceAnalysis& device,
+                             const Terminal& terminal) {
+    const Conclusion conclusion = conclusion_of(analysis, device);
+    std::string text;
+    for (const auto& [title, sentence] :
+         {std::pair("culprit", culprit_text(conclusion.culprit)),
+          std::pair("remedy", remedy_text(device, conclusion.remedy))}) {
+        if (!sentence.empty()) {
+            text += fmt::format(
+                "  {:<9}  {}\n", title, terminal.styled(Style::kBold, printable(sentence)));
+        }
+    }
+    return text;
+}
+
+std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal) {
+    const Diagnosis* oom = first_oom(device);
+    if (oom == nullptr && !device.diagnoses.empty()) {
+        const Verdict& retry = device.diagnoses.front().verdict;
+        return fmt::format("  retry      {}: {} asked; {}\n",
+                           retry.id,
+                           format_bytes(retry.requested_bytes),
+                           verdict_explanation(retry));
+    }
+    return oom == nullptr ? ""
+                          : fmt::format("  verdict    {}: {}\n",
+                                        terminal.styled(Style::kBold, oom->verdict.id),
+                                        verdict_explanation(oom->verdict));
+}
+
+std::string forecast_line(const DeviceAnalysis& device) {
+    if (!device.forecast) {
+        return "";
+    }
+    const Forecast& forecast = *device.forecast;
+    if (!forecast.known()) {
+        return fmt::format("  forecast   none of the rest of this step: {}\n", forecast.why_not);
+    }
+    return fmt::format("  forecast   {}: {}\n", forecast_needs(device), forecast.reason);
+}
+
+std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) {
+    const Diagnosis* oom = first_oom(device);
+    if (oom == nullptr) {
+        return "";
+    }
+    const Verdict& verdict = oom->verdict;
+    const Event& event = analysis.timeline.events[oom->trouble.event];
+    std::string text = fmt::format(
+        "  state      {} allocated, {} reserved; free: {} in the pool (largest hole {}), {} on the "
+        "device\n",
+        format_bytes(verdict.allocated_bytes),
+        format_bytes(verdict.reserved_bytes),
+        format_bytes(verdict.free_bytes),
+        format_bytes(verdict.largest_hole_bytes),
+        device_free_text(verdict));
+    text += fmt::format("  asked by   {} at {}{}\n",
+                        printable(analysis.symbols->describe(event.origin)),
+                        format_duration(event.time_ns),
+                        phase_suffix(analysis, oom->trouble.event));
+    return text;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,258 @@
+// Lines of the text report about who holds the memory, what holds more than before, what grows.
+#include "analyzer/report/text/conclusion_text.h"
+#include "analyzer/report/text/text_parts.h"
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kPlacesInLine = 3;
+constexpr std::size_t kLeastLabel = 40;  // a notebook's file, line and function
+// A difference to the last good iteration below this share of what is allocated is none.
+constexpr std::int64_t kSmallPart = 100;
+
+bool anything_known(const Holders& holders) {
+    return std::any_of(holders.categories.begin(),
+                       holders.categories.end(),
+                       [](const Holding& holding) { return holding.category != Category::kOther; });
+}
+
+std::string place_list(const std::vector<HoldingPlace>& places,
+                       bool differences,
+                       const Terminal& terminal) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(kPlacesInLine, places.size()); ++i) {
+        const HoldingPlace& place = places[i];
+        text += fmt::format(
+            "{}{} {}{}",
+            i == 0 ? "" : ", ",
+            differences ? format_bytes_difference(place.bytes)
+                        : format_bytes(static_cast<std::uint64_t>(place.bytes)),
+            printable(shorten(place.label, std::max(kLeastLabel, terminal.width() / 3))),
+            place.category == Category::kOther
+                ? std::string()
+                : fmt::format(" ({})", category_name(place.category)));
+    }
+    return text;
+}
+
+// A step makes these and the next one gives them back.
+bool should_be_gone(const Holding& holding) {
+    const bool of_a_step =
+        holding.category == Category::kActivations || holding.category == Category::kInputs ||
+        holding.category == Category::kGradients || holding.category == Category::kTemporaries;
+    return of_a_step && holding.old_bytes * 10 >= holding.bytes;
+}
+
+std::string category_line(const Holders& holders, bool at_peak) {
+    std::string text;
+    for (const Holding& holding : holders.categories) {
+        text += fmt::format("{}{} {}",
+                            text.empty() ? "" : ", ",
+                            category_name(holding.category),
+                            format_bytes(holding.bytes));
+        if (should_be_gone(holding)) {
+            text += fmt::format(" ({} of them outlived their iteration)",
+                                format_bytes(holding.old_bytes));
+        }
+    }
+    return fmt::format("  holders    {}; {} in all{} (estimate: by stack and lifetime)\n",
+                       text,
+                       format_bytes(holders.allocated_bytes),
+                       at_peak ? " at their peak" : "");
+}
+
+std::string outside_line(const OutsideMemory& outside) {
+    std::string text;
+    const auto add = [&text](const char* what, std::uint64_t bytes) {
+        if (bytes != 0) {
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, format_bytes(bytes));
+        }
+    };
+    add("context", outside.context);
+    add("libraries", outside.libraries);
+    add("requests past the pool (caching off)", outside.past_pool);
+    add("other allocations", outside.other);
+    add("other processes", outside.processes);
+    add("not known whose", outside.not_known);
+    return text.empty() ? "" : "  outside    the pool: " + text + "\n";
+}
+
+std::string how_found(const Iterations& iterations) {
+    return iterations.source == Iterations::Source::kPhases
+               ? fmt::format("phases \"{}\"", printable(shorten(iterations.phase, 30)))
+               : std::string("estimate: recurring stacks");
+}
+
+std::string difference_line(const IterationDifference& difference,
+                            std::uint64_t allocated_bytes,
+                            const Terminal& terminal) {
+    if (difference.iteration == 0) {
+        return "";
+    }
+    const std::uint64_t now = difference.asked_bytes;
+    const std::uint64_t then = difference.asked_bytes_then;
+    std::string text = fmt::format(
+        "  before     at the same place of iteration {}: {} {} was held, {} had been asked for "
+        "(now "
+        "{}",
+        difference.against,
+        format_bytes(static_cast<std::uint64_t>(std::abs(difference.bytes))),
+        difference.bytes < 0 ? "more" : "less",
+        format_bytes(then),
+        format_bytes(now));
+    text += then == 0 ? ")"
+                      : fmt::format(", {:.2f} times as much)",
+                                    static_cast<double>(now) / static_cast<double>(then));
+    const std::int64_t small = static_cast<std::int64_t>(allocated_bytes) / kSmallPart;
+    if (difference.bytes <= small) {
+        return text + "\n";
+    }
+    return text + "\n  more       than then: " + place_list(difference.places, true, terminal) +
+           "\n";
+}
+
+const IterationDifference* difference_at(const DeviceHolders& held, EventIndex event) {
+    for (const IterationDifference& difference : held.differences) {
+        if (difference.iteration != 0 && difference.event == event) {
+            return &difference;
+        }
+    }
+    return nullptr;
+}
+
+std::string peak_line(const DeviceHolders& held) {
+    if (!held.peaks.known) {
+        return "";
+    }
+    return fmt::format(
+        "  iterations {} ({}, {:.0f} % alike); peak up to the end of the first {} "
+        "allocated, {} reserved, then {} and {}\n",
+        format_count(held.iterations.begins.size()),
+        how_found(held.iterations),
+        100 * held.iterations.match_rate,
+        format_bytes(held.peaks.warmup_allocated),
+        format_bytes(held.peaks.warmup_reserved),
+        format_bytes(held.peaks.steady_allocated),
+        format_bytes(held.peaks.steady_reserved));
+}
+
+// The part that grows most, where it grows by more than what stays from step to step.
+std::string part_lines(const DeviceHolders& held) {
+    const PartGrowth* most = nullptr;
+    const auto more = [](const PartGrowth& part) {
+        return static_cast<std::int64_t>(part.bytes_at_last) -
+               static_cast<std::int64_t>(part.bytes_at_first);
+    };
+    for (const PartGrowth& part : held.parts) {
+        if (part.grows() && (most == nullptr || more(part) > more(*most))) {
+            most = &part;
+        }
+    }
+    if (most == nullptr || more(*most) - held.growth.bytes <=
+                               static_cast<std::int64_t>(most->bytes_at_first) / kSmallPart) {
+        return "";
+    }
+    return fmt::format(
+        "  grows      inside of the iterations: at the end of {} {} live in iteration {}, {} in "
+        "{}, never less than before\n",
+        printable(shorten(most->part, 40)),
+        format_bytes(most->bytes_at_first),
+        most->first,
+        format_bytes(most->bytes_at_last),
+        most->last);
+}
+
+// Where the headline does not say it.
+std::string growth_forecast_line(const std::optional<GrowthForecast>& forecast) {
+    if (!forecast || forecast->matters || forecast->at_iteration == 0) {
+        return "";
+    }
+    return fmt::format("             {}: {} times the recorded ones\n",
+                       growth_forecast_text(*forecast),
+                       format_count(forecast->at_iteration / forecast->recorded_iterations));
+}
+
+std::string survived_what(const Survivors& survivors) {
+    const std::string phase = printable(shorten(survivors.phase, 40));
+    switch (survivors.of) {
+        case Survivors::Of::kOutOfMemory:
+            return phase.empty()
+                       ? fmt::format("the out-of-memory of iteration {}", survivors.iteration)
+                       : fmt::format("the out-of-memory of phase \"{}\"", phase);
+        case Survivors::Of::kModel:
+            return survivors.iteration == 0
+                       ? std::string("the making of another model")
+                       : fmt::format("the making of another model after iteration {}",
+                                     survivors.iteration);
+        case Survivors::Of::kPhase:
+            return fmt::format("one run of phase \"{}\", and the next", phase);
+    }
+    return "";
+}
+
+}  // namespace
+
+std::string holder_lines(const DeviceAnalysis& device, bool brief, const Terminal& terminal) {
+    const DeviceHolders& held = device.held;
+    const bool failed = first_oom(device) != nullptr;
+    if (held.holders.empty() || (brief && !failed)) {
+        return "";
+    }
+    const Holders& holders = held.holders.front();
+    // Stacks that say nothing of kinds still say which lines hold most.
+    std::string text =
+        anything_known(holders) ? category_line(holders, !failed && !device.state_only) : "";
+    if (brief) {
+        return text;
+    }
+    if (!holders.places.empty()) {
+        text += "  most       " + place_list(holders.places, false, terminal) + "\n";
+    }
+    text += outside_line(holders.outside);
+    if (const IterationDifference* difference = difference_at(held, holders.event)) {
+        text += difference_line(*difference, holders.allocated_bytes, terminal);
+    }
+    return text + peak_line(held);
+}
+
+std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal) {
+    const Growth& growth = device.held.growth;
+    std::string text;
+    if (!growth.places.empty()) {
+        std::int64_t bytes = 0;
+        bool slows = true;
+        std::vector<HoldingPlace> places;
+        for (const GrowingPlace& place : growth.places) {
+            bytes += place.place.bytes;
+            slows = slows && place.slows;
+            places.push_back(place.place);
+        }
+        text += fmt::format(
+            "  grows      by {} an iteration from {} to {}, and never shrinks{}: {}\n",
+            format_bytes(static_cast<std::uint64_t>(bytes) / (growth.last - growth.first)),
+            growth.first,
+            growth.last,
+            slows ? ", but less and less" : "",
+            place_list(places, true, terminal));
+        text += growth_forecast_line(device.growth_forecast);
+    }
+    text += part_lines(device.held);
+    const Survivors* shown = nullptr;
+    for (const Survivors& survivors : device.held.survivors) {
+        if (shown == nullptr || shown->of != survivors.of) {  // of each kind one; --json has all
+            text += fmt::format("  survived   {}: {}, {}\n",
+                                survived_what(survivors),
+                                format_bytes(survivors.bytes),
+                                place_list(survivors.places, false, terminal));
+            shown = &survivors;
+        }
+    }
+    return text;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,266 @@
+// The text of remedies other than single settings, of popular advice, of capacities and near
+// misses.
+#include "analyzer/report/text/text.h"
+#include "analyzer/report/text/text_parts.h"
+#include "analyzer/support/terminal.h"
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <vector>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kNameWidth = 52;
+constexpr std::size_t kCurveShown = 8;
+
+std::string more_or_fewer(std::int64_t difference, std::string_view one, std::string_view many) {
+    const auto count = static_cast<std::uint64_t>(std::llabs(difference));
+    return fmt::format("{} {} {}",
+                       format_count(count),
+                       difference < 0 ? "fewer" : "more",
+                       count == 1 ? one : many);
+}
+
+std::string advice_text(const Advice& advice) {
+    std::string text = fmt::format("  {:<34} {}", advice.name, effect_name(advice.effect));
+    if (advice.row.empty()) {
+        return text + (advice.reason.empty() ? "" : ": " + printable(advice.reason));
+    }
+    if (advice.effect == Advice::Effect::kNotUsable) {
+        text += ": " + printable(advice.reason) + "; with it";
+    } else {
+        text += ":";
+    }
+    text += fmt::format(
+        " {}{}{} ({}, {})",
+        advice.ooms != 0        ? more_or_fewer(advice.ooms, "OOM, ", "OOMs, ")
+        : advice.ooms_left != 0 ? "still out of memory, "
+                                : "",
+        advice.retries == 0 ? "" : more_or_fewer(advice.retries, "retry, ", "retries, "),
+        advice.saved_bytes == 0
+            ? "reserved as much"
+            : fmt::format("reserved {}", format_bytes_difference(-advice.saved_bytes)),
+        printable(advice.row),
+        advice.class_text);
+    if (advice.effect != Advice::Effect::kNotUsable && !advice.reason.empty()) {
+        text += ", " + printable(advice.reason);
+    }
+    if (advice.helped + advice.nothing + advice.worse > 1) {
+        text += fmt::format("; of {} tried {} helped, {} did nothing, {} made it worse",
+                            advice.helped + advice.nothing + advice.worse,
+                            advice.helped,
+                            advice.nothing,
+                            advice.worse);
+    }
+    return text;
+}
+
+// What has to be changed; settings need no line of the program.
+std::string_view code_of(Remedy remedy) {
+    switch (remedy) {
+        case Remedy::kEmptyCache:
+            return "a call in the program";
+        case Remedy::kMoveFirst:
+            return "these requests moved before all others";
+        case Remedy::kOwnPool:
+            return "these requests under torch.cuda.use_mem_pool";
+        default:
+            return "";
+    }
+}
+
+}  // namespace
+
+std::string cost_text(const WhatIfRow& row) {
+    if (!row.cost) {
+        return "";
+    }
+    std::vector<std::string> parts;
+    const RowCost& cost = *row.cost;
+    const auto add = [&](std::int64_t difference, std::string_view one, std::string_view many) {
+        if (difference != 0) {
+            parts.push_back(more_or_fewer(difference, one, many));
+        }
+    };
+    add(cost.driver_allocs, "cudaMalloc or map", "cudaMallocs or maps");
+    add(cost.synchronisations, "synchronisation", "synchronisations");
+    add(cost.retries, "retry", "retries");
+    if (cost.time_ns && *cost.time_ns != 0) {
+        parts.push_back(
+            fmt::format("{} {} in these calls",
+                        format_duration(static_cast<std::uint64_t>(std::llabs(*cost.time_ns))),
+                        *cost.time_ns < 0 ? "less" : "more"));
+    }
+    if (const std::string_view code = code_of(row.candidate.remedy); !code.empty()) {
+        parts.emplace_back(code);
+    }
+    return parts.empty() ? "no more driver calls" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+bool costs_nothing(const WhatIfRow& row) {
+    if (!row.cost || !code_of(row.candidate.remedy).empty()) {
+        return false;
+    }
+    const RowCost& cost = *row.cost;
+    return cost.driver_allocs <= 0 && cost.synchronisations <= 0 && cost.retries <= 0 &&
+           cost.time_ns.value_or(0) <= 0 &&
+           (cost.driver_allocs < 0 || cost.synchronisations < 0 || cost.retries < 0);
+}
+
+std::string remedies_table(const DeviceAnalysis& device,
+                           std::size_t limit,
+                           const Terminal& terminal) {
+    if (device.remedies.empty()) {
+        return "";
+    }
+    std::string text =
+        terminal.styled(Style::kBold, "  remedies in the program, and combinations") + "\n";
+    std::size_t shown = 0;
+    for (const WhatIfRow& row : device.remedies) {
+        if (shown++ == limit) {
+            text +=
+                fmt::format("  and {} more (fraganalyze whatif)\n", device.remedies.size() - limit);
+            break;
+        }
+        const auto difference = static_cast<std::int64_t>(row.result.statistics.reserved.peak) -
+                                static_cast<std::int64_t>(device.recorded.peak_reserved);
+        std::string line =
+            fmt::format("  {:<52} {:<24} {:>12} {:>11}  {}: {}",
+                        shorten(printable(row.candidate.name), kNameWidth),
+                        outcome_text(row),
+                        format_bytes(row.result.statistics.reserved.peak),
+                        difference == 0 ? "same" : format_bytes_difference(difference),
+                        row.class_text(),
+                        cost_text(row));
+        if (row.result.parting && !row.fails_first()) {
+            line += fmt::format("; parts from the record at event {}", row.result.parting->event);
+        }
+        if (!row.usable) {
+            line += "; not usable here: " + printable(row.usable_reason);
+        }
+        text += terminal.styled(row.ooms() != 0 ? Style::kRed : Style::kPlain, line) + "\n";
+    }
+    if (device.combinations_tried != 0) {
+        text += terminal.styled(
+            Style::kDim,
+            fmt::format("  {} tried; those that beat every single change are listed\n",
+                        format_counted(device.combinations_tried, "combination", "combinations")));
+    }
+    return text;
+}
+
+std::string advice_lines(const DeviceAnalysis& device, const Terminal& terminal) {
+    if (device.advice.empty()) {
+        return "";
+    }
+    std::string text = terminal.styled(Style::kBold, "Popular advice, on this trace") + "\n";
+    for (const Advice& advice : device.advice) {
+        text += advice_text(advice) + "\n";
+    }
+    return text;
+}
+
+std::string scan_lines(const DeviceAnalysis& device, const Terminal& terminal) {
+    if (device.scans.empty()) {
+        return "";
+    }
+    std::string text =
+        terminal.styled(Style::kBold, "  how small the card may be (scanned)") + "\n";
+    for (const CapacityScan& scan : device.scans) {
+        text += fmt::format(
+            "  {:<52} least that fits {} for the pool, largest that fails {}; {} tried, {} apart; "
+            "{}",
+            shorten(printable(scan.candidate.name), kNameWidth),
+            scan.least_fits == 0 ? "none" : format_bytes(scan.least_fits),
+            scan.largest_fails == 0 ? "none" : format_bytes(scan.largest_fails),
+            format_count(scan.tried),
+            format_bytes(scan.step_bytes),
+            scan.least_card_bytes == 0
+                ? "on no common card"
+                : fmt::format("cards from {}", format_bytes(scan.least_card_bytes)));
+        for (const std::uint64_t card : scan.failing_cards) {
+            text += fmt::format(", but not {}", format_bytes(card));
+        }
+        text += fmt::format("  {}{}{}\n",
+                            class_words(scan.row_class, scan.bound_kind),
+                            scan.class_reason.empty() ? "" : ": ",
+                            scan.class_reason);
+    }
+    const Adaptation& adaptation = device.adaptation;
+    if (adaptation.asks != kNoEvent) {
+        text += fmt::format(
+            "  the program asks how much is free ({}, first at event {}): it may ask for other "
+            "things on another card\n",
+            format_counted(adaptation.asked, "time", "times"),
+            adaptation.asks);
+    }
+    if (adaptation.goes_on != kNoEvent) {
+        text += fmt::format(
+            "  the program went on after its out-of-memory at event {}: it may do other things "
+            "where none happens\n",
+            adaptation.goes_on);
+    }
+    return text;
+}
+
+std::string near_miss_lines(const Analysis& analysis,
+                            const DeviceAnalysis& device,
+                            const Terminal& terminal) {
+    if (!device.near_miss) {
+        return "";
+    }
+    const NearMiss& near = *device.near_miss;
+    std::string text = terminal.styled(Style::kBold, "Near misses") + "\n";
+    const auto headroom = [&](std::uint64_t needed) {
+        return format_bytes(device.capacity_bytes > needed ? device.capacity_bytes - needed : 0);
+    };
+    text +=
+        fmt::format("  headroom   {} at peak reserved", headroom(device.recorded.peak_reserved));
+    for (const WhatIfRow& row : device.bounds) {
+        if (row.candidate.name == "offline" && row.ooms() == 0) {
+            text += fmt::format("; true headroom {} (by the plan)",
+                                headroom(row.result.statistics.reserved.peak));
+        }
+    }
+    text += "\n";
+    if (near.least.event != kNoEvent) {
+        text += fmt::format(
+            "  tightest   a request of {}{} would still have fitted, after event {} at {}\n",
+            near.looked_at == near.requests ? "" : "at most ",
+            format_bytes(near.least.bytes),
+            near.least.event,
+            format_duration(analysis.timeline.events[near.least.event].time_ns));
+        std::vector<std::string> curve;
+        const std::size_t stretch = std::max<std::size_t>(1, near.over_time.size() / kCurveShown);
+        for (std::size_t i = 0; i < near.over_time.size(); i += stretch) {
+            std::uint64_t least = near.over_time[i].bytes;
+            for (std::size_t j = i; j < std::min(i + stretch, near.over_time.size()); ++j) {
+                least = std::min(least, near.over_time[j].bytes);
+            }
+            curve.push_back(format_bytes(least));
+        }
+        text += fmt::format("  over time  {}\n", fmt::join(curve, ", "));
+    }
+    const std::size_t steps = device.steps.ends.size();
+    if (steps != 0) {
+        const auto per_step = [steps](std::uint64_t count) {
+            return static_cast<double>(count) / static_cast<double>(steps);
+        };
+        text += fmt::format(
+            "  per step   {:.2f} cudaMallocs or maps, {:.2f} retries, {} in the driver ({} steps, "
+            "{})\n",
+            per_step(device.recorded.segments_allocated),
+            per_step(device.recorded.retries),
+            device.driver_time_ns == 0 ? "time not measured"
+                                       : format_duration(device.driver_time_ns / steps),
+            format_count(steps),
+            device.steps.phase.empty() ? "told by requests that recur"
+                                       : "phase " + printable(device.steps.phase));
+    }
+    return text;
+}
+
+}  // namespace fragtrace::analyzer

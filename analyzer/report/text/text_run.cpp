@@ -1,0 +1,232 @@
+// Lines of the text report about the run as a whole: phases, driver calls, memory beside the
+// devices', calls that failed, what other processes held.
+#include "analyzer/model/phase_index.h"
+#include "analyzer/report/text/text_parts.h"
+#include "analyzer/support/units.h"
+#include "analyzer/trace/describe_event.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+constexpr std::size_t kPhaseRows = 8;
+constexpr std::size_t kCallRows = 4;
+constexpr std::size_t kFailedCalls = 3;
+
+std::string signed_bytes(std::int64_t bytes) {
+    return bytes < 0 ? "-" + format_bytes(static_cast<std::uint64_t>(-(bytes + 1)) + 1)
+                     : "+" + format_bytes(static_cast<std::uint64_t>(bytes));
+}
+
+std::string side_line(const Analysis& analysis, const char* what, const SideMemory& memory) {
+    if (memory.allocations == 0) {
+        return "";
+    }
+    std::string text = fmt::format("  {:<10} at most {} in {}",
+                                   what,
+                                   format_bytes(memory.peak_bytes),
+                                   format_counted(memory.allocations, "allocation", "allocations"));
+    if (const auto holders = side_holders(analysis, memory); !holders.empty()) {
+        text += fmt::format(", most by {} ({})",
+                            printable(holders.front().first),
+                            format_bytes(holders.front().second));
+    }
+    return text + "\n";
+}
+
+// What libraries marked, of all names together: a line, not rows among the program's phases.
+struct LibraryRanges {
+    std::vector<std::string_view> libraries;
+    std::uint64_t names = 0;
+    std::uint64_t count = 0;
+
+    void add(const PhaseTotals& phase) {
+        if (std::find(libraries.begin(), libraries.end(), phase.library) == libraries.end()) {
+            libraries.push_back(phase.library);
+        }
+        ++names;
+        count += phase.count;
+    }
+
+    [[nodiscard]] std::string line() const {
+        return names == 0 ? ""
+                          : fmt::format("  and {} that {} marked, {} (--json has them)\n",
+                                        format_counted(names, "name", "names"),
+                                        fmt::join(libraries, ", "),
+                                        format_counted(count, "range", "ranges"));
+    }
+};
+
+}  // namespace
+
+std::string phase_lines(const Analysis& analysis, const Terminal& terminal) {
+    const std::vector<PhaseTotals>& phases = analysis.run.phases;
+    std::vector<const PhaseTotals*> own;
+    LibraryRanges marked;
+    for (const PhaseTotals& phase : phases) {
+        if (phase.library.empty()) {
+            own.push_back(&phase);
+        } else {
+            marked.add(phase);
+        }
+    }
+    if (own.empty()) {
+        return "";
+    }
+    std::string text = terminal.styled(Style::kBold, "Phases") + "\n";
+    text += fmt::format("  {:<28} {:>6} {:>9} {:>10} {:>10} {:>10} {:>8} {:>7}\n",
+                        "phase",
+                        "times",
+                        "time",
+                        "allocated",
+                        "reserved",
+                        "leaves",
+                        "mallocs",
+                        "retries");
+    for (std::size_t i = 0; i < std::min(kPhaseRows, own.size()); ++i) {
+        const PhaseTotals& phase = *own[i];
+        text += fmt::format("  {:<28} {:>6} {:>9} {:>10} {:>10} {:>10} {:>8} {:>7}\n",
+                            printable(shorten(phase.name, 28)),
+                            format_count(phase.count),
+                            format_duration(phase.time_ns),
+                            format_bytes(phase.peak_allocated),
+                            format_bytes(phase.peak_reserved),
+                            signed_bytes(phase.left_bytes),
+                            format_count(phase.driver_allocs),
+                            format_count(phase.retries));
+    }
+    if (own.size() > kPhaseRows) {
+        text += fmt::format("  and {} more (--json has all)\n", own.size() - kPhaseRows);
+    }
+    return text + marked.line();
+}
+
+std::string call_lines(const Analysis& analysis) {
+    std::string kinds;
+    std::size_t shown = 0;
+    for (const CallCosts& call : analysis.run.calls) {
+        if (call.total_ns == 0 || ++shown > kCallRows) {
+            break;
+        }
+        kinds += fmt::format("{}{} {} ({}, at most {})",
+                             kinds.empty() ? "" : ", ",
+                             kind_name(call.kind),
+                             format_duration(call.total_ns),
+                             format_count(call.count),
+                             format_duration(call.max_ns));
+    }
+    std::string text = kinds.empty() ? "" : "  calls      " + kinds + "\n";
+    std::uint64_t retry_ns = 0;
+    for (const RetryCost& retry : analysis.run.retries) {
+        retry_ns += retry.driver_ns;
+    }
+    if (retry_ns != 0) {
+        text += fmt::format(
+            "  refusals   cost {} in driver calls, with what was given back and asked again\n",
+            format_duration(retry_ns));
+    }
+    return text;
+}
+
+namespace {
+
+// What the process ran on, as far as it is known.
+std::string software_line(const Timeline& timeline) {
+    std::string text;
+    const auto add = [&](const char* what, const std::string& value) {
+        if (!value.empty()) {
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, printable(value));
+        }
+    };
+    // CUDA's numbers are 1000 * major + 10 * minor.
+    const auto version = [](const std::string& number) {
+        const bool is_number = !number.empty() && number.size() < 9 &&
+                               number.find_first_not_of("0123456789") == std::string::npos;
+        return is_number
+                   ? fmt::format("{}.{}", std::stoi(number) / 1000, std::stoi(number) % 1000 / 10)
+                   : number;
+    };
+    add("PyTorch", timeline.fact("torch_version"));
+    add("CUDA runtime", version(timeline.fact("cuda_runtime_version")));
+    add("driver for CUDA", version(timeline.fact("cuda_driver_version")));
+    add("Python", timeline.fact("python.version"));
+    add("on host", timeline.fact("host"));
+    return text.empty() ? text : fmt::format("  ran on     {}\n", text);
+}
+
+}  // namespace
+
+std::string side_lines(const Analysis& analysis) {
+    const RunMetrics& run = analysis.run;
+    std::string text = software_line(analysis.timeline);
+    text += side_line(analysis, "pinned", run.pinned);
+    text += side_line(analysis, "managed", run.managed);
+    if (run.arrays != 0) {
+        text += fmt::format("  arrays     {}, of {} the size is not known\n",
+                            format_count(run.arrays),
+                            format_count(run.arrays_unknown));
+    }
+    if (run.graph_peak_bytes != 0) {
+        text += fmt::format("  graphs     at most {} of device memory held by launched graphs\n",
+                            format_bytes(run.graph_peak_bytes));
+    }
+    return text;
+}
+
+std::string failed_call_lines(const Analysis& analysis, const Terminal& terminal) {
+    std::string text;
+    std::size_t shown = 0;
+    for (const CallOutOfMemory& call : analysis.run.call_ooms) {
+        if (++shown > kFailedCalls) {
+            return text + fmt::format("  and {} more calls that failed for want of memory\n",
+                                      analysis.run.call_ooms.size() - kFailedCalls);
+        }
+        const Event& event = analysis.timeline.events[call.event];
+        text += terminal.styled(Style::kRed,
+                                fmt::format("{} failed for want of memory, and is no allocation.",
+                                            printable(call.function))) +
+                "\n";
+        text += fmt::format(
+            "  state      {} allocated, {} reserved; free: {} in the pool, {} on the "
+            "device\n  asked by   {} at {}\n",
+            format_bytes(call.allocated_bytes),
+            format_bytes(call.reserved_bytes),
+            format_bytes(call.free_bytes),
+            format_bytes(call.device_free_bytes),
+            printable(analysis.symbols->describe(event.origin)),
+            format_duration(event.time_ns));
+    }
+    return text;
+}
+
+std::string phase_suffix(const Analysis& analysis, EventIndex event) {
+    const std::string name =
+        analysis.phases ? printable(shorten(analysis.phases->name_of(event), 40)) : std::string();
+    return name.empty() ? "" : fmt::format(" in phase {}", name);
+}
+
+std::string card_lines(const DeviceAnalysis& device) {
+    std::string text;
+    if (device.context.bytes != 0) {
+        text += fmt::format("  context    {}{}\n",
+                            format_bytes(device.context.bytes),
+                            device.context.measured.empty()
+                                ? std::string()
+                                : ": " + printable(device.context.measured));
+    }
+    for (const OtherProcesses& others : device.other_processes) {
+        if (others.processes != 0) {
+            text += fmt::format(
+                "  others     when memory ran out {} held {} of the card, most of it pid {} ({})\n",
+                format_counted(others.processes, "other process", "other processes"),
+                format_bytes(others.other_bytes),
+                others.largest_pid,
+                format_bytes(others.largest_bytes));
+        }
+    }
+    return text;
+}
+
+}  // namespace fragtrace::analyzer

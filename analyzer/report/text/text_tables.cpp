@@ -1,0 +1,218 @@
+// The tables of the text report.
+#include "analyzer/report/text/text.h"
+#include "analyzer/report/text/text_parts.h"
+#include "analyzer/support/units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+#include <vector>
+
+namespace fragtrace::analyzer {
+namespace {
+
+std::string difference_text(const WhatIfRow& row, const WhatIfRow* recorded) {
+    if (recorded == nullptr || &row == recorded) {
+        return row.is_recorded ? "as run" : "";
+    }
+    const auto now = static_cast<std::int64_t>(row.result.statistics.reserved.peak);
+    const auto then = static_cast<std::int64_t>(recorded->result.statistics.reserved.peak);
+    return now == then ? "same" : format_bytes_difference(now - then);
+}
+
+// "6.5 GiB", or "6.5 GiB to 7.78 GiB" of a model with two ends.
+std::string reserved_text(const WhatIfRow& row) {
+    const std::string most = format_bytes(row.result.statistics.reserved.peak);
+    return row.lower ? format_bytes(row.least_reserved_bytes()) + " to " + most : most;
+}
+
+// Rows that came out exactly like an earlier row of the same kind say nothing new.
+bool same_result(const WhatIfRow& a, const WhatIfRow& b) {
+    return a.ooms() == b.ooms() && a.retries() == b.retries() &&
+           a.result.statistics.reserved.peak == b.result.statistics.reserved.peak &&
+           a.result.statistics.segments_allocated == b.result.statistics.segments_allocated;
+}
+
+// Each reason once. Of a row that was changed and ran out the second half says what other rows say
+// as well.
+void add_reasons(std::string_view reason, std::vector<std::string>* reasons) {
+    while (!reason.empty()) {
+        const std::size_t end = std::min(reason.find("; "), reason.size());
+        const std::string_view one = reason.substr(0, end);
+        if (std::find(reasons->begin(), reasons->end(), one) == reasons->end()) {
+            reasons->emplace_back(one);
+        }
+        reason.remove_prefix(std::min(end + 2, reason.size()));
+    }
+}
+
+}  // namespace
+
+std::string outcome_text(const WhatIfRow& row) {
+    if (row.ooms() == 0) {
+        const std::string fits = row.gets_past() ? "past the OOM" : "fits";
+        return row.retries() == 0 ? fits
+                                  : fits + ", " + format_counted(row.retries(), "retry", "retries");
+    }
+    return row.ooms() == 1 ? "OOM" : fmt::format("{} OOMs", row.ooms());
+}
+
+std::string driver_calls(std::uint64_t count, std::string_view native, std::string_view mapped) {
+    return fmt::format("{} {}s or {}s", format_count(count), native, mapped);
+}
+
+std::string whatif_table(const std::vector<WhatIfRow>& rows,
+                         std::size_t limit,
+                         const Terminal& terminal,
+                         bool is_short) {
+    const WhatIfRow* recorded = recorded_row(rows);
+    std::string text = terminal.styled(Style::kDim,
+                                       fmt::format("  {:<52} {:<24} {:>12} {:>11} {:>11}  {}\n",
+                                                   "setting",
+                                                   "outcome",
+                                                   "reserved",
+                                                   "against run",
+                                                   "segments",
+                                                   "class"));
+    std::size_t shown = 0;
+    std::size_t alike = 0;
+    std::size_t left_out = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const WhatIfRow& row = rows[i];
+        const bool repeats = limit < rows.size() && recorded != nullptr && !row.is_recorded &&
+                             same_result(row, *recorded);
+        if (repeats) {
+            ++alike;
+            continue;
+        }
+        if (shown >= limit && !row.is_recorded) {
+            ++left_out;
+            continue;
+        }
+        ++shown;
+        const std::string line = fmt::format("  {:<52} {:<24} {:>12} {:>11} {:>11}  {}",
+                                             printable(row.candidate.name),
+                                             outcome_text(row),
+                                             format_bytes(row.result.statistics.reserved.peak),
+                                             difference_text(row, recorded),
+                                             format_count(row.result.statistics.segments_allocated),
+                                             row.class_text());
+        const std::string use =
+            row.usable ? "" : "; not usable here: " + printable(row.usable_reason);
+        const Style style = row.ooms() != 0   ? Style::kRed
+                            : row.is_recorded ? Style::kBold
+                                              : Style::kPlain;
+        text += terminal.styled(style, line + use) + "\n";
+    }
+    if (is_short) {
+        return text;
+    }
+    if (alike != 0) {
+        text += terminal.styled(
+            Style::kDim,
+            fmt::format("  {} nothing here\n",
+                        format_counted(alike, "more setting changes", "more settings change")));
+    }
+    if (left_out != 0) {
+        text += terminal.styled(
+            Style::kDim,
+            fmt::format(
+                "  {} (fraganalyze whatif)\n",
+                format_counted(left_out, "setting is not shown", "settings are not shown")));
+    }
+    return text;
+}
+
+std::string whatif_note(const WhatIfRow& row) {
+    std::string note;
+    if (row.lower) {
+        note = reserved_text(row) + " reserved: ";
+    }
+    note += row.class_reason;
+    if (!row.usable_reason.empty()) {
+        note += fmt::format("{}in PyTorch: {}{}",
+                            note.empty() ? "" : "; ",
+                            row.usable ? "" : "no, ",
+                            printable(row.usable_reason));
+    }
+    return note;
+}
+
+std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal) {
+    if (device.pools.empty()) {
+        return "";
+    }
+    std::string text =
+        terminal.styled(Style::kBold, "  other pools (docs/pools.md), estimates") + "\n";
+    text += terminal.styled(Style::kDim,
+                            fmt::format("  {:<36} {:<24} {:>22} {:>11} {:>11}  {}\n",
+                                        "pool",
+                                        "outcome",
+                                        "reserved",
+                                        "against run",
+                                        "segments",
+                                        "in PyTorch"));
+    for (const WhatIfRow& row : device.pools) {
+        const auto difference = static_cast<std::int64_t>(row.result.statistics.reserved.peak) -
+                                static_cast<std::int64_t>(device.recorded.peak_reserved);
+        const std::string line = fmt::format("  {:<36} {:<24} {:>22} {:>11} {:>11}  {}{}",
+                                             row.candidate.name,
+                                             outcome_text(row),
+                                             reserved_text(row),
+                                             format_bytes_difference(difference),
+                                             format_count(row.result.statistics.segments_allocated),
+                                             row.usable ? "" : "not usable here: ",
+                                             printable(row.usable_reason));
+        text += terminal.styled(row.ooms() != 0 ? Style::kRed : Style::kPlain, line) + "\n";
+    }
+    return text;
+}
+
+std::string class_lines(const DeviceAnalysis& device, const Terminal& terminal) {
+    std::set<std::string> words;
+    std::vector<std::string> assumed;  // reasons of estimates, each once
+    for (const auto* rows :
+         {&device.settings, &device.capacities, &device.remedies, &device.bounds}) {
+        for (const WhatIfRow& row : *rows) {
+            words.insert(row.fails_first() && row.row_class == RowClass::kBound
+                             ? std::string("exact until")
+                             : row.class_text());
+            if (row.row_class == RowClass::kEstimate) {
+                add_reasons(row.class_reason, &assumed);
+            }
+        }
+    }
+    std::string text;
+    for (const auto& [word, meaning] : class_meanings()) {
+        if (words.contains(word)) {
+            text += fmt::format("  {}: {}\n",
+                                word,
+                                word == "estimate" ? fmt::format("something had to be assumed: {}",
+                                                                 fmt::join(assumed, "; or "))
+                                                   : meaning);
+        }
+    }
+    return text.empty() ? text : terminal.styled(Style::kDim, text);
+}
+
+std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal) {
+    std::string text;
+    for (const WhatIfRow& row : device.bounds) {
+        const std::uint64_t reserved = row.result.statistics.reserved.peak;
+        text += fmt::format(
+            "  {:<19} {:>12} {:>11}  {:<9} {}{}\n",
+            row.candidate.name,
+            format_bytes(reserved),
+            format_bytes_difference(static_cast<std::int64_t>(reserved) -
+                                    static_cast<std::int64_t>(device.recorded.peak_reserved)),
+            row.class_text(),
+            row.class_reason,
+            row.ooms() == 0 ? "" : "; " + outcome_text(row) + " at this capacity");
+    }
+    return text.empty() ? ""
+                        : terminal.styled(Style::kBold,
+                                          "Limits of reserved memory, whatever the allocator") +
+                              "\n" + text;
+}
+
+}  // namespace fragtrace::analyzer

@@ -1,0 +1,215 @@
+#include "analyzer/support/output_file.h"
+
+#include "analyzer/support/input_file.h"
+#include "analyzer/support/terminal.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <optional>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace fragtrace::analyzer {
+namespace {
+
+bool g_replaces_any = false;
+// The temporary file for signal handlers: the name is complete before the flag is set.
+char g_unfinished[PATH_MAX + 64];
+std::atomic<bool> g_is_unfinished = false;
+
+Error failed(const std::string& path, const char* what) {
+    return {ErrorCode::kOutput, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno))};
+}
+
+Error refused(const std::string& path, std::string_view why) {
+    return {ErrorCode::kOutput, fmt::format("{}: {}", path, why)};
+}
+
+Status write_standard_output(std::string_view content) {
+    if (std::fwrite(content.data(), 1, content.size(), stdout) != content.size()) {
+        return failed("standard output", "write");
+    }
+    return flush_standard_output();
+}
+
+// Is this something that an earlier fraganalyze wrote, or nothing at all?
+bool is_ours(const std::string& path) {
+    constexpr std::size_t kPart = 64 << 10;
+    const Result<InputFile> file = InputFile::open(path);
+    if (!file.ok()) {
+        return false;
+    }
+    const auto part = [&file](std::uint64_t offset) {
+        std::string text(kPart, '\0');
+        text.resize(file->read_at(offset, text.data(), text.size()));
+        return text;
+    };
+    const std::string first = part(0);
+    const std::string last = part(file->size() - std::min<std::uint64_t>(file->size(), kPart));
+    const auto has = [](const std::string& text, std::string_view word) {
+        return text.find(word) != std::string::npos;
+    };
+    const std::string line = first.substr(0, first.find('\n'));
+    return first.empty() ||
+           (first[0] == '{' && (has(first, "\"schema\":") || has(last, "\"schema\":"))) ||
+           has(first, " - fragtrace</title>") || (has(line, "lower") && has(line, "upper")) ||
+           (first.starts_with("FTRACE\r\n") && has(first, "trace.anonymized"));
+}
+
+// A link in a folder that all may write to is followed only if its owner may choose our output.
+bool may_follow(const std::string& path, const struct stat& link) {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    struct stat shared = {};
+    if (stat(folder.empty() ? "." : folder.c_str(), &shared) != 0) {
+        return false;
+    }
+    const bool open_to_all = (shared.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+    return !open_to_all || link.st_uid == geteuid();
+}
+
+Status write_special(const std::string& path, std::string_view content) {
+    // A device or a pipe cannot be replaced by a rename: written to directly.
+    std::FILE* file = std::fopen(path.c_str(), "we");
+    if (file == nullptr) {
+        return failed(path, "open");
+    }
+    const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
+    if (std::fclose(file) != 0 || !written) {
+        return failed(path, "write");
+    }
+    return Ok{};
+}
+
+bool write_all(int descriptor, std::string_view content) {
+    while (!content.empty()) {
+        const ssize_t count = write(descriptor, content.data(), content.size());
+        if (count < 0 && errno != EINTR) {
+            return false;
+        }
+        content.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    }
+    return true;
+}
+
+// By way of a temporary file in the same folder. `before`: the file that is replaced.
+Status write_regular(const std::string& path,
+                     const std::optional<struct stat>& before,
+                     std::string_view content) {
+    const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+    if (temporary.size() < sizeof g_unfinished) {
+        temporary.copy(g_unfinished, temporary.size());
+        g_unfinished[temporary.size()] = '\0';
+    }
+    const int file =
+        open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (file < 0) {
+        return failed(path, "create");
+    }
+    g_is_unfinished = temporary.size() < sizeof g_unfinished;
+    const auto give_up = [&](const char* what) -> Status {
+        Error error = failed(path, what);
+        g_is_unfinished = false;
+        unlink(temporary.c_str());
+        return error;
+    };
+    if (before) {
+        // Only root may give a file away; the mode is set after it, which takes bits of it back.
+        [[maybe_unused]] const int given = fchown(file, before->st_uid, before->st_gid);
+        if (fchmod(file, before->st_mode & 07777) != 0) {
+            const Status failure = give_up("set the mode of");
+            close(file);
+            return failure;
+        }
+    }
+    const bool written = write_all(file, content) && fsync(file) == 0;
+    const int code = errno;
+    if (close(file) != 0 || !written) {
+        errno = written ? errno : code;
+        return give_up("write");
+    }
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) {
+        return give_up("replace");
+    }
+    g_is_unfinished = false;
+    return Ok{};
+}
+
+}  // namespace
+
+void replace_any_file() {
+    g_replaces_any = true;
+}
+
+void remove_unfinished_output() {
+    if (g_is_unfinished) {
+        unlink(g_unfinished);
+    }
+}
+
+Status flush_standard_output() {
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+        return Error{ErrorCode::kOutput,
+                     fmt::format("standard output: cannot be written: {}. Part of the result is "
+                                 "missing.",
+                                 std::strerror(errno))};
+    }
+    return Ok{};
+}
+
+Status write_text(std::string_view text) {
+    return write_standard_output(shown_text(text));
+}
+
+Status write_output(const std::string& path, std::string_view content) {
+    if (path == "-") {
+        return write_standard_output(content);
+    }
+    struct stat link = {};
+    struct stat existing = {};
+    if (lstat(path.c_str(), &link) != 0) {
+        return write_regular(path, std::nullopt, content);
+    }
+    std::string target = path;
+    if (S_ISLNK(link.st_mode)) {
+        if (!may_follow(path, link)) {
+            return refused(path,
+                           "is another user's symbolic link in a shared folder, and is not "
+                           "followed. Name another file.");
+        }
+        std::error_code error;
+        target = std::filesystem::weakly_canonical(path, error).string();
+        if (error) {
+            return refused(path, "is a symbolic link that leads nowhere. Name another file.");
+        }
+        if (stat(target.c_str(), &existing) != 0) {
+            return write_regular(target, std::nullopt, content);
+        }
+    } else {
+        existing = link;
+    }
+    if (S_ISDIR(existing.st_mode)) {
+        return refused(path, "cannot be written: it is a folder. Name a file in it.");
+    }
+    if (!S_ISREG(existing.st_mode)) {
+        return write_special(target, content);
+    }
+    if (was_read(existing.st_dev, existing.st_ino)) {
+        return refused(path, "is a file that this command reads. Name another file.");
+    }
+    if (!g_replaces_any && !is_ours(target)) {
+        return refused(path,
+                       "exists, and fraganalyze did not write it. Name another file, or add "
+                       "--force to replace it.");
+    }
+    return write_regular(target, existing, content);
+}
+
+}  // namespace fragtrace::analyzer

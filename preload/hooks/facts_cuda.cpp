@@ -1,0 +1,196 @@
+// See facts_cuda.h.
+#include "hooks/facts_cuda.h"
+
+#include "hooks/hooks.h"
+#include "hooks/nvml.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+namespace fragtrace::preload {
+namespace {
+
+constexpr char kVirtualName[] = "fragtrace virtual GPU";
+
+constexpr uint16_t kMaxDevices = 64;
+constexpr int kComputeCapabilityMajor = 75;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+constexpr int kComputeCapabilityMinor = 76;
+// Refusals closer than this are one burst. Twice as long after every so many: a program may live on
+// refusals for weeks, and facts have only so much room.
+constexpr uint64_t kBurst_ns = 1000000000;
+constexpr unsigned kBurstsPerDoubling = 8;
+constexpr unsigned kMostDoublings = 20;
+
+int g_recorded_pid;
+uint8_t g_context_known[kMaxDevices];
+uint64_t g_asked_ns;  // when NVML was asked last
+unsigned g_bursts;
+
+void record_number(const char* key, unsigned long long value) {
+    char text[24];
+    snprintf(text, sizeof text, "%llu", value);
+    record_fact(key, text);
+}
+
+void record_text(int device, const char* what, const char* value) {
+    char key[64];
+    snprintf(key, sizeof key, "device.%d.%s", device, what);
+    record_fact(key, value);
+}
+
+void record_identity(int device, const void* caller) {
+    char text[41];
+    unsigned char uuid[16];
+    auto* get_uuid = real<Hook::k_cuDeviceGetUuid_v2>(caller);
+    if (get_uuid == nullptr) {  // before CUDA 11.4
+        get_uuid = real<Hook::k_cuDeviceGetUuid>(caller);
+    }
+    if (get_uuid != nullptr && get_uuid(uuid, device) == kSuccess) {
+        format_uuid("GPU", uuid, text);
+        record_text(device, "uuid", text);
+    }
+    auto* get_bus = real<Hook::k_cuDeviceGetPCIBusId>(caller);
+    if (get_bus != nullptr && get_bus(text, sizeof text, device) == kSuccess) {
+        text[sizeof text - 1] = '\0';
+        record_text(device, "pci_bus_id", text);
+    }
+    int major = 0;
+    int minor = 0;
+    auto* attribute = real<Hook::k_cuDeviceGetAttribute>(caller);
+    if (attribute != nullptr && attribute(&major, kComputeCapabilityMajor, device) == kSuccess &&
+        attribute(&minor, kComputeCapabilityMinor, device) == kSuccess) {
+        snprintf(text, sizeof text, "%d.%d", major, minor);
+        record_text(device, "compute_capability", text);
+    }
+}
+
+void record_device(int device, const void* caller) {
+    char key[64];
+    auto* get_name = real<Hook::k_cuDeviceGetName>(caller);
+    char name[256] = "";
+    if (get_name != nullptr && get_name(name, sizeof name, device) == kSuccess) {
+        name[sizeof name - 1] = '\0';
+        snprintf(key, sizeof key, "device.%d.name", device);
+        record_fact(key, name);
+        if (strstr(name, kVirtualName) != nullptr) {
+            record_fact("virtual", "1");
+        }
+    }
+    size_t bytes = 0;
+    auto* get_total = real<Hook::k_cuDeviceTotalMem_v2>(caller);
+    if (get_total != nullptr && get_total(&bytes, device) == kSuccess) {
+        snprintf(key, sizeof key, "device.%d.total_bytes", device);
+        record_number(key, bytes);
+    }
+    record_identity(device, caller);
+}
+
+}  // namespace
+
+void record_cuda_facts(const void* caller) {
+    const int pid = getpid();
+    if (__atomic_exchange_n(&g_recorded_pid, pid, __ATOMIC_RELAXED) == pid) {
+        return;
+    }
+    int version = 0;
+    auto* driver_version = real<Hook::k_cuDriverGetVersion>(caller);
+    if (driver_version != nullptr && driver_version(&version) == kSuccess) {
+        record_number("cuda_driver_version", static_cast<unsigned>(version));
+    }
+    auto* runtime_version = real<Hook::k_cudaRuntimeGetVersion>(caller);
+    if (runtime_version != nullptr && runtime_version(&version) == kSuccess) {
+        record_number("cuda_runtime_version", static_cast<unsigned>(version));
+    }
+    int count = 0;
+    auto* get_count = real<Hook::k_cuDeviceGetCount>(caller);
+    if (get_count == nullptr || get_count(&count) != kSuccess) {
+        return;
+    }
+    record_number("device.count", static_cast<unsigned>(count));
+    for (int device = 0; device < count; ++device) {
+        record_device(device, caller);
+    }
+}
+
+void record_context_fact(uint16_t device, uint64_t bytes, const char* how) {
+    if (device >= kMaxDevices ||
+        __atomic_exchange_n(&g_context_known[device], 1, __ATOMIC_RELAXED) != 0) {
+        return;
+    }
+    char key[64];
+    snprintf(key, sizeof key, "device.%u.context_bytes", unsigned{device});
+    record_number(key, bytes);
+    record_text(device, "context_bytes.measured", how);
+}
+
+void record_mig_fact(uint16_t device, const void* caller) {
+    static uint8_t asked[kMaxDevices];
+    if (device >= kMaxDevices || __atomic_exchange_n(&asked[device], 1, __ATOMIC_RELAXED) != 0) {
+        return;
+    }
+    const int mode = nvml_mig_mode(device, caller);
+    if (mode >= 0) {
+        record_text(device, "mig", mode != 0 ? "1" : "0");
+    }
+}
+
+void record_context_bytes(uint16_t device, uint64_t free_bytes, const void* caller) {
+    size_t total_bytes = 0;
+    auto* get_total = real<Hook::k_cuDeviceTotalMem_v2>(caller);
+    if (device < kMaxDevices && __atomic_load_n(&g_context_known[device], __ATOMIC_RELAXED) == 0 &&
+        get_total != nullptr && get_total(&total_bytes, device) == kSuccess) {
+        record_context_fact(device,
+                            total_bytes > free_bytes ? total_bytes - free_bytes : 0,
+                            "total less free after the first allocation: other processes and that "
+                            "allocation are in it");
+    }
+}
+
+void record_other_processes(uint16_t device, uint64_t sequence, const void* caller) {
+    const uint64_t now = now_ns();
+    uint64_t asked = __atomic_load_n(&g_asked_ns, __ATOMIC_RELAXED);
+    const unsigned doublings = __atomic_load_n(&g_bursts, __ATOMIC_RELAXED) / kBurstsPerDoubling;
+    const uint64_t burst_ns = kBurst_ns
+                              << (doublings < kMostDoublings ? doublings : kMostDoublings);
+    if (device == kDeviceUnknown || (asked != 0 && now - asked < burst_ns) ||
+        !__atomic_compare_exchange_n(
+            &g_asked_ns, &asked, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        return;
+    }
+    constexpr int kMostNamed = 64;
+    record_mig_fact(device, caller);
+    NvmlProcess processes[kMostNamed];
+    NvmlMemory memory{};
+    int total = 0;
+    const int count = nvml_processes(device, caller, processes, kMostNamed, &total);
+    if (count < 0 || !nvml_memory(device, caller, &memory)) {
+        return;
+    }
+    char text[64 + kMostNamed * 34];
+    size_t length = static_cast<size_t>(snprintf(text,
+                                                 sizeof text,
+                                                 "event %llu used %llu free %llu self %d",
+                                                 static_cast<unsigned long long>(sequence),
+                                                 static_cast<unsigned long long>(memory.used_bytes),
+                                                 static_cast<unsigned long long>(memory.free_bytes),
+                                                 getpid()));
+    for (int i = 0; i < count && length < sizeof text; ++i) {
+        const char* format = processes[i].used_bytes == kUnknown64 ? ", %u unknown" : ", %u %llu";
+        length +=
+            static_cast<size_t>(snprintf(text + length,
+                                         sizeof text - length,
+                                         format,
+                                         processes[i].pid,
+                                         static_cast<unsigned long long>(processes[i].used_bytes)));
+    }
+    if (total > count && length < sizeof text) {
+        snprintf(text + length, sizeof text - length, ", and %d more", total - count);
+    }
+    char what[32];
+    const unsigned burst = __atomic_add_fetch(&g_bursts, 1, __ATOMIC_RELAXED);
+    snprintf(what, sizeof what, "processes.%u", burst);
+    record_text(device, what, text);
+}
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,45 @@
+# Sources of the hooks, and the exported symbols as the rows of hooks.def give them.
+set(FRAGTRACE_HOOK_SOURCES
+    frameworks/nvtx.cpp
+    frameworks/torch.cpp
+    frameworks/torch_allocator.cpp
+    frameworks/torch_captures.cpp
+    frameworks/torch_deferred.cpp
+    frameworks/torch_facts.cpp
+    frameworks/torch_pending.cpp
+    frameworks/torch_pools.cpp
+    frameworks/torch_rewind.cpp
+    frameworks/torch_routing.cpp
+    frameworks/torch_settings.cpp
+    frameworks/torch_slots.cpp
+    hooks/arrays.cpp
+    hooks/contexts.cpp
+    hooks/device_memory.cpp
+    hooks/entry_points.cpp
+    hooks/facts_cuda.cpp
+    hooks/framework.cpp
+    hooks/graphs.cpp
+    hooks/hook_table.cpp
+    hooks/hooks.cpp
+    hooks/host_memory.cpp
+    hooks/jump.S
+    hooks/known_callers.cpp
+    hooks/launches.cpp
+    hooks/memory_delta.cpp
+    hooks/modules.cpp
+    hooks/nvml.cpp
+    hooks/pools.cpp
+    hooks/pools_cuda.cpp
+    hooks/resolve.cpp
+    hooks/sharing.cpp
+    hooks/stream_ordered.cpp
+    hooks/unload.cpp
+    hooks/virtual_memory.cpp)
+
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/hooks.def hook_rows
+     REGEX "^FT_(DRIVER|RUNTIME|FRAMEWORK|LOADER|EXPORT)\\(")
+foreach(row ${hook_rows})
+    string(REGEX REPLACE "^FT_[A-Z]+\\(([A-Za-z0-9_]+).*" "\\1" symbol "${row}")
+    list(APPEND FRAGTRACE_HOOK_EXPORTS ${symbol})
+endforeach()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/hooks.def)

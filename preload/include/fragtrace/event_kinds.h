@@ -1,0 +1,176 @@
+// What is known about each kind of event, from the rows of event_kinds.def.
+//
+// Like format.h: no allocation, no exceptions, libc only.
+#pragma once
+
+#include <stdint.h>
+
+namespace fragtrace {
+
+// What happened. The numbers are part of the trace format.
+enum class EventKind : uint8_t {
+    kNone = 0,
+#define FT_EVENT_KIND(name, number, ...) k##name = number,
+#include <fragtrace/event_kinds.def>
+};
+
+// What an event begins or ends. An address or a handle is unique within one of these.
+enum class Thing : uint8_t {
+    kNone,
+    kDevice,  // device memory that a device_free ends, managed memory too
+    kReservation,
+    kHost,
+    kRegistered,
+    kArray,
+    kBlock,
+    // A program may begin these more than once, or leave their end to others.
+    kImport,
+    kGraph,
+    kPool,
+    kModule,
+    kContext,
+    kPairs,  // those above end one by one, each by an event that names its address
+    // What else the recorder keeps for a checkpoint.
+    kPhysical = kPairs,
+    kMapping,
+    kPoolAttribute,
+    kPoolSelect,
+    kPoolInfo,
+    kPoolUse,
+    kPendingFree,   // of a block, which stays until all of its CUDA events have completed
+    kPendingEvent,  // by the CUDA event's handle
+    kMemoryInfo,
+    kMemoryFraction,
+    kSettings,
+    kGraphMemory,
+    kRange,
+    kRangeDepth,  // open ranges of a thread
+    kRangeOfThread,
+};
+
+// Nothing of these may begin twice at one address, or end without a begin.
+constexpr bool is_strict(Thing thing) {
+    return thing < Thing::kImport;
+}
+
+enum EventTrait : uint8_t {
+    kCall = 1,           // a call to the driver or the runtime that the recorder timed
+    kRequest = 2,        // somebody asks for device memory, in either layer
+    kTakesMemory = 4,    // from here on the driver holds device memory for the process
+    kReturnsMemory = 8,  // device memory may go back to the driver
+    kHasStream = 16,     // the stream column is a stream
+    kRemark = 32,        // about the recording or the program, not about memory
+};
+
+enum class ColumnFormat : uint8_t {
+    kNothing,
+    kBytes,  // kUnknown64 = not known
+    kNumber,
+    kNumberIfAny,  // 0 = none
+    kHex,
+    kText,  // id of a fact text.N
+    kCudaEvent,
+    kFraction,  // bits of a double
+    kBeginEnd,  // 1 or 0
+    kRangeKind,
+};
+
+struct EventColumn {
+    ColumnFormat format = ColumnFormat::kNothing;
+    const char* key = "";
+};
+
+struct EventEffect {
+    Thing begins = Thing::kNone;
+    Thing ends = Thing::kNone;
+};
+
+struct EventKindInfo {
+    const char* name = nullptr;  // nullptr: this version does not know the kind
+    EventEffect effect;
+    uint8_t traits = 0;
+    EventColumn address, size, extra;
+};
+
+struct EventKindTable {
+    EventKindInfo kinds[256];
+
+    constexpr EventKindTable() {
+#define OTHER \
+    EventEffect {}
+#define BEGINS(thing)                 \
+    EventEffect {                     \
+        Thing::k##thing, Thing::kNone \
+    }
+#define ENDS(thing)                   \
+    EventEffect {                     \
+        Thing::kNone, Thing::k##thing \
+    }
+#define NOTHING \
+    EventColumn {}
+#define BYTES(key)                 \
+    EventColumn {                  \
+        ColumnFormat::kBytes, #key \
+    }
+#define NUMBER(key)                 \
+    EventColumn {                   \
+        ColumnFormat::kNumber, #key \
+    }
+#define NUMBER_IF_ANY(key)               \
+    EventColumn {                        \
+        ColumnFormat::kNumberIfAny, #key \
+    }
+#define HEX(key)                 \
+    EventColumn {                \
+        ColumnFormat::kHex, #key \
+    }
+#define TEXT(key)                 \
+    EventColumn {                 \
+        ColumnFormat::kText, #key \
+    }
+#define CUDA_EVENT(key)                \
+    EventColumn {                      \
+        ColumnFormat::kCudaEvent, #key \
+    }
+#define FRACTION(key)                 \
+    EventColumn {                     \
+        ColumnFormat::kFraction, #key \
+    }
+#define BEGIN_END(key)                \
+    EventColumn {                     \
+        ColumnFormat::kBeginEnd, #key \
+    }
+#define RANGE_KIND(key)                \
+    EventColumn {                      \
+        ColumnFormat::kRangeKind, #key \
+    }
+#define FT_EVENT_KIND(name, number, text, effect, traits, address, size, extra) \
+    kinds[number] = {#text, effect, traits, address, size, extra};
+#include <fragtrace/event_kinds.def>
+#undef OTHER
+#undef BEGINS
+#undef ENDS
+#undef NOTHING
+#undef BYTES
+#undef NUMBER
+#undef NUMBER_IF_ANY
+#undef HEX
+#undef TEXT
+#undef CUDA_EVENT
+#undef FRACTION
+#undef BEGIN_END
+#undef RANGE_KIND
+    }
+};
+
+inline constexpr EventKindTable kEventKinds;
+
+constexpr const EventKindInfo& info_of(EventKind kind) {
+    return kEventKinds.kinds[static_cast<uint8_t>(kind)];
+}
+
+constexpr bool has_trait(EventKind kind, EventTrait trait) {
+    return (info_of(kind).traits & trait) != 0;
+}
+
+}  // namespace fragtrace

@@ -1,0 +1,93 @@
+# libfragtrace.so, the library that programs load.
+include(libraries.cmake)
+
+# The recorder's core: testable in-process, without preloading anything.
+# The session first: its state, which every process reads at its end, then lies in the page of data
+# that the loader has written already.
+add_library(fragtrace_recorder_core OBJECT
+    recorder/session.cpp
+    recorder/api.cpp
+    recorder/child_ends.cpp
+    recorder/control.cpp
+    recorder/drain.cpp
+    recorder/facts.cpp
+    recorder/flush.cpp
+    recorder/live_table.cpp
+    recorder/live_table_events.cpp
+    recorder/numbers.cpp
+    recorder/options.cpp
+    recorder/parts.cpp
+    recorder/process_life.cpp
+    recorder/python_code.cpp
+    recorder/ranges.cpp
+    recorder/recorder.cpp
+    recorder/ring.cpp
+    recorder/session_name.cpp
+    recorder/stack_native.cpp
+    recorder/stack_python.cpp
+    recorder/stack_table.cpp
+    recorder/trace_file.cpp
+    recorder/trace_file_names.cpp
+    stacks/python_layout.cpp
+    stacks/python_lines.cpp
+    stacks/recurring_stacks.cpp
+    stacks/stack_walk.cpp
+    stacks/thread_stacks.cpp
+    stacks/unwind_entries.cpp
+    stacks/unwind_rules.cpp
+    stacks/unwind_tables.cpp
+    system/clock.cpp
+    system/modules.cpp
+    system/objects.cpp
+    system/sys.cpp
+    system/thread_state.cpp)
+
+# ---- hooks: sources and exported symbols ---------------------------------------------------------
+# hooks/hooks.cmake appends to FRAGTRACE_HOOK_SOURCES (C++ and assembly) and FRAGTRACE_HOOK_EXPORTS
+# (symbol names; the version-script wildcards are allowed, visibility is hidden by default).
+set(FRAGTRACE_HOOK_SOURCES "")
+set(FRAGTRACE_HOOK_EXPORTS "")
+include(hooks/hooks.cmake)
+
+# The library hosts load: C driver and no exceptions, RTTI or guards, so that libc is all it needs.
+add_library(fragtrace SHARED $<TARGET_OBJECTS:fragtrace_recorder_core> ${FRAGTRACE_HOOK_SOURCES})
+foreach(target fragtrace_recorder_core fragtrace)
+    target_link_libraries(${target} PRIVATE fragtrace::format fragtrace_zstd fragtrace_libunwind)
+    target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+    target_compile_options(${target} PRIVATE
+        $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics>
+        -fvisibility=hidden)
+    target_compile_definitions(${target} PRIVATE FRAGTRACE_VERSION="${PROJECT_VERSION}")
+    fragtrace_warnings(${target})
+endforeach()
+target_include_directories(fragtrace_recorder_core INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(fragtrace_recorder_core INTERFACE fragtrace_zstd fragtrace_libunwind)
+
+set(exports ${FRAGTRACE_HOOK_EXPORTS})
+list(JOIN exports "; " exports)
+file(CONFIGURE OUTPUT fragtrace.map CONTENT "{
+    global:
+        @exports@;
+    local:
+        *;
+};
+" @ONLY)
+set_target_properties(fragtrace PROPERTIES
+    LINKER_LANGUAGE C
+    LINK_DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/fragtrace.map)
+# Our own functions are found by the linker, not by the loader in every process: the table of hooks
+# names most of what we export, and must mean ours also where another preload has the same names.
+# Every segment is a mapping that the loader makes in every process: code and constants share one, and
+# no part of the data is made read-only afterwards, which is a call, a split mapping and two page
+# faults of each process (10 us of /bin/true). The hooks' table is written later in any case.
+target_link_options(fragtrace PRIVATE
+    -Wl,--version-script=${CMAKE_CURRENT_BINARY_DIR}/fragtrace.map
+    -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete
+    -Wl,-z,norelro -Wl,-z,noseparate-code -Wl,-Bsymbolic-functions -Wl,--as-needed
+    # Of zstd and libunwind little is used; each function of the C library costs a look-up at every start.
+    -Wl,--gc-sections)
+
+install(TARGETS fragtrace LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# The Python module; docs/guide.md says how it is found.
+install(DIRECTORY python/fragtrace DESTINATION ${CMAKE_INSTALL_DATADIR}/fragtrace/python
+        FILES_MATCHING PATTERN "*.py")

@@ -1,0 +1,39 @@
+// What programs and the Python module call to mark their phases; <fragtrace/mark.h> declares it.
+#include "recorder/ranges.h"
+
+using namespace fragtrace;
+using namespace fragtrace::preload;
+
+#define FT_CALLED_BY_PROGRAMS __attribute__((visibility("default"), used))
+
+extern "C" {
+
+FT_CALLED_BY_PROGRAMS void fragtrace_range_begin(const char* name) {
+    begin_range(RangeKind::kApi, 0, name);
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_range_end() {
+    end_range(RangeKind::kApi, 0);
+}
+
+FT_CALLED_BY_PROGRAMS uint64_t fragtrace_range_start(const char* name) {
+    return start_range(RangeKind::kApi, name);
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_range_stop(uint64_t range) {
+    stop_range(RangeKind::kApi, range);
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_mark(const char* name) {
+    record_mark(RangeKind::kApi, name);
+}
+
+// For notebooks, which run one cell at a time.
+FT_CALLED_BY_PROGRAMS void fragtrace_cell_begin(const char* name) {
+    begin_range(RangeKind::kCell, 0, name);
+}
+
+FT_CALLED_BY_PROGRAMS void fragtrace_cell_end() {
+    end_range(RangeKind::kCell, 0);
+}
+}

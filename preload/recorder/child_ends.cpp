@@ -1,0 +1,228 @@
+// Which signal killed a recorded child. A process without a handler cannot note it, and must not
+// install one; the kernel tells its parent alone. A parent that has this library too notes the
+// signal in the ring that the child left, where the analyzer finds it. The functions that wait give
+// what they always give, and wait no longer: the ring is looked for only after a child was killed.
+#include <fragtrace/format.h>
+
+#include "recorder/ring.h"
+#include "recorder/session.h"
+#include "system/folder_names.h"
+#include "system/sys.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace fragtrace::preload {
+namespace {
+
+constexpr const char* kRingFolder = "FRAGTRACE_RING_DIRECTORY=";
+
+// The value as the process was started with it: another thread may be changing the environment.
+void ring_folder(Text* folder) {
+    const int fd = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+    char bytes[512];
+    size_t matched = 0;  // characters of kRingFolder since a variable began
+    const size_t whole = strlen(kRingFolder);
+    bool differs = false;
+    for (ssize_t size = 0; fd >= 0 && (size = read(fd, bytes, sizeof bytes)) > 0;) {
+        for (ssize_t i = 0; i < size; ++i) {
+            if (bytes[i] == '\0') {
+                matched = 0;
+                differs = false;
+            } else if (!differs && matched == whole) {
+                folder->add(bytes + i, 1);
+            } else if (!differs && bytes[i] == kRingFolder[matched]) {
+                ++matched;
+            } else {
+                differs = true;
+            }
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (folder->size() == 0) {
+        folder->add("/dev/shm");
+    }
+}
+
+// Since this process began. A ring that nobody has written since then is not a child's: numbers of
+// processes are used again.
+uint64_t age_ns() {
+    constexpr uint64_t kTick_ns = kSecond_ns / 100;
+    const uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
+    const uint64_t start_ns = process_start_ticks() * kTick_ns;
+    return now_ns > start_ns ? now_ns - start_ns : 0;
+}
+
+bool is_of_a_child(const struct stat& file) {
+    const uint64_t written_ns = static_cast<uint64_t>(file.st_mtim.tv_sec) * kSecond_ns +
+                                static_cast<uint64_t>(file.st_mtim.tv_nsec);
+    return S_ISREG(file.st_mode) && file.st_uid == getuid() &&
+           written_ns + age_ns() >= clock_ns(CLOCK_REALTIME);
+}
+
+// -1 if it is not a child's. Rings are read-only until their process has ended.
+int open_ring_of_a_child(const char* path) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    struct stat file {};
+
+    char same[40];
+    Text(same, sizeof same).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd));
+    const int to = fd >= 0 && fstat(fd, &file) == 0 && is_of_a_child(file) && fchmod(fd, 0600) == 0
+                       ? open(same, O_RDWR | O_CLOEXEC)
+                       : -1;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return to;
+}
+
+void note_in_ring(const char* path, int signal) {
+    const int fd = open_ring_of_a_child(path);
+
+    struct stat file {};
+
+    RingHeader header{};
+    if (fd < 0) {
+        return;
+    }
+    char line[64];
+    Text fact(line, sizeof line);
+    fact.add("end.signal\t").add_number(static_cast<uint64_t>(signal)).add("\n");
+    const auto size = static_cast<uint32_t>(fact.size());
+    if (fstat(fd, &file) == 0 &&
+        pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
+        memcmp(header.magic, kRingMagic, sizeof header.magic) == 0 &&
+        header.version == kFormatVersion && header.facts_bytes <= header.facts_capacity_bytes &&
+        header.facts_capacity_bytes - header.facts_bytes >= size) {
+        const uint64_t at = header.facts_offset + header.facts_bytes;
+        const uint32_t facts_bytes = header.facts_bytes + size;
+        if (at + size <= static_cast<uint64_t>(file.st_size) &&
+            pwrite(fd, line, size, static_cast<off_t>(at)) == static_cast<ssize_t>(size)) {
+            const ssize_t done =
+                pwrite(fd, &facts_bytes, sizeof facts_bytes, offsetof(RingHeader, facts_bytes));
+            (void)done;
+        }
+    }
+    close(fd);
+}
+
+// A handler of SIGCHLD may run on a stack of a few KiB.
+bool on_signal_stack() {
+    stack_t stack{};
+    return sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_ONSTACK) != 0;
+}
+
+void note_signal(pid_t child, int signal) {
+    char path[sizeof(TraceHeader::ring_path)];
+    if (on_signal_stack()) {
+        return;
+    }
+    Text folder(path, sizeof path);
+    ring_folder(&folder);
+    char begin[64];
+    Text name(begin, sizeof begin);
+    name.add("fragtrace-").add_number(getuid()).add("-");
+    name.add_number(static_cast<uint64_t>(child)).add("-");
+    visit_names(folder.c_str(), [&](const char* found) {
+        if (strncmp(found, begin, name.size()) != 0) {
+            return true;
+        }
+        folder.add("/").add(found);
+        note_in_ring(folder.c_str(), signal);
+        return false;
+    });
+}
+
+using Wait4 = pid_t (*)(pid_t, int*, int, rusage*);
+using WaitId = int (*)(idtype_t, id_t, siginfo_t*, int);
+
+Wait4 g_wait4;
+WaitId g_waitid;
+
+// Handlers of signals, and children of programs with threads, may wait and may not call dlsym(): it
+// is called when the library is loaded, or by the constructor of another one that waits before
+// that. For waitid(), which few use, it is called at the first call: a look-up is a cost to every
+// process.
+__attribute__((constructor)) void find_wait4() {
+    g_wait4 = reinterpret_cast<Wait4>(dlsym(RTLD_NEXT, "wait4"));
+}
+
+// What wait(), waitpid(), wait3() and wait4() are in the C library, too.
+pid_t wait_and_note(pid_t pid, int* status, int options, rusage* used) {
+    if (g_wait4 == nullptr) {
+        find_wait4();
+    }
+    if (g_wait4 == nullptr) {
+        errno = ENOSYS;
+        return -1;
+    }
+    int own = 0;
+    int* const told = status == nullptr ? &own : status;
+    const pid_t child = g_wait4(pid, told, options, used);
+    if (child > 0 && WIFSIGNALED(*told)) {
+        const SlowPath slow_path;  // cancelled here, the thread would lose its child's status
+        note_signal(child, WTERMSIG(*told));
+    }
+    return child;
+}
+
+}  // namespace
+}  // namespace fragtrace::preload
+
+extern "C" {
+
+__attribute__((visibility("default"))) pid_t wait(int* status) {
+    return fragtrace::preload::wait_and_note(-1, status, 0, nullptr);
+}
+
+__attribute__((visibility("default"))) pid_t waitpid(pid_t pid, int* status, int options) {
+    return fragtrace::preload::wait_and_note(pid, status, options, nullptr);
+}
+
+__attribute__((visibility("default"))) pid_t wait3(int* status, int options, rusage* used) {
+    return fragtrace::preload::wait_and_note(-1, status, options, used);
+}
+
+__attribute__((visibility("default"))) pid_t wait4(pid_t pid,
+                                                   int* status,
+                                                   int options,
+                                                   rusage* used) {
+    return fragtrace::preload::wait_and_note(pid, status, options, used);
+}
+
+__attribute__((visibility("default"))) int waitid(idtype_t which,
+                                                  id_t id,
+                                                  siginfo_t* told,
+                                                  int options) {
+    using namespace fragtrace::preload;
+    WaitId real = load_relaxed(&g_waitid);
+    if (real == nullptr) {
+        real = reinterpret_cast<WaitId>(dlsym(RTLD_NEXT, "waitid"));
+        store_relaxed(&g_waitid, real);  // the same for every thread
+    }
+    if (real == nullptr) {
+        errno = ENOSYS;
+        return -1;
+    }
+    const int done = real(which, id, told, options);
+    if (done == 0 && told != nullptr && told->si_pid > 0 &&
+        (told->si_code == CLD_KILLED || told->si_code == CLD_DUMPED)) {
+        const SlowPath slow_path;
+        note_signal(told->si_pid, told->si_status);
+    }
+    return done;
+}
+}

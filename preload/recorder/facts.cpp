@@ -1,0 +1,274 @@
+#include "recorder/facts.h"
+
+#include "recorder/session.h"
+#include "system/address_table.h"
+#include "system/sys.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+namespace fragtrace::preload {
+namespace {
+
+constexpr uint32_t kStore_bytes = 512 * 1024;
+constexpr uint32_t kMaxFactKey_bytes = 256;
+
+char g_store[kStore_bytes];
+uint32_t g_store_bytes;
+uint64_t g_lost;
+Lock g_lock;
+
+// Whole lines only: one that does not fit is not begun. Gives the new size, 0 without room.
+uint32_t append_line(
+    char* log, uint32_t size, uint32_t capacity, const char* key, const char* value) {
+    const auto put = [&](char c) {
+        if (size < capacity) {
+            log[size] = c;
+        }
+        ++size;
+    };
+    const auto put_text = [&](const char* text, uint32_t limit_bytes) {
+        for (uint32_t i = 0; text[i] != '\0' && i < limit_bytes; ++i) {
+            switch (text[i]) {
+                case '\\':
+                    put('\\'), put('\\');
+                    break;
+                case '\t':
+                    put('\\'), put('t');
+                    break;
+                case '\n':
+                    put('\\'), put('n');
+                    break;
+                default:
+                    put(text[i]);
+                    break;
+            }
+        }
+    };
+    put_text(key, kMaxFactKey_bytes);
+    put('\t');
+    put_text(value, kMaxFactValue_bytes);
+    put('\n');
+    return size > capacity ? 0 : size;
+}
+
+// How many bytes of facts the ring has room for, `more` ones if it can.
+uint32_t room_for_facts(Ring* ring, uint64_t more) {
+    GrowingArea* room = &ring->facts_room;
+    const uint64_t end = ring->header->facts_bytes + more;
+    static_cast<void>(ring->reaches(room, end < room->capacity_bytes ? end : room->capacity_bytes));
+    return static_cast<uint32_t>(load_acquire(&room->ready_bytes));
+}
+
+bool append_to_ring(Ring* ring, const char* key, const char* value) {
+    constexpr uint64_t kLongestLine_bytes = 2 * (kMaxFactKey_bytes + kMaxFactValue_bytes + 1);
+    RingHeader* header = ring->header;
+    const uint32_t room = room_for_facts(ring, kLongestLine_bytes);
+    const uint32_t size = append_line(ring->facts, header->facts_bytes, room, key, value);
+    if (size != 0) {
+        store_release(&header->facts_bytes, size);
+    }
+    return size != 0;
+}
+
+// With the lock: what the store has and the session has not.
+void copy_stored_facts(Session* session) {
+    RingHeader* header = session->ring.header;
+    const uint32_t begin = session->stored_facts_copied;
+    const uint32_t size = g_store_bytes - begin;
+    if (size != 0 && room_for_facts(&session->ring, size) - header->facts_bytes >= size) {
+        memcpy(session->ring.facts + header->facts_bytes, g_store + begin, size);
+        store_release(&header->facts_bytes, header->facts_bytes + size);
+    }
+    session->stored_facts_copied = g_store_bytes;
+}
+
+class FactsLock {
+  public:
+    FactsLock() : held_(g_lock.lock_within(50 * kMillisecond_ns)) {
+        if (!held_) {
+            count_up(&g_lost);
+        }
+    }
+
+    ~FactsLock() {
+        if (held_) {
+            g_lock.unlock();
+        }
+    }
+
+    FactsLock(const FactsLock&) = delete;
+    FactsLock& operator=(const FactsLock&) = delete;
+
+    [[nodiscard]] bool held() const { return held_; }
+
+  private:
+    bool held_;
+};
+
+void add_command_line(Session* session) {
+    static char arguments[kMaxFactValue_bytes];
+    long size = read_file("/proc/self/cmdline", arguments, sizeof arguments - 1);
+    if (size <= 0) {
+        return;
+    }
+    if (arguments[size - 1] == '\0') {
+        --size;
+    }
+    for (long i = 0; i < size; ++i) {
+        if (arguments[i] == '\0') {
+            arguments[i] = ' ';
+        }
+    }
+    arguments[size] = '\0';
+    add_session_fact(session, "command_line", arguments);
+}
+
+void add_number_fact(Session* session, const char* key, uint64_t value) {
+    char digits[24];
+    add_session_fact(session, key, Text(digits, sizeof digits).add_number(value).c_str());
+}
+
+}  // namespace
+
+bool store_fact(const char* key, const char* value) {
+    const FactsLock lock;
+    if (!lock.held()) {
+        return false;
+    }
+    Session* session = running_session();
+    if (session != nullptr) {
+        copy_stored_facts(session);
+    }
+    const uint32_t size = append_line(g_store, g_store_bytes, kStore_bytes, key, value);
+    if (size != 0) {
+        g_store_bytes = size;
+    }
+    bool kept = size != 0;
+    if (session != nullptr) {
+        kept = append_to_ring(&session->ring, key, value);
+        session->stored_facts_copied = g_store_bytes;
+    }
+    if (!kept) {
+        count_up(&g_lost);
+    }
+    return kept;
+}
+
+bool add_session_fact(Session* session, const char* key, const char* value) {
+    const FactsLock lock;
+    const bool kept = lock.held() && append_to_ring(&session->ring, key, value);
+    if (!kept) {
+        count_up(&g_lost);
+    }
+    return kept;
+}
+
+void add_stored_facts(Session* session) {
+    const FactsLock lock;
+    if (lock.held()) {
+        copy_stored_facts(session);
+    }
+}
+
+void add_start_facts(Session* session) {
+    add_session_fact(session, "recorder.version", FRAGTRACE_VERSION);
+    add_command_line(session);
+    static char path[kMaxFactValue_bytes];
+    const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (size > 0) {
+        path[size] = '\0';
+        add_session_fact(session, "executable", path);
+    }
+    if (getcwd(path, sizeof path) != nullptr) {
+        add_session_fact(session, "working_directory", path);
+    }
+    utsname host{};
+    if (uname(&host) == 0) {
+        add_session_fact(session, "host", host.nodename);
+        add_session_fact(session, "host.kernel", host.release);
+    }
+    // Settings that change what an allocator does, and ours.
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        static constexpr const char* kPrefixes[] = {"PYTORCH_CUDA_ALLOC_CONF=",
+                                                    "PYTORCH_ALLOC_CONF=",
+                                                    "PYTORCH_NO_CUDA_MEMORY_CACHING=",
+                                                    "CUDA_VISIBLE_DEVICES=",
+                                                    "CUDA_MODULE_LOADING=",
+                                                    "XLA_PYTHON_CLIENT_",
+                                                    "TF_GPU_ALLOCATOR=",
+                                                    "TF_FORCE_GPU_ALLOW_GROWTH=",
+                                                    "FRAGTRACE_"};
+        for (const char* prefix : kPrefixes) {
+            const char* value = strchr(*entry, '=');
+            if (value != nullptr && strncmp(*entry, prefix, strlen(prefix)) == 0) {
+                char key[256];
+                Text(key, sizeof key).add("environment.").add(*entry, value - *entry);
+                add_session_fact(session, key, value + 1);
+            }
+        }
+    }
+    if (session->options.rejected[0] != '\0') {
+        add_session_fact(session, "options.rejected", session->options.rejected);
+    }
+    add_number_fact(session, "options.stack_depth", session->options.stack_depth);
+    add_number_fact(session, "options.ring_events", session->options.ring_events);
+    if (session->options.min_block_bytes != 0) {
+        add_number_fact(session, "options.min_bytes", session->options.min_block_bytes);
+    }
+    if (session->options.size_limit_bytes != 0) {
+        add_number_fact(session, "options.size_limit", session->options.size_limit_bytes);
+    }
+    add_session_fact(
+        session, "trace.compression", session->options.compression_level != 0 ? "zstd" : "none");
+    add_session_fact(session,
+                     "ring.storage",
+                     session->ring.path()[0] != '\0' ? session->ring.path()
+                                                     : "memory of the process: not crash-safe");
+}
+
+void add_loss_facts(Session* session, bool exact) {
+    const RingHeader* ring = session->ring.header;
+
+    const struct {
+        const char* key;
+        uint64_t value;
+    } losses[] = {
+        {"lost.ring_full", load_relaxed(&ring->lost_ring_full)},
+        {"lost.reentrant", load_relaxed(&ring->lost_reentrant)},
+        {"lost.unfinished", session->lost_unfinished},
+        {"lost.write_failed", session->lost_write_failed},
+        {"lost.removed", session->lost_removed},
+        {"lost.before_start", load_relaxed(&session->lost_before_start)},
+        {"lost.facts", lost_facts()},
+        {"lost.completions", load_relaxed(&g_addresses_without_room)},
+        {"held.without_room", session->parts.live.lost()},
+        {"stacks.without_room", load_relaxed(&ring->stacks_without_room)},
+        {"stacks.native_failures", load_relaxed(&ring->native_unwind_failures)},
+        {"stacks.python_failures", load_relaxed(&ring->python_walk_failures)},
+        {"stacks.python_none", load_relaxed(&session->threads_without_python)},
+        {"trace.write_errors", load_relaxed(&ring->trace_write_errors)},
+    };
+
+    static_assert(sizeof losses / sizeof losses[0] == Session::kLossKinds);
+    for (size_t i = 0; i < Session::kLossKinds; ++i) {
+        // A loss may go on for weeks, and facts have only so much room: in between, doublings.
+        const uint64_t told = session->losses_told[i];
+        if (exact ? told != losses[i].value : told * 2 < losses[i].value) {
+            session->losses_told[i] = losses[i].value;
+            add_number_fact(session, losses[i].key, losses[i].value);
+        }
+    }
+}
+
+uint64_t lost_facts() {
+    return load_relaxed(&g_lost);
+}
+
+void reset_facts_lock() {
+    g_lock.reset();
+}
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,305 @@
+#include "recorder/live_table.h"
+
+#include "system/sys.h"
+
+#include <algorithm>
+#include <string.h>
+#include <sys/mman.h>
+
+namespace fragtrace::preload {
+namespace {
+
+constexpr size_t kLeastCapacity = 2048;
+constexpr size_t kMostCapacity = size_t{1} << 31;
+constexpr size_t kCachedCapacity = 4096;  // 400 KiB
+
+// Things with the same key are neighbours: a block's free looks for two of them.
+uint32_t hash_of(uint64_t key, uint8_t thing) {
+    const uint64_t mixed = (key ^ (key >> 32)) * 0x9e3779b97f4a7c15u;
+    return static_cast<uint32_t>(mixed >> 32) + thing;
+}
+
+}  // namespace
+
+// ---- the table ----------------------------------------------------------------------------------
+
+bool LiveTable::create() {
+    memset(static_cast<void*>(this), 0, sizeof *this);
+    entries_ = static_cast<Entry*>(map_private(kLeastCapacity * sizeof(Entry)));
+    places_ = static_cast<Place*>(map_private(2 * kLeastCapacity * sizeof(Place)));
+    capacity_ = kLeastCapacity;
+    end_ = 1;
+    if (entries_ == nullptr || places_ == nullptr) {
+        abandon();
+        return false;
+    }
+    return true;
+}
+
+void LiveTable::abandon() {
+    unmap(entries_, capacity_ * sizeof(Entry));
+    unmap(places_, 2 * capacity_ * sizeof(Place));
+    entries_ = nullptr;
+    places_ = nullptr;
+    capacity_ = end_ = used_ = 0;
+}
+
+// The place of its number, or the free one where that belongs.
+LiveTable::Place* LiveTable::place_of(Thing thing, uint64_t key) const {
+    const uint32_t hash = hash_of(key, static_cast<uint8_t>(thing));
+    for (size_t at = hash;; ++at) {
+        Place* place = &places_[at & (2 * capacity_ - 1)];
+        if (place->entry == 0) {
+            return place;
+        }
+        if (place->hash == hash) {
+            const Entry& entry = entries_[place->entry];
+            if (entry.key == key && entry.thing == thing) {
+                return place;
+            }
+        }
+    }
+}
+
+LiveTable::Entry* LiveTable::find(Thing thing, uint64_t key) const {
+    return &entries_[place_of(thing, key)->entry];
+}
+
+// Twice as many entries; they keep their numbers.
+bool LiveTable::grow() {
+    if (capacity_ == kMostCapacity) {
+        return false;
+    }
+    const size_t places = 2 * capacity_;
+    auto* memory = static_cast<Place*>(map_private(2 * places * sizeof(Place)));
+    void* entries = memory == nullptr ? MAP_FAILED
+                                      : mremap(entries_,
+                                               capacity_ * sizeof(Entry),
+                                               2 * capacity_ * sizeof(Entry),
+                                               MREMAP_MAYMOVE);
+    if (entries == MAP_FAILED) {
+        unmap(memory, 2 * places * sizeof(Place));
+        return false;
+    }
+    for (size_t i = 0; i < places; ++i) {
+        if (places_[i].entry != 0) {
+            size_t at = places_[i].hash;
+            while (memory[at & (2 * places - 1)].entry != 0) {
+                ++at;
+            }
+            memory[at & (2 * places - 1)] = places_[i];
+        }
+    }
+    unmap(places_, places * sizeof(Place));
+    entries_ = static_cast<Entry*>(entries);
+    places_ = memory;
+    capacity_ *= 2;
+    return true;
+}
+
+// Into a table of a quarter of the size, if there is memory for it.
+void LiveTable::shrink() {
+    LiveTable smaller;
+    if (!smaller.create()) {
+        return;
+    }
+    while (smaller.capacity_ < capacity_ / 4) {
+        if (!smaller.grow()) {
+            smaller.abandon();
+            return;
+        }
+    }
+    for (size_t i = 1; i < end_; ++i) {
+        if (entries_[i].thing != Thing::kNone) {
+            smaller.put(entries_[i].thing, entries_[i].key, entries_[i].event)->count =
+                entries_[i].count;
+        }
+    }
+    unmap(entries_, capacity_ * sizeof(Entry));
+    unmap(places_, 2 * capacity_ * sizeof(Place));
+    entries_ = smaller.entries_;
+    places_ = smaller.places_;
+    capacity_ = smaller.capacity_;
+    end_ = smaller.end_;
+    free_ = smaller.free_;
+}
+
+LiveTable::Entry* LiveTable::put(Thing thing, uint64_t key, const EventRecord& event) {
+    Place* place = place_of(thing, key);
+    if (place->entry == 0) {
+        if (free_ == 0 && end_ == capacity_) {
+            if (!grow()) {
+                ++lost_;
+                return nullptr;
+            }
+            place = place_of(thing, key);
+        }
+        const uint64_t number = free_ != 0 ? free_ : end_++;
+        free_ = entries_[number].key;
+        *place = {hash_of(key, static_cast<uint8_t>(thing)), static_cast<uint32_t>(number)};
+        ++used_;
+    }
+    Entry* entry = &entries_[place->entry];
+    count_held(*entry, false);
+    *entry = Entry{key, 0, thing, event};
+    count_held(*entry, true);
+    return entry;
+}
+
+void LiveTable::erase(Thing thing, uint64_t key) {
+    Place* place = place_of(thing, key);
+    if (place->entry == 0) {
+        return;
+    }
+    remove(place);
+    if (capacity_ > kLeastCapacity && used_ < capacity_ / 8) {
+        shrink();
+    }
+}
+
+// Numbers behind the gap that would not be found any more move up into it.
+void LiveTable::remove(Place* gap) {
+    Entry& entry = entries_[gap->entry];
+    count_held(entry, false);
+    entry.thing = Thing::kNone;
+    entry.key = free_;
+    free_ = gap->entry;
+    --used_;
+    const size_t mask = 2 * capacity_ - 1;
+    auto hole = static_cast<size_t>(gap - places_);
+    for (size_t at = (hole + 1) & mask; places_[at].entry != 0; at = (at + 1) & mask) {
+        if (((at - places_[at].hash) & mask) >= ((at - hole) & mask)) {
+            places_[hole] = places_[at];
+            hole = at;
+        }
+    }
+    places_[hole].entry = 0;
+}
+
+// Memory of the device that the process holds. Physical memory is taken to end with its last
+// handle, as the framework's allocator unmaps it before.
+void LiveTable::count_held(const Entry& entry, bool begins) {
+    uint64_t bytes = 0;
+    if (entry.thing == Thing::kDevice) {
+        bytes = entry.event.kind == EventKind::kManagedAlloc ? 0 : entry.event.size;
+    } else if (entry.thing == Thing::kPhysical || entry.thing == Thing::kArray) {
+        bytes = entry.event.size == kUnknown64 ? 0 : entry.event.size;
+    } else if (entry.thing == Thing::kGraphMemory) {
+        bytes = entry.event.extra == kUnknown64 ? 0 : entry.event.extra;
+    }
+    if (entry.event.device < kMostDevices) {
+        held_bytes_[entry.event.device] += begins ? bytes : 0 - bytes;
+    }
+}
+
+uint64_t LiveTable::held_bytes(uint16_t device) const {
+    return device < kMostDevices ? held_bytes_[device] : 0;
+}
+
+// What the driver would report now if only this process has changed anything since. While in the
+// table, a report keeps in `address` what was held when it was made.
+EventRecord LiveTable::free_memory_now(const EventRecord& report) const {
+    EventRecord now = report;
+    const uint64_t available = report.size + report.address;
+    const uint64_t held = held_bytes(report.device);
+    now.size = available > held ? available - held : 0;
+    now.address = 0;
+    now.flags |= kFlagByPool;  // the program asked for another one
+    return now;
+}
+
+void LiveTable::forget(Keep* keep, const EventRecord& event) {
+    for (size_t i = 1; i < end_; ++i) {
+        if (entries_[i].thing != Thing::kNone && !keep(entries_[i], event)) {
+            remove(place_of(entries_[i].thing, entries_[i].key));
+        }
+    }
+}
+
+void LiveTable::fetch(const EventRecord& sooner, const EventRecord& later) const {
+    if (capacity_ <= kCachedCapacity) {
+        return;
+    }
+    const auto home = [this](uint32_t hash) { return &places_[hash & (2 * capacity_ - 1)]; };
+    const uint32_t hash = hash_of(sooner.address, static_cast<uint8_t>(Thing::kBlock));
+    const Place* place = home(hash);
+    if (place->hash == hash) {
+        __builtin_prefetch(&entries_[place->entry], 1);
+        __builtin_prefetch(&entries_[place->entry].event.thread, 1);  // on the next line
+    }
+    __builtin_prefetch(home(hash_of(later.address, static_cast<uint8_t>(Thing::kBlock))), 1);
+}
+
+// Things that are begun several times and end with the last of as many ends.
+void LiveTable::count(Thing thing, uint64_t key, const EventRecord& event, bool up) {
+    Entry* entry = find(thing, key);
+    if (up) {
+        const bool known = entry->thing != Thing::kNone;
+        entry = known ? entry : put(thing, key, event);
+        if (entry != nullptr) {
+            ++entry->count;
+        }
+    } else if (entry->thing != Thing::kNone && --entry->count == 0) {
+        erase(thing, key);
+    }
+}
+
+uint64_t LiveTable::event_count() const {
+    uint64_t count = 0;
+    for (size_t i = 1; i < end_; ++i) {
+        const Entry& entry = entries_[i];
+        if (entry.thing == Thing::kPhysical || entry.thing == Thing::kImport) {
+            count += 1 + entry.count;
+        } else if (entry.thing == Thing::kPoolUse) {
+            count += entry.count;
+        } else if (entry.thing != Thing::kNone && entry.thing != Thing::kRangeDepth) {
+            ++count;
+        }
+    }
+    return count;
+}
+
+void LiveTable::copy_to(EventRecord* events) const {
+    EventRecord* to = events;
+    for (size_t i = 1; i < end_; ++i) {
+        const Entry& entry = entries_[i];
+        switch (entry.thing) {
+            case Thing::kNone:
+            case Thing::kRangeDepth:
+                break;
+            case Thing::kPhysical:
+            case Thing::kImport:
+                *to++ = entry.event;
+                for (uint32_t retain = 0; retain < entry.count; ++retain, ++to) {
+                    *to = entry.event;
+                    to->kind = EventKind::kPhysicalRetain;
+                    to->size = to->extra = 0;
+                }
+                break;
+            case Thing::kPoolUse:
+                for (uint32_t use = 0; use < entry.count; ++use) {
+                    *to++ = entry.event;
+                }
+                break;
+            case Thing::kMemoryInfo:
+                *to++ = free_memory_now(entry.event);
+                break;
+            default:
+                *to++ = entry.event;
+                break;
+        }
+    }
+    std::sort(events, to, [](const EventRecord& a, const EventRecord& b) {
+        const bool a_reports = a.kind == EventKind::kMemoryInfo;
+        const bool b_reports = b.kind == EventKind::kMemoryInfo;
+        if (a_reports != b_reports) {
+            return b_reports;
+        }
+        // A retained handle's own event comes first.
+        const bool a_retains = a.kind == EventKind::kPhysicalRetain;
+        const bool b_retains = b.kind == EventKind::kPhysicalRetain;
+        return a.sequence != b.sequence ? a.sequence < b.sequence : a_retains < b_retains;
+    });
+}
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,127 @@
+#include "recorder/numbers.h"
+
+#include "recorder/recorder.h"
+#include "system/sys.h"
+#include "system/thread_state.h"
+
+#include <string.h>
+
+namespace fragtrace::preload {
+namespace {
+
+// 64 bits of a hash stand for the whole: of 4,096 names, two are mistaken for each other once in
+// 10^12 programs.
+struct Entry {
+    uint64_t hash;
+    uint32_t number;  // stored last; 0 = free
+};
+
+constexpr uint32_t kEntries = 2 * kMostNumbers;
+
+struct Table {
+    Entry entries[kEntries];
+    uint32_t count;  // their numbers follow kNumberOfTheRest
+    bool full;
+};
+
+constinit Table g_texts{};
+constinit Table g_pools{};
+Lock g_lock;
+
+uint64_t mixed(uint64_t value) {
+    value ^= value >> 30;
+    value *= 0xbf58476d1ce4e5b9u;
+    value ^= value >> 27;
+    value *= 0x94d049bb133111ebu;
+    return value ^ (value >> 31);
+}
+
+uint64_t hash_of(const char* text) {
+    uint64_t hash = 0x9e3779b97f4a7c15u;
+    for (; *text != '\0'; ++text) {
+        hash = mixed(hash ^ static_cast<uint8_t>(*text));
+    }
+    return hash;
+}
+
+// The entry of a hash, or the free one where it belongs.
+Entry* find(Table* table, uint64_t hash) {
+    for (uint64_t at = hash;; ++at) {
+        Entry* entry = &table->entries[at % kEntries];
+        if (load_acquire(&entry->number) == 0 || entry->hash == hash) {
+            return entry;
+        }
+    }
+}
+
+void tell(const char* prefix, uint32_t number, const char* value) {
+    char key[32];
+    record_fact(Text(key, sizeof key).add(prefix).add_number(number).c_str(), value);
+}
+
+// `describe(number)` writes the fact of a new number.
+template <typename Describe>
+uint32_t number_of(Table* table, uint64_t hash, Describe describe) {
+    const uint32_t known = load_acquire(&find(table, hash)->number);
+    if (known != 0) [[likely]] {
+        return known;
+    }
+    const SlowPath slow_path;
+    // In a signal handler that interrupted the recorder its fact could not be written, and the
+    // number would stand for nothing.
+    if (t_thread.inside_recorder || !g_lock.lock_within(50 * kMillisecond_ns)) {
+        return kNumberOfTheRest;
+    }
+    Entry* entry = find(table, hash);
+    uint32_t number = entry->number;
+    if (number == 0) {
+        const bool room = kNumberOfTheRest + table->count < kMostNumbers;
+        number = room ? kNumberOfTheRest + ++table->count : kNumberOfTheRest;
+        if (room || !table->full) {
+            table->full = !room;
+            describe(number);
+        }
+        if (room) {
+            entry->hash = hash;
+            store_release(&entry->number, number);
+        }
+    }
+    g_lock.unlock();
+    return number;
+}
+
+}  // namespace
+
+uint32_t text_number(const char* text) {
+    if (text == nullptr) {
+        return 0;
+    }
+    return number_of(&g_texts, hash_of(text), [text](uint32_t number) {
+        tell("text.", number, number == kNumberOfTheRest ? "(more names than are kept)" : text);
+    });
+}
+
+uint32_t pool_number(PoolOwner owner, uint64_t first, uint64_t second) {
+    if (first == 0 && second == 0) {
+        return 0;
+    }
+    const uint64_t hash = mixed(mixed(first + 1) ^ (second * 2 + static_cast<uint64_t>(owner)));
+    return number_of(&g_pools, hash, [=](uint32_t number) {
+        char value[96];
+        Text text(value, sizeof value);
+        if (number == kNumberOfTheRest) {
+            text.add("(more pools than are kept)");
+        } else if (owner == PoolOwner::kPytorch) {
+            text.add("pytorch ").add_number(first).add(",").add_number(second);
+        } else {
+            text.add("cuda 0x").add_hex(first);
+        }
+        tell("pool.", number, value);
+    });
+}
+
+void reset_numbers_lock() {
+    g_lock.reset();
+}
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,190 @@
+// Beginning and end of the process as the recorder sees them: constructor, fork, every way to exit.
+//
+// The constructor registers the handlers of fork and exit and nothing else: most processes that
+// inherit the preload never touch a GPU and must not pay for it.
+#include "recorder/drain.h"
+#include "recorder/facts.h"
+#include "recorder/recorder.h"
+#include "recorder/session.h"
+#include "system/thread_state.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace fragtrace::preload {
+namespace {
+
+constexpr uint64_t kForkPatience_ns = 100 * kMillisecond_ns;
+constexpr uint64_t kReportPatience_ns = 100 * kMillisecond_ns;
+
+// A child made in the middle of a start would inherit half a session; one made while the drain asks
+// the loader for the modules would inherit a lock that the C library does not repair.
+void before_fork() {
+    const SlowPath slow_path;
+    if (load_acquire(&g_session.state) == kStarting && !t_thread.inside_recorder) {
+        futex_wait(&g_session.state, kStarting, kForkPatience_ns);
+    }
+    t_thread.holds_flush_lock =
+        running_session() != nullptr && g_session.flush_lock.lock_within(kForkPatience_ns);
+}
+
+void after_fork_in_parent() {
+    if (t_thread.holds_flush_lock) {
+        t_thread.holds_flush_lock = false;
+        g_session.flush_lock.unlock();
+    }
+}
+
+void after_fork_in_child() {
+    const SlowPath slow_path;
+    t_thread.holds_flush_lock = false;
+    // A signal handler that forked out of the recorder may return into it: then the next event
+    // finds the parent's token gone and forgets.
+    if (!t_thread.inside_recorder) {
+        forget_session_of_parent();
+    }
+}
+
+// Before finish(), which writes it, or after.
+void note_exit_code(int status) {
+    Session* session = running_session();
+    // A vfork child shares our memory until it execs or exits: that exit is not ours.
+    if (session == nullptr || getpid() != session->pid) {
+        return;
+    }
+    const RecorderScope scope;
+    char digits[8];
+    Text code(digits, sizeof digits);
+    code.add_number(static_cast<uint64_t>(status) & 0xff);  // what the parent gets to see
+    add_session_fact(session, "end.code", code.c_str());
+}
+
+bool g_last_handler_ran;
+
+// The last of all handlers, where the library was preloaded: its destructor has run by then.
+void on_exit_code(int status, void*) {
+    if (load_acquire(&g_session.state) == kIdle) {
+        return;
+    }
+    const SlowPath slow_path;
+    note_exit_code(status);
+    store_release(&g_last_handler_ran, true);
+    const Session* session = running_session();
+    if (session != nullptr && load_acquire(&session->finished) != 0) {
+        finish(EndReason::kNormal, true);
+    }
+}
+
+__attribute__((constructor)) void on_load() {
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    on_exit(on_exit_code, nullptr);
+}
+
+// With the flush lock, if `path_is_settled`; else the drain may be going on to another part.
+void describe_losses(const Session& session, bool path_is_settled, Text* text) {
+    const RingHeader* ring = session.ring.header;
+    const uint64_t lost = load_relaxed(&ring->lost_ring_full) +
+                          load_relaxed(&ring->lost_reentrant) + session.lost_unfinished +
+                          session.lost_write_failed + session.lost_removed +
+                          session.lost_before_start;
+    if (!session.has_file || (lost == 0 && load_relaxed(&ring->trace_write_errors) == 0)) {
+        return;
+    }
+    text->add("fragtrace: ").add_number(lost).add(" events were lost");
+    if (session.lost_write_failed != 0 || load_relaxed(&ring->trace_write_errors) != 0) {
+        text->add("; writing failed: ");
+        add_error(text, session.file.last_error());
+        if (session.file.kept_free()) {
+            text->add(" but what is kept free (FRAGTRACE_KEEP_FREE)");
+        }
+    }
+    if (session.lost_removed != 0) {
+        text->add("; somebody removed the trace, or cut it");
+    }
+    if (path_is_settled) {
+        text->add("; the rest is in ").add(session.file.path());
+    }
+    text->add("\n");
+}
+
+// One line, only when something is missing from the trace: silence means complete.
+void report_losses() {
+    const Session& session = g_session;
+    char line[1024];
+    Text text(line, sizeof line);
+    const uint32_t state = load_acquire(&session.state);
+    const uint64_t refused = load_relaxed(&session.lost_before_start) + session.lost_removed;
+    if (session.failure[0] != '\0' && !session.has_file && refused != 0) {
+        const uint64_t more =
+            state == kRunning ? load_relaxed(&session.ring.header->lost_ring_full) : 0;
+        text.add("fragtrace: nothing was recorded: ").add(session.failure).add(" (");
+        text.add_number(refused + more).add(" events)\n");
+    } else if (state == kRunning && !session.has_file && session.wants_file) {
+        text.add("fragtrace: nothing was recorded: ").add(session.options.output);
+        text.add(" does not answer (").add_number(load_relaxed(&session.ring.header->head));
+        text.add(" events)\n");
+        g_session.ring.remove_file();  // no trace would ever lead to it
+    } else if (state == kRunning) {
+        const bool held = g_session.flush_lock.lock_within(kReportPatience_ns);
+        describe_losses(session, held, &text);
+        if (held) {
+            g_session.flush_lock.unlock();
+        }
+    }
+    if (text.size() != 0) {
+        say(text);
+    }
+}
+
+__attribute__((destructor)) void on_exit_or_unload() {
+    if (load_acquire(&g_session.state) == kIdle) {
+        return;  // most processes: nothing was recorded, and no more of our pages need be touched
+    }
+    finish(EndReason::kNormal, load_acquire(&g_last_handler_ran));
+    if (g_session.pid == 0 || g_session.pid == getpid()) {
+        report_losses();
+    }
+}
+
+void quick_end(int status) {
+    const SlowPath slow_path;
+    note_exit_code(status);
+    finish(EndReason::kQuickExit, true);
+    if (g_session.pid != 0 && g_session.pid == getpid()) {
+        report_losses();
+    }
+}
+
+}  // namespace
+}  // namespace fragtrace::preload
+
+// These end the process without running destructors, ours included. exit() does not come here: it
+// calls the kernel from inside the C library.
+extern "C" {
+
+__attribute__((visibility("default"), noreturn)) void _exit(int status) {
+    fragtrace::preload::quick_end(status);
+    for (;;) {
+        syscall(SYS_exit_group, status);
+    }
+}
+
+__attribute__((visibility("default"), noreturn)) void _Exit(int status) {
+    _exit(status);
+}
+
+__attribute__((visibility("default"), noreturn)) void quick_exit(int status) {
+    using QuickExit = void (*)(int);
+    fragtrace::preload::quick_end(status);
+    const auto real = reinterpret_cast<QuickExit>(dlsym(RTLD_NEXT, "quick_exit"));
+    if (real != nullptr) {
+        real(status);  // runs the at_quick_exit handlers; their events still reach the file
+    }
+    _exit(status);
+}
+}

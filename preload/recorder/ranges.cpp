@@ -1,0 +1,194 @@
+#include "recorder/ranges.h"
+
+#include "recorder/numbers.h"
+#include "recorder/recorder.h"
+#include "recorder/session.h"
+#include "system/sys.h"
+#include "system/thread_state.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace fragtrace::preload {
+
+uint32_t g_ranges_to_record;
+
+namespace {
+
+struct OpenRange {
+    uint64_t id;      // 0: nested in its thread
+    uint32_t thread;  // that began it
+    uint32_t number;  // of the text; 0 = not recorded yet
+    uint32_t domain;
+    RangeKind kind;
+    char text[107];  // cut; whole in the trace unless recording began later
+};
+
+constexpr uint32_t kMostOpen = 256;
+constexpr uint64_t kPatience_ns = 50 * kMillisecond_ns;
+
+OpenRange g_open[kMostOpen];  // in the order in which they were begun
+uint32_t g_count;
+uint64_t g_last_id;
+Lock g_lock;
+
+uint32_t this_thread() {
+    if (t_thread.thread_id == 0) {
+        t_thread.thread_id = static_cast<uint32_t>(syscall(SYS_gettid));
+    }
+    return t_thread.thread_id;
+}
+
+bool session_records() {
+    const Session* session = running_session();
+    return session != nullptr && load_relaxed(&session->stopped) == 0;
+}
+
+void record_range(EventKind what, RangeKind kind, uint64_t id, uint32_t number, uint32_t thread) {
+    EventRecord event{};
+    event.kind = what;
+    event.address = id;
+    event.size = number;
+    event.extra = static_cast<uint64_t>(kind);
+    event.stream = kStreamUnknown;
+    event.device = kDeviceUnknown;
+    event.thread = thread;
+    record(event);
+}
+
+// Before this one joins or leaves them: after a start the open ones are begun again.
+void record_ranges_of_before() {
+    if (load_relaxed(&g_ranges_to_record) != 0 && session_records()) {
+        record_open_ranges();
+    }
+}
+
+void remove(uint32_t at) {
+    --g_count;
+    memmove(&g_open[at], &g_open[at + 1], (g_count - at) * sizeof g_open[0]);
+}
+
+void open(RangeKind kind, uint32_t domain, uint64_t id, const char* text) {
+    if (text == nullptr) {
+        text = "";
+    }
+    const uint32_t thread = this_thread();
+    const bool records = session_records();
+    record_ranges_of_before();
+    const uint32_t number = records ? text_number(text) : 0;
+    if (g_lock.lock_within(kPatience_ns)) {
+        if (g_count == kMostOpen) {
+            remove(0);  // the oldest: most likely of a thread that is gone
+        }
+        OpenRange* range = &g_open[g_count++];
+        range->id = id;
+        range->thread = thread;
+        range->number = number;
+        range->domain = domain;
+        range->kind = kind;
+        Text(range->text, sizeof range->text).add(text);
+        g_lock.unlock();
+    }
+    if (records) {
+        record_range(EventKind::kRangeBegin, kind, id, number, thread);
+    }
+}
+
+// `is_it(range)`: searched from the innermost outwards.
+template <typename IsIt>
+void close(RangeKind kind, uint64_t id, IsIt is_it) {
+    record_ranges_of_before();
+    uint32_t number = 0;
+    bool found = false;
+    if (g_lock.lock_within(kPatience_ns)) {
+        for (uint32_t at = g_count; at-- > 0 && !found;) {
+            if (is_it(g_open[at])) {
+                found = true;
+                number = g_open[at].number;
+                remove(at);
+            }
+        }
+        g_lock.unlock();
+    }
+    // One that was never begun in this recording does not end in it; a number says itself what
+    // ends.
+    if (session_records() && (number != 0 || (id != 0 && !found))) {
+        record_range(EventKind::kRangeEnd, kind, id, number, 0);
+    }
+}
+
+}  // namespace
+
+void begin_range(RangeKind kind, uint32_t domain, const char* text) {
+    const SlowPath slow_path;
+    open(kind, domain, 0, text);
+}
+
+void end_range(RangeKind kind, uint32_t domain) {
+    const SlowPath slow_path;
+    const uint32_t thread = this_thread();
+    close(kind, 0, [=](const OpenRange& range) {
+        return range.id == 0 && range.thread == thread && range.kind == kind &&
+               range.domain == domain;
+    });
+}
+
+uint64_t start_range(RangeKind kind, const char* text) {
+    const SlowPath slow_path;
+    const uint64_t id = __atomic_add_fetch(&g_last_id, 1, __ATOMIC_RELAXED);
+    open(kind, 0, id, text);
+    return id;
+}
+
+void stop_range(RangeKind kind, uint64_t id) {
+    const SlowPath slow_path;
+    if (id != 0) {
+        close(kind, id, [=](const OpenRange& range) { return range.id == id; });
+    }
+}
+
+void record_mark(RangeKind kind, const char* text) {
+    const SlowPath slow_path;
+    if (text != nullptr && session_records()) {
+        record_range(EventKind::kMark, kind, 0, text_number(text), 0);
+    }
+}
+
+void begin_ranges_again() {
+    store_release(&g_ranges_to_record, 1u);
+}
+
+void record_open_ranges() {
+    const SlowPath slow_path;
+    // Not from a signal handler that interrupted the recorder. Taken back before: the ranges
+    // themselves are recorded the same way.
+    if (t_thread.inside_recorder ||
+        __atomic_exchange_n(&g_ranges_to_record, 0u, __ATOMIC_ACQ_REL) == 0 ||
+        !g_lock.lock_within(kPatience_ns)) {
+        return;
+    }
+    for (uint32_t at = 0; at < g_count; ++at) {
+        OpenRange* range = &g_open[at];
+        if (range->number == 0) {
+            range->number = text_number(range->text);
+        }
+        record_range(EventKind::kRangeBegin, range->kind, range->id, range->number, range->thread);
+    }
+    g_lock.unlock();
+}
+
+void forget_ranges_of_other_threads(uint32_t parent_thread) {
+    g_lock.reset();
+    const uint32_t thread = this_thread();
+    uint32_t kept = 0;
+    for (uint32_t at = 0; at < g_count; ++at) {
+        if (g_open[at].thread == parent_thread) {
+            g_open[kept] = g_open[at];
+            g_open[kept++].thread = thread;
+        }
+    }
+    g_count = kept;
+}
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,362 @@
+#include "recorder/ring.h"
+
+#include "system/folder_names.h"
+
+#include <fcntl.h>
+#include <initializer_list>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+namespace fragtrace::preload {
+namespace {
+
+constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
+    return (value + unit - 1) & ~(unit - 1);
+}
+
+constexpr uint64_t kPage_bytes = 4096;
+constexpr const char* kMemoryDirectory = "/dev/shm";
+// By which an area grows.
+constexpr uint64_t kStep_bytes = 256u << 10;
+// The host wants memory too: a ring takes or keeps only what is a small part of what is left.
+constexpr uint64_t kPart = 4;
+
+// Storage where a store into a mapping can block on, or fail with, a remote machine, or for want of
+// space although every block was allocated: on copy-on-write file systems a store takes a new one.
+bool is_unsuitable(const struct statfs& place) {
+    switch (static_cast<uint32_t>(place.f_type)) {
+        case 0x6969:      // NFS
+        case 0x0bd00bd0:  // Lustre
+        case 0x47504653:  // GPFS
+        case 0xff534d42:  // CIFS
+        case 0xfe534d42:  // SMB2
+        case 0x00c36400:  // Ceph
+        case 0x65735546:  // FUSE: sshfs, cluster file systems
+        case 0x01021997:  // 9p
+        case 0x19830326:  // BeeGFS
+        case 0xaad7aaea:  // PanFS
+        case 0x20030528:  // OrangeFS
+        case 0x5346414f:  // AFS
+        case 0x73757245:  // Coda
+        case 0x01161970:  // GFS2
+        case 0x7461636f:  // OCFS2
+        case 0x2fc12fc1:  // ZFS: copy on write
+        case 0x9123683e:  // btrfs: likewise
+            return true;
+        default:
+            return false;
+    }
+}
+
+// A store into a hole of a full disk would raise SIGBUS in the host.
+bool allocate_blocks(int fd, uint64_t size_bytes) {
+    for (;;) {
+        const int error = posix_fallocate(fd, 0, static_cast<off_t>(size_bytes));
+        if (error != EINTR) {
+            return error == 0;
+        }
+    }
+}
+
+// Takes the blocks under a part of a mapping; fails where a store would raise SIGBUS, and before
+// Linux 5.14.
+bool populate(void* memory, uint64_t size_bytes) {
+    constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers lack
+    constexpr int kTries = 100;
+    int result = -1;
+    for (int i = 0; result != 0 && i < kTries; ++i) {
+        result = madvise(memory, size_bytes, kPopulateWrite);
+        if (result != 0 && errno != EINTR && errno != EAGAIN) {
+            break;
+        }
+    }
+    return result == 0;
+}
+
+uint64_t available_bytes(const struct statfs& place) {
+    return place.f_bavail * static_cast<uint64_t>(place.f_bsize);
+}
+
+// What rings of ours take in a folder: of running processes, and of ended ones whose traces nobody
+// has read.
+uint64_t bytes_of_rings(const char* directory) {
+    uint64_t bytes = 0;
+    const int folder = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    visit_names(directory, [&bytes, folder](const char* name) {
+        struct stat file {};
+
+        const size_t length = strlen(name);
+        if (strncmp(name, "fragtrace-", 10) == 0 && length > 5 &&
+            strcmp(name + length - 5, ".ring") == 0 &&
+            fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) == 0) {
+            bytes += static_cast<uint64_t>(file.st_blocks) * 512;
+        }
+        return true;
+    });
+    if (folder >= 0) {
+        close(folder);
+    }
+    return bytes;
+}
+
+// Killed processes leave their rings until their traces are read. A job that makes many of them
+// must not fill the host's memory or disk.
+bool too_many_rings(const char* directory, uint64_t place_bytes) {
+    constexpr uint64_t kMost_bytes = uint64_t{4} << 30;
+    const uint64_t share_bytes = place_bytes / 8;
+    return bytes_of_rings(directory) > (share_bytes < kMost_bytes ? share_bytes : kMost_bytes);
+}
+
+}  // namespace
+
+bool Ring::create_file(const char* directory,
+                       const uint64_t session[2],
+                       bool memory_backed,
+                       bool named) {
+    struct statfs place {};
+
+    if (directory[0] == '\0' || statfs(directory, &place) != 0 || is_unsuitable(place)) {
+        return false;
+    }
+    // Containers often have 64 MiB of /dev/shm.
+    if (memory_backed && available_bytes(place) < node_room.offset * kPart) {
+        return false;
+    }
+    if (too_many_rings(directory, place.f_blocks * uint64_t(place.f_bsize))) {
+        return false;
+    }
+    Text path(path_, sizeof path_);
+    if (directory[0] != '/') {
+        char current[kPage_bytes];
+        if (getcwd(current, sizeof current) == nullptr) {
+            return false;
+        }
+        path.add(current).add("/");
+    }
+    path.add(directory).add("/fragtrace-").add_number(getuid()).add("-");
+    path.add_number(static_cast<uint64_t>(getpid())).add("-").add_hex(session[0]).add(".ring");
+    if (path.full()) {
+        return false;
+    }
+    // Nobody but root can cut off what is mapped here, which would raise SIGBUS in the host.
+    constexpr mode_t kReadOnly = 0400;
+    int fd = named ? -1 : open(directory, O_RDWR | O_TMPFILE | O_CLOEXEC, kReadOnly);
+    unnamed_ = fd >= 0;
+    if (!unnamed_) {
+        fd = open(path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kReadOnly);
+    }
+    if (fd < 0) {
+        return false;
+    }
+    void* memory = MAP_FAILED;
+    if (ftruncate(fd, static_cast<off_t>(size_bytes_)) == 0) {
+        memory = mmap(nullptr, size_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    if (memory == MAP_FAILED ||
+        (header = static_cast<RingHeader*>(memory), !take_blocks(fd, memory_backed))) {
+        if (memory != MAP_FAILED) {
+            unmap(memory, size_bytes_);
+        }
+        close(fd);
+        remove_file();
+        return false;
+    }
+    keep_open(fd);
+    return true;
+}
+
+// Of the areas that grow the first steps; all of them in other storage, where a call that takes
+// blocks may wait, and where the kernel cannot say whether there are any.
+bool Ring::take_blocks(int fd, bool memory_backed) {
+    if (memory_backed && allocate_blocks(fd, facts_room.offset) && grow(&facts_room, 1) &&
+        grow(&node_room, 1) && grow(&code_room, 1)) {
+        return true;
+    }
+
+    struct statfs place {};
+
+    const bool fits = fstatfs(fd, &place) == 0 && available_bytes(place) >= size_bytes_ * kPart;
+    if (memory_backed && !fits) {
+        return false;
+    }
+    fill_areas();
+    return allocate_blocks(fd, size_bytes_);
+}
+
+void Ring::fill_areas() {
+    for (GrowingArea* area : {&facts_room, &node_room, &code_room}) {
+        area->ready_bytes = area->capacity_bytes;
+    }
+}
+
+bool Ring::grow(GrowingArea* area, uint64_t end_bytes) {
+    const KeepErrno keep_errno;
+    const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    if (end_bytes > area->capacity_bytes ||
+        (load_relaxed(&area->refused_at_ns) != 0 &&
+         now - load_relaxed(&area->refused_at_ns) < kSecond_ns)) {
+        return false;
+    }
+    uint64_t ready = load_acquire(&area->ready_bytes);
+    while (ready < end_bytes) {
+        struct statfs place {};
+
+        const uint64_t left = area->capacity_bytes - ready;
+        const uint64_t step = left < kStep_bytes ? left : kStep_bytes;
+        if (statfs(kMemoryDirectory, &place) != 0 || available_bytes(place) < step * kPart ||
+            !populate(reinterpret_cast<char*>(header) + area->offset + ready, step)) {
+            store_relaxed(&area->refused_at_ns, now);
+            return false;
+        }
+        // Another thread may have done the same.
+        if (__atomic_compare_exchange_n(&area->ready_bytes,
+                                        &ready,
+                                        ready + step,
+                                        false,
+                                        __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+            ready += step;
+        }
+    }
+    return true;
+}
+
+// For name_file(), away from the numbers that programs use.
+void Ring::keep_open(int fd) {
+    struct stat file {};
+
+    if (!unnamed_) {
+        close(fd);
+    } else if (fstat(fd, &file) == 0) {
+        fd_ = fd;
+        device_ = file.st_dev;
+        inode_ = file.st_ino;
+        move_out_of_the_way(&fd_);
+    }
+}
+
+// Unless the host has closed it, and has a file of its own under that number.
+bool Ring::is_open() const {
+    struct stat file {};
+
+    return fstat(fd_, &file) == 0 && file.st_dev == device_ && file.st_ino == inode_;
+}
+
+void Ring::name_file() {
+    if (!unnamed_) {
+        return;
+    }
+    char open_file[40];
+    Text(open_file, sizeof open_file).add("/proc/self/fd/").add_number(static_cast<uint64_t>(fd_));
+    const bool ours = is_open();
+    if (!ours || linkat(AT_FDCWD, open_file, AT_FDCWD, path_, AT_SYMLINK_FOLLOW) != 0) {
+        path_[0] = '\0';
+    }
+    if (ours) {
+        close(fd_);
+    }
+    unnamed_ = false;
+}
+
+bool Ring::create(const uint64_t session[2],
+                  uint32_t slot_count,
+                  const char* directory,
+                  const char* fallback_directory,
+                  bool named) {
+    unnamed_ = false;
+    plan_areas(slot_count);
+    bool in_file = false;
+    if (directory[0] != '\0') {
+        in_file = create_file(directory, session, false, named);
+    } else {
+        const char* temporary = getenv("TMPDIR");
+        in_file =
+            create_file(kMemoryDirectory, session, true, named) ||
+            (temporary != nullptr && create_file(temporary, session, false, named)) ||
+            create_file("/tmp", session, false, named) ||
+            create_file(
+                fallback_directory[0] == '\0' ? "." : fallback_directory, session, false, named);
+    }
+    if (!in_file) {
+        path_[0] = '\0';
+        header = static_cast<RingHeader*>(map_private(size_bytes_));
+        if (header == nullptr) {
+            return false;
+        }
+        fill_areas();
+    }
+    lay_out(session, slot_count);
+    return true;
+}
+
+void Ring::plan_areas(uint32_t slot_count) {
+    const uint64_t slots_end = round_up(sizeof(RingHeader), kPage_bytes) +
+                               round_up(uint64_t{slot_count} * sizeof(EventRecord), kPage_bytes);
+    facts_room = {.offset = slots_end,
+                  .capacity_bytes = kFactsCapacity_bytes,
+                  .ready_bytes = 0,
+                  .refused_at_ns = 0};
+    node_room = {.offset = slots_end + kFactsCapacity_bytes,
+                 .capacity_bytes = kNodeCapacity * sizeof(StackNode),
+                 .ready_bytes = 0,
+                 .refused_at_ns = 0};
+    code_room = {.offset = node_room.offset + node_room.capacity_bytes,
+                 .capacity_bytes = kCodeCapacity_bytes,
+                 .ready_bytes = 0,
+                 .refused_at_ns = 0};
+    size_bytes_ = code_room.offset + code_room.capacity_bytes;
+}
+
+void Ring::lay_out(const uint64_t session[2], uint32_t slot_count) {
+    header->version = kFormatVersion;
+    header->header_bytes = sizeof(RingHeader);
+    header->session[0] = session[0];
+    header->session[1] = session[1];
+    header->slot_count = slot_count;
+    header->slot_bytes = sizeof(EventRecord);
+    header->slots_offset = round_up(sizeof(RingHeader), kPage_bytes);
+    header->facts_offset = facts_room.offset;
+    header->facts_capacity_bytes = kFactsCapacity_bytes;
+    header->nodes_offset = node_room.offset;
+    header->node_capacity = kNodeCapacity;
+    header->code_offset = code_room.offset;
+    header->code_capacity_bytes = kCodeCapacity_bytes;
+    header->node_count = 1;  // the root
+    header->nodes_written = 1;
+    auto* base = reinterpret_cast<uint8_t*>(header);
+    slots = reinterpret_cast<EventRecord*>(base + header->slots_offset);
+    last_slot = slot_count - 1;
+    nodes = reinterpret_cast<StackNode*>(base + header->nodes_offset);
+    code = base + header->code_offset;
+    facts = reinterpret_cast<char*>(base + header->facts_offset);
+    // Last: a ring with its magic is whole.
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memcpy(header->magic, kRingMagic, sizeof header->magic);
+}
+
+void Ring::remove_file() {
+    if (path_[0] != '\0' && !unnamed_) {
+        unlink(path_);
+    }
+    close_unnamed();
+    path_[0] = '\0';
+}
+
+void Ring::abandon() {
+    unmap(header, size_bytes_);
+    header = nullptr;
+    close_unnamed();
+    path_[0] = '\0';
+}
+
+void Ring::close_unnamed() {
+    if (unnamed_ && is_open()) {
+        close(fd_);
+    }
+    unnamed_ = false;
+}
+
+}  // namespace fragtrace::preload

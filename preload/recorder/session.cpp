@@ -1,0 +1,308 @@
+#include "recorder/session.h"
+
+#include "recorder/control.h"
+#include "recorder/drain.h"
+#include "recorder/facts.h"
+#include "recorder/numbers.h"
+#include "recorder/ranges.h"
+#include "recorder/stack_native.h"
+#include "recorder/stack_python.h"
+#include "stacks/thread_stacks.h"
+#include "system/clock.h"
+#include "system/thread_state.h"
+
+#include <initializer_list>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace fragtrace::preload {
+
+constinit Session g_session{};
+
+namespace {
+
+// How long a thread waits for another one to start the session. Also what ends the deadlock of a
+// starter that needs the loader's lock while its holder waits here.
+constexpr uint64_t kStartPatience_ns = 2 * kSecond_ns;
+
+constexpr size_t kTokenPage_bytes = 4096;
+
+const uint32_t kAlwaysParent = 1;
+
+// One page for the life of the process, reused by each session.
+const uint32_t* make_parent_token() {
+    static uint32_t* page = nullptr;
+    if (page == nullptr) {
+        auto* memory = static_cast<uint32_t*>(map_private(kTokenPage_bytes));
+        if (memory == nullptr || madvise(memory, kTokenPage_bytes, MADV_WIPEONFORK) != 0) {
+            unmap(memory, kTokenPage_bytes);
+            return &kAlwaysParent;  // an old kernel: the fork handlers have to do
+        }
+        page = memory;
+    }
+    *page = 1;
+    return page;
+}
+
+void make_session_id(uint64_t id[2]) {
+    if (getrandom(id, 2 * sizeof id[0], GRND_NONBLOCK) != static_cast<ssize_t>(2 * sizeof id[0])) {
+        id[0] = clock_ns(CLOCK_REALTIME);
+        id[1] = clock_ns(CLOCK_MONOTONIC) ^ (static_cast<uint64_t>(getpid()) << 40);
+    }
+}
+
+int32_t number_from_environment(const char* first, const char* second) {
+    for (const char* name : {first, second}) {
+        const char* value = name == nullptr ? nullptr : getenv(name);
+        if (value == nullptr || *value == '\0') {
+            continue;
+        }
+        int32_t number = 0;
+        while (*value >= '0' && *value <= '9' && number < 100'000'000) {
+            number = number * 10 + (*value++ - '0');
+        }
+        if (*value == '\0') {
+            return number;
+        }
+    }
+    return -1;
+}
+
+}  // namespace
+
+// Field 22 of /proc/self/stat. The second field holds the program's name, which may contain
+// anything: fields are counted from the last closing parenthesis.
+uint64_t process_start_ticks() {
+    char stat[1024];
+    const long size = read_file("/proc/self/stat", stat, sizeof stat - 1);
+    if (size <= 0) {
+        return 0;
+    }
+    stat[size] = '\0';
+    const char* at = strrchr(stat, ')');
+    for (int field = 2; at != nullptr && field < 22; ++field) {
+        at = strchr(at + 1, ' ');
+    }
+    return at == nullptr ? 0 : strtoull(at + 1, nullptr, 10);
+}
+
+namespace {
+
+void fill_trace_header(Session* session) {
+    TraceHeader& header = session->header;
+    memset(&header, 0, sizeof header);
+    memcpy(header.magic, kTraceMagic, sizeof header.magic);
+    header.version = kFormatVersion;
+    header.byte_order = kByteOrderMark;
+    header.header_bytes = sizeof header;
+    header.session[0] = session->id[0];
+    header.session[1] = session->id[1];
+    session->start_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
+    header.start_monotonic_ns = session->start_monotonic_ns;
+    header.start_unix_ns = clock_ns(CLOCK_REALTIME);
+    header.pid = static_cast<uint32_t>(session->pid);
+    header.parent_pid = static_cast<uint32_t>(getppid());
+    header.rank = number_from_environment("RANK", "SLURM_PROCID");
+    header.local_rank = number_from_environment("LOCAL_RANK", nullptr);
+    header.process_start_ticks = process_start_ticks();
+    Text(header.ring_path, sizeof header.ring_path).add(session->ring.path());
+}
+
+bool fail(Session* session, const char* what, int error) {
+    Text text(session->failure, sizeof session->failure);
+    text.add(what);
+    if (session->options.output[0] != '\0') {
+        text.add(" in ").add(session->options.output);
+    }
+    text.add(": ");
+    add_error(&text, error);
+    return false;
+}
+
+bool create_file(Session* session) {
+    session->file.keep_free(session->options.keep_free_percent, session->options.keep_free_bytes);
+    char program[128];
+    program_name(program, sizeof program);
+    if (!session->file.create(session->options.output,
+                              program,
+                              static_cast<int>(session->options.compression_level),
+                              session->options.in_parts)) {
+        const int error = errno;
+        session->file.abandon(true);
+        return fail(session, "cannot create a trace", error);
+    }
+    return true;
+}
+
+// The file is made later, and the host may change its directory. A path that gets too long stays.
+void make_absolute(char* path) {
+    static char folder[kMaxPathBytes];  // one session starts at a time; the stack may be small
+    const size_t size = strlen(path) + 1;
+    if (path[0] == '/' || getcwd(folder, sizeof folder) == nullptr) {
+        return;
+    }
+    const size_t before = strlen(folder) + (size == 1 ? 0 : 1);
+    if (before + size <= kMaxPathBytes) {
+        memmove(path + before, path, size);
+        memcpy(path, folder, before);
+        path[before - 1] = size == 1 ? path[before - 1] : '/';
+    }
+}
+
+bool start(Session* session) {
+    read_options(&session->options);
+    session->failure[0] = '\0';
+    session->filters = session->options.min_block_bytes != 0;
+    session->stacks_wanted = session->options.native_stacks || session->options.python_stacks;
+    if (session->forked && !session->options.follow_fork) {
+        return false;
+    }
+    session->pid = getpid();
+    make_session_id(session->id);
+    session->own_text = own_text();
+    session->stopped = begins_stopped() ? 1 : 0;
+    session->wants_file = session->stopped == 0;
+    make_absolute(session->options.output);
+    if (!session->ring.create(session->id,
+                              session->options.ring_events,
+                              session->options.ring_directory,
+                              session->options.output,
+                              session->wants_file) ||
+        !session->stacks.create(&session->ring) || !start_parts(session)) {
+        return fail(session, "cannot map memory for a trace", ENOMEM);
+    }
+    fill_trace_header(session);
+    add_start_facts(session);
+    add_stored_facts(session);
+    start_native_stacks(session);
+    start_python_stacks(session);
+    session->parent_token = make_parent_token();
+    begin_control(session);
+    if (session->stopped == 0) {
+        begin_ranges_again();
+    }
+    start_clock();
+    start_drain(session);
+    return true;
+}
+
+Session* start_or_wait() {
+    Session* session = &g_session;
+    uint32_t state = kIdle;
+    if (__atomic_compare_exchange_n(
+            &session->state, &state, kStarting, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE)) {
+        // What the start opens and asks must not come back to us through a hook.
+        const bool inside_hook = t_thread.inside_hook;
+        t_thread.inside_hook = true;
+        ++session->generation;
+        bool started = false;
+        {
+            const SignalsHeldBack no_handlers;
+            const SignalTakenBack no_signal(SIGXFSZ);
+            started = start(session);
+        }
+        t_thread.inside_hook = inside_hook;
+        store_release(&session->state, static_cast<uint32_t>(started ? kRunning : kOff));
+        futex_wake_all(&session->state);
+        if (started) {
+            add_stored_facts(session);  // those that came during the start
+            begin_trace(session);
+        }
+        return started ? session : nullptr;
+    }
+    return session_once_started();
+}
+
+}  // namespace
+
+Session* session_once_started() {
+    Session* session = &g_session;
+    const uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+    uint32_t state = load_acquire(&session->state);
+    while (state == kStarting) {
+        const uint64_t waited = clock_ns(CLOCK_MONOTONIC) - begin;
+        if (waited >= kStartPatience_ns) {
+            return nullptr;
+        }
+        futex_wait(&session->state, kStarting, kStartPatience_ns - waited);
+        state = load_acquire(&session->state);
+    }
+    return running_session();
+}
+
+bool begin_file(Session* session) {
+    // A folder that was removed with the trace is not made again.
+    if (session->replaces_file && access(session->options.output, F_OK) != 0) {
+        return fail(session, "somebody removed the trace and its folder", errno);
+    }
+    if (!create_file(session)) {
+        return false;
+    }
+    session->ring.name_file();
+    Text(session->header.ring_path, sizeof session->header.ring_path).add(session->ring.path());
+    if (!write_trace_header(session, session->parts.number)) {
+        fail(session, "cannot write a trace", session->file.last_error());
+        session->file.abandon(true);
+        return false;
+    }
+    return true;
+}
+
+Session* session_for_event() {
+    Session* session = &g_session;
+    if (load_acquire(&session->state) == kRunning) {
+        if (__builtin_expect(static_cast<long>(*session->parent_token != 0), 1) != 0) {
+            return session;
+        }
+        // Forked by a bare clone(): the C library did not repair its locks for this child (our own
+        // drain may have held the loader's), so starting a session here could hang for ever.
+        forget_session_of_parent();
+        Text(session->failure, sizeof session->failure)
+            .add("this process was forked without fork()");
+        store_release(&session->state, static_cast<uint32_t>(kOff));
+    }
+    if (!may_record()) {
+        return nullptr;
+    }
+    const NoCancellation no_cancellation;
+    return start_or_wait();
+}
+
+bool write_trace_header(Session* session, uint32_t part) {
+    session->header.part = part;
+    return session->file.write_header(&session->header);
+}
+
+void forget_session_of_parent() {
+    Session* session = &g_session;
+    const uint32_t state = load_acquire(&session->state);
+    if (state == kRunning) {
+        keep_control_in_child(session);
+        session->ring.abandon();
+        session->file.abandon(false);
+        session->stacks.abandon();
+        session->parts.live.abandon();
+    }
+    // A start that another thread of the parent had begun is left behind as it is: small, and
+    // nothing in it is complete enough to be given back.
+    const uint32_t generation = session->generation;
+    const bool forked = session->forked || state != kIdle;
+    const bool stays_off = state == kOff && session->forked;
+    memset(static_cast<void*>(session), 0, sizeof *session);
+    session->generation = generation + 1;
+    session->forked = forked;
+    session->state = stays_off ? kOff : kIdle;
+    reset_facts_lock();
+    reset_numbers_lock();
+    forget_python();
+    forget_thread_stacks();
+    const uint32_t parent_thread = t_thread.thread_id;
+    t_thread.thread_id = 0;
+    forget_ranges_of_other_threads(parent_thread);
+}
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,209 @@
+#include "recorder/stack_native.h"
+
+#include "recorder/facts.h"
+#include "recorder/session.h"
+#include "stacks/stack_walk.h"
+#include "stacks/thread_stacks.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+// For code without frame pointers libunwind is the fastest that there is: on x86-64 it caches how
+// to step from each address it has seen.
+#define UNW_LOCAL_ONLY
+#include <libunwind.h>
+
+// libunwind asks a pipe of its own whether an address can be read. It would keep the pipe at the
+// lowest free numbers: those of the standard streams, where the host has closed them, or those that
+// the host closes and reuses later. So it calls this instead of pipe2() (libraries.cmake).
+extern "C" int fragtrace_unwind_pipe(int ends[2], int flags) {
+    if (pipe2(ends, flags) != 0) {
+        return -1;
+    }
+    fragtrace::preload::move_out_of_the_way(&ends[0]);
+    fragtrace::preload::move_out_of_the_way(&ends[1]);
+    return 0;
+}
+
+// Where a module has no table of its unwind information, and for the names of functions, libunwind
+// would open and read modules' files, on a thread of the host. In place of its own functions:
+#if defined(__x86_64__)
+#    define FT_EXE_IMAGE_PATH _Ux86_64_get_exe_image_path
+#else
+#    define FT_EXE_IMAGE_PATH _Uaarch64_get_exe_image_path
+#endif
+
+extern "C" {
+
+void FT_EXE_IMAGE_PATH(char* path) {
+    path[0] = '\0';
+}
+
+int _Uelf64_find_section(void* /*image*/, const char* /*name*/) {
+    return 0;
+}
+
+int _Uelf64_get_proc_name() {
+    return -UNW_ENOINFO;
+}
+}
+
+namespace fragtrace::preload {
+namespace {
+
+bool g_can_unwind;
+
+// Frames of ours that may precede the first that is kept.
+constexpr uint32_t kOwnFrames = 12;
+
+struct Interned {
+    uint32_t node;  // 0 without room
+    bool came_before;
+};
+
+// The node of `count` frames that are called from `base`. `sum` is their hash by
+// add_frame_to_hash from 0, `address_at` and `keep` are as in StackTable::find_stack.
+template <typename AddressAt, typename Keep>
+Interned intern(Session* session,
+                uint32_t base,
+                uint32_t count,
+                uint64_t sum,
+                AddressAt address_at,
+                Keep keep) {
+    StackTable& stacks = session->stacks;
+    const uint64_t hash = finish_hash(sum + base * uint64_t{0xd6e8feb86659fd93u});
+    uint32_t node = stacks.find_stack(base, count, hash, address_at, keep);
+    if (node != 0) {
+        return {node, true};
+    }
+    node = base;
+    for (uint32_t i = count; i > 0; --i) {
+        node = stacks.intern(node, address_at(i - 1), [] { return 0u; });
+        if (node == 0) {
+            count_up(&session->ring.header->stacks_without_room);
+            return {0, false};
+        }
+        keep(i - 1, node);
+    }
+    stacks.know_stack(hash, node);
+    return {node, false};
+}
+
+// Whole stacks are kept for the next walk.
+Interned intern_walk(Session* session, ThreadStack* stack, const Walk& walk) {
+    const uint32_t base = walk.kept == 0 ? 0 : stack->frames[walk.kept - 1].node;
+    const auto address_at = [stack](uint32_t i) { return stack->fresh[i].address; };
+    if (!walk.whole) {
+        stack->count = 0;
+        return intern(session, base, walk.fresh, walk.hash, address_at, [](uint32_t, uint32_t) {});
+    }
+    stack->count = walk.kept + walk.fresh;
+    if (walk.fresh == 0) {
+        return {base, true};
+    }
+    RememberedFrame* innermost = &stack->frames[stack->count - 1];
+    const Interned interned = intern(session,
+                                     base,
+                                     walk.fresh,
+                                     walk.hash,
+                                     address_at,
+                                     [stack, innermost](uint32_t i, uint32_t fresh) {
+                                         RememberedFrame* to = innermost - i;
+                                         copy_frame(to, stack->fresh[i]);
+                                         to->node = fresh;
+                                     });
+    if (interned.node == 0) {
+        stack->count = 0;
+    }
+    return interned;
+}
+
+// Nodes remembered from another session mean nothing in this one.
+void use_session(ThreadStack* stack, const Session& session) {
+    if (stack->session_generation != session.generation) {
+        stack->session_generation = session.generation;
+        forget_stacks(stack);
+    }
+}
+
+}  // namespace
+
+void start_native_stacks(Session* session) {
+    if (!session->options.native_stacks) {
+        add_session_fact(session, "stacks.native", "off: FRAGTRACE_STACKS");
+        return;
+    }
+    // libunwind frees what it keeps of a thread after the sanitizer has given up that thread, and
+    // locks a mutex there, which the sanitizer intercepts.
+    if (dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr) {
+        add_session_fact(session, "stacks.native", "off: thread sanitizer");
+        return;
+    }
+    g_can_unwind = true;
+    start_walks();
+    add_session_fact(session, "stacks.native", "on");
+}
+
+#if defined(__x86_64__)
+#    define FT_OWN_WALK 1
+#else
+#    define FT_OWN_WALK 0
+#endif
+
+__attribute__((noinline)) uint32_t native_stack(Session* session) {
+    if (!g_can_unwind || !session->options.native_stacks) {
+        return 0;
+    }
+    const uint32_t depth = session->options.stack_depth;
+    if (FT_OWN_WALK != 0) {
+        ThreadStack* stack = thread_stack();
+        const auto* frame = static_cast<const uint64_t*>(__builtin_frame_address(0));
+        // What this function's prologue left there: the caller's rbp and the return address.
+        const Registers caller{frame[1], reinterpret_cast<uint64_t>(frame + 2), frame[0]};
+        if (stack != nullptr) {
+            use_session(stack, *session);
+            const uint32_t node = recurring_stack(*stack, caller);
+            if (node != 0) {
+                return node;
+            }
+            Walk walk{};
+            if (walk_stack(stack, caller, session->own_text, depth, &walk)) {
+                const Interned interned = intern_walk(session, stack, walk);
+                if (interned.came_before && interned.node != 0) {
+                    remember_recurring_stack(
+                        stack, caller, session->own_text, walk.kept + walk.fresh, interned.node);
+                }
+                return interned.node;
+            }
+        }
+    }
+    const NoCancellation no_cancellation;  // libunwind asks the kernel what it may read
+    void* found[kMaxStackDepth + kOwnFrames];
+    const int count = unw_backtrace(found, static_cast<int>(depth + kOwnFrames));
+    // Skip the recorder and its hooks; where they are part of the program itself, only this
+    // function.
+    const TextRange own = session->own_text;
+    int first = own.end == 0 ? 1 : 0;
+    while (first < count &&
+           reinterpret_cast<uint64_t>(found[first]) - own.begin < own.end - own.begin) {
+        ++first;
+    }
+    if (count <= first) {
+        count_up(&session->ring.header->native_unwind_failures);
+        return 0;
+    }
+    const auto all = static_cast<uint32_t>(count - first);
+    const uint32_t frames = all < depth ? all : depth;
+    const auto address_at = [&](uint32_t i) {
+        return reinterpret_cast<uint64_t>(found[first + static_cast<int>(i)]);
+    };
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < frames; ++i) {
+        hash = add_frame_to_hash(hash, address_at(i), i);
+    }
+    return intern(session, 0, frames, hash, address_at, [](uint32_t, uint32_t) {}).node;
+}
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,20 @@
+// The hash of a stack, added up frame by frame.
+#pragma once
+
+#include <stdint.h>
+
+namespace fragtrace::preload {
+
+// `i` counts from the innermost frame; the hash of no frame is 0. A sum, so that additions do not
+// wait for each other.
+inline uint64_t add_frame_to_hash(uint64_t hash, uint64_t frame, uint32_t i) {
+    return hash + (frame + i) * (0x9e3779b97f4a7c15u + 2 * uint64_t{i});
+}
+
+inline uint64_t finish_hash(uint64_t hash) {
+    hash ^= hash >> 32;
+    hash *= 0xd6e8feb86659fd93u;
+    return hash ^ (hash >> 29);
+}
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,128 @@
+// What is known about an address: a table without locks that grows, and what finds no memory is
+// counted (losses of the trace; facts.cpp).
+//
+// Calls about one address are ordered by the caller (blocks and their events: by the pool's mutex);
+// calls about different ones may come from any thread.
+#pragma once
+
+#include "system/sys.h"
+
+#include <stdint.h>
+
+namespace fragtrace::preload {
+
+// What no table had memory for, and streams of a block beyond those that are kept.
+inline uint64_t g_addresses_without_room;
+
+// kSlots: of the first part, which is there from the start. Each further part has four times as
+// many as the one before.
+template <typename Value, uint32_t kSlots>
+class AddressTable {
+  public:
+    // True where nothing can be found: one load.
+    [[nodiscard]] bool empty() const { return load_acquire(&count_) == 0; }
+
+    // Replaces what was known. False without memory for it.
+    bool insert(uint64_t address, Value value) {
+        if (Slot* known = find(address); known != nullptr) {
+            store_relaxed(&known->value, value);
+            return true;
+        }
+        for (uint32_t part = 0; part <= kMoreParts; ++part) {
+            Slot* slots = part_or_new(part);
+            for (uint32_t probe = 0; slots != nullptr && probe < kProbes; ++probe) {
+                Slot& slot = at(slots, part, address, probe);
+                uint64_t expected = 0;
+                if (__atomic_compare_exchange_n(&slot.address,
+                                                &expected,
+                                                address,
+                                                false,
+                                                __ATOMIC_ACQ_REL,
+                                                __ATOMIC_ACQUIRE)) {
+                    store_relaxed(&slot.value, value);
+                    __atomic_fetch_add(&count_, 1, __ATOMIC_RELEASE);
+                    return true;
+                }
+            }
+        }
+        count_up(&g_addresses_without_room);
+        return false;
+    }
+
+    // Finds an entry and takes it out.
+    bool take(uint64_t address, Value* value) {
+        Slot* slot = find(address);
+        if (slot == nullptr) {
+            return false;
+        }
+        *value = load_relaxed(&slot->value);
+        if (!__atomic_compare_exchange_n(
+                &slot->address, &address, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            return false;
+        }
+        __atomic_fetch_sub(&count_, 1, __ATOMIC_ACQ_REL);
+        return true;
+    }
+
+    [[nodiscard]] bool contains(uint64_t address) { return find(address) != nullptr; }
+
+  private:
+    struct Slot {
+        uint64_t address;  // 0 = free
+        Value value;
+    };
+
+    static constexpr uint32_t kProbes = 64;
+    static constexpr uint32_t kMoreParts = 6;
+
+    static constexpr uint64_t slots_of(uint32_t part) { return uint64_t{kSlots} << (2 * part); }
+
+    static Slot& at(Slot* slots, uint32_t part, uint64_t address, uint32_t probe) {
+        const uint64_t hash = (address * 0x9e3779b97f4a7c15ull) >> 32;
+        return slots[(hash + probe) % slots_of(part)];
+    }
+
+    Slot* part_of(uint32_t part) { return part == 0 ? first_ : load_acquire(&more_[part - 1]); }
+
+    // Two threads may both make it; one of them gives its own back.
+    Slot* part_or_new(uint32_t part) {
+        Slot* slots = part_of(part);
+        if (slots != nullptr) {
+            return slots;
+        }
+        const uint64_t size_bytes = slots_of(part) * sizeof(Slot);
+        auto* made = static_cast<Slot*>(map_private(size_bytes));
+        if (made != nullptr &&
+            !__atomic_compare_exchange_n(
+                &more_[part - 1], &slots, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            unmap(made, size_bytes);
+            return slots;
+        }
+        return made;
+    }
+
+    Slot* find(uint64_t address) {
+        if (empty()) {
+            return nullptr;
+        }
+        for (uint32_t part = 0; part <= kMoreParts; ++part) {
+            Slot* slots = part_of(part);
+            if (slots == nullptr) {
+                return nullptr;
+            }
+            for (uint32_t probe = 0; probe < kProbes; ++probe) {
+                Slot& slot = at(slots, part, address, probe);
+                if (load_acquire(&slot.address) == address) {
+                    return &slot;
+                }
+            }
+        }
+        return nullptr;
+    }
+
+    Slot first_[kSlots];
+    Slot* more_[kMoreParts];
+    int64_t count_;
+};
+
+}  // namespace fragtrace::preload

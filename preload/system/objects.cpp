@@ -1,0 +1,295 @@
+// See objects.h.
+#include "system/objects.h"
+
+#include "system/plain_text.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <string.h>
+
+namespace fragtrace::preload {
+namespace {
+
+// The dynamic section's tables. glibc relocates these pointers in place on x86-64 and aarch64,
+// except in the vdso: values below the load address are offsets.
+struct SymbolTables {
+    const ElfW(Sym) * symbols = nullptr;
+    const char* strings = nullptr;
+    const uint32_t* gnu_hash = nullptr;
+    const uint32_t* hash = nullptr;
+};
+
+template <typename T>
+const T* table_pointer(const link_map* map, ElfW(Addr) value) {
+    return reinterpret_cast<const T*>(value < map->l_addr ? value + map->l_addr : value);
+}
+
+SymbolTables symbol_tables(const link_map* map) {
+    SymbolTables tables;
+    if (map->l_ld == nullptr) {
+        return tables;
+    }
+    for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; ++entry) {
+        switch (entry->d_tag) {
+            case DT_SYMTAB:
+                tables.symbols = table_pointer<ElfW(Sym)>(map, entry->d_un.d_ptr);
+                break;
+            case DT_STRTAB:
+                tables.strings = table_pointer<char>(map, entry->d_un.d_ptr);
+                break;
+            case DT_GNU_HASH:
+                tables.gnu_hash = table_pointer<uint32_t>(map, entry->d_un.d_ptr);
+                break;
+            case DT_HASH:
+                tables.hash = table_pointer<uint32_t>(map, entry->d_un.d_ptr);
+                break;
+            default:
+                break;
+        }
+    }
+    return tables;
+}
+
+bool is_match(const SymbolTables& tables, uint32_t index, const char* name) {
+    const ElfW(Sym)& symbol = tables.symbols[index];
+    return symbol.st_shndx != SHN_UNDEF && is_same_text(tables.strings + symbol.st_name, name);
+}
+
+const ElfW(Sym) * lookup_gnu_hash(const SymbolTables& tables, const char* name) {
+    uint32_t hash = 5381;
+    for (const char* at = name; *at != '\0'; ++at) {
+        hash = hash * 33 + static_cast<unsigned char>(*at);
+    }
+    const uint32_t bucket_count = tables.gnu_hash[0];
+    const uint32_t first_symbol = tables.gnu_hash[1];
+    const uint32_t bloom_words = tables.gnu_hash[2];
+    if (bucket_count == 0) {
+        return nullptr;
+    }
+    const auto* bloom = reinterpret_cast<const ElfW(Addr)*>(tables.gnu_hash + 4);
+    const auto* buckets = reinterpret_cast<const uint32_t*>(bloom + bloom_words);
+    const uint32_t* chain = buckets + bucket_count;
+    uint32_t index = buckets[hash % bucket_count];
+    if (index < first_symbol) {
+        return nullptr;
+    }
+    while (true) {
+        const uint32_t entry = chain[index - first_symbol];
+        if ((entry | 1) == (hash | 1) && is_match(tables, index, name)) {
+            return &tables.symbols[index];
+        }
+        if ((entry & 1) != 0) {
+            return nullptr;
+        }
+        ++index;
+    }
+}
+
+const ElfW(Sym) * lookup_symbol(const link_map* map, const char* name) {
+    const SymbolTables tables = symbol_tables(map);
+    if (tables.symbols == nullptr || tables.strings == nullptr) {
+        return nullptr;
+    }
+    if (tables.gnu_hash != nullptr) {
+        return lookup_gnu_hash(tables, name);
+    }
+    if (tables.hash == nullptr) {
+        return nullptr;
+    }
+    for (uint32_t index = 1; index < tables.hash[1]; ++index) {
+        if (is_match(tables, index, name)) {
+            return &tables.symbols[index];
+        }
+    }
+    return nullptr;
+}
+
+struct ObjectSearch {
+    const link_map* map;
+    AddressRange range;
+    AddressRange unwind_table;
+    const void* code_address;
+    bool code;
+};
+
+int visit_object(dl_phdr_info* info, size_t, void* data) {
+    auto* search = static_cast<ObjectSearch*>(data);
+    if (info->dlpi_addr != search->map->l_addr) {
+        return 0;
+    }
+    bool has_dynamic = false;
+    AddressRange range{UINTPTR_MAX, 0};
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+        const ElfW(Phdr)& header = info->dlpi_phdr[i];
+        const uintptr_t begin = info->dlpi_addr + header.p_vaddr;
+        const uintptr_t end = begin + header.p_memsz;
+        if (header.p_type == PT_DYNAMIC) {
+            // Two objects may have load address 0; the dynamic section tells them apart.
+            has_dynamic = begin == reinterpret_cast<uintptr_t>(search->map->l_ld);
+        } else if (header.p_type == PT_GNU_EH_FRAME) {
+            search->unwind_table = {begin, end};
+        } else if (header.p_type == PT_LOAD) {
+            range.begin = begin < range.begin ? begin : range.begin;
+            range.end = end > range.end ? end : range.end;
+            if ((header.p_flags & PF_X) != 0 &&
+                AddressRange{begin, end}.contains(search->code_address)) {
+                search->code = true;
+            }
+        }
+    }
+    if (!has_dynamic) {
+        search->unwind_table = {};
+        search->code = false;
+        return 0;
+    }
+    search->range = range;
+    return 1;
+}
+
+ObjectSearch search_object(const link_map* map, const void* code_address) {
+    ObjectSearch search{map, {}, {}, code_address, false};
+    if (map != nullptr) {
+        dl_iterate_phdr(visit_object, &search);
+    }
+    return search;
+}
+
+// Delimits this library; both symbols come from the linker and stay hidden.
+extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start[];
+extern "C" __attribute__((visibility("hidden"))) const char _end[];
+
+}  // namespace
+
+const link_map* object_at(const void* address) {
+    Dl_info info;
+    link_map* map = nullptr;
+    if (dladdr1(address, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0) {
+        return nullptr;
+    }
+    return map;
+}
+
+AddressRange object_range(const link_map* map) {
+    return search_object(map, nullptr).range;
+}
+
+bool is_ours(const void* address) {
+    return address >= __ehdr_start && address < _end;
+}
+
+// Beside what else runs when the library is loaded: elsewhere it is a page fault of its own.
+__attribute__((section(".text.startup"))) const link_map* our_object() {
+    // Among the data that the loader has written already: every process comes here when it starts.
+    __attribute__((section(".data"))) static const link_map* ours = nullptr;
+    const link_map* known = __atomic_load_n(&ours, __ATOMIC_RELAXED);
+    if (known == nullptr) {
+        known = object_at(__ehdr_start);
+        __atomic_store_n(&ours, known, __ATOMIC_RELAXED);
+    }
+    return known;
+}
+
+void* defined_symbol(const link_map* map, const char* name, bool* indirect) {
+    const ElfW(Sym)* symbol = lookup_symbol(map, name);
+    if (symbol == nullptr) {
+        return nullptr;
+    }
+    *indirect = ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC;
+    return reinterpret_cast<void*>(map->l_addr + symbol->st_value);
+}
+
+size_t defined_symbol_bytes(const link_map* map, const char* name) {
+    const ElfW(Sym)* symbol = lookup_symbol(map, name);
+    return symbol == nullptr ? 0 : symbol->st_size;
+}
+
+namespace {
+
+struct DefinitionSearch {
+    const link_map* from;
+    const char* prefix;
+    const char* name;  // nullptr: any object with the prefix
+    const link_map* object;
+    void* symbol;
+};
+
+// Runs inside dl_iterate_phdr, whose lock keeps the list from changing under us.
+int visit_list(dl_phdr_info*, size_t, void* data) {
+    auto* search = static_cast<DefinitionSearch*>(data);
+    for (const link_map* map = search->from; map != nullptr; map = map->l_next) {
+        if (!begins_with(base_name(map), search->prefix)) {
+            continue;
+        }
+        bool indirect = false;
+        void* symbol =
+            search->name == nullptr ? nullptr : defined_symbol(map, search->name, &indirect);
+        if (search->name == nullptr || (symbol != nullptr && !indirect && !is_ours(symbol))) {
+            search->object = map;
+            search->symbol = symbol;
+            break;
+        }
+    }
+    return 1;
+}
+
+}  // namespace
+
+void* find_definition(const link_map* from, const char* prefix, const char* name) {
+    DefinitionSearch search{from, prefix, name, nullptr, nullptr};
+    dl_iterate_phdr(visit_list, &search);
+    return search.symbol;
+}
+
+const link_map* find_object(const char* prefix) {
+    DefinitionSearch search{first_object(), prefix, nullptr, nullptr, nullptr};
+    dl_iterate_phdr(visit_list, &search);
+    return search.object;
+}
+
+const link_map* first_object() {
+    const link_map* map = our_object();
+    while (map != nullptr && map->l_prev != nullptr) {
+        map = map->l_prev;
+    }
+    return map;
+}
+
+const char* base_name(const link_map* map) {
+    const char* base = map->l_name;
+    for (const char* at = base; *at != '\0'; ++at) {
+        base = *at == '/' ? at + 1 : base;
+        asm volatile("");
+    }
+    return base;
+}
+
+const void* function_start(const void* address) {
+    const AddressRange table = search_object(object_at(address), nullptr).unwind_table;
+    const auto* header = reinterpret_cast<const uint8_t*>(table.begin);
+    // Version 1; frame pointer relative to its place; count as 4 bytes; table relative to header.
+    if (header == nullptr || header[0] != 1 || header[1] != 0x1b || header[2] != 0x03 ||
+        header[3] != 0x3b) {
+        return nullptr;
+    }
+    uint32_t count = 0;
+    memcpy(&count, header + 8, sizeof count);
+    const auto* entries = reinterpret_cast<const int32_t*>(header + 12);  // pairs (start, entry)
+    const auto wanted = reinterpret_cast<intptr_t>(address) - reinterpret_cast<intptr_t>(header);
+    uint32_t low = 0;
+    uint32_t high = count;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (entries[static_cast<size_t>(middle) * 2] <= wanted) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low == 0 ? nullptr : header + entries[static_cast<size_t>(low - 1) * 2];
+}
+
+bool is_code(const void* address) {
+    return search_object(object_at(address), address).code;
+}
+
+}  // namespace fragtrace::preload

@@ -1,0 +1,80 @@
+"""The table of folders in docs/architecture.md is true: every source file lies in one of its rows, and
+includes only headers of its own row and of the rows that the table allows; rows use only rows above."""
+
+import pathlib
+import re
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([\w./]+)[>"]', re.MULTILINE)
+
+
+def read_table():
+    """Folder -> folders that it uses, in the order of the table."""
+    text = (SOURCE / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| folder \|.*?\n\n", text, re.MULTILINE | re.DOTALL).group()
+    rows = {}
+    for line in table.strip().splitlines()[2:]:
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        rows[cells[0].strip("`")] = re.findall(r"`([^`]+)`", cells[2])
+    return rows
+
+
+def row_of(path, rows):
+    """The row of the innermost folder that has one; None without any."""
+    for folder in path.parents:
+        if str(folder) in rows:
+            return str(folder)
+    return None
+
+
+def included(path):
+    """The project's own files that a source includes, relative to the project."""
+    for name in INCLUDE.findall((SOURCE / path).read_text(encoding="utf-8")):
+        # The recorder is compiled with preload/ and preload/include/ as folders of headers.
+        for base in ("", "preload", "preload/include", "preload/vgpu", str(path.parent)):
+            target = pathlib.Path(base, name)
+            if (SOURCE / target).is_file():
+                yield target
+                break
+
+
+class Folders(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.rows = read_table()
+        self.sources = [path.relative_to(SOURCE) for part in ("analyzer", "preload")
+                        for suffix in ("*.h", "*.cpp", "*.c") for path in (SOURCE / part).rglob(suffix)]
+        self.assertGreater(len(self.sources), 300)
+
+    def test_a_row_uses_only_rows_above_it(self):
+        above = set()
+        for folder, uses in self.rows.items():
+            self.assertTrue((SOURCE / folder).is_dir(), folder)
+            self.assertEqual(sorted(set(uses) - above), [], f"used by {folder}")
+            above.add(folder)
+
+    def test_every_source_file_lies_in_a_row(self):
+        self.assertEqual([str(path) for path in self.sources
+                          if path.parts[-2:] != ("analyzer", "main.cpp") and row_of(path, self.rows) is None], [])
+
+    def test_a_file_includes_only_what_its_row_allows(self):
+        wrong, used = [], {folder: set() for folder in self.rows}
+        for path in self.sources:
+            row = row_of(path, self.rows)
+            if row is None:
+                continue
+            for target in included(path):
+                other = row_of(target, self.rows)
+                used[row].add(other)
+                if other != row and other not in self.rows[row]:
+                    wrong.append(f"{path} includes {target}")
+        self.assertEqual(wrong, [])
+        unused = [f"{row} does not use {other}" for row, allowed in self.rows.items()
+                  for other in allowed if other not in used[row]]
+        self.assertEqual(unused, [], "the table allows what nobody needs")
+
+
+if __name__ == "__main__":
+    unittest.main()
