@@ -1,8 +1,8 @@
-"""Marks phases of a program in its fragtrace trace, and explains GPU memory in notebooks.
+"""Marks phases of a program in its fragtrace trace, and lists live GPU memory in notebooks.
 
     import fragtrace
 
-    with fragtrace.phase("epoch 1"):        # ranges of a thread are nested
+    with fragtrace.phase("epoch 1"):        # phases of a thread are nested
         ...
 
     @fragtrace.phase("validate")
@@ -10,11 +10,11 @@
 
     fragtrace.begin("warm-up")              # the same without a block
     fragtrace.end()
-    fragtrace.mark("first batch")           # a moment
+    fragtrace.mark("first batch")           # one moment
 
     %load_ext fragtrace                     # in a notebook: each cell becomes a phase
 
-Does nothing, at next to no cost, in a process that runs without the recorder. No dependencies.
+In a process without the recorder these functions do nothing. The module has no dependencies.
 """
 
 import functools
@@ -32,7 +32,7 @@ def recorder_is_present():
 
 if _recorder.present:
     def begin(name):
-        """Begins a phase of the calling thread, inside of those that it has open."""
+        """Begins a phase of the calling thread, inside its open phases."""
         _recorder.range_begin(_recorder.encoded(name))
 
     def end():
@@ -40,17 +40,17 @@ if _recorder.present:
         _recorder.range_end()
 
     def mark(name):
-        """Marks a moment."""
+        """Marks one moment."""
         _recorder.mark(_recorder.encoded(name))
 else:
     def begin(name):  # noqa: ARG001
-        """Does nothing: there is no recorder in this process."""
+        """Does nothing: this process has no recorder."""
 
     def end():
-        """Does nothing: there is no recorder in this process."""
+        """Does nothing: this process has no recorder."""
 
     def mark(name):  # noqa: ARG001
-        """Does nothing: there is no recorder in this process."""
+        """Does nothing: this process has no recorder."""
 
 
 def _control(function):
@@ -58,22 +58,22 @@ def _control(function):
 
 
 def start():
-    """Goes on recording; False where there is nothing to start."""
+    """Continues recording. Returns False if there is nothing to start."""
     return _control(_recorder.start)
 
 
 def stop():
-    """Records nothing until start(); False where there is nothing to stop."""
+    """Stops recording until start(). Returns False if there is nothing to stop."""
     return _control(_recorder.stop)
 
 
 def write():
-    """When it returns True, all that was recorded so far is in a file."""
+    """Writes all recorded events to a file. Returns False if there is nothing to write."""
     return _control(_recorder.write)
 
 
 class phase:
-    """A phase, as a context manager or as a decorator of a function or of a coroutine function."""
+    """A phase: a context manager, or a decorator of a function or coroutine function."""
 
     __slots__ = ("name",)
 
@@ -93,7 +93,7 @@ class phase:
             return function
         name = _recorder.encoded(self.name)
         if inspect.iscoroutinefunction(function):
-            # Others run on this thread while it waits: such a phase is not nested in the thread.
+            # Other coroutines run on this thread while this one waits, so the phase is not nested.
             @functools.wraps(function)
             async def coroutine(*arguments, **options):
                 number = _recorder.range_start(name)

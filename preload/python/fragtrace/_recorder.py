@@ -1,4 +1,4 @@
-"""The recorder's functions, found in the running process; absent without it."""
+"""The recorder's functions, looked up in the running process. None without the recorder."""
 
 import ctypes
 
@@ -20,7 +20,7 @@ def _process(kind):
         return None
 
 
-# Short calls keep the GIL, which is quicker than to give it up.
+# Short calls keep the GIL, because releasing it takes longer than the call.
 _short = _process(ctypes.PyDLL)
 _long = _process(ctypes.CDLL)
 _name = (ctypes.c_char_p,)
@@ -40,5 +40,5 @@ present = range_begin is not None
 
 
 def encoded(name):
-    """A name as the recorder takes it."""
+    """A name in the form that the recorder accepts: UTF-8 without null bytes."""
     return str(name).encode("utf-8", "replace").replace(b"\0", b" ")

@@ -1,7 +1,7 @@
-"""Which CUDA tensors are alive, and what keeps them: found through the interpreter.
+"""Lists the live CUDA tensors and the names that keep them alive, by a search of the interpreter.
 
-Holds nothing itself: what is given back are names and sizes. Runs no code of the objects that it
-walks over, and never imports torch.
+The results are names and sizes, so the module keeps no object alive. It runs no code of the objects
+that it visits, and never imports torch.
 """
 
 import collections
@@ -9,7 +9,7 @@ import gc
 import sys
 import types
 
-MOST_OBJECTS = 300_000  # walked over from the roots
+MOST_OBJECTS = 300_000  # visited from the roots
 MOST_DEPTH = 8
 MOST_NAMES = 4  # kept of one tensor
 _FUNCTION_LOCALS = 0x1  # CO_OPTIMIZED
@@ -17,7 +17,7 @@ _HISTORY = ("_", "__", "___", "_i", "_ii", "_iii", "_ih", "_oh", "_dh", "In", "O
 
 
 class Held:
-    """Memory that live tensors share: one storage."""
+    """One storage, which one or more live tensors share."""
 
     def __init__(self, size, device, kind, shape, has_graph):
         self.bytes = size
@@ -34,18 +34,18 @@ class Held:
 
 
 def is_a(thing, base):
-    """isinstance without the thing's own say: proxies run code when they are asked."""
+    """Like isinstance, but runs no code of the object. Proxies run code in isinstance."""
     return base is not None and issubclass(type(thing), base)
 
 
 def is_variable(name, hidden):
-    """Whether a name is the program's own, and not of a notebook's history."""
+    """Whether a name belongs to the program and not to a notebook's history."""
     history = name in _HISTORY or (name[:1] == "_" and name.lstrip("_i").isdigit())
     return not history and name not in hidden and not name.startswith("__")
 
 
 def root_of(name):
-    """The variable, or the result of a cell, that a holder's name begins with."""
+    """The first part of a holder's name: a variable, or the result of a cell."""
     root = name.split(" in the ")[-1].rsplit(" ", 1)[-1]
     if root.startswith("Out["):
         return root[:root.index("]") + 1]
@@ -53,7 +53,7 @@ def root_of(name):
 
 
 def storage_of(tensor):
-    """(key, bytes) of a CUDA tensor's storage, or None."""
+    """(key, bytes) of a CUDA tensor's storage. None for other tensors."""
     try:
         if tensor.device.type != "cuda":
             return None
@@ -66,7 +66,7 @@ def storage_of(tensor):
 
 
 class Walk:
-    """From roots to tensors, breadth first, so that the shortest name comes first."""
+    """Visits objects from roots to tensors, breadth first, so the shortest name comes first."""
 
     def __init__(self, torch, found, ignored):
         self.tensor = torch.Tensor
@@ -74,7 +74,7 @@ class Walk:
         self.found = found
         self.objects = 0
         self.ignored = frozenset(id(thing) for thing in ignored)
-        # Each kind of root has its own: what has a name and is in a traceback, too, gets both.
+        # Emptied after each kind of root: a tensor with a name that is also in a traceback gets both.
         self.seen = set()
         self.queue = collections.deque()
 
@@ -151,7 +151,7 @@ class Walk:
         if not is_a(values, dict):
             return
         for key, value in list(dict.items(values)):
-            # The tables of a torch.nn.Module read better as what they stand for.
+            # A parameter is shown as model.weight, not as model._parameters["weight"].
             if is_a(thing, self.module) and key in ("_parameters", "_buffers", "_modules") \
                     and is_a(value, dict):
                 for part, child in list(dict.items(value)):
@@ -161,8 +161,8 @@ class Walk:
 
 
 def _locals_of(frame):
-    """A copy. Before 3.13 the interpreter keeps the dictionary that it makes, in the frame, where
-    it would outlive frame.clear(): it is emptied again."""
+    """A copy of the frame's variables. Before Python 3.13 the frame keeps the dictionary of f_locals,
+    which would survive frame.clear(). This function empties it again."""
     values = frame.f_locals
     copy = dict(values)
     if sys.version_info < (3, 13) and frame.f_code.co_flags & _FUNCTION_LOCALS:
@@ -174,7 +174,7 @@ LAST = ("last_traceback", "last_value", "last_exc")  # of sys, after an error th
 
 
 def _keepers(shell):
-    """What keeps the last traceback: (object, attribute). IPython has places of its own."""
+    """The (object, attribute) pairs that keep the last traceback: those of sys and of IPython."""
     places = [(sys, LAST),
               (getattr(shell, "InteractiveTB", None), ("tb", "etb", "evalue")),
               (getattr(shell, "last_execution_result", None),
@@ -184,7 +184,7 @@ def _keepers(shell):
 
 
 def forget_last_error(shell=None):
-    """Lets go of the last uncaught error, and so of the variables of the functions it came from."""
+    """Clears the last uncaught error, so the variables of its functions can be freed."""
     for keeper, name in _keepers(shell):
         setattr(keeper, name, None)
     gc.collect()
@@ -220,7 +220,7 @@ def _add_tracebacks(walk, shell):
 
 
 def _own_modules():
-    """Modules of the program itself, not installed ones, by name."""
+    """(name, module) of the program's own modules, without installed ones."""
     installed = ("/site-packages/", "/dist-packages/", "/lib/python3")
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None) if type(module) is types.ModuleType else None
@@ -230,10 +230,10 @@ def _own_modules():
 
 
 def find(namespace=None, hidden=(), shell=None):
-    """All live storages on CUDA devices, largest first; None without torch.
+    """All live storages on CUDA devices, largest first. None without torch.
 
-    `namespace` holds the program's variables (default: those of __main__) but for the `hidden`
-    names; what is only reached through `shell`, a notebook's, is left out.
+    `namespace` has the program's variables (default: those of __main__), without the `hidden` names.
+    `shell` is a notebook's; objects that are reached only through it are left out.
     """
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "Tensor"):
@@ -289,7 +289,7 @@ def size_text(size):
 
 
 def report(namespace=None, most=10, hidden=(), shell=None):
-    """The lines that tell what is held and how to let it go; empty without torch. As find()."""
+    """Lines that list the live storages and how to free them. Empty without torch. See find()."""
     held = find(namespace, hidden, shell)
     if held is None:
         return []

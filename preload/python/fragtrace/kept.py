@@ -1,7 +1,7 @@
-"""What a notebook's cell left behind on CUDA devices, by variable: a look that takes little time.
+"""Finds the variables that keep CUDA memory which a notebook's cell left allocated, in limited time.
 
-Unlike held.find() it asks the notebook's variables and results only, not every object of the
-interpreter. Holds nothing itself, runs no code of the objects that it walks over.
+Unlike held.find() it visits only the notebook's variables and results, not every object of the
+interpreter. It keeps no object alive and runs no code of the objects that it visits.
 """
 
 import collections
@@ -11,13 +11,13 @@ import time
 from . import held
 
 MOST_SECONDS = 0.02
-MOST_ITEMS = 2_000  # of one container, to be looked into
+MOST_ITEMS = 2_000  # larger containers are skipped
 _TABLES = ("_parameters", "_buffers", "_modules")
 _CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
 
 
 class _QuickWalk(held.Walk):
-    """Collects storages under the variable that leads to them, until the time is over."""
+    """Collects storages by the variable that leads to them, until the time is over."""
 
     def __init__(self, torch, ignored):
         super().__init__(torch, {}, ignored)
@@ -36,13 +36,13 @@ class _QuickWalk(held.Walk):
             return
         for kind in _CONTAINERS:
             if held.is_a(thing, kind) and kind.__len__(thing) > MOST_ITEMS:
-                return  # numbers or words, as a rule; before the cell and after it alike
+                return  # usually numbers or words; skipped both before and after the cell
         super().visit(thing, name, depth, field)
 
     def attributes(self, thing, name, depth):
         if not held.is_a(thing, self.module):
             return super().attributes(thing, name, depth)
-        # A module's own dozen of tables of hooks, nearly always empty, would take most of the time.
+        # A module has a dozen tables of hooks, nearly always empty. They would take most of the time.
         for key, value in list(object.__getattribute__(thing, "__dict__").items()):
             if key in _TABLES and held.is_a(value, dict):
                 for child in list(dict.values(value)):
@@ -52,7 +52,7 @@ class _QuickWalk(held.Walk):
 
 
 class Before:
-    """The variables as a cell finds them: their identities, and the addresses of storages."""
+    """The state before a cell: the identities of the variables, and the storages."""
 
     def __init__(self, shell):
         self.shell = shell
@@ -64,7 +64,7 @@ class Before:
         return self.variables.get(name) != id(self.shell.user_ns.get(name))
 
     def look(self, is_wanted):
-        """({storage: (bytes, variable)}, whether all of it was seen)."""
+        """({storage: (bytes, variable)}, whether the search was complete)."""
         torch = sys.modules.get("torch")
         if torch is None or not hasattr(torch, "Tensor"):
             return {}, True
@@ -83,10 +83,10 @@ class Before:
         return walk.found, walk.whole
 
     def kept_since(self):
-        """({variable: [bytes, storages]}, whether all was seen) of what is there now only."""
+        """({variable: [bytes, storages]}, whether the search was complete), for new storages only."""
         if self.whole:
             now, whole = self.look(lambda name: True)
-        else:  # what else was there is not known: only what has a new name can be new
+        else:  # the search before the cell was incomplete: only changed variables can be new
             now, whole = self.look(self.is_changed)
             whole = False
         kept = {}
@@ -99,7 +99,7 @@ class Before:
 
 
 def line(before, delta):
-    """What names hold of the `delta` bytes that a cell left behind."""
+    """A line: which variables keep the `delta` bytes that a cell left allocated."""
     kept, whole = before.kept_since()
     parts = []
     for name, (size, tensors) in sorted(kept.items(), key=lambda entry: -entry[1][0])[:4]:

@@ -1,23 +1,24 @@
-"""IPython extension: every cell is a phase; what it allocated and left behind, and after an
-out-of-memory error all that still holds memory, is said at its end.
+"""IPython extension: every cell is a phase, and prints at its end how it changed PyTorch's memory.
+After an out-of-memory error it prints all live tensors and the names that keep them.
 
     %load_ext fragtrace
     %fragtrace off | on | report | forget
 
-Nothing is done without the recorder. Never imports torch, keeps nothing alive, never fails a cell.
+Without the recorder it does nothing. It never imports torch, keeps no object alive, and never makes
+a cell fail.
 """
 
 import sys
 
 from . import _recorder, held, kept
 
-WORTH_NAMING_BYTES = 1 << 20  # left behind by a cell
+WORTH_NAMING_BYTES = 1 << 20  # left allocated by a cell; less is not explained
 
 _loaded = {}
 
 
 class _Memory:
-    """PyTorch's own statistics, over all devices; zeros before it uses one."""
+    """PyTorch's own statistics, summed over all devices. Zeros before PyTorch uses one."""
 
     def __init__(self):
         self.allocated = self.reserved = self.peak = self.refused = 0
@@ -60,13 +61,14 @@ class Cells:
     def guarded(self, function, *arguments):
         try:
             function(*arguments)
-        except Exception as error:  # a cell never fails because of us
+        except Exception as error:  # an error of this module must not make the cell fail
             self.before = self.variables = None
             print(f"fragtrace: {type(error).__name__}: {error} (the cell is not affected)",
                   file=sys.stderr)
 
     def cell_number(self):
-        # Releases count the cell before or after its callbacks; the list of inputs is added to later.
+        # Releases of IPython count the cell before or after its callbacks. All add to the list of
+        # inputs later.
         try:
             return len(self.shell.history_manager.input_hist_raw)
         except AttributeError:
@@ -106,8 +108,8 @@ class Cells:
                 print(line)
 
     def magic(self, line=""):
-        """%fragtrace on | off: cells as phases. report: what holds GPU memory. forget: lets the
-        last error's traceback go."""
+        """%fragtrace on | off: cells as phases, and their output. report: lists live GPU tensors.
+        forget: clears the last error's traceback, which keeps the variables of its functions."""
         word = line.strip()
         if word in ("on", "off"):
             self.on = word == "on"
@@ -122,7 +124,7 @@ class Cells:
 
 
 def delta_line(name, before, after):
-    # The program's own peak is not reset: a lower one inside of the cell is not known exactly.
+    # PyTorch's peak is not reset, so a lower peak of this cell is not known exactly.
     peak = held.size_text(after.peak)
     peak = f"peak {peak}" if after.peak > before.peak else f"peak at most {peak}"
     return (f"fragtrace: {name}: allocated {after.allocated - before.allocated:+,d} B "
