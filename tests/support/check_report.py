@@ -81,7 +81,7 @@ def held_before(report):
 
 
 def check_counts(found, report):
-    """Devices, lists and phases count alike (docs/metrics.md, Failures)."""
+    """Devices, lists and phases count alike (docs/metrics.md, Failed requests and retries)."""
     for device in report["devices"]:
         found.at = f"device {device['index']}"
         for key in ("ooms", "retries"):
