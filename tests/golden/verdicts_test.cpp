@@ -313,12 +313,12 @@ struct Told {
     nlohmann::json report;
     PageData page;
 
-    explicit Told(SimulatedProgram program) {
+    explicit Told(SimulatedProgram program, bool settings = true) {
         TemporaryFolder folder;
         const std::string path = folder.file("train.4711.ftrace");
         program.save(path);
         AnalyzeOptions options;
-        options.settings = true;
+        options.settings = settings;
         auto done = analyze(path, options);
         REQUIRE(done.ok());
         analysis = std::move(done).value();
@@ -341,6 +341,13 @@ TEST_CASE("the page's bars of a stream-bound request are the JSON's free places"
     CHECK(bar(card, "largest hole there") == places["elsewhere_largest_free_bytes"]);
     CHECK(bar(card, "free on other streams") == 80 * kMiB);
     CHECK(card.asked_by == "train.py:40 step");
+}
+
+TEST_CASE("a report without what-if replays does not say that settings were tried") {
+    const Told told(stitchable(), false);
+    const std::string remedy = told.report["devices"][0]["conclusion"]["remedy"];
+    CHECK(remedy.find("no other setting was replayed") == 0);
+    CHECK(told.page.devices[0].cards.back().change == remedy);
 }
 
 TEST_CASE("a run with a retry opens as a near miss, and the retry's card says what it gave back") {

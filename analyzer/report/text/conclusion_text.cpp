@@ -209,7 +209,8 @@ std::string recommended_row(const DeviceAnalysis& device, const Recommendation& 
 std::string nothing_helps(const DeviceAnalysis& device, const Recommendation& remedy) {
     const std::string of_program = change_of_program(device, remedy);
     std::string text = of_program.empty() ? "" : of_program + "; ";
-    text += "no usable setting tried helps";
+    text +=
+        device.settings.empty() ? "no other setting was replayed" : "no usable setting tried helps";
     if (remedy.missing_bytes != 0) {
         text += fmt::format("; this request was {} short", format_bytes(remedy.missing_bytes)) +
                 (remedy.forecast ? "" : ", and later ones may need more");
