@@ -13,7 +13,7 @@ namespace fragtrace::analyzer {
 // At most one screen; the sentence first.
 std::string compare_text(const Comparison& comparison, const Terminal& terminal);
 
-// Keys and units as docs/json.md lists them.
+// docs/schema/compare.json describes the keys.
 std::string compare_json(const Comparison& comparison,
                          const std::vector<BatchPrediction>& batches = {});
 

@@ -7,8 +7,9 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "matrix"))
+sys.path[:0] = [str(HERE.parent / "matrix"), str(HERE.parent / "support")]
 
+import json_schema  # noqa: E402
 import matrix  # noqa: E402
 from matrix import ANALYZER, CONTEXT_MIB, MIB  # noqa: E402
 
@@ -94,10 +95,11 @@ class Program:
 
 
 def forecast_of(trace):
-    done = subprocess.run([str(ANALYZER), "report", str(trace), "--json", "-"],
-                          capture_output=True, text=True, check=False, timeout=600)
+    command = [str(ANALYZER), "report", str(trace), "--json", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode != 0:
         raise RuntimeError(f"no report of {trace}: {done.stderr}")
+    json_schema.check_command(command, 0, done.stdout)
     return json.loads(done.stdout)["devices"][0]["forecast"]
 
 

@@ -26,7 +26,7 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kSide = 0x70;  // a stream
 
-// For the test golden_reports_agree.
+// For the tests golden_reports_agree and json_schema, beside the trace.
 void keep_report(const std::string& name, const Analysis& analysis, const std::string& text) {
     const std::string path = FRAGTRACE_REPORTS "/" + name;
     write_file(path + ".json", report_json(analysis));
@@ -396,6 +396,8 @@ TEST_CASE("the report of each rung of the ladder reads as approved") {
         SimulatedProgram program = rung.run();
         REQUIRE(chdir(folder.file("").c_str()) == 0);  // the path is part of the report
         program.save("train.4711.ftrace");
+        write_file(std::string(FRAGTRACE_REPORTS "/") + rung.name + ".ftrace",
+                   read_file("train.4711.ftrace"));
         AnalyzeOptions options;
         options.settings = true;
         options.capacities = true;

@@ -12,6 +12,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
+import json_schema  # noqa: E402
 from real_process import ANALYZER, MIB, TORCH_PYTHON, environment  # noqa: E402
 
 PROGRAMS = sorted(path.stem for path in (HERE / "programs").glob("*.py") if path.stem != "models")
@@ -100,6 +101,7 @@ def replayed(trace, *arguments):
                           check=False, timeout=300)
     if done.returncode != 0:
         raise RuntimeError(f"{command} failed: {done.stderr}")
+    json_schema.check_command(command, 0, done.stdout)
     return json.loads(done.stdout)
 
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 import check_report_text
+import json_schema
 from check_report_common import Findings, fidelity_of, has_pool, is_exact, of_device
 from check_report_failures import check_holders, check_trouble
 
@@ -365,6 +366,7 @@ def all_reports(analyzer, trace, *options):
                                   capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise RuntimeError(f"{command}: exit status {done.returncode}\n{done.stderr}")
+            json_schema.check_command((analyzer, *command), 0, done.stdout)
             return done.stdout
         file, html = pathlib.Path(folder, "report.json"), pathlib.Path(folder, "page.html")
         text = asked(trace, "--json", file, "--html", html, "--color", "never", *options)

@@ -25,6 +25,7 @@ sys.path.append(str(SOURCE / "scripts"))
 
 import abort_at_end  # noqa: E402  (found by the line above)
 import check_report  # noqa: E402
+import json_schema  # noqa: E402
 
 MIB = 2**20
 GIB = 2**30
@@ -54,8 +55,10 @@ def environment(card=None, record_to=None, **variables):
 def run(command, **options):
     options.setdefault("timeout", 300)
     options.setdefault("env", environment())
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True,
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
                           errors="replace", check=False, **options)
+    json_schema.check_command(command, done.returncode, done.stdout, options.get("cwd"))
+    return done
 
 
 def traces(folder):

@@ -58,6 +58,10 @@ void write_file(const std::string& path, std::string_view content) {
     }
 }
 
+void keep_report(const std::string& name, std::string_view json) {
+    write_file(FRAGTRACE_REPORTS "/" + name + ".json", json);
+}
+
 TraceWriter::TraceWriter() {
     header.session[0] = 0x1122334455667788;
     header.session[1] = 0x99aabbccddeeff00;

@@ -30,6 +30,9 @@ class TemporaryFolder {
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, std::string_view content);
 
+// Writes a report as JSON to where the test json_schema finds it, which validates it.
+void keep_report(const std::string& name, std::string_view json);
+
 class TraceWriter {
   public:
     // Header fields may be changed until bytes() is called; magic, sizes and crc are set then.

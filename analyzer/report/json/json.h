@@ -1,4 +1,4 @@
-// The machine-readable result: one object, keys and units as docs/json.md lists them.
+// The machine-readable result: one object. docs/schema describes its keys.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"

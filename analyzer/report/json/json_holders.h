@@ -1,4 +1,4 @@
-// Who holds the memory, as JSON: keys in docs/json.md.
+// Who holds the memory, as JSON: keys in docs/schema.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"

@@ -14,7 +14,7 @@ namespace fragtrace::analyzer {
 std::string ending_text(const ProcessEnd& end);
 std::string ending_text(const Timeline& timeline);
 
-// "normal": the name in JSON, see docs/json.md.
+// "normal": the name in JSON, see `ended` in docs/schema/common.json.
 const char* ending_name(Ending ending);
 
 // The object `ending` of the JSON: {kind, code, signal}.

@@ -18,6 +18,7 @@ import tempfile
 import time
 import unittest
 
+import json_schema
 from trace_bytes import *
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
@@ -60,7 +61,9 @@ def run(*command, stdout=None, **options):
         err.seek(0)
         # By the clock, but what other programs take of the processors is not the command's.
         seconds = min(time.monotonic() - begin, usage.ru_utime + usage.ru_stime)
-        return Result(process.returncode, out.read(), err.read(), seconds, usage.ru_maxrss << 10)
+        result = Result(process.returncode, out.read(), err.read(), seconds, usage.ru_maxrss << 10)
+    json_schema.check_command([ANALYZER, *command], result.status, result.out, options.get("cwd"))
+    return result
 
 
 class Attacks(unittest.TestCase):

@@ -7,6 +7,7 @@
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
+using fragtrace::testing::keep_report;
 using fragtrace::testing::report_of;
 using fragtrace::testing::SnapshotWriter;
 using fragtrace::testing::TemporaryFolder;
@@ -74,6 +75,7 @@ TEST_CASE("a state alone promises nothing about requests or settings", "[snapsho
     CHECK_FALSE(has(text, "exact"));
     CHECK_FALSE(has(text, "did nothing"));
     const std::string json = report_json(*analysis);
+    keep_report("state", json);
     CHECK(has(json, "\"state_only\": true"));
     CHECK(has(json, "\"largest_request_bytes\": 12582912"));
 }

@@ -1,0 +1,214 @@
+"""Every JSON document of fraganalyze against docs/schema, in both directions: a key that a schema lacks
+is found, and so is a property that no document has."""
+
+import copy
+import json
+import os
+import pathlib
+import pickle
+import re
+import subprocess
+import sys
+
+import json_schema
+import real_process
+from real_process import ANALYZER, SOURCE, environment
+
+STEPS_CLIENT = pathlib.Path(__file__).with_name("client.py")
+CONTROL_CLIENT = SOURCE / "tests" / "integration" / "control" / "client.py"
+MESSAGES = SOURCE / "tests" / "fuzz" / "corpus" / "explain"
+APPROVED = SOURCE / "tests" / "golden" / "expected"
+APPROVED_SUMMARIES = SOURCE / "tests" / "format" / "golden"
+KEPT = pathlib.Path(os.environ["FRAGTRACE_KEPT_REPORTS"])
+GOLDEN = pathlib.Path(os.environ["FRAGTRACE_GOLDEN_REPORTS"])
+
+BFC_DUMP = """\
+W bfc_allocator.cc:456] Allocator (GPU_0_bfc) ran out of memory trying to allocate 8.0KiB (rounded to 8192)
+I bfc_allocator.cc:1046] InUse at 7f0000000000 of size 4096 next 1
+I bfc_allocator.cc:1046] Free  at 7f0000001000 of size 4096 next 2
+I bfc_allocator.cc:1058] total_region_allocated_bytes_: 8192 memory_limit_: 8192 available bytes: 0
+Stats:
+Limit:                        8192
+InUse:                        4096
+LargestFreeBlock:             4096
+largest free chunk usable by lower end 4096
+"""
+
+# Objects may lack these: what a run does not have, and what only some rows have.
+MAY_BE_ABSENT = {
+    "report": {"fidelity", "config", "pool", "capacity_bytes"},
+    "common#/$defs/request": {"released_bytes", "driver_ns", "holders"},
+    "common#/$defs/whatif/items": {"empties_cache", "cost"},
+    "explain#/properties/messages/items/properties/figures": "all",
+}
+
+
+def objects(value):
+    """All objects of a document."""
+    if isinstance(value, dict):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value:
+        if isinstance(part, (dict, list)):
+            yield from objects(part)
+
+
+class Documents(real_process.RealProcessTest):
+    """What all commands write, from recorded traces, approved files and reports of C++ tests."""
+
+    def check(self, *command, expected=0):
+        """Runs fraganalyze with JSON on standard output; real_process.run() validates it."""
+        return self.run_well([ANALYZER, *command, "--json", "-"], expected).stdout
+
+    def record(self, client, *steps, card="1GiB,context=128MiB", **variables):
+        before = real_process.traces(self.folder)
+        self.run_well([sys.executable, client, *steps],
+                      env=environment(card, self.folder, PYTHONPATH=SOURCE / "preload/python",
+                                      **variables))
+        (new,) = set(real_process.traces(self.folder)) - set(before)
+        return new
+
+    def check_recorded(self):
+        steps = self.record(STEPS_CLIENT, real_process.MIB, RANK=0, WORLD_SIZE=3)
+        larger = self.record(STEPS_CLIENT, 2 * real_process.MIB, RANK=2, WORLD_SIZE=3)
+        other = self.record(CONTROL_CLIENT, "alloc=4194304", "stop", "free", "alloc=8192", "start",
+                            "refused", RANK=1, WORLD_SIZE=3)
+        for trace in (steps, other):
+            for command in ([], ["replay"], ["whatif"], ["summarize"], ["validate"]):
+                self.check(*command, trace)
+        self.check("compare", other, steps)
+        self.check("compare", steps, larger)
+        self.check("replay", larger, "--capacity", "64MiB")
+        summary = self.folder / "summary.json"
+        self.run_well([ANALYZER, "summarize", steps, "--json", summary])
+        self.check("compare", summary, steps)
+        self.check("check", steps, "--no-oom", "--baseline", summary, expected=1)
+        self.check("list", self.folder)
+        self.check(steps, other)
+        (self.folder / "bad.ftrace").write_text("no trace")
+        self.check(self.folder, expected=2)
+        self.check("summarize", self.folder, expected=2)
+
+    def check_pool(self):
+        """PyTorch's pool, from the traces of simulated programs."""
+        for name in ("stream_bound", "retry"):
+            for command in ("replay", "whatif", "validate"):
+                self.check(command, GOLDEN / f"{name}.ftrace")
+        self.check("compare", GOLDEN / "leak.ftrace", GOLDEN / "leak_ahead.ftrace", "--batch", "8,16")
+
+    def check_others(self):
+        state = self.folder / "state.pickle"
+        state.write_bytes(pickle.dumps({"segments": [], "device_traces": [],
+                                        "allocator_settings": {}}))
+        self.check("list", state)
+        plan = self.folder / "plan.csv"
+        plan.write_text("id,lower,upper,size,offset\na,0,2,10,0\nb,1,3,10,10\n")
+        self.check("validate", plan)
+        log = self.folder / "log"
+        log.write_text(BFC_DUMP + "".join(file.read_text() for file in
+                                          sorted(MESSAGES.iterdir())))
+        self.check("explain", log)
+        process = subprocess.Popen([sys.executable, CONTROL_CLIENT, "alloc=4096", "write",
+                                    "sleep=60"], stdout=subprocess.PIPE, text=True,
+                                   env=environment("1GiB", self.folder))
+        try:
+            self.assertEqual(process.stdout.readline(), "write 0\n")
+            self.run_well([ANALYZER, "top", process.pid, "--once", "--json"])
+        finally:
+            process.kill()
+            process.communicate()
+
+    def check_files(self):
+        """Approved files, and the reports of C++ tests."""
+        reports = [*APPROVED.glob("*.json"), *GOLDEN.glob("*.json"), *KEPT.glob("*.json")]
+        self.assertGreater(len(reports), 100)
+        summaries = list(APPROVED_SUMMARIES.glob("*.summary.json"))
+        self.assertTrue(summaries)
+        for kind, files in (("report", reports), ("summarize", summaries)):
+            for file in files:
+                document = json.loads(file.read_bytes())
+                self.assertEqual(json_schema.schemas().problems(kind, document), [], file)
+
+    def test_all_documents_are_valid_and_have_every_property(self):
+        self.check_recorded()
+        self.check_pool()
+        self.check_others()
+        self.check_files()
+        self.assertEqual(json_schema.schemas().unseen(), [])
+
+    def test_every_command_with_json_is_known(self):
+        commands = re.findall(r"^  ([a-z]+) ", self.run_well([ANALYZER, "--help"]).stdout.partition(
+            "Commands")[2], re.MULTILINE)
+        self.assertGreater(len(commands), 10)
+        with_json = {command for command in commands
+                     if "--json" in self.run_well([ANALYZER, command, "--help"]).stdout}
+        self.assertEqual(with_json, set(json_schema.COMMANDS))
+
+
+class Schemas(real_process.RealProcessTest):
+    def test_each_is_a_schema(self):
+        for name in [*json_schema.names(), "common"]:
+            with self.subTest(name):
+                json_schema.jsonschema.Draft202012Validator.check_schema(json_schema.load(name))
+        shared = json_schema.load("common")["$defs"]
+        for name in json_schema.names():
+            self.assertEqual(shared.keys() & json_schema.load(name).get("$defs", {}).keys(), set())
+
+    def test_every_object_is_closed_and_complete_and_every_property_is_described(self):
+        found = {}
+        for name in ["common", *json_schema.names()]:
+            schema, described = json_schema.load(name), json_schema.whole(name)["$defs"]
+            for place, known in json_schema.tables(schema):
+                owner = schema
+                for word in place.split("/")[1:-1]:
+                    owner = owner[int(word) if isinstance(owner, list) else word]
+                if "$ref" in owner:
+                    continue  # of a shared object: some are not here
+                place = f"{name}#{place.rpartition('/')[0]}".rstrip("#")
+                with self.subTest(place):
+                    self.assertIs(owner["additionalProperties"], False)
+                    optional = known.keys() - set(owner.get("required", ()))
+                    found |= {place: optional} if optional else {}
+                    for key, one in known.items():
+                        reference = one.get("$ref", "").rpartition("/")[2]
+                        text = one.get("description") or described[reference]["description"]
+                        self.assertRegex(text, r"\.$", key)
+        self.assertEqual({place: "all" if MAY_BE_ABSENT.get(place) == "all" else keys
+                          for place, keys in found.items()}, MAY_BE_ABSENT)
+
+    def test_a_key_more_or_less_is_found(self):
+        whole = json.loads((APPROVED / "out_of_memory.json").read_bytes())
+        del whole["whatif"][1:], whole["advice"][1:]  # which are alike
+        maps = (whole["facts"], whole["symbols"]["unnamed_addresses"])  # of any keys
+        may_be_absent = set().union(*(keys for keys in MAY_BE_ABSENT.values() if keys != "all"))
+        schemas = json_schema.Schemas()
+        looked_at = set()
+        for number, one in enumerate(objects(whole)):
+            if frozenset(one) in looked_at or any(one is other for other in maps):
+                continue  # objects with the same keys are alike
+            looked_at.add(frozenset(one))
+            needed = [key for key in one if key not in may_be_absent]
+            for more, less in [("more", None), (None, needed[0]), (None, needed[-1])]:
+                changed = copy.deepcopy(whole)
+                at = list(objects(changed))[number]
+                at.pop(less, None)
+                at.update({more: 1} if more else {})
+                with self.subTest(keys=list(one)[:4], more=more, less=less):
+                    self.assertNotEqual(schemas.problems("report", changed), [])
+        self.assertGreater(len(looked_at), 30)
+
+    def test_a_property_that_no_document_has_is_named(self):
+        known = json_schema.load("list")["properties"]
+        known["never"] = {"type": "null"}
+        self.addCleanup(known.pop, "never")
+        schemas = json_schema.Schemas()
+        self.assertEqual(schemas.problems("list", {"schema": 1, "traces": []}), [])
+        unseen = schemas.unseen()
+        self.assertIn("list#/properties/never", unseen)
+        self.assertNotIn("list#/properties/traces", unseen)
+
+
+if __name__ == "__main__":
+    if json_schema.jsonschema is None:
+        print(json_schema.MISSING)
+        sys.exit(77)
+    real_process.main()
