@@ -7,9 +7,21 @@ import { formatBytes, formatCount, formatTime } from "../src/data/format";
 test("sizes, times and counts are written as the report writes them, to the letter", () => {
     const path = process.env.FRAGTRACE_FORMATS;
     assert.ok(path, "FRAGTRACE_FORMATS names the list");
-    const write: Record<string, (value: number) => string> = { bytes: formatBytes, time: formatTime, count: formatCount };
-    const lines = readFileSync(path, "utf8").trimEnd().split("\n").map((line) => line.split("\t"));
+    const write: Record<string, (value: number) => string> = {
+        bytes: formatBytes,
+        time: formatTime,
+        count: formatCount,
+    };
+    const lines = readFileSync(path, "utf8")
+        .trimEnd()
+        .split("\n")
+        .map((line) => line.split("\t"));
     assert.ok(lines.length > 1000);
     const wrong = lines.filter(([kind, value, text]) => write[kind](Number(value)) !== text);
-    assert.deepEqual(wrong.map(([kind, value, text]) => `${kind} ${value}: ${write[kind](Number(value))}, not ${text}`), []);
+    assert.deepEqual(
+        wrong.map(
+            ([kind, value, text]) => `${kind} ${value}: ${write[kind](Number(value))}, not ${text}`,
+        ),
+        [],
+    );
 });

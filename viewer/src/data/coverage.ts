@@ -6,7 +6,10 @@ export class CoverageGrid {
     private readonly stride: number;
     private readonly differences: Float64Array;
 
-    constructor(readonly columns: number, readonly rows: number) {
+    constructor(
+        readonly columns: number,
+        readonly rows: number,
+    ) {
         this.stride = columns + 2;
         this.differences = new Float64Array(this.stride * (rows + 2));
     }

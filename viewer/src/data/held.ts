@@ -5,7 +5,11 @@ import { type HeapState, mostStack, someOf, type UnitState } from "./heap";
 import type { DeviceModel } from "./model";
 
 /** Calls back with whole bytes that add up to `state.free`; of what only its pool keeps, nobody has any. */
-export function shareOut(model: DeviceModel, state: UnitState, give: (block: number, bytes: number) => void): void {
+export function shareOut(
+    model: DeviceModel,
+    state: UnitState,
+    give: (block: number, bytes: number) => void,
+): void {
     const { offset, size } = model.blocks;
     const begin = model.units.offset[state.unit];
     const end = begin + model.units.size[state.unit];
@@ -15,8 +19,12 @@ export function shareOut(model: DeviceModel, state: UnitState, give: (block: num
     // By address; parts are cut to whole bytes and the last block has the rest.
     for (let i = 0; i < blocks.length; ++i) {
         const block = blocks[i];
-        const within = Math.max(0, Math.min(end, offset[block] + size[block]) - Math.max(begin, offset[block]));
-        const part = i + 1 === blocks.length ? left : Math.min(left, Math.floor((free * within) / used));
+        const within = Math.max(
+            0,
+            Math.min(end, offset[block] + size[block]) - Math.max(begin, offset[block]),
+        );
+        const part =
+            i + 1 === blocks.length ? left : Math.min(left, Math.floor((free * within) / used));
         left -= part;
         if (part > 0) give(block, part);
     }
@@ -30,7 +38,8 @@ export function heldByStack(model: DeviceModel, heap: HeapState): Map<number, nu
     const { stack } = model.blocks;
     const bytes = new Float64Array(mostStack(model, heap) + 1);
     bytes[0] = keptByPools(heap);
-    for (const state of heap.units) shareOut(model, state, (block, part) => (bytes[stack[block]] += part));
+    for (const state of heap.units)
+        shareOut(model, state, (block, part) => (bytes[stack[block]] += part));
     return someOf(bytes);
 }
 

@@ -4,21 +4,33 @@ import { upperBound } from "./model";
 
 export interface Phases {
     count: number;
-    start: Uint32Array;  // ticks
-    end: Uint32Array;    // never = still open at the end
-    name: Uint32Array;   // index into the header's phase_names
+    start: Uint32Array; // ticks
+    end: Uint32Array; // never = still open at the end
+    name: Uint32Array; // index into the header's phase_names
     lane: Uint8Array;
 }
 
 export function readPhases(columns: Columns): Phases {
     const { start, end, name, lane } = columns;
-    return { count: start.length, start: Uint32Array.from(start), end: Uint32Array.from(end), name: Uint32Array.from(name), lane: Uint8Array.from(lane) };
+    return {
+        count: start.length,
+        start: Uint32Array.from(start),
+        end: Uint32Array.from(end),
+        name: Uint32Array.from(name),
+        lane: Uint8Array.from(lane),
+    };
 }
 
 /** What is true from each of ascending ticks on until the next; -1 = nothing. */
-interface Course { at: Float64Array; phase: Int32Array }
+interface Course {
+    at: Float64Array;
+    phase: Int32Array;
+}
 
-interface PhaseIndex { lanes: Course[]; innermost: Course }
+interface PhaseIndex {
+    lanes: Course[];
+    innermost: Course;
+}
 
 const indexes = new WeakMap<Phases, PhaseIndex>();
 
@@ -27,9 +39,13 @@ function indexOf(phases: Phases): PhaseIndex {
     let index = indexes.get(phases);
     if (!index) {
         const lanes: number[][] = [];
-        for (let phase = 0; phase < phases.count; ++phase) (lanes[phases.lane[phase]] ??= []).push(phase);
+        for (let phase = 0; phase < phases.count; ++phase)
+            (lanes[phases.lane[phase]] ??= []).push(phase);
         const courses = Array.from(lanes, (rows) => courseOf(phases, rows ?? []));
-        index = { lanes: courses, innermost: courses.reduce(over, { at: new Float64Array(0), phase: new Int32Array(0) }) };
+        index = {
+            lanes: courses,
+            innermost: courses.reduce(over, { at: new Float64Array(0), phase: new Int32Array(0) }),
+        };
         indexes.set(phases, index);
     }
     return index;
