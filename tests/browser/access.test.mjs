@@ -133,8 +133,9 @@ test("everything can be done from the keyboard, and the help lists it", () =>
     on(run, {}, async (page) => {
         await page.keyboard.press("?");
         const help = await text(page, "dialog");
-        for (const key of ["space", "[", "z", "m", "c", "f", "g", "v", "i", "I"])
+        for (const key of ["space", "[", "z", "m", "c", "f", "g", "v", "i", "I"]) {
             assert.ok(help.split(/\s+/).includes(key), key);
+        }
         await page.keyboard.press("Escape");
         // Tab reaches every control and picture that is shown.
         const wanted = await page.$$eval(
@@ -261,13 +262,15 @@ test("one time axis: chart and map have the same margins, and move as one", () =
                         .getContext("2d")
                         .getImageData(0, over.height - 20, over.width - 40, 1).data;
                     let best = -1;
-                    for (let x = 64; x < over.width - 40; ++x)
+                    for (let x = 64; x < over.width - 40; ++x) {
                         if (
                             row[4 * x + 3] > 200 &&
                             row[4 * x] < 60 &&
                             (best < 0 || row[4 * x] < row[4 * best])
-                        )
+                        ) {
                             best = x;
+                        }
+                    }
                     return best;
                 }),
             );

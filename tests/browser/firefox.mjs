@@ -8,8 +8,9 @@ const places = [process.env.FRAGTRACE_FIREFOX, "/usr/bin/firefox-esr", "/usr/bin
 
 /** Why the tests cannot run here, as a line that says what to install; null when they can. */
 export async function missing() {
-    if (!places.some((path) => path && existsSync(path)))
+    if (!places.some((path) => path && existsSync(path))) {
         return "Firefox is missing: apt-get install firefox-esr (or set FRAGTRACE_FIREFOX)";
+    }
     try {
         await import("playwright-core/lib/utilsBundle");
     } catch {
@@ -66,9 +67,11 @@ export async function launch() {
         const answer = waiting.get(message.id);
         if (!answer) return;
         waiting.delete(message.id);
-        if (message.type === "error")
+        if (message.type === "error") {
             answer.fail(new Error(`${message.error}: ${message.message}`));
-        else answer.resolve(message.result);
+        } else {
+            answer.resolve(message.result);
+        }
     });
     const send = (method, params) =>
         limited(

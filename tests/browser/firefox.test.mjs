@@ -41,8 +41,9 @@ const share = (page, selector, colour, reach = 40) =>
 test("Firefox: verdict, totals to the byte, pictures", () =>
     on("checkerboard.html", {}, async (page) => {
         const verdict = await text(page, "#verdict");
-        for (const part of ["OOM", "asked for", "512 MiB", "940 MiB", "fragment.py:11 keep"])
+        for (const part of ["OOM", "asked for", "512 MiB", "940 MiB", "fragment.py:11 keep"]) {
             assert.ok(verdict.includes(part), part);
+        }
         assert.match(await text(page, "#totals"), /985,613,312 B/);
         assert.match(await text(page, "#status"), /94 blocks in 94 segments/);
         assert.ok((await share(page, "#segments", [242, 140, 28])) > 0.1);
@@ -61,8 +62,9 @@ test("Firefox: keys, links, colours, curves, tables", () =>
         await page.press("f", "g", "c");
         await page.rest();
         const hash = await page.evaluate("location.hash");
-        for (const part of ["shape=flame", "fold=1", "stacks=live", "whatif=1"])
+        for (const part of ["shape=flame", "fold=1", "stacks=live", "whatif=1"]) {
             assert.ok(hash.includes(part), hash);
+        }
         assert.ok(!hash.includes("colour="));
         await page.evaluate(`document.querySelector("#map-table").click(), true`);
         assert.match(await text(page, "dialog"), /Blocks at .*[\d,]+ rows/s);

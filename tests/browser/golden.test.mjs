@@ -29,11 +29,12 @@ async function picture(name, scheme, hidden = "") {
         scheme,
     });
     await page.waitForTimeout(1200);
-    if (hidden)
+    if (hidden) {
         await page.evaluate(
             (hidden) => (document.getElementById(hidden).style.visibility = "hidden"),
             hidden,
         );
+    }
     const full = await page.screenshot({ animations: "disabled", caret: "hide" });
     assert.deepEqual(problems, []);
     await context.close();
@@ -53,12 +54,14 @@ async function picture(name, scheme, hidden = "") {
                 for (let x = 0; x < width; ++x) {
                     for (let channel = 0; channel < 4; ++channel) {
                         let sum = 0;
-                        for (let v = 0; v < step; ++v)
-                            for (let h = 0; h < step; ++h)
+                        for (let v = 0; v < step; ++v) {
+                            for (let h = 0; h < step; ++h) {
                                 sum +=
                                     from[
                                         ((y * step + v) * image.width + x * step + h) * 4 + channel
                                     ];
+                            }
+                        }
                         to.data[(y * width + x) * 4 + channel] = sum / (step * step);
                     }
                 }
@@ -99,8 +102,9 @@ async function difference(one, other) {
                             let at = (y * a.width + left) * 4;
                             at < (y * a.width + left + tile) * 4;
                             ++at
-                        )
+                        ) {
                             sum += Math.abs(a.data[at] - b.data[at]);
+                        }
                     }
                     if (sum / (tile * tile * 3) > mostMean) ++differing;
                 }
@@ -116,9 +120,11 @@ async function difference(one, other) {
 if (process.argv.includes("--write")) {
     test("pictures are written", async () => {
         mkdirSync(folder, { recursive: true });
-        for (const name of names)
-            for (const scheme of schemes)
+        for (const name of names) {
+            for (const scheme of schemes) {
                 writeFileSync(fileOf(name, scheme), await picture(name, scheme));
+            }
+        }
     });
 } else {
     for (const name of names) {
@@ -143,8 +149,9 @@ if (process.argv.includes("--write")) {
             dark: readFileSync(fileOf("run", "dark")),
             checkerboard: readFileSync(fileOf("checkerboard", "light")),
         };
-        for (const panel of ["time", "addresses", "segments-panel", "culprits"])
+        for (const panel of ["time", "addresses", "segments-panel", "culprits"]) {
             others[panel] = await picture("run", "light", panel);
+        }
         for (const [name, other] of Object.entries(others)) {
             const tiles = await difference(kept, other);
             assert.ok(tiles > mostTiles, `${name}: ${tiles}`);

@@ -46,8 +46,9 @@ test("letters typed in a select choose from it and are no shortcuts", () =>
     on(run, {}, async (page) => {
         const before = await hash(page);
         await page.focus("#colour");
-        for (const key of ["d", "w", "W", "f", "g", "t", "m", "0", "2", "n", "["])
+        for (const key of ["d", "w", "W", "f", "g", "t", "m", "0", "2", "n", "["]) {
             await page.keyboard.press(key);
+        }
         const after = await hash(page);
         assert.deepEqual({ ...after, colour: "" }, { ...before, colour: "" });
         assert.equal(await page.getAttribute("html", "data-theme"), "light");

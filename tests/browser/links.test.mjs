@@ -34,10 +34,12 @@ test("a number in a link that is no index shows the page as if it were not there
             assert.match(await text(page, "#status"), /reserved/, part);
             assert.equal(await page.locator("#details").isVisible(), false, part);
             const shown = await hash(page);
-            for (const key of ["culprit", "selected", "stack", "whatif", "mark"])
+            for (const key of ["culprit", "selected", "stack", "whatif", "mark"]) {
                 assert.equal(shown[key], undefined, `${part}: ${key}`);
-            for (const key of ["device", "card", "cursor", "t0", "t1"])
+            }
+            for (const key of ["device", "card", "cursor", "t0", "t1"]) {
                 assert.match(shown[key], /^\d+$/, `${part}: ${key}`);
+            }
         });
     }
 });

@@ -56,8 +56,9 @@ export const print = (page, selector) =>
         const canvas = document.querySelector(selector);
         const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
         let sum = 0;
-        for (let i = 0; i < data.length; i += 4)
+        for (let i = 0; i < data.length; i += 4) {
             sum = (sum * 31 + data[i] * 65536 + data[i + 1] * 256 + data[i + 2]) % 4294967291;
+        }
         return sum;
     }, selector);
 
@@ -77,8 +78,9 @@ export const share = (page, selector, [red, green, blue], reach = 24) =>
                         Math.abs(data[i + 1] - green) +
                         Math.abs(data[i + 2] - blue) <
                         reach
-                )
+                ) {
                     ++near;
+                }
             }
             return near / (canvas.width * canvas.height);
         },

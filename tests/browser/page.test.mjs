@@ -115,7 +115,7 @@ test("a click selects a block everywhere and shows its life and stack", () =>
         const x = await page.evaluate(([r, g, b]) => {
             const canvas = document.querySelector("#segments");
             const row = canvas.getContext("2d").getImageData(0, 25, canvas.width, 1).data;
-            for (let x = 6; x < canvas.width; ++x)
+            for (let x = 6; x < canvas.width; ++x) {
                 if (
                     [r, g, b].every(
                         (value, i) =>
@@ -123,8 +123,10 @@ test("a click selects a block everywhere and shows its life and stack", () =>
                                 Math.abs(row[4 * x + i] - value) <
                             8,
                     )
-                )
+                ) {
                     return x;
+                }
+            }
             return -1;
         }, plum);
         await page.mouse.click(box.x + x, box.y + 25);
@@ -135,8 +137,9 @@ test("a click selects a block everywhere and shows its life and stack", () =>
             "fragment.py:11 keep",
             "fragment.py:20 main",
             "requested 10,485,248 B",
-        ])
+        ]) {
             assert.ok(details.includes(part), `${part} in: ${details}`);
+        }
         await page.click('#details button[aria-label="close block details"]');
         await page.waitForSelector("#details", { state: "hidden" });
         const map = await page.locator("#map").boundingBox();
@@ -181,8 +184,9 @@ test("tables say what their columns mean, what ran as recorded, and rows with re
             "exact",
             "at least",
             "estimate",
-        ])
+        ]) {
             assert.ok((await text(page, "dialog")).includes(word), word);
+        }
     }));
 
 test("events are counted, and a zero is no bar", () =>

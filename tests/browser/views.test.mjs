@@ -106,15 +106,17 @@ test("a search marks every block it finds, however many, and counts all of them"
                     .getContext("2d")
                     .getImageData(70, top, canvas.width - 100, canvas.height - top);
                 let near = 0;
-                for (let i = 0; i < data.length; i += 4)
+                for (let i = 0; i < data.length; i += 4) {
                     if (
                         data[i + 3] > 60 &&
                         Math.abs(data[i] - r) +
                             Math.abs(data[i + 1] - g) +
                             Math.abs(data[i + 2] - b) <
                             24
-                    )
+                    ) {
                         ++near;
+                    }
+                }
                 return near / (data.length / 4);
             }, mark);
         await page.keyboard.press("0");
@@ -225,14 +227,16 @@ test("a what-if row lays its replayed curve over the chart", () =>
                     1,
                     canvas.height,
                 ).data; // margins of the plot
-                for (let y = 20; y < canvas.height; ++y)
+                for (let y = 20; y < canvas.height; ++y) {
                     if (
                         Math.abs(column[4 * y] - r) +
                             Math.abs(column[4 * y + 1] - g) +
                             Math.abs(column[4 * y + 2] - b) <
                         24
-                    )
+                    ) {
                         return y;
+                    }
+                }
                 return -1;
             });
         }, green);
@@ -275,16 +279,18 @@ test("lanes and markers say what they are", () =>
             [...above].join(),
         );
         above.clear();
-        for (let x = box.x + 64 + plot / 3 - 12, end = x + 20; x < end; x += 2)
+        for (let x = box.x + 64 + plot / 3 - 12, end = x + 20; x < end; x += 2) {
             above.add(await tip(x, box.y + 18));
+        }
         assert.ok(
             [...above].some((text) => /: empty_cache$/.test(text)),
             [...above].join(),
         );
         assert.match(await tip(middle, box.y + box.height - 16 - 13 - 6), /^step \d+\n/);
         const names = new Set();
-        for (let x = middle; x < middle + 60; x += 1)
+        for (let x = middle; x < middle + 60; x += 1) {
             names.add((await tip(x, box.y + box.height - 16 - 6)).split("\n")[0]);
+        }
         names.delete(""); // between two ranges
         assert.deepEqual([...names].sort(), ["backward <b>pass</b>", "forward"]);
         assert.match(await tip(middle, box.y + 60), /at most .* reserved/);
@@ -301,8 +307,9 @@ test("blocks are coloured by six things, and the legend says by what", () =>
             maps.add(await print(page, "#map"));
             const legend = await text(page, "#map-legend");
             if (by === "phase") assert.match(legend, /forward/);
-            if (by === "stack")
+            if (by === "stack") {
                 assert.match(legend, /samples\.py:33 SampleCache\.add|model\.py:\d+ Layer/);
+            }
             if (by === "age") assert.match(legend, /never freed/);
         }
         // The run has one stream and one pool, so these two look alike.

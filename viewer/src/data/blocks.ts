@@ -67,30 +67,35 @@ const copied = ["start", "unit", "size", "excess", "stack", "stream"] as const;
 export function blocksOf(columns: Columns, unitOffset: Float64Array, layout: BlockLayout): Blocks {
     const count = columns.start.length;
     const blocks = emptyBlocks(count, layout);
-    for (const name of copied) blocks[name].set(columns[name] as never);
+    for (const name of copied) blocks[name].set(columns[name]);
     const { start, freed, end, unit, offset, excess } = blocks;
     const { held, pending, offset: inUnit } = columns;
-    for (let row = 0; row < count; ++row)
+    for (let row = 0; row < count; ++row) {
         end[row] = held[row] === never ? never : start[row] + held[row];
+    }
     if (layout.pending) {
         freed.set(end);
         for (let row = 0; row < count; ++row) {
-            if (pending[row] !== 0 && freed[row] !== never)
+            if (pending[row] !== 0 && freed[row] !== never) {
                 end[row] = pending[row] === never ? never : freed[row] + pending[row];
+            }
         }
     }
-    for (let row = 0; row < count; ++row)
+    for (let row = 0; row < count; ++row) {
         offset[row] = inUnit[row] + (unit[row] === noUnit ? 0 : unitOffset[unit[row]]);
-    if (layout.excess)
+    }
+    if (layout.excess) {
         for (let row = 0; row < count; ++row) if (excess[row] === unknownExcess) excess[row] = -1;
+    }
     return blocks;
 }
 
 /** Copies a pack's blocks to the rows from `at` on. */
 export function placeBlocks(blocks: Blocks, part: Blocks, at: number): void {
-    if (at + part.count > blocks.count)
+    if (at + part.count > blocks.count) {
         throw new Error("the file has more blocks than it announces");
-    for (const name of copied) blocks[name].set(part[name] as never, at);
+    }
+    for (const name of copied) blocks[name].set(part[name], at);
     blocks.end.set(part.end, at);
     if (blocks.freed !== blocks.end) blocks.freed.set(part.freed, at);
     blocks.offset.set(part.offset, at);

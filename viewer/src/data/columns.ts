@@ -48,18 +48,21 @@ function narrow(raw: Uint8Array, begin: number, rows: number, width: number): Co
     const third = second + rows;
     const fourth = third + rows;
     const column = width === 2 ? new Uint16Array(rows) : new Uint32Array(rows);
-    if (width === 2)
+    if (width === 2) {
         for (let i = 0; i < rows; ++i) column[i] = raw[begin + i] | (raw[second + i] << 8);
-    else if (width === 3)
-        for (let i = 0; i < rows; ++i)
+    } else if (width === 3) {
+        for (let i = 0; i < rows; ++i) {
             column[i] = raw[begin + i] | (raw[second + i] << 8) | (raw[third + i] << 16);
-    else
-        for (let i = 0; i < rows; ++i)
+        }
+    } else {
+        for (let i = 0; i < rows; ++i) {
             column[i] =
                 raw[begin + i] |
                 (raw[second + i] << 8) |
                 (raw[third + i] << 16) |
                 (raw[fourth + i] << 24);
+        }
+    }
     return column;
 }
 
@@ -67,8 +70,9 @@ function wide(raw: Uint8Array, begin: number, rows: number, width: number): Floa
     const column = new Float64Array(rows);
     for (let i = 0; i < rows; ++i) {
         let value = 0;
-        for (let plane = width - 1; plane >= 0; --plane)
+        for (let plane = width - 1; plane >= 0; --plane) {
             value = value * 256 + raw[begin + plane * rows + i];
+        }
         column[i] = value;
     }
     return column;

@@ -14,8 +14,9 @@ export function readCurves(head: DeviceHeader, times: Columns, values: Columns):
     const byRow = head.whatif.map((row) => {
         if (!row.curve) return null;
         const curve = all.subarray(at, at + ticks.length);
-        if (curve.length !== ticks.length)
+        if (curve.length !== ticks.length) {
             throw new Error("the file is cut off: a curve is missing");
+        }
         at += ticks.length;
         return curve;
     });

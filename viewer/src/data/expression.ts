@@ -151,8 +151,9 @@ class Maker {
             skips.push([fork, "other"]);
             parts.push({ begin: fork, open: once.open });
         }
-        if (parts.length === 0) part = this.single({});
-        else {
+        if (parts.length === 0) {
+            part = this.single({});
+        } else {
             for (let i = 0; i + 1 < parts.length; ++i) this.join(parts[i], parts[i + 1].begin);
             part = { begin: parts[0].begin, open: [...parts[parts.length - 1].open, ...skips] };
         }
@@ -170,8 +171,9 @@ class Maker {
                   : sign === "?"
                     ? [0, 1]
                     : null;
-        if (range) ++this.at;
-        else {
+        if (range) {
+            ++this.at;
+        } else {
             const counted = /^\{(\d+)(,(\d*))?\}/.exec(this.text.slice(this.at, this.at + 20));
             if (!counted) return null;
             const least = Number(counted[1]);
@@ -184,8 +186,9 @@ class Maker {
                       : Number(counted[3]),
             ];
             if (range[1] < least) throw new Error("numbers out of order in {}");
-            if (least > mostRepeats || (range[1] !== Infinity && range[1] > mostRepeats))
+            if (least > mostRepeats || (range[1] !== Infinity && range[1] > mostRepeats)) {
                 throw new Error("it repeats too often");
+            }
             this.at += counted[0].length;
         }
         if (this.text[this.at] === "?") ++this.at; // as few as possible: the same, where only whether counts
@@ -221,8 +224,9 @@ class Maker {
                 const escaped = this.text[this.at++];
                 if (escaped === "b") return this.single({ where: "border" });
                 if (escaped === "B") return this.single({ where: "inside" });
-                if (escaped && /[1-9k]/.test(escaped))
+                if (escaped && /[1-9k]/.test(escaped)) {
                     throw new Error("references to groups are refused");
+                }
                 return this.single({ take: this.escaped(escaped) });
             }
             default:
@@ -274,8 +278,9 @@ class Maker {
             ) {
                 ++this.at;
                 const high = one();
-                if (typeof high !== "string" || high < low)
+                if (typeof high !== "string" || high < low) {
                     throw new Error("a range in [] is out of order");
+                }
                 // The text is in small letters: a range matches what either of its cases does.
                 const [from, to] = [low.charCodeAt(0), high.charCodeAt(0)];
                 tests.push(
@@ -283,8 +288,11 @@ class Maker {
                         (code >= from && code <= to) ||
                         (code >= 97 && code <= 122 && code - 32 >= from && code - 32 <= to),
                 );
-            } else if (typeof low === "string") tests.push(this.literal(low.toLowerCase()));
-            else tests.push(low);
+            } else if (typeof low === "string") {
+                tests.push(this.literal(low.toLowerCase()));
+            } else {
+                tests.push(low);
+            }
         }
         ++this.at;
         return (code) => tests.some((test) => test(code)) !== not;
@@ -371,8 +379,9 @@ export class Expression {
                       : where === "border"
                         ? !border
                         : where === "inside" && border
-            )
+            ) {
                 continue;
+            }
             work.push(next, other);
         }
         this.effort -= costOfState * taken.size;

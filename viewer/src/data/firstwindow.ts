@@ -11,16 +11,18 @@ function firstReserved(model: DeviceModel): number {
     const { reserved_max, count } = model.bins;
     let most = 0;
     for (let i = 0; i < count; ++i) most = Math.max(most, reserved_max[i]);
-    for (let i = 0; i < count; ++i)
+    for (let i = 0; i < count; ++i) {
         if (reserved_max[i] > most * matters) return Math.floor((i / count) * model.lastTick);
+    }
     return Infinity;
 }
 
 function firstStep(model: DeviceModel): number {
     const { phases, head } = model;
     const lane = head.phase_lanes.indexOf("steps");
-    if (lane >= 0)
+    if (lane >= 0) {
         for (let i = 0; i < phases.count; ++i) if (phases.lane[i] === lane) return phases.start[i];
+    }
     return Infinity;
 }
 

@@ -122,14 +122,16 @@ export function liveByStack(model: DeviceModel, heap: HeapState): Map<number, nu
 /** The highest stack of a live block: sums by stack fit into an array, which is faster than a map. */
 export function mostStack(model: DeviceModel, heap: HeapState): number {
     let most = 0;
-    for (const block of heap.live)
+    for (const block of heap.live) {
         if (model.blocks.stack[block] > most) most = model.blocks.stack[block];
+    }
     return most;
 }
 
 export function someOf(bytes: Float64Array): Map<number, number> {
     const sums = new Map<number, number>();
-    for (let node = 0; node < bytes.length; ++node)
+    for (let node = 0; node < bytes.length; ++node) {
         if (bytes[node] > 0) sums.set(node, bytes[node]);
+    }
     return sums;
 }

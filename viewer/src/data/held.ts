@@ -38,8 +38,9 @@ export function heldByStack(model: DeviceModel, heap: HeapState): Map<number, nu
     const { stack } = model.blocks;
     const bytes = new Float64Array(mostStack(model, heap) + 1);
     bytes[0] = keptByPools(heap);
-    for (const state of heap.units)
+    for (const state of heap.units) {
         shareOut(model, state, (block, part) => (bytes[stack[block]] += part));
+    }
     return someOf(bytes);
 }
 

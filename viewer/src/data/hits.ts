@@ -74,8 +74,9 @@ export function* visitHits(
             wanted[stack[row]] !== 1 ||
             offset[row] >= area.a1 ||
             offset[row] + size[row] <= area.a0
-        )
+        ) {
             return;
+        }
         ++found.blocks;
         found.bytes += size[row];
         visit(row);

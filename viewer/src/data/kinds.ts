@@ -61,10 +61,11 @@ function* largest(
         yield;
     }
     const names = shown.map(name);
-    if (some > mostKinds)
+    if (some > mostKinds) {
         names.push(
             `${some - mostKinds} others: ${formatCount(others)} blocks, ${formatBytes(otherBytes)} in all`,
         );
+    }
     return { names, of };
 }
 

@@ -45,8 +45,9 @@ export function lifeOf(model: DeviceModel, block: number): Life {
     const first = upperBound(blocks.start, life.reusable - 1);
     const ceiling = Math.min(blocks.count, first + mostRows);
     let row = first;
-    for (; row < ceiling && life.after.length <= mostNeighbours; ++row)
+    for (; row < ceiling && life.after.length <= mostNeighbours; ++row) {
         if (overlaps(row)) life.after.push(row);
+    }
     life.moreAfter = life.after.length > mostNeighbours;
     life.after = life.after.slice(0, mostNeighbours);
     life.searched = row >= blocks.count || life.moreAfter;

@@ -43,23 +43,25 @@ export class LiveIndex {
             }
         }
         const firsts = new Uint32Array(2 * leaves + 1);
-        for (let i = 0; i < found; ++i)
+        for (let i = 0; i < found; ++i) {
             forNodes(
                 leaves,
                 Math.floor(rows[i] / stride) + 1,
                 lasts[i],
                 (node) => ++firsts[node + 1],
             );
+        }
         for (let node = 0; node < 2 * leaves; ++node) firsts[node + 1] += firsts[node];
         const ids = new Uint32Array(firsts[2 * leaves]);
         const fill = firsts.slice();
-        for (let i = 0; i < found; ++i)
+        for (let i = 0; i < found; ++i) {
             forNodes(
                 leaves,
                 Math.floor(rows[i] / stride) + 1,
                 lasts[i],
                 (node) => (ids[fill[node]++] = rows[i]),
             );
+        }
         this.firsts = firsts;
         this.ids = ids;
     }
@@ -81,8 +83,9 @@ export class LiveIndex {
         let most = last - begin;
         if (base >= 0) {
             most += begin - base * stride;
-            for (let node = leaves + base; node > 0; node >>= 1)
+            for (let node = leaves + base; node > 0; node >>= 1) {
                 most += firsts[node + 1] - firsts[node];
+            }
         }
         let rows = new Uint32Array(most);
         let spare: Uint32Array<ArrayBuffer> | null = null; // for merging
@@ -111,8 +114,9 @@ export class LiveIndex {
                 }
                 found = count;
             }
-            for (let row = base * stride; row < begin; ++row)
+            for (let row = base * stride; row < begin; ++row) {
                 if (end[row] > from) rows[found++] = row;
+            }
         }
         for (let row = begin; row < last; ++row) {
             rows[found++] = row;

@@ -18,8 +18,9 @@ let lastChurn: { model: DeviceModel; from: number; to: number; result: StackSums
 
 /** Of all blocks that were allocated in (from, to]; kept while only the cursor moves. */
 function churn(model: DeviceModel, from: number, to: number): StackSums {
-    if (lastChurn && lastChurn.model === model && lastChurn.from === from && lastChurn.to === to)
+    if (lastChurn && lastChurn.model === model && lastChurn.from === from && lastChurn.to === to) {
         return lastChurn.result;
+    }
     const { start, size, stack } = model.blocks;
     const [first, last] = [upperBound(start, from), upperBound(start, to)];
     let most = 0;
@@ -102,8 +103,9 @@ export function stackSums(
     times: Times,
 ): StackSums {
     if (measure === "churn") return churn(model, times.t0, times.t1);
-    if (measure === "growth")
+    if (measure === "growth") {
         return growth(model, heap, times.mark < 0 ? times.t0 : times.mark, times.cursor);
+    }
     const sums = measure === "holes" ? heldByStack(model, heap) : liveByStack(model, heap);
     return { sums, total: sum(sums), shrunk: new Map(), blocks: () => countOf(model, heap.live) };
 }

@@ -39,8 +39,9 @@ function indexOf(phases: Phases): PhaseIndex {
     let index = indexes.get(phases);
     if (!index) {
         const lanes: number[][] = [];
-        for (let phase = 0; phase < phases.count; ++phase)
+        for (let phase = 0; phase < phases.count; ++phase) {
             (lanes[phases.lane[phase]] ??= []).push(phase);
+        }
         const courses = Array.from(lanes, (rows) => courseOf(phases, rows ?? []));
         index = {
             lanes: courses,
@@ -56,8 +57,9 @@ function courseOf(phases: Phases, rows: number[]): Course {
     const at: number[] = [];
     const phase: number[] = [];
     const put = (tick: number, value: number): void => {
-        if (at.length > 0 && at[at.length - 1] === tick) phase[phase.length - 1] = value;
-        else {
+        if (at.length > 0 && at[at.length - 1] === tick) {
+            phase[phase.length - 1] = value;
+        } else {
             at.push(tick);
             phase.push(value);
         }

@@ -46,10 +46,7 @@ export function rowsText(data: TableData, rows: Cell[][], shown: number): string
     const column = data.columns.findIndex((one) => one.adds);
     const sum = rows
         .slice(shown)
-        .reduce(
-            (bytes, row) => bytes + (typeof row[column] === "number" ? (row[column] as number) : 0),
-            0,
-        );
+        .reduce((bytes, row) => bytes + (typeof row[column] === "number" ? row[column] : 0), 0);
     return (
         `${all}, the first ${shown} shown` +
         (column < 0 ? "" : `; the others: ${shownCell(data, column, sum)}`)

@@ -34,8 +34,9 @@ export class Stacks {
         this.count = Math.max(1, parent.length);
         this.firstChild = new Uint32Array(this.count + 1);
         for (let node = 1; node < this.count; ++node) ++this.firstChild[parent[node] + 1];
-        for (let node = 0; node < this.count; ++node)
+        for (let node = 0; node < this.count; ++node) {
             this.firstChild[node + 1] += this.firstChild[node];
+        }
         this.children = new Uint32Array(Math.max(0, this.count - 1));
         const fill = this.firstChild.slice();
         for (let node = 1; node < this.count; ++node) this.children[fill[parent[node]]++] = node;
@@ -108,8 +109,9 @@ export class Stacks {
     andBelow(top: number): Uint8Array {
         const below = new Uint8Array(this.count);
         below[top] = 1;
-        for (let node = top + 1; node < this.count; ++node)
+        for (let node = top + 1; node < this.count; ++node) {
             below[node] = below[this.header.stacks.parent[node]];
+        }
         return below;
     }
 
@@ -165,8 +167,9 @@ export class Stacks {
         const kids: number[] = [];
         for (let i = this.firstChild[node]; i < this.firstChild[node + 1]; ++i) {
             const value = values[this.children[i]];
-            if (value > least) kids.push(this.children[i]);
-            else if (value > 0) {
+            if (value > least) {
+                kids.push(this.children[i]);
+            } else if (value > 0) {
                 ++thin.branches;
                 thin.bytes += value;
             }

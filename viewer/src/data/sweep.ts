@@ -101,8 +101,9 @@ export function* sweepInSteps(
     if (blocks.freed !== blocks.end) {
         yield* each(rows.length, (at) => {
             const freed = blocks.freed[rows[at]];
-            if (freed < blocks.end[rows[at]] && inside(freed))
+            if (freed < blocks.end[rows[at]] && inside(freed)) {
                 add(Step.blockFreed, rows[at], freed);
+            }
         });
     }
     const order = yield* orderByTime(times.subarray(0, count), Math.floor(from), to);
@@ -123,9 +124,11 @@ export function* sweepInSteps(
             allocated += size;
             requested += size - Math.max(0, blocks.excess[row]);
         }
-        if (spans) forUnits(model, row, (unit) => isThere(unit) && ++liveIn[unit]);
-        else if (blocks.unit[row] !== noUnit && isThere(blocks.unit[row]))
+        if (spans) {
+            forUnits(model, row, (unit) => isThere(unit) && ++liveIn[unit]);
+        } else if (blocks.unit[row] !== noUnit && isThere(blocks.unit[row])) {
             ++liveIn[blocks.unit[row]];
+        }
     });
     const poolHeld = poolsHeld(model, from);
     yield* each(units.count, (unit) => {
@@ -181,8 +184,9 @@ export function* sweepInSteps(
                 units.start[unit] >= time ||
                 units.end[unit] <= time ||
                 liveIn[unit] > 0
-            )
+            ) {
                 continue;
+            }
             if (poolHeld[pool] === 1) {
                 keptSince[unit] = time;
                 releasable -= units.size[unit];
@@ -251,8 +255,9 @@ export function* sweepInSteps(
     }
     hold(to);
     for (let unit = 0; unit < units.count; ++unit) close(unit, to);
-    for (let i = 0; i < binCount; ++i)
+    for (let i = 0; i < binCount; ++i) {
         if (bins.allocated_min[i] === Infinity) bins.allocated_min[i] = 0;
+    }
     addOthers(model, sweep);
     return sweep;
 }

@@ -35,8 +35,9 @@ export function blockUnder(
     }
     for (let i = low - 1; i >= 0 && at < offset[pins[i]] + size[pins[i]] + slack; --i) {
         const row = pins[i];
-        if (start[row] <= tick && tick < end[row] && (best < 0 || size[row] < size[best]))
+        if (start[row] <= tick && tick < end[row] && (best < 0 || size[row] < size[best])) {
             best = row;
+        }
     }
     return best;
 }

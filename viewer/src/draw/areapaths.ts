@@ -47,13 +47,14 @@ export function drawAreaPaths(
     if (frame.capacity !== null) {
         context.fillStyle = colours.other;
         for (let i = first; i <= last; ++i) {
-            if (bins.other[i] > 0)
+            if (bins.other[i] > 0) {
                 context.fillRect(
                     x(i),
                     y(frame.capacity),
                     x(i + 1) - x(i),
                     y(frame.capacity - bins.other[i]) - y(frame.capacity),
                 );
+            }
         }
     }
     context.strokeStyle = colours.ink;

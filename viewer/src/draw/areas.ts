@@ -91,7 +91,7 @@ export function drawAreas(
             fill(column, height, next, fills[i], areas[i][1] === "");
             height = next;
         }
-        if (frame.capacity !== null)
+        if (frame.capacity !== null) {
             fill(
                 column,
                 (frame.capacity - means[areas.length]) * scale,
@@ -99,6 +99,7 @@ export function drawAreas(
                 other,
                 false,
             );
+        }
         // The highest allocated of the column's time: what a mean alone would hide.
         const line = Math.max(0, Math.min(rows - 1, rows - 1 - Math.floor(most * scale)));
         const previous = lastLine < 0 ? line : lastLine;

@@ -68,8 +68,9 @@ export function layerColour(colours: Colours, name: string): string {
 export function chartScale(model: DeviceModel): number {
     let most = 1;
     const { bins, head } = model;
-    for (let i = 0; i < bins.count; ++i)
+    for (let i = 0; i < bins.count; ++i) {
         most = Math.max(most, bins.reserved_max[i] + bins.other[i]);
+    }
     const ceiling = head.total ?? head.capacity;
     return ceiling ? Math.max(ceiling, most) : most * 1.05;
 }
@@ -152,13 +153,15 @@ function drawSizes(
     context.globalAlpha = 1;
     context.fillStyle = colours.faint;
     const ceiling = capacity ? y(capacity) : -Infinity;
-    for (const at of steps)
-        if (y(at) > ceiling + 16)
+    for (const at of steps) {
+        if (y(at) > ceiling + 16) {
             context.fillText(
                 at === 0 ? "0" : formatBytes(at),
                 plotLeft - 6,
                 y(at) + (at === 0 ? 1 : 4),
             );
+        }
+    }
     if (!capacity) return;
     context.strokeStyle = context.fillStyle = colours.ink;
     context.setLineDash([5, 3]);

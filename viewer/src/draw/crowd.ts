@@ -85,8 +85,9 @@ export function drawCrowd(
         };
         const plain = mix(state.kept ? hole : cached);
         const lined = state.kept && free > 0.5 ? mix(hatch) : plain;
-        for (let row = 0; row < rows; ++row)
+        for (let row = 0; row < rows; ++row) {
             pixels[row * columns + column] = ((column + row) & 7) < 2 ? lined : plain;
+        }
     }
     context.putImageData(image, left, top);
 }

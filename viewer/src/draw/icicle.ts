@@ -14,8 +14,9 @@ export function boxLabel(stacks: Stacks, box: StackBox, total: number, what: str
     const python = box.chain.filter((node) => stacks.isPython(node));
     const plain = box.chain.filter((node) => !stacks.isPython(node));
     const telling = stacks.telling(plain[0] ?? 0);
-    if (python.length === 0 && plain.includes(telling))
+    if (python.length === 0 && plain.includes(telling)) {
         plain.unshift(...plain.splice(plain.indexOf(telling), 1));
+    }
     const native = plain.map((node) => stacks.label(node)).join(" ‹ ");
     const names = python.map((node) => stacks.label(node)).join(" ‹ ");
     return `${names && native ? `${names} [${native}]` : names || native}  ${bytes}`;

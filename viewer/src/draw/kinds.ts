@@ -50,8 +50,9 @@ export function drawKinds(
         );
     const reserved = new CoverageGrid(columns, rows);
     for (let unit = 0; unit < units.count; ++unit) {
-        if (units.start[unit] <= window.t1 && units.end[unit] >= window.t0)
+        if (units.start[unit] <= window.t1 && units.end[unit] >= window.t0) {
             add(reserved, units.start[unit], units.end[unit], units.offset[unit], units.size[unit]);
+        }
     }
     const grids: (CoverageGrid | undefined)[] = [];
     for (const row of sweep.blocks) {
@@ -69,8 +70,9 @@ export function drawKinds(
         for (let at = 0; at < shares.length; ++at) {
             if (shares[at] <= 0) continue;
             used[at] += shares[at];
-            for (let channel = 0; channel < 3; ++channel)
+            for (let channel = 0; channel < 3; ++channel) {
                 sums[channel][at] += shares[at] * colour[channel];
+            }
         }
     });
     const held = reserved.shares();

@@ -49,8 +49,9 @@ export function drawMap(
     const frame = mapFrame(layer, window);
     let mode: MapMode = "overview";
     if (sweep) mode = edgesVisible(frame, model, sweep) ? "rectangles" : "exact shares";
-    if (mode === "rectangles") drawRectangles(layer, frame, model, window, sweep!, colours);
-    else {
+    if (mode === "rectangles") {
+        drawRectangles(layer, frame, model, window, sweep!, colours);
+    } else {
         const place = [
             frame.left,
             frame.top,
@@ -63,9 +64,11 @@ export function drawMap(
             Math.max(1, place[2]),
             Math.max(1, place[3]),
         ];
-        if (mode === "exact shares")
+        if (mode === "exact shares") {
             drawExact(layer, left, top, columns, rows, model, window, sweep!, colours);
-        else drawOverview(layer, left, top, columns, rows, model, window, colours);
+        } else {
+            drawOverview(layer, left, top, columns, rows, model, window, colours);
+        }
     }
     drawAxes(layer, frame, model, window, colours);
     return mode;
@@ -120,8 +123,9 @@ function drawRectangles(
             left > frame.right ||
             top > frame.bottom ||
             top + height < frame.top
-        )
+        ) {
             return;
+        }
         const edge = height > 3 && right - left > 3 ? gap : 0;
         context.fillRect(
             left,
@@ -132,8 +136,9 @@ function drawRectangles(
     };
     context.fillStyle = colours.cached;
     for (let unit = 0; unit < units.count; ++unit) {
-        if (units.start[unit] <= window.t1 && units.end[unit] >= window.t0)
+        if (units.start[unit] <= window.t1 && units.end[unit] >= window.t0) {
             rectangle(units.start[unit], units.end[unit], units.offset[unit], units.size[unit], 0);
+        }
     }
     context.fillStyle = hatched(context, colours);
     for (let i = 0; i < sweep.keptUnit.length; ++i) {

@@ -69,8 +69,9 @@ export function placeWords(
                 begin < left ||
                 end > right ||
                 taken.some(([from, to]) => begin < to + 2 && end > from - 2)
-            )
+            ) {
                 continue;
+            }
             places[i] = begin;
             taken.push([begin, end]);
             break;
@@ -166,9 +167,12 @@ function drawSmall(
         context.rect(x - 3, signsHeight + 2, 6, 6);
         context.stroke();
     } else {
-        if (marker.kind === "burst")
-            context.rect(x - 1, signsHeight + 1, 3, 8); // a small tower: cudaMallocs in a row
-        else context.arc(x, signsHeight + 5, 2.5, 0, 7);
+        if (marker.kind === "burst") {
+            // a small tower: cudaMallocs in a row
+            context.rect(x - 1, signsHeight + 1, 3, 8);
+        } else {
+            context.arc(x, signsHeight + 5, 2.5, 0, 7);
+        }
         context.fill();
     }
     context.globalAlpha = 1;

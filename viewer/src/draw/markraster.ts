@@ -47,11 +47,12 @@ export class MarkRaster {
         const image = context.createImageData(columns, rows);
         const [red, green, blue] = rgb(colour);
         this.grid.shares().forEach((share, cell) => {
-            if (share > 1e-6)
+            if (share > 1e-6) {
                 image.data.set(
                     [red, green, blue, Math.ceil(255 * Math.min(mostOpaque, share))],
                     cell * 4,
                 );
+            }
         });
         context.putImageData(image, 0, 0);
         return canvas;

@@ -41,8 +41,9 @@ export function drawBlocks(
         const right = frame.x(Math.min(blocks.end[row], lastTick));
         const top = frame.y(blocks.offset[row]);
         const bottom = frame.y(blocks.offset[row] + blocks.size[row]);
-        if (right < frame.left || left > frame.right || bottom < frame.top || top > frame.bottom)
+        if (right < frame.left || left > frame.right || bottom < frame.top || top > frame.bottom) {
             continue;
+        }
         shapes.push([
             left,
             top,
@@ -137,8 +138,9 @@ export function drawAtCursor(
         for (let row = 0; row < rows; ++row) {
             const plain = mix(used[row], keptShare[row], all[row], false);
             const lined = mix(used[row], keptShare[row], all[row], true);
-            for (let column = 0; column < columns; ++column)
+            for (let column = 0; column < columns; ++column) {
                 picture.pixels[row * columns + column] = isHatch(column, row) ? lined : plain;
+            }
         }
     }
     context.putImageData(picture.image, Math.round(left * ratio), Math.round(frame.top * ratio));

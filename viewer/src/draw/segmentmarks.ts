@@ -45,14 +45,16 @@ export function drawSegmentMarks(
             for (const block of state.blocks) {
                 if (marked[blocks.stack[block]] !== 1) continue;
                 const [from, to] = partOf(model, block, state.unit, place);
-                if (crowd) crowd.add(from * ratio, to * ratio);
-                else
+                if (crowd) {
+                    crowd.add(from * ratio, to * ratio);
+                } else {
                     context.fillRect(
                         x + from,
                         y,
                         Math.max(2, to - from - (to - from > 4 ? 0.7 : 0)),
                         height,
                     );
+                }
             }
             if (crowd) drawShares(context, crowd, place);
         }

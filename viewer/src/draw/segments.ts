@@ -142,7 +142,7 @@ export function drawSegments(
             // As many blocks as pixels are mixed by area; SVG has no pixels.
             const crowded =
                 place.state.blocks.length > place.width * layer.ratio && "putImageData" in context;
-            if (crowded)
+            if (crowded) {
                 drawCrowd(
                     context,
                     layer.ratio,
@@ -153,7 +153,9 @@ export function drawSegments(
                     look.isPin,
                     colours,
                 );
-            else drawOne(context, model, place, heap.tick, look, colours);
+            } else {
+                drawOne(context, model, place, heap.tick, look, colours);
+            }
         }
         if (placed.length < band.states.length) {
             context.fillText(
@@ -235,8 +237,9 @@ export interface Hit {
 
 export function hitSegment(model: DeviceModel, placed: Placed[], x: number, y: number): Hit | null {
     for (const place of placed) {
-        if (x < place.x || x > place.x + place.width || y < place.y || y > place.y + place.height)
+        if (x < place.x || x > place.x + place.width || y < place.y || y > place.y + place.height) {
             continue;
+        }
         const { state } = place;
         const offset =
             model.units.offset[state.unit] +

@@ -204,7 +204,7 @@ export function drawExact(
         );
     };
     const last = Math.max(window.t1, model.lastTick);
-    for (const row of sweep.blocks)
+    for (const row of sweep.blocks) {
         add(
             grids.inUse,
             blocks.start[row],
@@ -212,6 +212,7 @@ export function drawExact(
             blocks.offset[row],
             blocks.size[row],
         );
+    }
     for (let unit = 0; unit < units.count; ++unit) {
         if (units.start[unit] > window.t1 || units.end[unit] < window.t0) continue;
         add(

@@ -66,8 +66,9 @@ export function readHash(hash: string): Partial<View> {
             }
         }
         for (const name of Object.keys(choices) as (keyof typeof choices)[]) {
-            if (name === key && (choices[name] as readonly string[]).includes(value))
+            if (name === key && (choices[name] as readonly string[]).includes(value)) {
                 Object.assign(view, { [name]: value });
+            }
         }
         if (key === "fold") view.fold = value === "1";
     }

@@ -113,7 +113,7 @@ function more(card: Card, words: Header["class_words"]): HTMLElement {
     const said = words.filter(({ word }) =>
         new RegExp(`\\(${word}[ ),]`).test(`${card.sentence} ${card.change}`),
     );
-    if (said.length > 0)
+    if (said.length > 0) {
         box.append(
             el(
                 "p",
@@ -121,6 +121,7 @@ function more(card: Card, words: Header["class_words"]): HTMLElement {
                 said.map(({ word, meaning }) => `${word}: ${meaning}`).join(" · "),
             ),
         );
+    }
     if (rest.length + card.assumptions.length > 0) {
         box.append(
             el(
@@ -171,8 +172,9 @@ function fill(title: string, hint: string, ...content: HTMLElement[]): void {
     byId("culprits-title").textContent = title;
     byId("culprits-hint").textContent = hint;
     panel.replaceChildren(...content);
-    if (focused >= 0)
+    if (focused >= 0) {
         (panel.querySelectorAll("tbody tr")[focused] as HTMLElement | undefined)?.focus();
+    }
 }
 
 function culpritTable(page: Page, culprits: Culprit[]): HTMLElement {

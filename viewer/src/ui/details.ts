@@ -15,8 +15,9 @@ function button(text: string, name: string, click: () => void): HTMLElement {
 
 export function zoomToLife(page: Page): void {
     const { selected } = page.view;
-    if (selected >= 0 && selected < page.model.blocks.count)
+    if (selected >= 0 && selected < page.model.blocks.count) {
         page.change(lifeWindow(page.model, selected));
+    }
 }
 
 function lifeList(page: Page, life: Life): HTMLElement {
@@ -53,8 +54,9 @@ function lifeList(page: Page, life: Life): HTMLElement {
             );
         });
     const more = (are: boolean, text: string): string[] => (are ? [text] : []);
-    if (life.before.length > 0)
+    if (life.before.length > 0) {
         add("before it", ...links(life.before), ...more(life.moreBefore, "and earlier ones"));
+    }
     add(
         "reused by",
         ...(life.after.length > 0

@@ -123,8 +123,9 @@ function drawnOver(
     y: number,
 ): void {
     const { width, height } = surface.base;
-    for (const { canvas } of [surface.base, surface.over])
+    for (const { canvas } of [surface.base, surface.over]) {
         if (canvas.width > 0 && canvas.height > 0) context.drawImage(canvas, x, y, width, height);
+    }
 }
 
 export function savePng(page: Page): void {

@@ -103,9 +103,11 @@ function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping)
             const [x, y] = point(event);
             const map = mapping();
             const factor = Math.exp(Math.sign(event.deltaY || event.deltaX) * 0.25);
-            if (event.shiftKey && map.offset) zoomAddress(page, map.offset(y), factor);
-            else
+            if (event.shiftKey && map.offset) {
+                zoomAddress(page, map.offset(y), factor);
+            } else {
                 zoomTime(page, Math.max(page.view.t0, Math.min(page.view.t1, map.tick(x))), factor);
+            }
         },
         { passive: false },
     );
@@ -202,8 +204,9 @@ function connectControls(page: Page): void {
     const show = (): void => {
         const { view } = page;
         if (search.value !== view.query) search.value = view.query;
-        for (const key of ["order", "stacks", "colour"] as const)
+        for (const key of ["order", "stacks", "colour"] as const) {
             byId<HTMLSelectElement>(key).value = view[key];
+        }
         byId("shape").textContent = view.shape;
         byId("fold").setAttribute("aria-pressed", String(view.fold));
     };

@@ -22,28 +22,33 @@ export function chartLegend({ colours, model }: Page): LegendEntry[] {
             text,
         }));
     entries.push({ colour: "line", text: "highest allocated" });
-    if (model.head.markers.some((marker) => marker.kind === "burst"))
+    if (model.head.markers.some((marker) => marker.kind === "burst")) {
         entries.push({ colour: "burst", text: "many cudaMallocs" });
-    if (model.head.markers.some((marker) => marker.kind === "empty_cache"))
+    }
+    if (model.head.markers.some((marker) => marker.kind === "empty_cache")) {
         entries.push({ colour: "emptied", text: "empty_cache" });
-    if (some(bins.other))
+    }
+    if (some(bins.other)) {
         entries.push({ colour: colours.other, text: "used by others (from above)" });
+    }
     return entries;
 }
 
 export function mapLegend({ colours, kinds, model }: Page): LegendEntry[] {
-    if (kinds)
+    if (kinds) {
         return [
             ...kinds.names.map((text, kind) => ({ colour: kindColour(colours, kind), text })),
             { colour: colours.freeKind, text: "free" },
         ];
+    }
     const entries = [
         { colour: colours.use, text: "in use" },
         { colour: "hatch", text: "hole held open" },
         { colour: colours.cached, text: "cached" },
     ];
-    if (model.head.cards.some((card) => card.culprits.length > 0))
+    if (model.head.cards.some((card) => card.culprits.length > 0)) {
         entries.push({ colour: colours.pin, text: "block that pins" });
+    }
     return entries;
 }
 

@@ -72,11 +72,13 @@ export class MapMarks {
             drawBlocks(kept, frame, model, marked.rows, colours.mark, colours.halo, 2);
             if (selected >= 0) outlineBlock(kept, frame, model, selected, colours);
         }
-        if (pins.size > 0 || marked.wanted || selected >= 0)
+        if (pins.size > 0 || marked.wanted || selected >= 0) {
             context.drawImage(this.still, 0, 0, layer.width, layer.height);
+        }
         const x = frame.x(page.heap.tick);
-        if (x >= frame.left && x <= frame.right)
+        if (x >= frame.left && x <= frame.right) {
             drawCursor(context, x, frame.top, frame.bottom, colours);
+        }
         if (pins !== this.pinsOf) this.strip.of = [];
         this.pinsOf = pins;
         drawAtCursor(layer, frame, view, model, page.heap, page.isPin, colours, this.strip);

@@ -191,9 +191,10 @@ export class Page {
     private async readBlocks(index: number): Promise<void> {
         const isShown = (): boolean => this.model.head === this.header.devices[index];
         const model = await this.source.blocks(index, (blocks) => {
-            if (isShown())
+            if (isShown()) {
                 byId("count").textContent =
                     `reading blocks: ${Math.floor((100 * blocks) / this.model.head.blocks)} %`;
+            }
         });
         if (!isShown()) return;
         this.model = model;
@@ -248,13 +249,16 @@ export class Page {
             this.matcher = makeMatcher(view.query);
             this.matches = this.stacks.search(this.matcher);
         }
-        if (has("device", "blocks", "cursor"))
+        if (has("device", "blocks", "cursor")) {
             this.heap = model.complete ? heapAt(model, view.cursor) : emptyHeap(view.cursor);
-        if (has("device", "blocks", "size", "t0", "t1", "a0", "a1", "theme", "colour", "kinds"))
+        }
+        if (has("device", "blocks", "size", "t0", "t1", "a0", "a1", "theme", "colour", "kinds")) {
             this.drawWindow(has("device", "blocks"));
-        else if (has("whatif")) this.drawTime();
-        else if (has("cursor", "mark", "card", "culprit", "selected", "query", "stack", "fold"))
+        } else if (has("whatif")) {
+            this.drawTime();
+        } else if (has("cursor", "mark", "card", "culprit", "selected", "query", "stack", "fold")) {
             this.drawOver();
+        }
         if (
             has(
                 "device",
@@ -268,9 +272,11 @@ export class Page {
                 "colour",
                 "kinds",
             )
-        )
+        ) {
             this.segments.draw();
-        else if (has("selected", "query", "stack", "fold")) this.segments.drawMarks();
+        } else if (has("selected", "query", "stack", "fold")) {
+            this.segments.drawMarks();
+        }
         const moved =
             (view.stacks === "churn" || (view.stacks === "growth" && view.mark < 0)) &&
             has("t0", "t1");
@@ -289,8 +295,9 @@ export class Page {
                 "query",
                 "stack",
             )
-        )
+        ) {
             this.panel.draw();
+        }
         if (has("device", "blocks", "selected")) showDetails(this);
         byId("window").textContent = windowText(this);
         this.say(statusText(this));
@@ -305,12 +312,14 @@ export class Page {
         const { model, view } = this;
         const steps = model.complete ? kindsInSteps(model, this.stacks, view.colour) : null;
         if (!steps) return;
-        if (model.blocks.count <= immediateKinds) this.kinds = finish(steps);
-        else
+        if (model.blocks.count <= immediateKinds) {
+            this.kinds = finish(steps);
+        } else {
             this.sorting.run(steps, 0, (kinds) => {
                 this.kinds = kinds;
                 this.store.flush(["kinds"]);
             });
+        }
     }
 
     private showCards(): void {

@@ -24,8 +24,9 @@ export class RestSweep {
     /** The window's events if they are there or at most `atOnce` blocks start in it; null = later, or never. */
     of(model: DeviceModel, from: number, to: number, atOnce: number): WindowSweep | null {
         this.slices.stop();
-        if (this.model !== model || this.sweep?.from !== from || this.sweep.to !== to)
+        if (this.model !== model || this.sweep?.from !== from || this.sweep.to !== to) {
             this.sweep = null;
+        }
         this.model = model;
         this.sweep ??= sweepWindow(model, from, to, binCount, atOnce);
         if (!this.sweep && model.live.startsIn(from, to) <= exactEvents) {

@@ -92,8 +92,9 @@ export function showWhatIf(page: Page): void {
             "in holes, cached: free at that replay's own peak. " + classes,
         ),
     );
-    if (focused >= 0)
+    if (focused >= 0) {
         (list.querySelectorAll("tbody tr")[focused] as HTMLElement | undefined)?.focus();
+    }
 }
 
 export function showTotals(model: DeviceModel): void {

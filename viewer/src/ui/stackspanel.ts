@@ -106,8 +106,9 @@ export class StacksPanel {
         if (!this.page.view.fold) return sums;
         const { to } = this.folded().fold;
         const folded = new Map<number, number>();
-        for (const [stack, bytes] of sums)
+        for (const [stack, bytes] of sums) {
             folded.set(to[stack], (folded.get(to[stack]) ?? 0) + bytes);
+        }
         return folded;
     }
 
@@ -244,24 +245,29 @@ export class StacksPanel {
         const row = this.boxes
             .filter((box) => box.depth === current.depth)
             .sort((a, b) => a.from - b.from);
-        if (event.key === inner)
+        if (event.key === inner) {
             next = this.boxes.find(
                 (box) =>
                     box.depth === current.depth + 1 &&
                     box.from >= current.from &&
                     box.from < current.to,
             );
-        else if (event.key === outer)
+        } else if (event.key === outer) {
             next = this.boxes.find(
                 (box) =>
                     box.depth === current.depth - 1 &&
                     box.from <= current.from &&
                     current.from < box.to,
             );
-        else if (event.key === "ArrowRight") next = row[row.indexOf(current) + 1];
-        else if (event.key === "ArrowLeft") next = row[row.indexOf(current) - 1];
-        else if (event.key === "Enter") this.mark(current);
-        else return;
+        } else if (event.key === "ArrowRight") {
+            next = row[row.indexOf(current) + 1];
+        } else if (event.key === "ArrowLeft") {
+            next = row[row.indexOf(current) - 1];
+        } else if (event.key === "Enter") {
+            this.mark(current);
+        } else {
+            return;
+        }
         event.preventDefault();
         event.stopPropagation();
         this.focused = this.boxes.indexOf(next ?? current);

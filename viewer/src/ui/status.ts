@@ -66,30 +66,33 @@ export function describe(page: Page): void {
             ? ` (${formatCount(left)} more left out, ${formatBytes(head.bytes_left_out)})`
             : "");
     const notes = [...process.notes];
-    if (head.phases_left_out > 0)
+    if (head.phases_left_out > 0) {
         notes.unshift(
             `${formatCount(head.phases_left_out)} phases, the shortest or the deepest, are not in this file.`,
         );
+    }
     if (left > 0) {
         notes.unshift(
             `${formatCount(left)} blocks, ${formatBytes(head.bytes_left_out)} allocated in all, that lived no longer than ${formatTime(head.longest_left_out_ns)} are not in this file one by one. ` +
                 "They are part of the overview and of every total, but not of the cursor's state, search and close-up pictures.",
         );
     }
-    if (header.ranks.length > 0)
+    if (header.ranks.length > 0) {
         notes.push(
             "Each process has its own clock: times are since its trace began. The table of processes says when that was.",
         );
+    }
     const unread = header.unreadable;
     notes.push(
         ...unread
             .slice(0, mostUnreadable)
             .map(({ file, reason }) => `${file} could not be read: ${reason}`),
     );
-    if (unread.length > mostUnreadable)
+    if (unread.length > mostUnreadable) {
         notes.push(
             `${formatCount(unread.length - mostUnreadable)} more could not be read: the table of processes names them.`,
         );
+    }
     const panel = byId("notes");
     panel.hidden = notes.length === 0;
     panel.replaceChildren(

@@ -46,12 +46,14 @@ export function memoryTables(page: Page): TableData[] {
     ];
     const others = othersAt(model, page.view.cursor);
     if (others > 0) parts.push(["used by others", others]);
-    if (total !== null)
+    if (total !== null) {
         parts.push(
             ["left on the card", Math.max(0, total - others - heap.reserved)],
             ["the card", total],
         );
-    else if (capacity !== null) parts.push(["capacity", capacity]);
+    } else if (capacity !== null) {
+        parts.push(["capacity", capacity]);
+    }
     if (limit !== null) parts.push(["limit of the process", limit]);
     const exactly = parts.map(([name, value]) => [
         name,
@@ -162,7 +164,7 @@ export function holeTables(page: Page): TableData[] {
             state.blocks.length,
             state.kept ? "kept" : "could be released",
         ]);
-        for (const [offset, free] of holesOf(model, state))
+        for (const [offset, free] of holesOf(model, state)) {
             holes.push([
                 free,
                 addressText(model, offset),
@@ -171,6 +173,7 @@ export function holeTables(page: Page): TableData[] {
                 state.kept ? "held open" : "releasable",
                 first,
             ]);
+        }
     }
     holes.sort((a, b) => (b[0] as number) - (a[0] as number));
     segments.sort((a, b) => (b[1] as number) - (a[1] as number));
@@ -228,8 +231,9 @@ export function stackTables(page: Page): TableData[] {
                     .join(" ‹ "),
             ]);
     const tables = [{ title: `Stacks by ${what}`, columns, rows: rows(sums) }];
-    if (shrunk.size > 0)
+    if (shrunk.size > 0) {
         tables.push({ title: "What there is less of", columns, rows: rows(shrunk) });
+    }
     return tables;
 }
 
