@@ -1,5 +1,5 @@
-// Without the pictures, without a pointer, and to take along: tables, exports, keys, sizes of windows.
-// FRAGTRACE_PAGES holds pages of made-up data.
+// Without the pictures, without a pointer, and to take along: tables, exports, keys, sizes of
+// windows. FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -183,7 +183,8 @@ test("wall displays and narrow windows: nothing outside, no empty pictures", asy
                 () => document.documentElement.scrollWidth - innerWidth,
             );
             assert.ok(over <= 0, `${over} pixels too wide at ${width}`);
-            // What does not fit is reached by scrolling and announced; the status line covers nothing.
+            // What does not fit is reached by scrolling and announced; the status line covers
+            // nothing.
             const { outside, covered, more, scrolls } = await page.evaluate(() => {
                 const main = document.getElementById("main");
                 const [top, end] = [
@@ -286,7 +287,8 @@ test("one time axis: chart and map have the same margins, and move as one", () =
         assert.notEqual((await hash(page)).cursor, cursor);
         await page.mouse.click(map.x + 400, map.y + 60);
         assert.equal((await hash(page)).cursor, cursor);
-        // The column at the right is the cursor's moment: a click there takes a block of it and leaves the cursor.
+        // The column at the right is the cursor's moment: a click there takes a block of it and
+        // leaves the cursor.
         await page.mouse.click(map.x + map.width - 10, map.y + 20);
         const chosen = await hash(page);
         assert.equal(chosen.cursor, cursor);

@@ -1,4 +1,5 @@
-// A Firefox of Debian's for the tests of the page, driven by WebDriver BiDi, which it speaks itself.
+// A Firefox of Debian's for the tests of the page, driven by WebDriver BiDi, which it speaks
+// itself.
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -118,7 +119,11 @@ export async function open(firefox, path, { width = 1440, height = 960, hash = "
         return result.value;
     };
     await evaluate(
-        `new Promise((done) => { const look = () => document.documentElement.dataset.ready || document.documentElement.dataset.failed ? done(true) : setTimeout(look, 30); look(); })`,
+        `new Promise((done) => {
+            const { dataset } = document.documentElement;
+            const look = () => (dataset.ready || dataset.failed ? done(true) : setTimeout(look, 30));
+            look();
+        })`,
     );
     const press = (...keys) =>
         firefox.send("input.performActions", {

@@ -1,5 +1,5 @@
-// The same page in Firefox: what it shows, how it is used, that it asks for nothing and complains of
-// nothing. The details are tested in Chromium.
+// The same page in Firefox: what it shows, how it is used, that it asks for nothing and complains
+// of nothing. The details are tested in Chromium.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -34,7 +34,10 @@ const share = (page, selector, colour, reach = 40) =>
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
     const [red, green, blue] = ${JSON.stringify(colour)};
     let near = 0;
-    for (let i = 0; i < data.length; i += 4) if (Math.abs(data[i] - red) + Math.abs(data[i + 1] - green) + Math.abs(data[i + 2] - blue) < ${reach}) ++near;
+    for (let i = 0; i < data.length; i += 4) {
+        const [r, g, b] = [data[i] - red, data[i + 1] - green, data[i + 2] - blue];
+        if (Math.abs(r) + Math.abs(g) + Math.abs(b) < ${reach}) ++near;
+    }
     return near / (canvas.width * canvas.height);
 })()`);
 

@@ -1,5 +1,5 @@
-// What reaches the page from the keyboard, and what a screen reader gets of it. FRAGTRACE_PAGES holds
-// pages of made-up data.
+// What reaches the page from the keyboard, and what a screen reader gets of it. FRAGTRACE_PAGES
+// holds pages of made-up data.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -23,8 +23,8 @@ test("Alt and an arrow go to the event before and after, frees and cudaMallocs a
             if (cursor === stops.at(-1)) break;
             stops.push(cursor);
         }
-        // In ticks of 10 ns, as synthetic.cpp has it: two segments, two blocks, the second of which is freed after 2 s and
-        // reusable after 6, and the end.
+        // In ticks of 10 ns, as synthetic.cpp has it: two segments, two blocks, the second of which
+        // is freed after 2 s and reusable after 6, and the end.
         assert.deepEqual(stops, [
             "100",
             "200",
@@ -62,7 +62,8 @@ test("the status is spoken when the cursor rests, not in every frame", () =>
     on(run, {}, async (page) => {
         const heard = () => page.locator("#spoken").textContent();
         await eventually(async () => assert.equal(await heard(), await text(page, "#status")));
-        // A clock that the test moves: how many frames a machine draws while keys are pressed differs.
+        // A clock that the test moves: how many frames a machine draws while keys are pressed
+        // differs.
         await page.clock.install();
         await page.clock.pauseAt(Date.now() + 60_000);
         await page.evaluate(() => {

@@ -1,5 +1,6 @@
 // Links: what is in the address part is shown, whatever it is, also where the page is open already.
-// And the choice of a device, which can change its mind. FRAGTRACE_PAGES holds pages of made-up data.
+// And the choice of a device, which can change its mind. FRAGTRACE_PAGES holds pages of made-up
+// data.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -44,7 +45,8 @@ test("a number in a link that is no index shows the page as if it were not there
     }
 });
 
-// As a person does who pastes a link into the tab: the address changes, the page is not loaded again.
+// As a person does who pastes a link into the tab: the address changes, the page is not loaded
+// again.
 async function paste(page, link) {
     await page.evaluate((link) => {
         window.stayed = true;

@@ -1,5 +1,6 @@
 // How the page opens: the overview before the blocks, blocks read by workers or without them, and
-// nothing of the file's text kept. FRAGTRACE_PAGES holds many.html, of more than one pack of blocks.
+// nothing of the file's text kept. FRAGTRACE_PAGES holds many.html, of more than one pack of
+// blocks.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -46,7 +47,13 @@ test("blocks are read by workers, and the same without them", async () => {
     for (const init of [
         "delete window.Worker",
         "window.Worker = class { constructor() { throw new Error('refused'); } }",
-        "window.Worker = class { constructor() { setTimeout(() => this.onerror(new Event('error', { cancelable: true })), 5); } postMessage() {} terminate() {} }",
+        `window.Worker = class {
+            constructor() {
+                setTimeout(() => this.onerror(new Event("error", { cancelable: true })), 5);
+            }
+            postMessage() {}
+            terminate() {}
+        }`,
     ]) {
         const alone = await opened({ init });
         assert.equal(alone.workers, 0);

@@ -21,7 +21,10 @@ export async function visit(browser, path, options, look) {
 
 export const text = (page, selector) => page.locator(selector).innerText();
 
-/** After the next frames, in which changes are drawn, and the quarter of a second until the address is written. */
+/**
+ * After the next frames, in which changes are drawn, and the quarter of a second until the address
+ * is written.
+ */
 export const settle = (page) =>
     page.evaluate(
         () =>
@@ -30,7 +33,10 @@ export const settle = (page) =>
             ),
     );
 
-/** Tries a check until it holds: how long a page takes differs between machines. The last failure after 20 s. */
+/**
+ * Tries a check until it holds: how long a page takes differs between machines. The last failure
+ * after 20 s.
+ */
 export async function eventually(check) {
     for (const end = Date.now() + 20_000; ;) {
         try {

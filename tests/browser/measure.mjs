@@ -55,7 +55,8 @@ const report = async (name, key) => {
 const blocks = await page.evaluate(() => document.documentElement.dataset.blocks);
 console.log(`${blocks} blocks, ${(statSync(path).size / 1e6).toFixed(2)} MB`);
 console.log(
-    `  navigation to interactive: median ${middle(interactive).toFixed(0)} ms (${Math.min(...interactive).toFixed(0)}-${Math.max(...interactive).toFixed(0)})`,
+    `  navigation to interactive: median ${middle(interactive).toFixed(0)} ms ` +
+        `(${Math.min(...interactive).toFixed(0)}-${Math.max(...interactive).toFixed(0)})`,
 );
 await report("scrubbing the cursor", "ArrowLeft");
 await page.keyboard.press("w");

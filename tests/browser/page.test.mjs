@@ -361,7 +361,8 @@ test("two devices: the selector shows the other, its pages, pools and pending bl
         await page.waitForFunction(() =>
             /reserved/.test(document.querySelector("#status").textContent),
         );
-        // Pages 0 and 1 hold 10 MiB of holes, page 2 15, page 3 is free, the private pool keeps its 20.
+        // Pages 0 and 1 hold 10 MiB of holes, page 2 15, page 3 is free, the private pool keeps its
+        // 20.
         assert.match(
             await text(page, "#status"),
             /30 MiB allocated, 5 MiB waiting, 100 MiB reserved; holes held open 45 MiB, releasable 20 MiB/,

@@ -1,4 +1,5 @@
-// A page of a job: its selector, strip and table, by mouse and by keyboard. FRAGTRACE_PAGES holds job.html.
+// A page of a job: its selector, strip and table, by mouse and by keyboard. FRAGTRACE_PAGES holds
+// job.html.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";

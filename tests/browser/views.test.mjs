@@ -1,5 +1,5 @@
-// The views and what can be done with them, in a real browser: each interaction by its effect on the
-// address part, the pixels or the text. FRAGTRACE_PAGES holds pages of made-up data.
+// The views and what can be done with them, in a real browser: each interaction by its effect on
+// the address part, the pixels or the text. FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -270,7 +270,8 @@ test("lanes and markers say what they are", () =>
             await page.mouse.move(x + 1, y);
             return page.locator("#tip").innerText();
         };
-        const plot = box.width - 64 - 34; // without names at the left and the state at the cursor at the right
+        // without names at the left and the state at the cursor at the right
+        const plot = box.width - 64 - 34;
         const middle = box.x + 64 + plot / 2;
         const above = new Set();
         for (let x = middle - 12; x < middle + 6; x += 2) above.add(await tip(x, box.y + 18));

@@ -1,5 +1,5 @@
-// The colours, by numbers: contrast of text and of what must be told apart, as seen with full colour
-// vision and with each of the three kinds of colour blindness.
+// The colours, by numbers: contrast of text and of what must be told apart, as seen with full
+// colour vision and with each of the three kinds of colour blindness.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -86,11 +86,12 @@ for (const [theme, colours] of themes) {
                 phase,
             ]),
         ];
-        for (const [name, text, ground] of pairs)
+        for (const [name, text, ground] of pairs) {
             assert.ok(
                 contrast(text, ground) >= 4.5,
                 `${name}: ${contrast(text, ground).toFixed(2)}`,
             );
+        }
     });
 
     test(`${theme}: pins and holes stand out from what lies around them`, () => {
@@ -116,19 +117,21 @@ for (const [theme, colours] of themes) {
             const near: string[] = [];
             states.forEach(([name, colour], i) =>
                 states.slice(i + 1).forEach(([other, second]) => {
-                    if (distance(colour, second, vision) < 0.04)
+                    if (distance(colour, second, vision) < 0.04) {
                         near.push(
                             `${name} and ${other}: ${distance(colour, second, vision).toFixed(3)}`,
                         );
+                    }
                 }),
             );
             const kinds = [...colours.kinds, colours.otherKind, colours.freeKind];
             kinds.forEach((colour, i) =>
                 kinds.slice(i + 1).forEach((second, j) => {
-                    if (distance(colour, second, vision) < 0.04)
+                    if (distance(colour, second, vision) < 0.04) {
                         near.push(
                             `kinds ${i} and ${i + 1 + j}: ${distance(colour, second, vision).toFixed(3)}`,
                         );
+                    }
                 }),
             );
             assert.deepEqual(near, []);
@@ -161,20 +164,23 @@ test("the style sheet has the same colours, and its text can be read", () => {
             "mark",
             "pin",
             "good",
-        ] as const)
+        ] as const) {
             assert.equal(value(name), colours[name], `${theme} ${name}`);
-        for (const name of ["ink", "faint", "oom", "good"])
+        }
+        for (const name of ["ink", "faint", "oom", "good"]) {
             for (const ground of ["paper", "panel"]) {
                 assert.ok(
                     contrast(value(name), value(ground)) >= 4.5,
                     `${theme}: ${name} on ${ground} ${contrast(value(name), value(ground)).toFixed(2)}`,
                 );
             }
-        for (const badge of ["oom", "retry", "waste"])
+        }
+        for (const badge of ["oom", "retry", "waste"]) {
             assert.ok(
                 contrast(theme === "light" ? "#ffffff" : "#14171c", value(badge)) >= 4.5,
                 `${theme}: badge ${badge}`,
             );
+        }
         assert.ok(
             contrast(value("paper"), value("mark")) >= 4.5,
             `${theme}: a button that is pressed`,

@@ -119,8 +119,9 @@ test("live index agrees with brute force", () => {
                     : Math.max(0, start[(trial * 32) % count] - 1);
             const to = from + (trial % 3 === 0 ? 0 : random(200));
             const expected: number[] = [];
-            for (let row = 0; row < count; ++row)
+            for (let row = 0; row < count; ++row) {
                 if (start[row] <= to && end[row] > from) expected.push(row);
+            }
             assert.deepEqual(
                 [...index.between(from, to)],
                 expected,
@@ -253,10 +254,11 @@ test("stacks: labels, search, and boxes that add up", () => {
 
 test("a deep stack neither recurses nor stalls", () => {
     const deep = header();
-    deep.stacks = { parent: [0], frame: [0] };
+    deep.stacks = { parent: [0], frame: [0], telling: [0] };
     for (let node = 1; node < 50000; ++node) {
         deep.stacks.parent.push(node - 1);
         deep.stacks.frame.push(1);
+        deep.stacks.telling.push(0);
     }
     const { boxes } = new Stacks(deep).layout(new Map([[49999, 5]]), 0);
     assert.equal(boxes.length, 2);
@@ -286,8 +288,9 @@ const view: View = {
 
 test("the address part keeps a view and ignores nonsense", () => {
     const back = readHash(writeHash(view));
-    for (const key of Object.keys(view) as (keyof View)[])
+    for (const key of Object.keys(view) as (keyof View)[]) {
         if (view[key] !== -1) assert.equal(back[key], view[key], key);
+    }
     // Numbers that are no index: a link may not name half a card, nor card -1.
     for (const number of [
         "0.5",

@@ -12,7 +12,7 @@ test("events are stepped through one by one, of every kind, on and back", () => 
         const device = madeDevice({ blocks: 500, lastTick: 20_000, slots: 96, pending });
         const { blocks, units, lastTick } = device;
         const markers = [7, 1234.6, 9999, 19_998.2];
-        device.head.markers = markers.map((time_ns) => ({ time_ns, kind: "oom", text: "" }));
+        device.head.markers = markers.map((time) => ({ time_ns: time, kind: "oom", text: "" }));
         const all = new Set([
             ...blocks.start,
             ...blocks.freed,
@@ -24,12 +24,14 @@ test("events are stepped through one by one, of every kind, on and back", () => 
         ]);
         const inside = [...all].filter((tick) => tick <= lastTick).sort((a, b) => a - b);
         const seen: number[] = [];
-        for (let tick = -1; tick < lastTick; tick = seen.at(-1)!)
+        for (let tick = -1; tick < lastTick; tick = seen.at(-1)!) {
             seen.push(eventAfter(device, tick));
+        }
         assert.deepEqual(seen, inside);
         const back: number[] = [];
-        for (let tick = lastTick; tick > 0; tick = back.at(-1)!)
+        for (let tick = lastTick; tick > 0; tick = back.at(-1)!) {
             back.push(eventBefore(device, tick));
+        }
         assert.deepEqual(back.reverse(), (inside[0] === 0 ? inside : [0, ...inside]).slice(0, -1));
         const random = randomNumbers(4);
         for (let i = 0; i < 200; ++i) {
@@ -69,12 +71,14 @@ test("what is under the pointer: the block there, the thick pin beside it, the h
             const here = live(tick).filter((row) => touches(row, pins.includes(row) ? slack : 0));
             const least = Math.min(...here.map((row) => blocks.size[row]));
             const block = blockUnder(device, tick, at, pins, slack);
-            if (here.length === 0) assert.equal(block, -1);
-            else
+            if (here.length === 0) {
+                assert.equal(block, -1);
+            } else {
                 assert.ok(
                     here.includes(block) && blocks.size[block] === least,
-                    `${block} of ${here} at ${tick}, ${at}`,
+                    `${block} of ${here.join()} at ${tick}, ${at}`,
                 );
+            }
             found += here.length;
         }
     }

@@ -87,8 +87,9 @@ test("known expressions find what the browser's find", () => {
     ]) {
         const own = new Expression(source);
         const browser = new RegExp(source, "i");
-        for (const text of texts)
+        for (const text of texts) {
             assert.equal(own.test(text), browser.test(text), `/${source}/ in "${text}"`);
+        }
     }
 });
 
@@ -155,12 +156,13 @@ test("what makes others hang is over in no time, and found right", () => {
     ] as const) {
         const expression = new Expression(source);
         const before = expression.effort;
-        for (let i = 0; i < 50; ++i)
+        for (let i = 0; i < 50; ++i) {
             assert.equal(
                 expression.test(long + (hit ? "" : "!")),
                 source.includes("!") ? true : hit,
                 source,
             );
+        }
         assert.ok(
             before - expression.effort < 50 * 2000 * 2 + 5_000_000,
             `${source}: ${before - expression.effort}`,
@@ -174,10 +176,11 @@ test("one search ends, whatever it is held against, and says so", () => {
     )!;
     const random = randomNumbers(8);
     let texts = 0;
-    for (; matcher.problem === null && texts < 100_000; ++texts)
+    for (; matcher.problem === null && texts < 100_000; ++texts) {
         matcher.test(
             Array.from({ length: 1500 }, () => String.fromCharCode(97 + random(26))).join(""),
         );
+    }
     assert.match(matcher.problem ?? "", /too much work/);
     assert.ok(texts < 100_000);
     const limited = new Expression("a(b|c)*d");

@@ -1,4 +1,5 @@
-// Both programs write the same words: the list is the one that analyzer/support/units.cpp is held to.
+// Both programs write the same words: the list is the one that analyzer/support/units.cpp is held
+// to.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";

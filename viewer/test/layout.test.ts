@@ -177,8 +177,9 @@ test("every range in the window is in exactly one part, however far in or out", 
                 lane.reduce((sum, part) => sum + part.count, 0),
                 inside,
             );
-            for (const part of lane)
+            for (const part of lane) {
                 assert.ok(part.from >= 0 && part.to <= 100 && part.from <= part.to);
+            }
         });
     }
 });
@@ -237,7 +238,8 @@ test("no word lies over a sign, another word or the edge; of two the important o
             [495, false],
         ].map(([x, oom]) => ({ x: x as number, oom: oom as boolean })),
     );
-    // The second stands between two others with room for one word: it is right of it, the others go elsewhere.
+    // The second stands between two others with room for one word: it is right of it, the others go
+    // elsewhere.
     const places = placeWords(groups, [25, 25, 25, 25], 64, 500);
     assert.deepEqual(places, [66, null, 189, 461]);
     assert.deepEqual(placeWords(groups, [25, 20, 25, 25], 64, 500), [66, 149, 189, 461]);
@@ -269,11 +271,12 @@ test("no word lies over a sign, another word or the edge; of two the important o
         );
         for (const [from, to] of spans) {
             assert.ok(from >= 64 && to <= 500);
-            for (const { x } of signs)
+            for (const { x } of signs) {
                 assert.ok(
                     to <= x - 4 || from >= x + 4,
                     `a word at ${from} to ${to} over the sign at ${x}`,
                 );
+            }
         }
         spans.sort((a, b) => a[0] - b[0]);
         for (let i = 1; i < spans.length; ++i) assert.ok(spans[i][0] > spans[i - 1][1]);

@@ -25,7 +25,10 @@ export interface Made {
 export const slotBytes = 4096;
 const slotsInUnit = 64;
 
-/** Each slot of an address range has one block after the other; a unit is as long there as its blocks. */
+/**
+ * Each slot of an address range has one block after the other; a unit is as long there as its
+ * blocks.
+ */
 export function madeDevice({
     blocks: count,
     seed = 5,
@@ -118,7 +121,7 @@ export function counted<Column extends Uint32Array | Float64Array>(
     reads: { count: number },
 ): Column {
     return new Proxy(column, {
-        get(target, key) {
+        get(target, key): unknown {
             if (typeof key === "string" && key >= "0" && key <= "9~") ++reads.count;
             const value: unknown = Reflect.get(target, key, target);
             return typeof value === "function" ? value.bind(target) : value;

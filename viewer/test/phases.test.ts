@@ -53,11 +53,12 @@ test("the phase at a time is the innermost that is open, against looking at each
             );
             assert.equal(phaseAt(phases, tick), best);
             assert.equal(inner[at], best, "all at once are what each is");
-            for (let lane = 0; lane < lanes; ++lane)
+            for (let lane = 0; lane < lanes; ++lane) {
                 assert.equal(
                     phaseInLane(phases, lane, tick),
                     open.findLast((i) => phases.lane[i] === lane) ?? -1,
                 );
+            }
         });
         assert.equal(phaseInLane(phases, 200, 5), -1);
     }
@@ -68,7 +69,7 @@ test("a hundred thousand phases are looked through once, not for every question"
     phases.end.fill(1); // all over: a search backwards would go to the first
     let reads = 0;
     phases.end = new Proxy(phases.end, {
-        get(target, key) {
+        get(target, key): unknown {
             ++reads;
             return Reflect.get(target, key, target);
         },
@@ -87,8 +88,8 @@ test("the colour of a block names the phase that its details name", () => {
     const device = madeDevice({ blocks: 600, lastTick: 20_000 });
     const stacks = new Stacks({
         strings: [""],
-        frames: { function: [0], file: [0], line: [0], python: [0] },
-        stacks: { parent: [0], frame: [0] },
+        frames: { function: [0], file: [0], line: [0], python: [0], label: [0], library: [0] },
+        stacks: { parent: [0], frame: [0], telling: [0] },
     });
     device.head.phase_names = ["step 1", "step 2", "load", "train"];
     const phases: Phases = {

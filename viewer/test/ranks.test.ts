@@ -75,8 +75,9 @@ test("the row under a point is the one drawn there, against brute force", () => 
         const seen = new Set<number>();
         for (let x = 0; x < width; ++x) {
             const hit = rankAt(ranks, width, x);
-            if (x >= count * slots.width) assert.equal(hit, -1);
-            else {
+            if (x >= count * slots.width) {
+                assert.equal(hit, -1);
+            } else {
                 const places = ranks.flatMap((_, i) =>
                     (
                         slots.width >= 1
@@ -93,7 +94,7 @@ test("the row under a point is the one drawn there, against brute force", () => 
                 );
                 assert.ok(
                     places.includes(hit),
-                    `${count} rows, ${width} pixels, at ${x}: ${hit} of ${places}`,
+                    `${count} rows, ${width} pixels, at ${x}: ${hit} of ${places.join()}`,
                 );
                 assert.ok(
                     places.every((i) => ranks[i].ooms <= ranks[hit].ooms),

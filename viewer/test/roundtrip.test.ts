@@ -23,8 +23,9 @@ async function readAll(name: string): Promise<{ header: Header; models: DeviceMo
     const models: DeviceModel[] = [];
     for (const head of header.devices) {
         const packs = new Map<string, Columns>();
-        for (const description of head.packs)
+        for (const description of head.packs) {
             packs.set(description.id, await readPack(textOf(description.id), description));
+        }
         models.push(makeModel(head, packs));
     }
     return { header, models };
@@ -39,8 +40,9 @@ function bruteForce(model: DeviceModel, tick: number) {
     const used = new Map<number, number>();
     for (let row = 0; row < blocks.count; ++row) {
         if (blocks.start[row] > tick || blocks.end[row] <= tick) continue;
-        if (blocks.freed[row] <= tick) sums.pending += blocks.size[row];
-        else {
+        if (blocks.freed[row] <= tick) {
+            sums.pending += blocks.size[row];
+        } else {
             sums.allocated += blocks.size[row];
             sums.requested += blocks.size[row] - blocks.excess[row];
         }
@@ -100,8 +102,9 @@ test("at every card the stacks hold open what the analyzer's table says, to the 
             for (const [at, card] of model.head.cards.entries()) {
                 const heap = heapAt(model, cardTick(model.head, card));
                 const held = new Map<string, number>();
-                for (const [node, bytes] of heldByStack(model, heap))
+                for (const [node, bytes] of heldByStack(model, heap)) {
                     if (node > 0) held.set(line(node), (held.get(line(node)) ?? 0) + bytes);
+                }
                 const table = new Map(
                     card.culprits.map((row): [string, number] => [line(row.stack), row.held_open]),
                 );
@@ -205,12 +208,14 @@ test("a part of the time has the same states as the whole", async () => {
             (_, i) =>
                 sweep.keptFrom[i] <= tick && (tick < sweep.keptTo[i] || sweep.keptTo[i] === to),
         );
-        for (const state of heap.units)
+        for (const state of heap.units) {
             if (state.kept && tick === from) assert.ok(keptNow.includes(state.unit));
+        }
     }
     let most = 0;
-    for (let tick = from; tick <= to; tick += 499)
+    for (let tick = from; tick <= to; tick += 499) {
         most = Math.max(most, heapAt(model, tick).allocated);
+    }
     assert.ok(Math.max(...sweep.bins.allocated_max) >= most);
     assert.equal(sweepWindow(model, 0, model.lastTick, 64, 10), null);
 });
@@ -225,8 +230,9 @@ test("the map's planes are the shares of area", async () => {
         const grid = new CoverageGrid(map.columns, map.rows);
         fill(grid, map.columns / (head.end_ns / head.tick_ns), map.rows / head.axis_bytes);
         const shares = grid.shares();
-        for (let i = 0; i < plane.length; i += 7)
+        for (let i = 0; i < plane.length; i += 7) {
             assert.ok(Math.abs(Math.max(0, shares[i]) * 255 - plane[i]) <= 1, `cell ${i}`);
+        }
     };
     check(map.in_use, (grid, across, up) => {
         for (let row = 0; row < blocks.count; ++row) {

@@ -84,8 +84,9 @@ test("an empty segment of a pool that keeps it is held, one of the default pool 
 
 test("a window without any length holds nothing", () => {
     const { bins } = sweepWindow(madeDevice({ blocks: 10 }), 1000, 1000, 3, Infinity)!;
-    for (const part of ["requested", "allocated_max", "allocated_min", "reserved_max"] as const)
+    for (const part of ["requested", "allocated_max", "allocated_min", "reserved_max"] as const) {
         assert.deepEqual([...bins[part]], [0, 0, 0], part);
+    }
 });
 
 test("the peak is the middle of the first of the bins with the most reserved", () => {
@@ -100,8 +101,9 @@ test("between two pauses of a sweep little is done, however many blocks there ar
     // Half of them live to the end, so that much lives through the window.
     for (let row = 0; row < blocks.count; row += 2) blocks.freed[row] = blocks.end[row] = never;
     const reads = { count: 0 };
-    for (const name of ["start", "freed", "end", "unit"] as const)
+    for (const name of ["start", "freed", "end", "unit"] as const) {
         blocks[name] = counted(blocks[name], reads);
+    }
     blocks.offset = counted(blocks.offset, reads);
     blocks.size = counted(blocks.size as Float64Array, reads);
     device.live = new LiveIndex(blocks.start, blocks.end);

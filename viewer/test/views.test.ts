@@ -61,7 +61,8 @@ const tables: StackTables = {
         label: [0, 14, 15, 16, 17, 18, 19, 20],
         library: [0, 0, 21, 21, 0, 21, 0, 22],
     },
-    //                 root main run fwd keep malloc | main>malloc | main>ext>malloc | main>run>malloc, main>pandas
+    // 0 root, 1 main, 2 run, 3 fwd, 4 keep, 5 malloc; then main>malloc (6), main>ext (7),
+    // main>ext>malloc (8), main>run>malloc (9), main>pandas (10)
     stacks: {
         parent: [0, 0, 1, 2, 3, 4, 1, 1, 7, 2, 1],
         frame: [0, 1, 2, 3, 4, 5, 5, 6, 5, 5, 7],
@@ -139,9 +140,11 @@ const times = { t0: 2000, t1: 6000, cursor: 7000, mark: 3000 };
 
 function bruteSums(which: (row: number) => boolean): Map<number, number> {
     const sums = new Map<number, number>();
-    for (const row of rows)
-        if (which(row))
+    for (const row of rows) {
+        if (which(row)) {
             sums.set(blocks.stack[row], (sums.get(blocks.stack[row]) ?? 0) + blocks.size[row]);
+        }
+    }
     return sums;
 }
 
@@ -187,8 +190,9 @@ function randomHeap(seed: number): DeviceModel {
     const random = randomNumbers(seed);
     const unitSize = Array.from({ length: 24 }, () => (1 + random(40)) * 4096);
     const unitOffset = new Float64Array(unitSize.length);
-    for (let unit = 1; unit < unitSize.length; ++unit)
+    for (let unit = 1; unit < unitSize.length; ++unit) {
         unitOffset[unit] = unitOffset[unit - 1] + unitSize[unit - 1];
+    }
     const found: { offset: number; size: number; unit: number; spans: number[] }[] = [];
     const length = unitOffset[23] + unitSize[23];
     for (let at = random(30) * 512; at < length;) {
@@ -196,8 +200,9 @@ function randomHeap(seed: number): DeviceModel {
         const touched = unitSize.flatMap((bytes, unit) =>
             unitOffset[unit] < at + size && unitOffset[unit] + bytes > at ? [unit] : [],
         );
-        if (at + size <= length)
+        if (at + size <= length) {
             found.push({ offset: at, size, unit: touched[0], spans: touched.slice(1) });
+        }
         at += size + (random(3) === 0 ? 512 * random(random(3) === 0 ? 700 : 40) : 0);
     }
     const spans = found.flatMap(({ spans: further }, block) =>
@@ -336,8 +341,9 @@ test("kinds: every block has one, the large ones a name", () => {
         for (const row of rows) assert.ok(kinds.of[row] < kinds.names.length, by);
     }
     const ages = kindsOf(device, stacks, "age")!;
-    for (const row of rows)
+    for (const row of rows) {
         assert.equal(ages.names[ages.of[row]] === "never freed", blocks.freed[row] === never);
+    }
     const last = count - 1; // freed, and still waiting for another stream when the trace ends
     const waiting = {
         ...device,
@@ -364,11 +370,12 @@ test("kinds: every block has one, the large ones a name", () => {
         );
     }
     const stream = kindsOf(device, stacks, "stream")!;
-    for (const row of rows)
+    for (const row of rows) {
         assert.equal(
             stream.names[stream.of[row]],
             `stream ${["default", "0x7"][blocks.stream[row]]}`,
         );
+    }
 });
 
 test("kinds are ranked by bytes times time, and what is not shown is counted", () => {
@@ -382,25 +389,26 @@ test("kinds are ranked by bytes times time, and what is not shown is counted", (
         ],
         frames: {
             function: [0, ...Array.from({ length: 10 }, (_, i) => i + 2)],
-            file: [0, ...Array(10).fill(1)],
+            file: [0, ...Array<number>(10).fill(1)],
             line: [0, ...Array.from({ length: 10 }, (_, i) => i + 1)],
-            python: Array(11).fill(1),
+            python: Array<number>(11).fill(1),
             label: [0, ...Array.from({ length: 10 }, (_, i) => i + 12)],
-            library: Array(11).fill(0),
+            library: Array<number>(11).fill(0),
         },
         stacks: {
-            parent: Array(11).fill(0),
+            parent: Array<number>(11).fill(0),
             frame: Array.from({ length: 11 }, (_, i) => i),
-            telling: Array(11).fill(0),
+            telling: Array<number>(11).fill(0),
         },
     };
     const weights = new Map<number, number>();
-    for (const row of rows)
+    for (const row of rows) {
         weights.set(
             blocks.stack[row],
             (weights.get(blocks.stack[row]) ?? 0) +
                 blocks.size[row] * (Math.min(blocks.end[row], lastTick) - blocks.start[row] + 1),
         );
+    }
     const ranked = [...weights]
         .sort((a, b) => b[1] - a[1])
         .map(([stack]) => (stack === 0 ? "no stack recorded" : `a.py:${stack} f${stack - 1}`));
@@ -418,7 +426,7 @@ test("kinds are ranked by bytes times time, and what is not shown is counted", (
         ...ranked.slice(0, mostKinds),
         `${ranked.length - mostKinds} others: ${left.length} blocks, ${leftBytes} in all`,
     ]);
-    for (const row of rows)
+    for (const row of rows) {
         assert.equal(
             kinds.of[row] === mostKinds,
             other.has(
@@ -427,6 +435,7 @@ test("kinds are ranked by bytes times time, and what is not shown is counted", (
                     : `a.py:${blocks.stack[row]} f${blocks.stack[row] - 1}`,
             ),
         );
+    }
 });
 
 test("what a search finds is every block there is, in all and in a window", () => {
@@ -472,10 +481,18 @@ test("what is too thin for a box is counted, with its bytes", () => {
     const random = randomNumbers(31);
     const wide: StackTables = {
         strings: ["", "f", "/x/a.py"],
-        frames: { function: [0, 1], file: [0, 2], line: [0, 1], python: [0, 1] },
+        frames: {
+            function: [0, 1],
+            file: [0, 2],
+            line: [0, 1],
+            python: [0, 1],
+            label: [0, 1],
+            library: [0, 0],
+        },
         stacks: {
             parent: [0, ...Array.from({ length: 300 }, (_, node) => random(node + 1))],
-            frame: Array(301).fill(1),
+            frame: Array<number>(301).fill(1),
+            telling: Array<number>(301).fill(0),
         },
     };
     const { parent } = wide.stacks;
@@ -488,11 +505,12 @@ test("what is too thin for a box is counted, with its bytes", () => {
         );
         const { boxes, total, thin } = new Stacks(wide).layout(sums, share);
         const values = new Float64Array(301);
-        for (const [node, bytes] of sums)
+        for (const [node, bytes] of sums) {
             for (let at = node; ; at = parent[at]) {
                 values[at] += bytes;
                 if (at === 0) break;
             }
+        }
         const drawn = new Set(boxes.flatMap((box) => box.chain));
         const left = [...values.keys()].filter(
             (node) => values[node] > 0 && !drawn.has(node) && drawn.has(parent[node]),
@@ -530,8 +548,9 @@ test("a block's life: who had its bytes before and who after", () => {
             life.moreBefore,
             alike.filter((row) => row < block && blocks.end[row] <= blocks.start[block]).length > 5,
         );
-        for (const row of life.before)
+        for (const row of life.before) {
             assert.ok(shares(row) && blocks.end[row] <= blocks.start[block]);
+        }
         assert.equal(
             life.before.length,
             Math.min(
@@ -575,8 +594,9 @@ test("the rows of a window are all of its blocks, or the heaviest, and the rest 
         assert.deepEqual(found.all, sum(inside));
         assert.deepEqual(found.left, sum(left));
         const heaviest = Math.max(0, ...left.map(weight));
-        for (const row of shown)
+        for (const row of shown) {
             assert.ok(weight(row) * 1.05 + 1 >= heaviest, `${weight(row)} and ${heaviest}`);
+        }
     }
 });
 

@@ -45,7 +45,9 @@ export class CoverageGrid {
         differences[at + stride + 1] += second * acrossSecond;
     }
 
-    /** Turns `shares` from those of the row before (zeros before row 0) into the shares of `row`. */
+    /**
+     * Turns `shares` from those of the row before (zeros before row 0) into the shares of `row`.
+     */
     sumRow(row: number, shares: Float64Array): void {
         const { columns, differences } = this;
         const from = row * this.stride;

@@ -1,12 +1,13 @@
-// Regular expressions that cannot hang, whatever they are and whatever they are held against: each is
-// made into a small machine that reads a text once, character by character, in all of its states at the
-// same time. (The browser's own try one way after another, which can take for ever, and a link can carry
-// an expression.) What such a machine cannot do is refused: back references and looking ahead or behind.
-// Case does not matter.
+// Regular expressions that cannot hang, whatever they are and whatever they are held against: each
+// is made into a small machine that reads a text once, character by character, in all of its states
+// at the same time. (The browser's own try one way after another, which can take for ever, and a
+// link can carry an expression.) What such a machine cannot do is refused: back references and
+// looking ahead or behind. Case does not matter.
 
 type Test = (code: number) => boolean;
 
-// What a state does: take a character, go on to one or two others, ask where in the text it is, or end.
+// What a state does: take a character, go on to one or two others, ask where in the text it is, or
+// end.
 interface State {
     take: Test | null;
     next: number;
@@ -299,7 +300,8 @@ class Maker {
     }
 }
 
-// Before the next character is known: the states, and what came last (begin of the text, word, other).
+// Before the next character is known: the states, and what came last (begin of the text, word,
+// other).
 interface Step {
     states: number[];
     last: number;
@@ -311,7 +313,10 @@ const atEnd = -1;
 const costOfState = 8;
 
 export class Expression {
-    /** Below 0 nothing is found any more. About one a character that was met before in the same states, more for others. */
+    /**
+     * Below 0 nothing is found any more. About one a character that was met before in the same
+     * states, more for others.
+     */
     effort = 30_000_000;
     private readonly states: State[];
     private readonly first: number;

@@ -1,5 +1,6 @@
 // Which part of the trace a page shows first: from where it begins to matter to the last thing that
-// happens. Programs load and end slowly, and what is told apart in between would be a few pixels wide.
+// happens. Programs load and end slowly, and what is told apart in between would be a few pixels
+// wide.
 import type { DeviceModel } from "./model";
 
 const matters = 0.1; // of the most that was ever reserved
@@ -27,8 +28,9 @@ function firstStep(model: DeviceModel): number {
 }
 
 /**
- * Begins with the first step, or with the first time that a tenth of the peak is reserved, whichever
- * is earlier, and never after something that a card tells of; ends with the last segment or block.
+ * Begins with the first step, or with the first time that a tenth of the peak is reserved,
+ * whichever is earlier, and never after something that a card tells of; ends with the last segment
+ * or block.
  */
 export function activeWindow(model: DeviceModel): [from: number, to: number] {
     const { units, head, lastTick } = model;

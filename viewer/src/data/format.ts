@@ -3,7 +3,8 @@
 
 // As C++ rounds: what lies in the middle goes to the even digit, where toFixed takes the larger.
 function rounded(value: number, digits: number): string {
-    const middle = (value * 2 ** (digits + 1)) % 2 === 1; // exact: decimals' middles are eighths at most
+    // exact: decimals' middles are eighths at most
+    const middle = (value * 2 ** (digits + 1)) % 2 === 1;
     if (!middle) return value.toFixed(digits);
     const below = Math.floor(value * 10 ** digits);
     return ((below % 2 === 0 ? below : below + 1) / 10 ** digits).toFixed(digits);

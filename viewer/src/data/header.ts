@@ -78,7 +78,8 @@ export interface WhatIf {
     usable: boolean;
     note: string;
     as_run: boolean;
-    gets_past: boolean; // an out-of-memory of the record does not happen: what comes after it is not known
+    // an out-of-memory of the record does not happen: what comes after it is not known
+    gets_past: boolean;
     curve: boolean;
 }
 
@@ -149,8 +150,8 @@ export interface Rank {
 /** Names, frames and the call tree; the parts of the header that stacks are made of. */
 export interface StackTables {
     strings: string[];
-    // Numbers of strings, but for line and python. `label` is how the report names the frame, `library`
-    // whose code it is ("" = the program's own).
+    // Numbers of strings, but for line and python. `label` is how the report names the frame,
+    // `library` whose code it is ("" = the program's own).
     frames: {
         function: number[];
         file: number[];

@@ -40,7 +40,7 @@ export function emptyHeap(tick: number): HeapState {
 export function heapAt(model: DeviceModel, tick: number): HeapState {
     const { blocks, units } = model;
     const live = model.live.at(tick);
-    const states: (UnitState | undefined)[] = new Array(units.count); // by unit
+    const states = new Array<UnitState | undefined>(units.count); // by unit
     const spans = model.spanBlock.length > 0;
     const poolHeld = poolsHeld(model, tick);
     const heap: HeapState = {
@@ -119,7 +119,9 @@ export function liveByStack(model: DeviceModel, heap: HeapState): Map<number, nu
     return someOf(bytes);
 }
 
-/** The highest stack of a live block: sums by stack fit into an array, which is faster than a map. */
+/**
+ * The highest stack of a live block: sums by stack fit into an array, which is faster than a map.
+ */
 export function mostStack(model: DeviceModel, heap: HeapState): number {
     let most = 0;
     for (const block of heap.live) {

@@ -4,7 +4,10 @@
 import { type HeapState, mostStack, someOf, type UnitState } from "./heap";
 import type { DeviceModel } from "./model";
 
-/** Calls back with whole bytes that add up to `state.free`; of what only its pool keeps, nobody has any. */
+/**
+ * Calls back with whole bytes that add up to `state.free`; of what only its pool keeps, nobody has
+ * any.
+ */
 export function shareOut(
     model: DeviceModel,
     state: UnitState,
@@ -31,8 +34,8 @@ export function shareOut(
 }
 
 /**
- * Bytes of held-open holes per stack. They add up to the heap's `held`: what lies in units without a
- * block, which only their private pool keeps, is stack 0's.
+ * Bytes of held-open holes per stack. They add up to the heap's `held`: what lies in units without
+ * a block, which only their private pool keeps, is stack 0's.
  */
 export function heldByStack(model: DeviceModel, heap: HeapState): Map<number, number> {
     const { stack } = model.blocks;

@@ -19,8 +19,8 @@ export interface Kinds {
 type Steps<T> = Generator<void, T>;
 
 // A block's kind is told by its value in a column: a table has the key of each value, a place among
-// `keys` names; of values beyond the table it is 0. The keys that hold most (bytes x time) get a name
-// each, the others share one.
+// `keys` names; of values beyond the table it is 0. The keys that hold most (bytes x time) get a
+// name each, the others share one.
 function* largest(
     model: DeviceModel,
     column: ArrayLike<number>,
@@ -69,8 +69,8 @@ function* largest(
     return { names, of };
 }
 
-// The keys with the largest weights, largest first, and how many have any. There may be a name for each
-// of many thousand steps: they are not sorted.
+// The keys with the largest weights, largest first, and how many have any. There may be a name for
+// each of many thousand steps: they are not sorted.
 function heaviest(weights: Float64Array): [shown: number[], some: number] {
     const shown: number[] = [];
     let some = 0;
@@ -108,7 +108,8 @@ function* byAge(model: DeviceModel): Steps<Kinds> {
     for (let from = 0; from < count; from += rowsInStep) {
         const to = Math.min(count, from + rowsInStep);
         for (let row = from; row < to; ++row) {
-            const lived = (end[row] < lastTick ? end[row] : lastTick) - start[row]; // some wait beyond the end
+            // some wait beyond the end
+            const lived = (end[row] < lastTick ? end[row] : lastTick) - start[row];
             of[row] =
                 freed[row] === never
                     ? 5

@@ -3,13 +3,15 @@
 //
 // A checkpoint would hold every long-lived block, and with many of them all checkpoints together
 // would be many times the blocks. So checkpoints are the leaves of a binary tree, and a block is in
-// the few nodes that cover the checkpoints in its life: at most twice the depth, mostly one or none.
+// the few nodes that cover the checkpoints in its life: at most twice the depth, mostly one or
+// none.
 
 import { finish, rowsInStep } from "./steps";
 
 export class LiveIndex {
     private readonly stride: number;
-    private readonly leaves: number; // a power of two; node 1 is the root, leaf of point p = leaves + p
+    // a power of two; node 1 is the root, leaf of point p = leaves + p
+    private readonly leaves: number;
     private readonly firsts: Uint32Array; // of each node into ids
     private readonly ids: Uint32Array;
     private readonly sorted = new Map<number, Uint32Array>(); // nodes by offset
@@ -91,7 +93,8 @@ export class LiveIndex {
         let spare: Uint32Array<ArrayBuffer> | null = null; // for merging
         let found = 0;
         if (base >= 0) {
-            // The rows of each node ascend, and the nodes are mostly the larger the higher they are: merged one by one.
+            // The rows of each node ascend, and the nodes are mostly the larger the higher they
+            // are: merged one by one.
             for (let node = leaves + base; node > 0; node >>= 1) {
                 const [first, behind] = [firsts[node], firsts[node + 1]];
                 if (first === behind) continue;
@@ -126,8 +129,9 @@ export class LiveIndex {
     }
 
     /**
-     * The row that is live at a time and has `at` in [offset, offset + size); -1 = none. For rows that
-     * do not overlap while both live. Looks at a few rows of each node and at those behind a checkpoint.
+     * The row that is live at a time and has `at` in [offset, offset + size); -1 = none. For rows
+     * that do not overlap while both live. Looks at a few rows of each node and at those behind a
+     * checkpoint.
      */
     find(time: number, at: number, offset: ArrayLike<number>, size: ArrayLike<number>): number {
         const { end, stride, leaves } = this;
@@ -151,7 +155,8 @@ export class LiveIndex {
         return -1;
     }
 
-    // A node's rows all live at its checkpoints, so none overlaps another. Sorted when first asked for.
+    // A node's rows all live at its checkpoints, so none overlaps another. Sorted when first asked
+    // for.
     private byOffset(node: number, offset: ArrayLike<number>): Uint32Array {
         let rows = this.sorted.get(node);
         if (!rows) {

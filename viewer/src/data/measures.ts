@@ -18,7 +18,7 @@ let lastChurn: { model: DeviceModel; from: number; to: number; result: StackSums
 
 /** Of all blocks that were allocated in (from, to]; kept while only the cursor moves. */
 function churn(model: DeviceModel, from: number, to: number): StackSums {
-    if (lastChurn && lastChurn.model === model && lastChurn.from === from && lastChurn.to === to) {
+    if (lastChurn?.model === model && lastChurn.from === from && lastChurn.to === to) {
         return lastChurn.result;
     }
     const { start, size, stack } = model.blocks;
@@ -63,7 +63,10 @@ function countOf(model: DeviceModel, live: Uint32Array): Map<number, number> {
 let lastMark: { model: DeviceModel; tick: number; live: Uint32Array; bytes: Float64Array } | null =
     null;
 
-/** Live at the later of two times against the earlier one. What is live at the mark is kept while only the cursor moves. */
+/**
+ * Live at the later of two times against the earlier one. What is live at the mark is kept while
+ * only the cursor moves.
+ */
 function growth(model: DeviceModel, heap: HeapState, mark: number, cursor: number): StackSums {
     if (lastMark?.model !== model || lastMark.tick !== mark) {
         const live = model.live.at(mark);

@@ -64,7 +64,10 @@ export interface DeviceModel {
     pools: PoolHistory[]; // by units.pool
 }
 
-/** What others have of the device at a time: the context, libraries beside the pool, other processes. */
+/**
+ * What others have of the device at a time: the context, libraries beside the pool, other
+ * processes.
+ */
 export function othersAt(model: DeviceModel, tick: number): number {
     const after = upperBound(model.others.time, tick);
     return after > 0 ? model.others.bytes[after - 1] : 0;
@@ -172,8 +175,9 @@ export function forUnits(model: DeviceModel, block: number, visit: (unit: number
 }
 
 /**
- * Where the cursor shows the state that a card speaks of. That of a retry is the one before its block:
- * the tick before. Where another event shares a tick of the page's clock, the state is the one after both.
+ * Where the cursor shows the state that a card speaks of. That of a retry is the one before its
+ * block: the tick before. Where another event shares a tick of the page's clock, the state is the
+ * one after both.
  */
 export function cardTick(head: DeviceHeader, card: Card): number {
     return Math.max(0, Math.floor(card.time_ns / head.tick_ns) - (card.kind === "retry" ? 1 : 0));

@@ -103,7 +103,10 @@ function atTick({ at, phase }: Course, tick: number): number {
     return found > 0 ? phase[found - 1] : -1;
 }
 
-/** The innermost phase open at a tick: the highest lane (steps are the lowest), then the latest start; -1 = none. */
+/**
+ * The innermost phase open at a tick: the highest lane (steps are the lowest), then the latest
+ * start; -1 = none.
+ */
 export function phaseAt(phases: Phases, tick: number): number {
     return atTick(indexOf(phases).innermost, tick);
 }

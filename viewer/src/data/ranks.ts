@@ -27,7 +27,8 @@ export function processTitle({ processes }: Header, { process }: DeviceHeader): 
 
 /** How many processes are in the file, and how; nothing is left out unsaid. */
 export function ranksText({ ranks, processes, unreadable }: Header): string {
-    const counted = (rows: Rank[]): number => new Set(rows.map(({ command }) => command)).size; // a process has a row per device
+    // a process has a row per device
+    const counted = (rows: Rank[]): number => new Set(rows.map(({ command }) => command)).size;
     const all = counted(ranks);
     const lines = all - processes.length;
     const oom = counted(ranks.filter(({ ooms }) => ooms > 0));
@@ -79,7 +80,10 @@ export function rankAt(ranks: Rank[], width: number, x: number): number {
     );
 }
 
-/** How full the row's device was at most, 0 to 1; where its capacity is not known, against the fullest of all. */
+/**
+ * How full the row's device was at most, 0 to 1; where its capacity is not known, against the
+ * fullest of all.
+ */
 export function fillOf({ peak_reserved, capacity }: Rank, most: number): number {
     return Math.min(1, peak_reserved / Math.max(1, capacity ?? most));
 }

@@ -39,7 +39,10 @@ export function shownCell(data: TableData, column: number, value: Cell): string 
         : value;
 }
 
-/** How many rows there are, and of those that are not among the first `shown` how much they are in all. */
+/**
+ * How many rows there are, and of those that are not among the first `shown` how much they are in
+ * all.
+ */
 export function rowsText(data: TableData, rows: Cell[][], shown: number): string {
     const all = `${formatCount(rows.length)} ${rows.length === 1 ? "row" : "rows"}`;
     if (rows.length <= shown) return all;

@@ -3,7 +3,8 @@ import { Expression } from "./expression";
 
 export interface Matcher {
     test: (text: string) => boolean;
-    readonly problem: string | null; // why the expression cannot be used; nothing, or nothing more, matches then
+    // why the expression cannot be used; nothing, or nothing more, matches then
+    readonly problem: string | null;
 }
 
 const longest = 2000; // of a name: what comes behind is not looked at

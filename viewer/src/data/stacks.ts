@@ -11,7 +11,10 @@ export interface StackBox {
     to: number;
 }
 
-/** Branches of the tree that are too thin for a box; their bytes are part of the boxes of their callers. */
+/**
+ * Branches of the tree that are too thin for a box; their bytes are part of the boxes of their
+ * callers.
+ */
 export interface Thin {
     branches: number;
     bytes: number;

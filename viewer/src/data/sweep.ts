@@ -216,7 +216,7 @@ export function* sweepInSteps(
         const id = ids[event];
         const size = blocks.size[id];
         const asked = size - Math.max(0, blocks.excess[id]);
-        switch (steps[event]) {
+        switch (steps[event] as Step) {
             case Step.unitStart:
                 reserved += units.size[id];
                 if (releasableUnit(id)) releasable += units.size[id];

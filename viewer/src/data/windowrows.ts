@@ -1,5 +1,5 @@
-// The blocks of a window of the map as rows of a table: all of them, or of very many those that hold
-// most (bytes x time), with what that leaves out.
+// The blocks of a window of the map as rows of a table: all of them, or of very many those that
+// hold most (bytes x time), with what that leaves out.
 import { type Area, type BlockCount, visitHits } from "./hits";
 import type { DeviceModel } from "./model";
 import { finish } from "./steps";
@@ -18,7 +18,7 @@ const classOf = (weight: number): number =>
 export function windowRows(model: DeviceModel, area: Area, most: number): WindowRows {
     const { start, end, size, stack } = model.blocks;
     let highest = 0;
-    for (let row = 0; row < stack.length; ++row) if (stack[row] > highest) highest = stack[row];
+    for (const node of stack) if (node > highest) highest = node;
     const every = new Uint8Array(highest + 1).fill(1);
     const weightClass = (row: number): number =>
         classOf(size[row] * (Math.min(end[row], model.lastTick) - start[row] + 1));

@@ -1,5 +1,5 @@
-// The stacked areas of memory over time, column of pixels by column of pixels: each shows the mean of
-// its time, and edges share a pixel by area. As paths the same takes several times as long.
+// The stacked areas of memory over time, column of pixels by column of pixels: each shows the mean
+// of its time, and edges share a pixel by area. As paths the same takes several times as long.
 import type { Bins } from "../data/model";
 import type { Colours } from "./colours";
 import { blended, pictureOf, pixelOfColour } from "./pixels";

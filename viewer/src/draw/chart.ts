@@ -45,7 +45,7 @@ function lanesTop(layer: Layer, model: DeviceModel): number {
     return layer.height - axisHeight - lanesHeight(model);
 }
 
-export const layers: [name: keyof Bins & string, label: string][] = [
+export const layers: [name: keyof Bins, label: string][] = [
     ["requested", "requested"],
     ["internal", "rounding and slack"],
     ["pending", "waiting for streams"],

@@ -1,6 +1,6 @@
-// Where more blocks than pixels lie side by side: one pass over them adds up what they cover of each
-// pixel, and the pixels are mixed by these shares. Rectangles would be drawn by the thousand for
-// nothing to be seen.
+// Where more blocks than pixels lie side by side: one pass over them adds up what they cover of
+// each pixel, and the pixels are mixed by these shares. Rectangles would be drawn by the thousand
+// for nothing to be seen.
 import { LineCoverage } from "../data/coverage";
 import type { UnitState } from "../data/heap";
 import type { DeviceModel } from "../data/model";

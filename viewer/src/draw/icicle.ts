@@ -1,5 +1,5 @@
-// Stacks as an icicle (callers on top) or a flame (callers at the bottom), width = bytes. Draws boxes
-// that the data folder laid out.
+// Stacks as an icicle (callers on top) or a flame (callers at the bottom), width = bytes. Draws
+// boxes that the data folder laid out.
 import { formatBytes } from "../data/format";
 import type { StackBox, Stacks } from "../data/stacks";
 import { type Colours, hatched } from "./colours";
@@ -70,7 +70,8 @@ export function drawIcicle(
                     : plain;
         context.fillRect(x, y, Math.max(0.5, size - 1), rowHeight - 1);
         if (box.node !== 0 && own && hatch && !isMarked && !isMatch) {
-            // A hatched edge ties the box to the holes of the other pictures and leaves text legible.
+            // A hatched edge ties the box to the holes of the other pictures and leaves text
+            // legible.
             context.fillStyle = hatched(context, colours);
             context.fillRect(x, y, Math.min(5, size), rowHeight - 1);
         }

@@ -45,7 +45,10 @@ function knownNames(model: DeviceModel): string[] {
     return names;
 }
 
-/** What a lane shows: boxes of one range each, and bands of several (`first` is the first's position). */
+/**
+ * What a lane shows: boxes of one range each, and bands of several (`first` is the first's
+ * position).
+ */
 export interface LanePart {
     from: number;
     to: number;
@@ -54,8 +57,8 @@ export interface LanePart {
 }
 
 /**
- * The parts of every lane between two pixels, ascending. `x` gives the pixel of a tick. One pass over
- * the ranges that begin before the window's end.
+ * The parts of every lane between two pixels, ascending. `x` gives the pixel of a tick. One pass
+ * over the ranges that begin before the window's end.
  */
 export function laneParts(
     model: DeviceModel,
@@ -143,7 +146,8 @@ export function drawLanes(
                 count > 1
                     ? `${formatCount(count)} ${steps ? "steps" : "ranges"}`
                     : head.phase_names[name];
-            // Steps follow one another: two shades tell odd from even. Names of phases have their colour.
+            // Steps follow one another: two shades tell odd from even. Names of phases have their
+            // colour.
             const shade = steps
                 ? text.charCodeAt(text.length - 1) % 2
                 : name % colours.phases.length;

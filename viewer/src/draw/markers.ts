@@ -1,5 +1,5 @@
-// Above the memory over time: what happened. Out of memory and retries have a sign, a line and, where
-// there is room, a word; below these, small and never over them, what else happened.
+// Above the memory over time: what happened. Out of memory and retries have a sign, a line and,
+// where there is room, a word; below these, small and never over them, what else happened.
 import type { Marker } from "../data/header";
 import type { DeviceModel } from "../data/model";
 import type { Colours } from "./colours";
@@ -46,7 +46,10 @@ export function groupWord({ ooms, retries }: MarkerGroup): string {
     return retries > 1 ? `${retries} retries` : "retry";
 }
 
-/** Where the words of groups go: right of their signs, else left, never over a sign or another word; null = no room. */
+/**
+ * Where the words of groups go: right of their signs, else left, never over a sign or another word;
+ * null = no room.
+ */
 export function placeWords(
     groups: MarkerGroup[],
     widths: number[],

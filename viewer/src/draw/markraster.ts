@@ -1,5 +1,5 @@
-// Many marked blocks as one picture over the map. Every one is there, at least a cell in size; a cell
-// is as opaque as it is covered, so that what lies below stays to be seen.
+// Many marked blocks as one picture over the map. Every one is there, at least a cell in size; a
+// cell is as opaque as it is covered, so that what lies below stays to be seen.
 import { CoverageGrid } from "../data/coverage";
 import type { Area } from "../data/hits";
 import { rgb } from "./colours";

@@ -99,7 +99,9 @@ export function outlineBlock(
     context.lineWidth = 1;
 }
 
-/** Right of the map, what lies at each address at the cursor's time. The same `of` draws the same. */
+/**
+ * Right of the map, what lies at each address at the cursor's time. The same `of` draws the same.
+ */
 export function drawAtCursor(
     layer: Layer,
     frame: MapFrame,

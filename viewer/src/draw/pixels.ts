@@ -14,7 +14,7 @@ const pictures = new WeakMap<HTMLCanvasElement, Picture>();
 
 export function pictureOf(layer: Layer, columns: number, rows: number): Picture {
     const known = pictures.get(layer.canvas);
-    if (known && known.columns === columns && known.rows === rows) return known;
+    if (known?.columns === columns && known.rows === rows) return known;
     const image = layer.context.createImageData(columns, rows);
     const picture = { columns, rows, image, pixels: new Uint32Array(image.data.buffer) };
     pictures.set(layer.canvas, picture);

@@ -1,6 +1,6 @@
-// Above the segments: the blocks of a search or of a stack, and the selected one. A layer of its own:
-// a click or a letter typed draws nothing else anew, and a moving cursor draws nothing here unless
-// something is marked.
+// Above the segments: the blocks of a search or of a stack, and the selected one. A layer of its
+// own: a click or a letter typed draws nothing else anew, and a moving cursor draws nothing here
+// unless something is marked.
 import { LineCoverage } from "../data/coverage";
 import { type DeviceModel, forUnits } from "../data/model";
 import type { Colours } from "./colours";
@@ -79,7 +79,8 @@ export function drawSegmentMarks(
     });
 }
 
-// As many blocks as pixels: each pixel is as strong as what is marked in it, but never too faint to see.
+// As many blocks as pixels: each pixel is as strong as what is marked in it, but never too faint to
+// see.
 function drawShares(
     context: CanvasRenderingContext2D,
     crowd: LineCoverage,

@@ -1,5 +1,5 @@
-// The map where blocks are smaller than pixels: each pixel's colour is the mix of what lies in it, by
-// area. From the planes that the file brings along, or from the exact events of a window.
+// The map where blocks are smaller than pixels: each pixel's colour is the mix of what lies in it,
+// by area. From the planes that the file brings along, or from the exact events of a window.
 import { CoverageGrid } from "../data/coverage";
 import type { DeviceModel, MapPlanes } from "../data/model";
 import type { WindowSweep } from "../data/sweep";
@@ -60,7 +60,7 @@ const cellsOf = new WeakMap<MapPlanes, Cells>();
 
 function cellPixels(map: MapPlanes, colours: Colours): Cells {
     const known = cellsOf.get(map);
-    if (known && known.colours === colours) return known;
+    if (known?.colours === colours) return known;
     const count = map.columns * map.rows;
     const cells = { colours, plain: new Uint32Array(count), hatched: new Uint32Array(count) };
     const mix = mixer(colours);
@@ -125,7 +125,7 @@ const gridsOf = new WeakMap<HTMLCanvasElement, Grids>();
 
 function emptyGrids(layer: Layer, columns: number, rows: number): Grids {
     const known = gridsOf.get(layer.canvas);
-    if (known && known.inUse.columns === columns && known.inUse.rows === rows) {
+    if (known?.inUse.columns === columns && known.inUse.rows === rows) {
         for (const grid of Object.values(known) as CoverageGrid[]) grid.clear();
         return known;
     }

@@ -85,10 +85,13 @@ export function drawNotice(
 
 const advances = new Map<string, Map<string, number>>();
 
-/** Of a text in a `mono` font: measuring a label takes longer than drawing it, and letters have one width. */
+/**
+ * Of a text in a `mono` font: measuring a label takes longer than drawing it, and letters have one
+ * width.
+ */
 function monoWidth(context: CanvasRenderingContext2D, text: string): number {
     let known = advances.get(context.font);
-    if (!known) advances.set(context.font, (known = new Map()));
+    if (!known) advances.set(context.font, (known = new Map<string, number>()));
     let width = 0;
     for (const letter of text) {
         const key = letter >= " " && letter <= "~" ? "0" : letter;

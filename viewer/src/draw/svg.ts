@@ -4,6 +4,7 @@
 function escaped(text: string): string {
     return text
         .replace(
+            // eslint-disable-next-line no-control-regex -- XML has no way to write these
             /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
             "\ufffd",
         )
@@ -14,6 +15,12 @@ function escaped(text: string): string {
 }
 
 const short = (value: number): string => String(Math.round(value * 100) / 100);
+
+/** The attributes that place a rectangle. */
+function box(x: number, y: number, width: number, height: number): string {
+    const size = [width, height].map((length) => short(Math.max(0, length)));
+    return ` x="${short(x)}" y="${short(y)}" width="${size[0]}" height="${size[1]}"`;
+}
 
 interface State {
     fillStyle: string;
@@ -54,19 +61,18 @@ export class SvgContext {
 
     private stroking(): string {
         const dash = this.dash.length > 0 ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
-        return ` fill="none" stroke="${escaped(this.strokeStyle)}" stroke-width="${short(this.lineWidth)}"${dash}${this.paint()}`;
+        const line = ` stroke="${escaped(this.strokeStyle)}" stroke-width="${short(this.lineWidth)}"`;
+        return ` fill="none"${line}${dash}${this.paint()}`;
     }
 
     fillRect(x: number, y: number, width: number, height: number): void {
         this.parts.push(
-            `<rect x="${short(x)}" y="${short(y)}" width="${short(Math.max(0, width))}" height="${short(Math.max(0, height))}" fill="${escaped(this.fillStyle)}"${this.paint()}/>`,
+            `<rect${box(x, y, width, height)} fill="${escaped(this.fillStyle)}"${this.paint()}/>`,
         );
     }
 
     strokeRect(x: number, y: number, width: number, height: number): void {
-        this.parts.push(
-            `<rect x="${short(x)}" y="${short(y)}" width="${short(Math.max(0, width))}" height="${short(Math.max(0, height))}"${this.stroking()}/>`,
-        );
+        this.parts.push(`<rect${box(x, y, width, height)}${this.stroking()}/>`);
     }
 
     beginPath(): void {
@@ -151,7 +157,10 @@ export class SvgContext {
         const anchor =
             this.textAlign === "right" ? "end" : this.textAlign === "center" ? "middle" : "start";
         this.parts.push(
-            `<text x="${short(x)}" y="${short(y)}" font-family="${escaped(family)}" font-size="${size}"${weight ? ` font-weight="${weight}"` : ""} text-anchor="${anchor}" fill="${escaped(this.fillStyle)}"${this.paint()}>${escaped(text)}</text>`,
+            `<text x="${short(x)}" y="${short(y)}" font-family="${escaped(family)}"` +
+                ` font-size="${size}"${weight ? ` font-weight="${weight}"` : ""}` +
+                ` text-anchor="${anchor}" fill="${escaped(this.fillStyle)}"${this.paint()}>` +
+                `${escaped(text)}</text>`,
         );
     }
 }
@@ -182,8 +191,11 @@ export function svgFile(
 ): string {
     const [w, h] = [Math.ceil(width), Math.ceil(height)];
     return (
-        `<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="0 0 ${w} ${h}">\n` +
-        `<title>${escaped(title)}</title><defs>${definitions}</defs>\n<rect width="${w}" height="${h}" fill="${background}"/>\n` +
+        `<?xml version="1.0" encoding="UTF-8"?>\n` +
+        `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" ` +
+        `viewBox="0 0 ${w} ${h}">\n` +
+        `<title>${escaped(title)}</title><defs>${definitions}</defs>\n` +
+        `<rect width="${w}" height="${h}" fill="${background}"/>\n` +
         parts
             .map(
                 (part) =>

@@ -28,7 +28,10 @@ export function tickAt(layer: Layer, window: Window, x: number): number {
     return window.t0 + ((x - plotLeft) / (plotRight(layer) - plotLeft)) * (window.t1 - window.t0);
 }
 
-/** The times in the lowest `axisHeight` pixels; none closer to the right edge of the layer than `keep`. */
+/**
+ * The times in the lowest `axisHeight` pixels; none closer to the right edge of the layer than
+ * `keep`.
+ */
 export function drawTimes(
     layer: Layer,
     tickNs: number,

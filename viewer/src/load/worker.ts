@@ -30,7 +30,7 @@ export function serveBlocks(scope: WorkerScope): void {
             const buffers =
                 "blocks" in reply
                     ? Object.values(reply.blocks)
-                          .filter(ArrayBuffer.isView)
+                          .filter((column) => ArrayBuffer.isView(column))
                           .map((column) => column.buffer as ArrayBuffer)
                     : [];
             scope.postMessage(reply, [...new Set(buffers)]);

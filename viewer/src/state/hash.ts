@@ -56,7 +56,8 @@ export function readHash(hash: string): Partial<View> {
         const key = part.slice(0, cut);
         const value = part.slice(cut + 1);
         const known = numbers.find((name) => name === key);
-        // As they are written: whole and not negative. Every other number would be some index that is not there.
+        // As they are written: whole and not negative. Every other number would be some index that
+        // is not there.
         if (known && /^\d{1,15}$/.test(value)) view[known] = Number(value);
         if (key === "q") {
             try {

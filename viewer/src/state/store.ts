@@ -27,7 +27,10 @@ export interface View {
     order: "worst" | "address";
 }
 
-/** What a picture can depend on: a part of the view, its own size, the blocks that were read or sorted. */
+/**
+ * What a picture can depend on: a part of the view, its own size, the blocks that were read or
+ * sorted.
+ */
 export type Part = keyof View | "size" | "blocks" | "kinds";
 export type Listener = (view: View, changed: ReadonlySet<Part>) => void;
 

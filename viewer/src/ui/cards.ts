@@ -142,7 +142,10 @@ function more(card: Card, words: Header["class_words"]): HTMLElement {
     return box;
 }
 
-/** A row that is clicked, or chosen by Enter or space; of a table with the role "grid", where readers hear whether a row is chosen. */
+/**
+ * A row that is clicked, or chosen by Enter or space; of a table with the role "grid", where
+ * readers hear whether a row is chosen.
+ */
 export function choosable(row: HTMLElement, choose: () => void): HTMLElement {
     row.addEventListener("click", choose);
     row.addEventListener("keydown", (event) => {
@@ -209,7 +212,8 @@ function culpritTable(page: Page, culprits: Culprit[]): HTMLElement {
         heads([
             [
                 "keeps open",
-                "free bytes that cannot go back to the driver because of these live blocks: their share of the segment's (or page's) free bytes",
+                "free bytes that cannot go back to the driver because of these live blocks: " +
+                    "their share of the segment's (or page's) free bytes",
             ],
             ["by live bytes", "the size of the live blocks that do it"],
             ["blocks", "how many live blocks"],

@@ -1,5 +1,5 @@
-// Tables in the dialog: sortable, to be copied, saved as CSV. Of long ones the first rows are shown,
-// and it is said of how many; copying and saving take all.
+// Tables in the dialog: sortable, to be copied, saved as CSV. Of long ones the first rows are
+// shown, and it is said of how many; copying and saving take all.
 import {
     type Cell,
     copyText,

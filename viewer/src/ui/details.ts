@@ -99,7 +99,8 @@ export function showDetails(page: Page): void {
         el(
             "div",
             {},
-            `${formatCount(size)} B at ${addressText(model, blocks.offset[block])}, ${asked}, stream ${head.streams[blocks.stream[block]] ?? blocks.stream[block]}`,
+            `${formatCount(size)} B at ${addressText(model, blocks.offset[block])}, ${asked}, ` +
+                `stream ${head.streams[blocks.stream[block]] ?? blocks.stream[block]}`,
         ),
         frames.length === 0
             ? el("div", { class: "faint" }, "no stack recorded")

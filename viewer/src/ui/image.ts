@@ -1,6 +1,6 @@
 // Saves the pictures as they stand on the page: time, addresses and stacks below one another, the
-// segments beside them, each under its title, and above all what happened. As a PNG, or as an SVG in
-// which all but the map are vectors (a map can have a million rectangles).
+// segments beside them, each under its title, and above all what happened. As a PNG, or as an SVG
+// in which all but the map are vectors (a map can have a million rectangles).
 import { hatched } from "../draw/colours";
 import { hatchPattern, SvgContext, svgFile } from "../draw/svg";
 import { fitText, font, type Layer, type Surface } from "../draw/surface";

@@ -37,7 +37,12 @@ function chartText(page: Page, x: number, y: number): string {
         const phase = hitLane(model, lane, tick);
         if (phase < 0) return "";
         const end = Math.min(phases.end[phase], model.lastTick);
-        return `${head.phase_names[phases.name[phase]]}\n${laneKind(model, lane)}: ${formatTime(phases.start[phase] * head.tick_ns)}, ${formatTime((end - phases.start[phase]) * head.tick_ns)} long`;
+        const start = formatTime(phases.start[phase] * head.tick_ns);
+        const length = formatTime((end - phases.start[phase]) * head.tick_ns);
+        return (
+            `${head.phase_names[phases.name[phase]]}\n` +
+            `${laneKind(model, lane)}: ${start}, ${length} long`
+        );
     }
     const bin = Math.max(
         0,
@@ -45,7 +50,8 @@ function chartText(page: Page, x: number, y: number): string {
     );
     const about = (bytes: number): string => formatBytes(Math.round(bytes));
     return (
-        `about ${formatTime(tick * head.tick_ns)}\n${about(bins.requested[bin])} requested, ${about(bins.held[bin])} in holes held open, ` +
+        `about ${formatTime(tick * head.tick_ns)}\n` +
+        `${about(bins.requested[bin])} requested, ${about(bins.held[bin])} in holes held open, ` +
         `${about(bins.releasable[bin])} releasable; at most ${about(bins.reserved_max[bin])} reserved`
     );
 }

@@ -212,16 +212,20 @@ function showHelp(page: Page): void {
         el(
             "p",
             {},
-            "Wheel: time at the pointer. Shift and wheel: addresses. Drag: pan. Click: cursor and block. " +
-                "Tab reaches every control and picture; in the stacks arrows walk the boxes and Enter marks one; in the strip of processes, of a job, they walk the bars and Enter shows one. " +
+            "Wheel: time at the pointer. Shift and wheel: addresses. Drag: pan. " +
+                "Click: cursor and block. Tab reaches every control and picture; " +
+                "in the stacks arrows walk the boxes and Enter marks one; " +
+                "in the strip of processes, of a job, they walk the bars and Enter shows one. " +
                 "Search takes text, or /a regular expression/.",
         ),
         el("h2", {}, "Reading the colours"),
         el(
             "p",
             {},
-            "Orange and hatched is memory that is free and yet cannot be given back, because a block is live in the same segment (or page of an expandable segment). " +
-                "Sand is cached memory that could be given back. Where several things share a pixel its colour is their mix by area. " +
+            "Orange and hatched is memory that is free and yet cannot be given back, because " +
+                "a block is live in the same segment (or page of an expandable segment). " +
+                "Sand is cached memory that could be given back. " +
+                "Where several things share a pixel its colour is their mix by area. " +
                 "Blocks that the verdict names are drawn at least 3 pixels thick.",
         ),
         el("h2", {}, "Words"),

@@ -84,7 +84,10 @@ export class MapMarks {
         drawAtCursor(layer, frame, view, model, page.heap, page.isPin, colours, this.strip);
     }
 
-    /** Per stack, whether its blocks are marked: found by the search, or of the marked stack. null = none. */
+    /**
+     * Per stack, whether its blocks are marked: found by the search, or of the marked stack. null =
+     * none.
+     */
     stacks(page: Page): Uint8Array | null {
         const { view, model, matches } = page;
         const of = [model, matches, view.culprit >= 0 ? -1 : view.stack, view.fold];

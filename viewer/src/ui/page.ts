@@ -305,7 +305,8 @@ export class Page {
         this.hashTimer = window.setTimeout(() => this.saveHash(), 250);
     }
 
-    // Of few blocks at once; of many a little at a time, and until then the colours are those of state.
+    // Of few blocks at once; of many a little at a time, and until then the colours are those of
+    // state.
     private sortKinds(): void {
         this.kinds = null;
         this.sorting.stop();
@@ -348,7 +349,8 @@ export class Page {
             this.drawAddresses(null);
             return;
         }
-        const crowded = this.heap.live.length > immediateEvents * 3; // what lives through the window is swept, too
+        // what lives through the window is swept, too
+        const crowded = this.heap.live.length > immediateEvents * 3;
         const sweep = this.exact.of(
             model,
             view.t0,

@@ -21,7 +21,10 @@ export class RestSweep {
         this.sweep = null;
     }
 
-    /** The window's events if they are there or at most `atOnce` blocks start in it; null = later, or never. */
+    /**
+     * The window's events if they are there or at most `atOnce` blocks start in it; null = later,
+     * or never.
+     */
     of(model: DeviceModel, from: number, to: number, atOnce: number): WindowSweep | null {
         this.slices.stop();
         if (this.model !== model || this.sweep?.from !== from || this.sweep.to !== to) {

@@ -70,7 +70,10 @@ export function showWhatIf(page: Page): void {
                 ],
                 [
                     "result",
-                    "whether all requests that the program made were served; past the OOM: the request at which the record ends is served, what would come after it is not in the trace; a retry is a full device: the pool gave its cache back and asked again",
+                    "whether all requests that the program made were served; past the OOM: " +
+                        "the request at which the record ends is served, " +
+                        "what would come after it is not in the trace; " +
+                        "a retry is a full device: the pool gave its cache back and asked again",
                 ],
                 ["reserved", "most that the pool had from the driver at any time"],
                 [

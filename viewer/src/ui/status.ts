@@ -73,8 +73,10 @@ export function describe(page: Page): void {
     }
     if (left > 0) {
         notes.unshift(
-            `${formatCount(left)} blocks, ${formatBytes(head.bytes_left_out)} allocated in all, that lived no longer than ${formatTime(head.longest_left_out_ns)} are not in this file one by one. ` +
-                "They are part of the overview and of every total, but not of the cursor's state, search and close-up pictures.",
+            `${formatCount(left)} blocks, ${formatBytes(head.bytes_left_out)} allocated in all, ` +
+                `that lived no longer than ${formatTime(head.longest_left_out_ns)} ` +
+                "are not in this file one by one. They are part of the overview and " +
+                "of every total, but not of the cursor's state, search and close-up pictures.",
         );
     }
     if (header.ranks.length > 0) {
@@ -113,8 +115,8 @@ const speakAfterMs = 600;
 let speech: ReturnType<typeof setTimeout> | undefined;
 
 /**
- * Shown at once, spoken when nothing has been said for a while: a screen reader would otherwise begin
- * anew in every frame of a moving cursor.
+ * Shown at once, spoken when nothing has been said for a while: a screen reader would otherwise
+ * begin anew in every frame of a moving cursor.
  */
 export function say(text: string): void {
     byId("status").textContent = text;

@@ -15,7 +15,8 @@ const bytes = (name: string): TableColumn => ({
     name,
     show: (value) => formatBytes(Math.round(value)),
 });
-const sizes = (name: string): TableColumn => ({ ...bytes(name), adds: true }); // of things that do not overlap
+// of things that do not overlap
+const sizes = (name: string): TableColumn => ({ ...bytes(name), adds: true });
 const count = (name: string): TableColumn => ({ name, show: formatCount });
 const text = (name: string): TableColumn => ({ name });
 const time = (name: string): TableColumn => ({ name, show: formatTime });
@@ -26,7 +27,7 @@ const lines = new WeakMap<Stacks, Map<number, string>>();
 function line(page: Page, stack: number): string {
     const { stacks } = page;
     let known = lines.get(stacks);
-    if (!known) lines.set(stacks, (known = new Map()));
+    if (!known) lines.set(stacks, (known = new Map<number, string>()));
     let label = known.get(stack);
     if (label === undefined) known.set(stack, (label = stacks.label(stacks.telling(stack))));
     return label;
@@ -95,7 +96,9 @@ export function memoryTables(page: Page): TableData[] {
 
 const mostRows = 20_000;
 
-/** The blocks at the cursor, which the strip at the right of the map shows, and those of the window. */
+/**
+ * The blocks at the cursor, which the strip at the right of the map shows, and those of the window.
+ */
 export function blockTables(page: Page): TableData[] {
     const { heap, model, view } = page;
     const { blocks, head } = model;

@@ -1,0 +1,58 @@
+// The page: viewer/ and tests/browser. Its layout is Prettier's business.
+import { createRequire } from "node:module";
+
+// The tools lie beside the browser tests.
+const require = createRequire(new URL("tests/browser/package.json", import.meta.url));
+const js = require("@eslint/js");
+const globals = require("globals");
+const { config, configs } = require("typescript-eslint");
+
+export default config(
+    js.configs.recommended,
+    {
+        files: ["**/*.ts"],
+        extends: [configs.recommendedTypeChecked, configs.stylisticTypeChecked],
+        languageOptions: {
+            parserOptions: { project: ["viewer/tsconfig.json", "viewer/test/tsconfig.json"] },
+        },
+        rules: {
+            // Constants are named like all variables. Fields of the page's data keep their names.
+            "@typescript-eslint/naming-convention": [
+                "error",
+                { selector: ["variable", "parameter"], modifiers: ["destructured"], format: null },
+                { selector: "variableLike", format: ["camelCase"], leadingUnderscore: "allow" },
+                { selector: "typeLike", format: ["PascalCase"] },
+            ],
+            // Node runs what test() promises.
+            "@typescript-eslint/no-floating-promises": [
+                "error",
+                {
+                    allowForKnownSafeCalls: [
+                        { from: "package", name: "test", package: "node:test" },
+                    ],
+                },
+            ],
+        },
+    },
+    { files: ["**/*.mjs"], languageOptions: { globals: { ...globals.node, ...globals.browser } } },
+    {
+        linterOptions: { reportUnusedDisableDirectives: "error" },
+        rules: {
+            curly: ["error", "multi-line", "consistent"],
+            eqeqeq: "error",
+            // Comments above all: Prettier leaves them as they are.
+            "max-len": [
+                "error",
+                {
+                    code: 100,
+                    ignoreRegExpLiterals: true,
+                    ignoreStrings: true,
+                    ignoreTemplateLiterals: true,
+                },
+            ],
+            "no-var": "error",
+            "object-shorthand": "error",
+            "prefer-const": "error",
+        },
+    },
+);
