@@ -37,8 +37,7 @@ class Program:
 
     def run(self, process, card_mib, steps, *size):
         arguments = [self.name, str(steps), *map(str, size)]
-        return process.run_file(HERE / "programs.py", f"{card_mib}MiB", "", self.folder,
-                                arguments=arguments)
+        return process.run_file(HERE / "programs.py", f"{card_mib}MiB", "", self.folder, arguments=arguments)
 
     def peaks(self, steps):
         """Peak allocated and reserved, in MiB, on a card that has room."""
@@ -46,8 +45,7 @@ class Program:
         if statistics["ended"] != "ok":
             raise RuntimeError(f"{self.name} does not fit {LARGE_MIB} MiB")
         at_end = statistics["at_end"]
-        return tuple(at_end[f"{kind}_bytes.all.peak"] / MIB
-                     for kind in ("allocated", "reserved"))
+        return tuple(at_end[f"{kind}_bytes.all.peak"] / MIB for kind in ("allocated", "reserved"))
 
     def fits(self, card_mib, *size):
         return self.run(self.plain, card_mib, self.steps, *size)[0]["ended"] == "ok"
@@ -72,8 +70,14 @@ class Program:
         forecast = forecast_of(trace)
         if forecast["known"] and forecast["iteration"] != self.steps:
             raise RuntimeError(f"{self.name} fails in step {forecast['iteration']} on {card} MiB")
-        row = {"program": self.name, "depth": depth, "card_mib": card, "forecast": forecast,
-               "allocated_mib": allocated, "reserved_mib": reserved}
+        row = {
+            "program": self.name,
+            "depth": depth,
+            "card_mib": card,
+            "forecast": forecast,
+            "allocated_mib": allocated,
+            "reserved_mib": reserved,
+        }
         if forecast["known"]:
             row["least_card_mib"] = self.least_card(card, CONTEXT_MIB + -(-int(reserved + 2) // 2) * 2)
             if self.sizes and forecast["fitting_part"]:
@@ -94,8 +98,13 @@ class Program:
 
 
 def forecast_of(trace):
-    done = subprocess.run([str(ANALYZER), "report", str(trace), "--json", "-"],
-                          capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(
+        [str(ANALYZER), "report", str(trace), "--json", "-"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
     if done.returncode != 0:
         raise RuntimeError(f"no report of {trace}: {done.stderr}")
     return json.loads(done.stdout)["devices"][0]["forecast"]
@@ -104,7 +113,9 @@ def forecast_of(trace):
 def errors(row):
     """Forecast against real, in percent: peak in use, peak reserved, least card."""
     forecast = row["forecast"]
-    pairs = ((forecast["peak_allocated_bytes"] / MIB, row["allocated_mib"]),
-             (forecast["peak_reserved_bytes"] / MIB, row["reserved_mib"]),
-             (forecast["least_card_bytes"] / MIB, row["least_card_mib"]))
+    pairs = (
+        (forecast["peak_allocated_bytes"] / MIB, row["allocated_mib"]),
+        (forecast["peak_reserved_bytes"] / MIB, row["reserved_mib"]),
+        (forecast["least_card_bytes"] / MIB, row["least_card_mib"]),
+    )
     return [100 * (told / real - 1) for told, real in pairs]

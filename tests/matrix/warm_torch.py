@@ -55,15 +55,17 @@ def run(job):
 
     def finish(ending):
         """For programs, too: ends before the interpreter has freed anything."""
-        statistics = {"ended": ENDINGS.get(ending), "at_ooms": at_ooms,
-                      "at_end": dict(torch.cuda.memory_stats())}
+        statistics = {
+            "ended": ENDINGS.get(ending),
+            "at_ooms": at_ooms,
+            "at_end": dict(torch.cuda.memory_stats()),
+        }
         if emptying:
             statistics["not_emptied_at"] = emptying.end()
         pathlib.Path(job["statistics"]).write_text(json.dumps(statistics), encoding="utf-8")
         os._exit(ending)
 
-    torch._C._cuda_attach_out_of_memory_observer(
-        lambda *_: at_ooms.append(dict(torch.cuda.memory_stats())))
+    torch._C._cuda_attach_out_of_memory_observer(lambda *_: at_ooms.append(dict(torch.cuda.memory_stats())))
     emptying = Emptying(job["empty_cache_at"]) if "empty_cache_at" in job else None
     gc.collect()
     gc.freeze()  # collections come at the same places in every run
@@ -94,8 +96,7 @@ def main():
             run(job)
         _, status = os.waitpid(child, 0)
         code = os.waitstatus_to_exitcode(status)
-        print(json.dumps({"ended": ENDINGS.get(code, f"failed with {code}"), "process": child}),
-              flush=True)
+        print(json.dumps({"ended": ENDINGS.get(code, f"failed with {code}"), "process": child}), flush=True)
     os._exit(0)  # what is frozen is not freed, which libraries would complain of
 
 

@@ -31,6 +31,7 @@ def recorder_is_present():
 
 
 if _recorder.present:
+
     def begin(name):
         """Begins a phase of the calling thread, inside of those that it has open."""
         _recorder.range_begin(_recorder.encoded(name))
@@ -43,6 +44,7 @@ if _recorder.present:
         """Marks a moment."""
         _recorder.mark(_recorder.encoded(name))
 else:
+
     def begin(name):  # noqa: ARG001
         """Does nothing: there is no recorder in this process."""
 
@@ -101,6 +103,7 @@ class phase:
                     return await function(*arguments, **options)
                 finally:
                     _recorder.range_stop(number)
+
             return coroutine
 
         @functools.wraps(function)
@@ -110,16 +113,19 @@ class phase:
                 return function(*arguments, **options)
             finally:
                 _recorder.range_end()
+
         return wrapper
 
 
 def load_ipython_extension(shell):
     """For `%load_ext fragtrace`."""
     from . import notebook
+
     notebook.load(shell)
 
 
 def unload_ipython_extension(shell):
     """For `%unload_ext fragtrace`."""
     from . import notebook
+
     notebook.unload(shell)

@@ -7,7 +7,7 @@ from common import MIB, tensor
 FIELD = {
     "thread": "rapidsai/crossfit#18",
     "finding": "batches of ascending length each take new segments beside those that smaller "
-               "batches left; the longest first reuses its own for all that follow",
+    "batches left; the longest first reuses its own for all that follow",
     "card": "2GiB,context=0",
     "kind": "retries",
     "says": "releasable",

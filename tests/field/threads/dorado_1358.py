@@ -5,7 +5,7 @@ from common import MIB, tensor
 FIELD = {
     "thread": "nanoporetech/dorado#1358",
     "finding": "a large cached block is partly reused by a smaller request, so the next large one "
-               "takes new memory; max_split_size_mb below the large size resolves it",
+    "takes new memory; max_split_size_mb below the large size resolves it",
     "card": "6GiB,context=0",
     "says": "stitchable",
     "culprit": "decode",

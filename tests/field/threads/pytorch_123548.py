@@ -5,7 +5,7 @@ from common import MIB, tensor
 FIELD = {
     "thread": "pytorch/pytorch#123548",
     "finding": "max_split_size_mb with expandable_segments grows reserved at each cycle; either "
-               "alone does not",
+    "alone does not",
     "card": "16GiB,context=0",
     "conf": "max_split_size_mb:128,expandable_segments:True",
     "kind": "retries",

@@ -7,7 +7,7 @@ from common import MIB, tensor
 FIELD = {
     "thread": "pytorch/pytorch#1529",
     "finding": "a step on batch A and then on B runs out of memory, B and then A fits: what A "
-               "leaves behind cannot hold what B needs",
+    "leaves behind cannot hold what B needs",
     "card": "2GiB,context=0",
     "says": "stitchable",
     "culprit": "optimizer_state",

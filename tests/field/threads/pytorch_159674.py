@@ -5,7 +5,7 @@ from common import GIB, tensor, torch
 FIELD = {
     "thread": "pytorch/pytorch#159674",
     "finding": "60 GiB cached in a MemPool that is in use are not released for the retry; the "
-               "same program without the pool runs",
+    "same program without the pool runs",
     "card": "80GiB,context=0",
     "says": "other_pool",
 }

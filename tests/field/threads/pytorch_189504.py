@@ -5,7 +5,7 @@ from common import MIB, device_is_busy, runs_out, tensor, torch
 FIELD = {
     "thread": "pytorch/pytorch#189504",
     "finding": "waiting for events before the retry frees a block that would do, but the pool is "
-               "not searched again: the same request is served a moment later",
+    "not searched again: the same request is served a moment later",
     "card": "1GiB,context=0",
     "says": "pending",
     "frees_mib": 400,

@@ -5,7 +5,7 @@ from common import GIB, tensor
 FIELD = {
     "thread": "meta-pytorch/torchrec#4584, hard fragmentation",
     "finding": "free memory is interleaved with live blocks of the same segment: nothing can be "
-               "given back, and only moving what lives would join it",
+    "given back, and only moving what lives would join it",
     "card": "40GiB,context=0",
     "says": "stitchable",
     "culprit": "forward",

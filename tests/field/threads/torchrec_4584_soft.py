@@ -5,7 +5,7 @@ from common import GIB, tensor
 FIELD = {
     "thread": "meta-pytorch/torchrec#4584, soft fragmentation",
     "finding": "the free memory is whole segments, each too small: it comes back when the pool "
-               "gives them to the driver, at the price of a retry",
+    "gives them to the driver, at the price of a retry",
     "card": "40GiB,context=0",
     "kind": "retries",
     "says": "releasable",

@@ -4,8 +4,7 @@ from common import GIB, tensor, torch
 
 FIELD = {
     "thread": "meta-pytorch/torchrec#4584, stream fragmentation",
-    "finding": "free segments that belong to another stream serve nobody on this one: allocate "
-               "on one stream",
+    "finding": "free segments that belong to another stream serve nobody on this one: allocate on one stream",
     "card": "40GiB,context=0",
     "says": "stream_bound",
     "culprit": "copies",

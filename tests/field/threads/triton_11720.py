@@ -5,7 +5,7 @@ from common import MIB, tensor, torch
 FIELD = {
     "thread": "triton-lang/triton#11720",
     "finding": "a stream per call: nothing freed in one case serves the next, and reserved grows "
-               "by each case's working set",
+    "by each case's working set",
     "card": "8GiB,context=0",
     "kind": "retries",
     "says": "releasable",

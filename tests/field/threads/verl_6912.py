@@ -5,7 +5,7 @@ from common import MIB, collective, tensor
 FIELD = {
     "thread": "verl-project/verl#6912",
     "finding": "a 38883 MiB mapping fails on a card of 81008 MiB while 48604 MiB are cached by "
-               "PyTorch: empty_cache first",
+    "PyTorch: empty_cache first",
     "card": "81008MiB,context=0",
     "says": "releasable",
     "requester": "library",

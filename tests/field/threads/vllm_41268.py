@@ -5,7 +5,7 @@ from common import MIB, tensor
 FIELD = {
     "thread": "vllm-project/vllm#41268",
     "finding": "each 270 MiB weight is split off a cached 530 MiB segment and pins it; the "
-               "remainder of 260 MiB serves nobody; max_split_size_mb while loading avoids it",
+    "remainder of 260 MiB serves nobody; max_split_size_mb while loading avoids it",
     "card": "32GiB,context=0",
     "says": "stitchable",
     "culprit": "convert_w2",

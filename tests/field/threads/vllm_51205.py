@@ -5,7 +5,7 @@ from common import MIB, tensor
 FIELD = {
     "thread": "vllm-project/vllm#51205",
     "finding": "with max_split_size_mb:20 a wholly free 20 MiB segment may be neither split nor "
-               "used for less; each expert tensor takes a new one until memory runs out",
+    "used for less; each expert tensor takes a new one until memory runs out",
     "card": "4GiB,context=0",
     "conf": "max_split_size_mb:20",
     "kind": "retries",

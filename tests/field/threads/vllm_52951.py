@@ -5,7 +5,7 @@ from common import GIB, MIB, tensor, torch
 FIELD = {
     "thread": "vllm-project/vllm#52951",
     "finding": "the buffers of each weight transfer stay behind on the streams made for it; one "
-               "pair of streams for all transfers bounds them",
+    "pair of streams for all transfers bounds them",
     "card": "24GiB,context=0",
     "says": "stream_bound",
     "culprit": "transfer",

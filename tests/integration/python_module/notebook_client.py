@@ -2,6 +2,7 @@
 
 What each cell changed by PyTorch's own account is printed after it, as "truth: ...".
 """
+
 from IPython.core.interactiveshell import InteractiveShell
 
 import torch

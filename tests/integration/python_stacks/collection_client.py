@@ -1,4 +1,5 @@
 """Allocates with a garbage collection due at every object: none may begin inside the recorder."""
+
 import ctypes
 import gc
 import sys
