@@ -13,7 +13,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
 sys.path.append(str(SOURCE / "scripts"))
 
-from abort_at_end import aborted_at_end, trace_ends_killed  # noqa: E402  (found by the line above)
+from abort_at_end import aborted_at_end, trace_ends_killed
 
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "fragtrace"
 

@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 
-import real_process
 import test_client
 
 # What a function may fail with; the first alone without --all.

@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 
-import real_process
 import test_client
 
 THREADS = 4

@@ -97,6 +97,7 @@ def torch_allocator(build, python, trace, folder):
             f"-Wl,-rpath,{torch}/lib:{runtimes[-1].parent}",
         ],
         capture_output=True,
+        check=False,
     )
     if compiled.returncode != 0:
         return None
@@ -125,6 +126,7 @@ def summarize(build, trace):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
         capture_output=True,
         text=True,
+        check=False,
     )
     return done.returncode == 0
 

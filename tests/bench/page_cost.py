@@ -19,7 +19,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LARGE_STEPS = 8600
@@ -66,9 +65,11 @@ def write_viewer(python, snapshot, viewer):
         [
             python,
             "-c",
-            "import pickle, sys\nfrom torch.cuda import _memory_viz as viz\n"
-            "html = viz.trace_plot(pickle.load(open(sys.argv[1], 'rb')))\n"
-            "open(sys.argv[2], 'w').write(html)",
+            (
+                "import pickle, sys\nfrom torch.cuda import _memory_viz as viz\n"
+                "html = viz.trace_plot(pickle.load(open(sys.argv[1], 'rb')))\n"
+                "open(sys.argv[2], 'w').write(html)"
+            ),
             snapshot,
             viewer,
         ],
@@ -80,7 +81,10 @@ def write_viewer(python, snapshot, viewer):
 def browse(*words):
     """The figures of page_cost.mjs, or why there are none."""
     done = subprocess.run(
-        ["node", ROOT / "tests/bench/page_cost.mjs", *map(str, words)], capture_output=True, text=True
+        ["node", ROOT / "tests/bench/page_cost.mjs", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What the recorder's core costs a host program, and its drain, without CUDA and without Python.
 
 A loop of malloc and free ten calls deep, recorded by our core (two stacks of a pair: one) and, where
@@ -70,11 +69,9 @@ def main():
             latencies.append(run(program, ["latency", 200_000], folder))
     bursts = {(threads, record): [] for threads in (1, 2) for record in (0, 1)}
     for _ in range(args.repeats):
-        for threads, record in bursts:
+        for (threads, record), runs in bursts.items():
             with tempfile.TemporaryDirectory() as folder:
-                bursts[threads, record].append(
-                    run(program, ["burst", threads, 50, record], folder)["ns_per_pair"]
-                )
+                runs.append(run(program, ["burst", threads, 50, record], folder)["ns_per_pair"])
     crowds = {record: [] for record in (0, 1)}
     for _ in range(args.repeats):
         for record, runs in crowds.items():
@@ -91,7 +88,8 @@ def main():
     ns = {name: statistics.median(values) for name, values in times.items() if values}
     ours = (ns["recorded"] - ns["plain"]) / 2
     print(
-        f"added to an event: {ours:.0f} ns of the calling thread's processor time ({args.repeats} interleaved repeats, medians)"
+        f"added to an event: {ours:.0f} ns of the calling thread's processor time "
+        f"({args.repeats} interleaved repeats, medians)"
     )
     if heaptrack:
         theirs = (ns["heaptrack"] - ns["plain"]) / 2

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What recording costs on a GPT training step, against PyTorch's own recorder in the same run.
 
 On the virtual GPU kernels do nothing, so a step is allocations and Python: the worst case for any
@@ -95,7 +94,7 @@ def start(args, mode, folder):
         command.append("--no-record")
     demos = pathlib.Path(__file__).resolve().parents[2] / "scripts/demos"
     command += ["--", args.python, "-c", CLIENT, mode, demos, str(STEPS)]
-    errors = open(folder / "errors", "w+")
+    errors = open(folder / "errors", "w+")  # noqa: SIM115  (open as long as the process)
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
     )

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What the shim costs a process that never touches CUDA: /bin/true, with and without it.
 
 Beside it the floor: a preloaded library with nothing in it.

@@ -9,8 +9,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "matrix"))
 
-import matrix  # noqa: E402
-from matrix import ANALYZER, CONTEXT_MIB, MIB  # noqa: E402
+from matrix import ANALYZER, CONTEXT_MIB, MIB
 
 LARGE_MIB = 65536
 # Steps of each program; the last one is to fail. Whether its size is a batch or a length.

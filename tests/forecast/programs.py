@@ -10,10 +10,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "matrix" / "programs"))
 
-import torch  # noqa: E402
-from models import loss_of, transformer  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.utils.checkpoint import checkpoint  # noqa: E402
+import torch
+from models import loss_of, transformer
+from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 
 def tokens(batch, length):

@@ -11,7 +11,7 @@ from real_process import BUILD, MIB, TORCH_PYTHON
 ALLOCATOR = pathlib.Path(__file__).parent / "allocator"
 sys.path.append(str(ALLOCATOR))
 
-import against  # noqa: E402  (found by the line above)
+import against
 
 SCRIPTS = 400
 

@@ -14,9 +14,9 @@ SCENARIOS = SOURCE / "scripts/scenarios"
 SHORT = ("three_pieces", "pinned_loader")
 sys.path[:0] = [str(SCENARIOS), str(SOURCE / "tests/matrix")]
 
-from confirm_rows import Confirmer  # noqa: E402  (found by the line above)
-from scenario_runner import Runner  # noqa: E402
-from scenario_table import SCENARIOS as TABLE  # noqa: E402
+from confirm_rows import Confirmer
+from scenario_runner import Runner
+from scenario_table import SCENARIOS as TABLE
 
 
 class WrongByOneBlock(Runner):

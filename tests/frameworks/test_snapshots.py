@@ -5,10 +5,9 @@ import json
 import pathlib
 import re
 
+import real_process
 from real_process import environment
 from torch_process import TorchTest
-
-import real_process
 
 PROGRAM = pathlib.Path(__file__).with_name("programs") / "snapshot.py"
 KINDS = pathlib.Path(__file__).with_name("programs") / "snapshot_kinds.py"

@@ -175,7 +175,7 @@ class Programs(ProgramTest):
         self.check_graph_trees("reduce-overhead")
 
     def test_frees_within_a_capture_wait_for_its_end(self):
-        said, events = self.check_pools("captured_streams")
+        _, events = self.check_pools("captured_streams")
         deferred = {
             event["event"]: position
             for position, event in enumerate(events)

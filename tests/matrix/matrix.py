@@ -4,7 +4,6 @@ docs/fidelity.md explains it."""
 
 import concurrent.futures
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
-from real_process import ANALYZER, MIB, TORCH_PYTHON, environment  # noqa: E402
+from real_process import ANALYZER, MIB, TORCH_PYTHON, environment
 
 PROGRAMS = sorted(path.stem for path in (HERE / "programs").glob("*.py") if path.stem != "models")
 SETTINGS = (

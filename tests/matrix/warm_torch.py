@@ -22,7 +22,6 @@ import torch
 import torch._dynamo  # what optimizers import at their first step
 import torch.utils.checkpoint
 import torch.utils.data
-
 from emptying import Emptying
 
 ENDINGS = {0: "ok", 3: "oom"}
@@ -78,7 +77,7 @@ def run(job):
         ending = 3
     except SystemExit as left:
         ending = 4 if left.code else 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001  (whatever ends a program is its ending)
         traceback.print_exc()
         ending = 4
     finish(ending)

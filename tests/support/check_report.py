@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What must agree within a report of fraganalyze, whatever was recorded: sums, counts, verdicts
 with the state they follow from, remedies with their rows, the text and the page with the JSON.
 

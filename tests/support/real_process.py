@@ -23,8 +23,8 @@ TORCH_PYTHON = os.environ.get("FRAGTRACE_PYTHON", "")
 DEMOS = SOURCE / "scripts" / "demos"
 sys.path.append(str(SOURCE / "scripts"))
 
-import abort_at_end  # noqa: E402  (found by the line above)
-import check_report  # noqa: E402
+import abort_at_end
+import check_report
 
 MIB = 2**20
 GIB = 2**30

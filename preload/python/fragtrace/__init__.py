@@ -22,7 +22,7 @@ import inspect
 
 from . import _recorder
 
-__all__ = ["phase", "begin", "end", "mark", "start", "stop", "write", "recorder_is_present"]
+__all__ = ["begin", "end", "mark", "phase", "recorder_is_present", "start", "stop", "write"]
 
 
 def recorder_is_present():
@@ -45,13 +45,13 @@ if _recorder.present:
         _recorder.mark(_recorder.encoded(name))
 else:
 
-    def begin(name):  # noqa: ARG001
+    def begin(name):
         """Does nothing: there is no recorder in this process."""
 
     def end():
         """Does nothing: there is no recorder in this process."""
 
-    def mark(name):  # noqa: ARG001
+    def mark(name):
         """Does nothing: there is no recorder in this process."""
 
 

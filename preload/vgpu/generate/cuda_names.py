@@ -15,7 +15,7 @@ SUFFIX = re.compile(r"_(ptsz|ptds)$")
 
 
 def without_comments(text):
-    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
+    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
 
 
 def exported_names(text, calling_convention, prefix):
@@ -47,7 +47,7 @@ def write_stubs(path, names):
 
 
 def write_errors(path, text, enum_tag):
-    body = re.search(enum_tag + r"\s*\{(.*?)\}", text, flags=re.S).group(1)
+    body = re.search(enum_tag + r"\s*\{(.*?)\}", text, flags=re.DOTALL).group(1)
     seen = {}
     for name, value in re.findall(r"(\w+)\s*=\s*(0x[0-9a-fA-F]+|\d+)", body):
         seen.setdefault(int(value, 0), name)

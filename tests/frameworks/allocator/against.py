@@ -35,10 +35,12 @@ class Release:
             [
                 python,
                 "-c",
-                "import importlib.util as u, os; "
-                "p = os.path.dirname(u.find_spec('torch').origin); "
-                "v = {}; exec(open(os.path.join(p, 'version.py')).read(), v); "
-                "print(v['__version__']); print(p)",
+                (
+                    "import importlib.util as u, os; "
+                    "p = os.path.dirname(u.find_spec('torch').origin); "
+                    "v = {}; exec(open(os.path.join(p, 'version.py')).read(), v); "
+                    "print(v['__version__']); print(p)"
+                ),
             ],
             capture_output=True,
             text=True,

@@ -154,7 +154,7 @@ class SizeLimit(PartsTest):
         found = sorted(traces(self.folder), key=lambda trace: trace.stat().st_mtime_ns)
         self.assertIn(len(found), (1, 2), found)
         for trace in found[:-1]:
-            self.assertEqual(sorted(self.held(trace).values())[0], 4096)
+            self.assertEqual(min(self.held(trace).values()), 4096)
         self.assertEqual(sorted(self.held(found[-1]).values()), [4096, 12288])
         self.assertEqual(self.report(found[-1])["source"]["ended"], "killed")
         self.assertEqual(list(self.folder.glob("*.ring")), [])  # absorbed, by the last part alone

@@ -54,10 +54,10 @@ class Families(real_process.RealProcessTest):
         done = self.run_well(
             [sys.executable, PROGRAM, name, layer], env=environment("4GiB", record_to=self.folder)
         )
-        captured = "".join(re.findall(r"^captured (\S+)$", done.stdout, flags=re.M))
+        captured = "".join(re.findall(r"^captured (\S+)$", done.stdout, flags=re.MULTILINE))
         traces = real_process.traces(self.folder)
-        expectations = [re.findall(r"^expect (.*)$", done.stdout, flags=re.M)]
-        peer = re.findall(r"^peer expect (.*)$", done.stdout, flags=re.M)
+        expectations = [re.findall(r"^expect (.*)$", done.stdout, flags=re.MULTILINE)]
+        peer = re.findall(r"^peer expect (.*)$", done.stdout, flags=re.MULTILINE)
         if peer:
             expectations.append(peer)
         self.assertEqual(len(traces), len(expectations))

@@ -2,7 +2,6 @@
 
 import ctypes
 import gc
-import sys
 
 cuda = ctypes.PyDLL("libcudart.so.13")  # keeps the GIL: what allocates Python objects would collect
 inside = False
