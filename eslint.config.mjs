@@ -4,10 +4,11 @@ import { createRequire } from "node:module";
 // The tools lie beside the browser tests.
 const require = createRequire(new URL("tests/browser/package.json", import.meta.url));
 const js = require("@eslint/js");
+const { defineConfig } = require("eslint/config");
 const globals = require("globals");
-const { config, configs } = require("typescript-eslint");
+const { configs } = require("typescript-eslint");
 
-export default config(
+export default defineConfig(
     js.configs.recommended,
     {
         files: ["**/*.ts"],
@@ -16,11 +17,16 @@ export default config(
             parserOptions: { project: ["viewer/tsconfig.json", "viewer/test/tsconfig.json"] },
         },
         rules: {
-            // Constants are named like all variables. Fields of the page's data keep their names.
+            // Constants are named like other variables. Fields of the page's data keep their names.
             "@typescript-eslint/naming-convention": [
                 "error",
                 { selector: ["variable", "parameter"], modifiers: ["destructured"], format: null },
-                { selector: "variableLike", format: ["camelCase"], leadingUnderscore: "allow" },
+                {
+                    selector: "variableLike",
+                    format: ["camelCase"],
+                    custom: { regex: "^k[A-Z]", match: false },
+                    leadingUnderscore: "allow",
+                },
                 { selector: "typeLike", format: ["PascalCase"] },
             ],
             // Node runs what test() promises.
