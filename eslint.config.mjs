@@ -1,7 +1,7 @@
-// The page: viewer/ and tests/browser. Its layout is Prettier's business.
+// Mistakes, names and long lines of the page and its tests. Prettier does the layout.
 import { createRequire } from "node:module";
 
-// The tools lie beside the browser tests.
+// Node looks for packages beside this file, but they are in tests/browser.
 const require = createRequire(new URL("tests/browser/package.json", import.meta.url));
 const js = require("@eslint/js");
 const { defineConfig } = require("eslint/config");
@@ -29,7 +29,7 @@ export default defineConfig(
                 },
                 { selector: "typeLike", format: ["PascalCase"] },
             ],
-            // Node runs what test() promises.
+            // node:test waits for its tests without an await.
             "@typescript-eslint/no-floating-promises": [
                 "error",
                 {
@@ -46,7 +46,7 @@ export default defineConfig(
         rules: {
             curly: ["error", "multi-line", "consistent"],
             eqeqeq: "error",
-            // Comments above all: Prettier leaves them as they are.
+            // Prettier does not wrap comments.
             "max-len": [
                 "error",
                 {
