@@ -31,8 +31,9 @@ def aborted_at_end(status, stderr):
 
 def trace_ends_killed(analyzer, trace):
     """Whether the trace says of its process what is true of one that aborted."""
-    told = subprocess.run([str(analyzer), "list", str(trace), "--json", "-"], capture_output=True,
-                          text=True, check=False)
+    told = subprocess.run(
+        [str(analyzer), "list", str(trace), "--json", "-"], capture_output=True, text=True, check=False
+    )
     return told.returncode == 0 and json.loads(told.stdout)["traces"][0]["ended"] == "killed"
 
 

@@ -1,4 +1,5 @@
 """Sums a summary of gcovr (standard input) up by folder: lines, and how many of them tests run."""
+
 import collections
 import json
 import pathlib

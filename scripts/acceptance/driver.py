@@ -45,8 +45,14 @@ class Driver:
     def entry_point(self, name, version):
         function = ctypes.c_void_p()
         status = ctypes.c_int()
-        self.call("cuGetProcAddress_v2", name.encode(), ctypes.byref(function), version,
-                  ctypes.c_uint64(0), ctypes.byref(status))
+        self.call(
+            "cuGetProcAddress_v2",
+            name.encode(),
+            ctypes.byref(function),
+            version,
+            ctypes.c_uint64(0),
+            ctypes.byref(status),
+        )
         return function.value
 
     def address_of(self, symbol):
@@ -63,8 +69,12 @@ def allocate(driver):
         driver.release(address)
     given_back = driver.free() - after
     driver.release(kept)
-    return {"allocations": [[kept, MIB], *zip(addresses, sizes)], "requested": sum(sizes),
-            "taken": before - after, "given_back": given_back}
+    return {
+        "allocations": [[kept, MIB], *zip(addresses, sizes)],
+        "requested": sum(sizes),
+        "taken": before - after,
+        "given_back": given_back,
+    }
 
 
 def smallest_step(driver):
@@ -105,16 +115,30 @@ def facts(driver):
     name = ctypes.create_string_buffer(256)
     driver.call("cuDeviceGetName", name, 256, 0)
     free, total = driver.memory()
-    names = [("cuMemAlloc", "cuMemAlloc_v2", 3020), ("cuMemFree", "cuMemFree_v2", 3020),
-             ("cuMemGetInfo", "cuMemGetInfo_v2", 3020), ("cuMemCreate", "cuMemCreate", 10020),
-             ("cuMemMap", "cuMemMap", 10020), ("cuMemAllocAsync", "cuMemAllocAsync", 11020)]
-    differing = [symbol for base, symbol, since in names
-                 if driver.entry_point(base, since) != driver.address_of(symbol)]
-    return {"name": name.value.decode(errors="replace"), "driver_version": version.value,
-            "total_bytes": total, "free_with_context_bytes": free,
-            "used_with_context_bytes": total - free, "steps": smallest_step(driver),
-            "async_steps": async_steps(driver), "compared": len(names),
-            "entry_points_that_differ_from_dlsym": differing}
+    names = [
+        ("cuMemAlloc", "cuMemAlloc_v2", 3020),
+        ("cuMemFree", "cuMemFree_v2", 3020),
+        ("cuMemGetInfo", "cuMemGetInfo_v2", 3020),
+        ("cuMemCreate", "cuMemCreate", 10020),
+        ("cuMemMap", "cuMemMap", 10020),
+        ("cuMemAllocAsync", "cuMemAllocAsync", 11020),
+    ]
+    differing = [
+        symbol
+        for base, symbol, since in names
+        if driver.entry_point(base, since) != driver.address_of(symbol)
+    ]
+    return {
+        "name": name.value.decode(errors="replace"),
+        "driver_version": version.value,
+        "total_bytes": total,
+        "free_with_context_bytes": free,
+        "used_with_context_bytes": total - free,
+        "steps": smallest_step(driver),
+        "async_steps": async_steps(driver),
+        "compared": len(names),
+        "entry_points_that_differ_from_dlsym": differing,
+    }
 
 
 if __name__ == "__main__":

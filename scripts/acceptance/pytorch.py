@@ -11,8 +11,9 @@ import torch
 from torch import nn
 
 torch.manual_seed(1)
-model = nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 4096), nn.GELU(),
-                      nn.Linear(4096, 1024)).cuda()
+model = nn.Sequential(
+    nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 4096), nn.GELU(), nn.Linear(4096, 1024)
+).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 times = []
 for step in range(40):
@@ -29,7 +30,14 @@ for step in range(40):
     if step == 20:
         torch.cuda.empty_cache()
 stats = torch.cuda.memory_stats()
-print(json.dumps({"step_s": statistics.median(times), "torch": torch.__version__,
-                  "device": torch.cuda.get_device_name(0),
-                  "peak_allocated": stats.get("allocated_bytes.all.peak", 0),
-                  "peak_reserved": stats.get("reserved_bytes.all.peak", 0)}))
+print(
+    json.dumps(
+        {
+            "step_s": statistics.median(times),
+            "torch": torch.__version__,
+            "device": torch.cuda.get_device_name(0),
+            "peak_allocated": stats.get("allocated_bytes.all.peak", 0),
+            "peak_reserved": stats.get("reserved_bytes.all.peak", 0),
+        }
+    )
+)

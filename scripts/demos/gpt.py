@@ -97,8 +97,11 @@ def main():
     model = GPT(args.layers, args.width, args.max_length).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     parameters = sum(p.numel() for p in model.parameters())
-    print(f"GPT with {parameters / 1e6:.1f} M parameters, {args.batch} sequences of up to "
-          f"{args.max_length} tokens, {args.steps} steps", flush=True)
+    print(
+        f"GPT with {parameters / 1e6:.1f} M parameters, {args.batch} sequences of up to "
+        f"{args.max_length} tokens, {args.steps} steps",
+        flush=True,
+    )
 
     for step, text in enumerate(batches(args), start=1):
         text = text.cuda()
@@ -109,12 +112,13 @@ def main():
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if step % 10 == 0 or step == args.steps:
-            print(f"step {step:4d}  length {text.shape[1] - 1:4d}  loss {loss.item():.4f}",
-                  flush=True)
+            print(f"step {step:4d}  length {text.shape[1] - 1:4d}  loss {loss.item():.4f}", flush=True)
 
     mib = 2**20
-    print(f"peak memory: {torch.cuda.max_memory_allocated() / mib:.0f} MiB allocated, "
-          f"{torch.cuda.max_memory_reserved() / mib:.0f} MiB reserved")
+    print(
+        f"peak memory: {torch.cuda.max_memory_allocated() / mib:.0f} MiB allocated, "
+        f"{torch.cuda.max_memory_reserved() / mib:.0f} MiB reserved"
+    )
 
 
 if __name__ == "__main__":

@@ -14,8 +14,11 @@ MIB = 2**20
 def main():
     blocks = [torch.empty(9 * MIB, dtype=torch.uint8, device="cuda") for _ in range(188)]
     del blocks[1::2]
-    print(f"{torch.cuda.memory_allocated() // MIB} MiB live, "
-          f"{torch.cuda.memory_reserved() // MIB} MiB reserved; asking for 256 MiB", flush=True)
+    print(
+        f"{torch.cuda.memory_allocated() // MIB} MiB live, "
+        f"{torch.cuda.memory_reserved() // MIB} MiB reserved; asking for 256 MiB",
+        flush=True,
+    )
     large = torch.empty(256 * MIB, dtype=torch.uint8, device="cuda")
     print(f"served: {large.numel() // MIB} MiB")
 

@@ -25,10 +25,12 @@ class Confirmer:
 
     def __init__(self, runner, scenario, python):
         from matrix import Torch  # when the environment is set, which it reads
+
         self.runner, self.scenario, self.run = runner, scenario, scenario.runs[0]
         self.folder = runner.folder / "confirmed"
-        self.processes = {recorded: Torch(recorded, python, **runner.variables())
-                          for recorded in (False, True)}
+        self.processes = {
+            recorded: Torch(recorded, python, **runner.variables()) for recorded in (False, True)
+        }
         self.not_run = collections.Counter()  # rows by class
 
     def __enter__(self):
@@ -60,8 +62,11 @@ class Confirmer:
 
     def confirm_row(self, row):
         """None: an estimate, or no real run can have it."""
-        bound = row["class"] == "bound" and row["pool"] == "pytorch" and \
-            row["remedy"] in ("settings", "empty_cache")
+        bound = (
+            row["class"] == "bound"
+            and row["pool"] == "pytorch"
+            and row["remedy"] in ("settings", "empty_cache")
+        )
         if row["class"] != "exact" and not bound:
             return None
         if row["remedy"] == "caching_off":
@@ -71,30 +76,41 @@ class Confirmer:
         else:
             raise SystemExit(f"{row['name']}: an exact row that no real run can have")
         predicted = {key: row[key] for key, _ in STATISTICS} | {
-            "ooms": row["ooms"], "retries": row["retries"]}
+            "ooms": row["ooms"],
+            "retries": row["retries"],
+        }
         if bound:
             equal = holds(row, predicted, measured)
         else:  # all is as the row says, and its run ends as the recorded one did
-            equal = predicted == {key: measured[key] for key in predicted} and \
-                measured["ended"] == self.ended
+            equal = predicted == {key: measured[key] for key in predicted} and measured["ended"] == self.ended
         equal = equal and not self.left_out(row, measured)
-        return {"name": row["name"], "class": row["class"], "equal": equal,
-                "predicted": text_of(predicted), "measured": text_of(measured)}
+        return {
+            "name": row["name"],
+            "class": row["class"],
+            "equal": equal,
+            "predicted": text_of(predicted),
+            "measured": text_of(measured),
+        }
 
     def confirm_scan(self, scan):
         """The least capacity that fits, and the largest that fails."""
         if scan["class"] != "exact":
             self.not_run[scan["class"]] += 1
             return
-        for what, capacity, fits in (("fits", scan["least_fits_bytes"], True),
-                                     ("fails", scan["largest_fails_bytes"], False)):
+        for what, capacity, fits in (
+            ("fits", scan["least_fits_bytes"], True),
+            ("fails", scan["largest_fails_bytes"], False),
+        ):
             if capacity == 0:
                 continue
             measured = self.run_row(scan, capacity)
-            yield {"name": f"{scan['name']}: {capacity / MIB:,.0f} MiB", "class": "exact",
-                   "equal": (measured["ooms"] == 0) == fits and
-                            (not fits or not self.left_out(scan, measured)),
-                   "predicted": what, "measured": text_of(measured)}
+            yield {
+                "name": f"{scan['name']}: {capacity / MIB:,.0f} MiB",
+                "class": "exact",
+                "equal": (measured["ooms"] == 0) == fits and (not fits or not self.left_out(scan, measured)),
+                "predicted": what,
+                "measured": text_of(measured),
+            }
 
     def card(self, capacity):
         size, *options = (self.run.card or self.scenario.card).split(",")
@@ -106,8 +122,14 @@ class Confirmer:
         printed = self.folder / "printed.txt"
         try:
             return self.processes[recorded].run_file(
-                HERE / self.scenario.program, card, conf, self.folder, output=str(printed),
-                arguments=self.run.arguments.split(), **more)
+                HERE / self.scenario.program,
+                card,
+                conf,
+                self.folder,
+                output=str(printed),
+                arguments=self.run.arguments.split(),
+                **more,
+            )
         except RuntimeError as failure:
             raise SystemExit(f"{failure}\n{printed.read_text(errors='replace')[-3000:]}") from None
 
@@ -124,12 +146,14 @@ class Confirmer:
         ooms = at_end["num_ooms"]
         retries = self.recorded(trace)["retries"] if by_record else at_end["num_alloc_retries"] - ooms
         return {key: at_end.get(name, 0) for key, name in STATISTICS} | {
-            "ended": statistics["ended"], "ooms": ooms, "retries": retries,
-            "not_emptied_at": statistics.get("not_emptied_at", [])}
+            "ended": statistics["ended"],
+            "ooms": ooms,
+            "retries": retries,
+            "not_emptied_at": statistics.get("not_emptied_at", []),
+        }
 
     def recorded(self, trace):
-        return json.loads(self.runner.analyzer("report", trace, "--no-whatif", "--json",
-                                               "-"))["devices"][0]
+        return json.loads(self.runner.analyzer("report", trace, "--no-whatif", "--json", "-"))["devices"][0]
 
     def run_uncached(self):
         """Without a cache PyTorch has no statistics: the record of a run of its own tells, up to the
@@ -137,12 +161,16 @@ class Confirmer:
         run = dataclasses.replace(self.run, environment={"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
         row, _ = self.runner.run(self.scenario, "uncached", run)
         device = row["device"]
-        return {"peak_reserved_bytes": device["peak"]["reserved"],
-                "peak_allocated_bytes": device["peak"]["allocated"],
-                "segments_allocated": device["segments_allocated"],
-                "segments_freed": device["segments_freed"],
-                "ended": "ok" if row["ended"] else "oom", "ooms": device["ooms"],
-                "retries": device["retries"], "not_emptied_at": []}
+        return {
+            "peak_reserved_bytes": device["peak"]["reserved"],
+            "peak_allocated_bytes": device["peak"]["allocated"],
+            "segments_allocated": device["segments_allocated"],
+            "segments_freed": device["segments_freed"],
+            "ended": "ok" if row["ended"] else "oom",
+            "ooms": device["ooms"],
+            "retries": device["retries"],
+            "not_emptied_at": [],
+        }
 
     def instants(self, row):
         """Where the row empties the cache, told by how many blocks had come and gone: the events."""
@@ -182,5 +210,7 @@ def holds(row, predicted, measured):
 def text_of(figures):
     outcome = f"{figures['ooms']} OOM, " if figures["ooms"] else ""
     retries = f", {figures['retries']} retried" if figures["retries"] else ""
-    return (f"{outcome}{figures['peak_reserved_bytes'] / MIB:,.1f} MiB, "
-            f"+{figures['segments_allocated']} -{figures['segments_freed']}{retries}")
+    return (
+        f"{outcome}{figures['peak_reserved_bytes'] / MIB:,.1f} MiB, "
+        f"+{figures['segments_allocated']} -{figures['segments_freed']}{retries}"
+    )

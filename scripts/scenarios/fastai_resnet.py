@@ -8,8 +8,16 @@ import sys
 import tempfile
 
 import torch
-from fastai.vision.all import (CategoryBlock, DataBlock, ImageBlock, PILImage, RandomSplitter,
-                               Resize, resnet34, vision_learner)
+from fastai.vision.all import (
+    CategoryBlock,
+    DataBlock,
+    ImageBlock,
+    PILImage,
+    RandomSplitter,
+    Resize,
+    resnet34,
+    vision_learner,
+)
 
 IMAGES = 96
 
@@ -18,15 +26,19 @@ def pictures():
     folder = pathlib.Path(tempfile.mkdtemp())
     for number in range(IMAGES):
         PILImage.create(torch.randint(256, (300, 300, 3), dtype=torch.uint8)).save(
-            folder / f"{'cat' if number % 2 else 'dog'}_{number}.png")
+            folder / f"{'cat' if number % 2 else 'dog'}_{number}.png"
+        )
     return folder
 
 
 def loaders(folder, size):
-    block = DataBlock(blocks=(ImageBlock, CategoryBlock),
-                      get_items=lambda path: sorted(path.glob("*.png")),
-                      get_y=lambda path: path.name.split("_")[0],
-                      splitter=RandomSplitter(seed=1), item_tfms=Resize(size))
+    block = DataBlock(
+        blocks=(ImageBlock, CategoryBlock),
+        get_items=lambda path: sorted(path.glob("*.png")),
+        get_y=lambda path: path.name.split("_")[0],
+        splitter=RandomSplitter(seed=1),
+        item_tfms=Resize(size),
+    )
     return block.dataloaders(folder, bs=32, num_workers=0, device="cuda")
 
 

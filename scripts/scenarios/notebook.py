@@ -10,8 +10,10 @@ CELLS = [
     "import torch\nfrom training import optimizer_of, small_gpt, text, train_step",
     "torch.manual_seed(1)\nmodel = small_gpt(); optimizer = optimizer_of(model)",
     "losses = [train_step(model, optimizer, text(4, 512)) for _ in range(2)]",
-    "def look(n):\n    hidden = model.tokens(text(n, 512))\n    return model(text(4096, 512), None)\n"
-    "look(64)",
+    (
+        "def look(n):\n    hidden = model.tokens(text(n, 512))\n    return model(text(4096, 512), None)\n"
+        "look(64)"
+    ),
     "%fragtrace forget" if "--forget" in sys.argv else "print('on with it')",
     "train_step(model, optimizer, text(8, 512)).item()",
 ]

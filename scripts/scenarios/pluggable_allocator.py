@@ -24,10 +24,8 @@ void plain_free(void* address, ssize_t bytes, int device, void* stream) { cudaFr
 def allocator():
     folder = pathlib.Path(tempfile.mkdtemp())
     (folder / "plain.c").write_text(ALLOCATOR)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "plain.so", folder / "plain.c"],
-                   check=True)
-    return torch.cuda.memory.CUDAPluggableAllocator(str(folder / "plain.so"), "plain_alloc",
-                                                    "plain_free")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "plain.so", folder / "plain.c"], check=True)
+    return torch.cuda.memory.CUDAPluggableAllocator(str(folder / "plain.so"), "plain_alloc", "plain_free")
 
 
 def main():
@@ -36,6 +34,7 @@ def main():
     if plain and "--pool" not in sys.argv:
         torch.cuda.memory.change_current_allocator(plain)
     from training import optimizer_of, small_gpt, text, train_step
+
     if plain and "--pool" in sys.argv:
         pool = torch.cuda.MemPool(plain.allocator())
         with torch.cuda.use_mem_pool(pool):

@@ -28,8 +28,11 @@ def main():
     del pieces
     if "--empty-cache" in sys.argv:
         torch.cuda.empty_cache()
-    print(f"{torch.cuda.memory_allocated() // MIB} MiB allocated, "
-          f"{torch.cuda.memory_reserved() // MIB} MiB reserved; asking for 3 GB", flush=True)
+    print(
+        f"{torch.cuda.memory_allocated() // MIB} MiB allocated, "
+        f"{torch.cuda.memory_reserved() // MIB} MiB reserved; asking for 3 GB",
+        flush=True,
+    )
     large = block(3 * GB)
     print(f"served: {large.numel() // MIB} MiB")
 

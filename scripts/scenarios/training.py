@@ -6,7 +6,7 @@ import sys
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "demos"))
-from gpt import GPT, VOCABULARY  # noqa: E402  (found by the line above)
+from gpt import GPT, VOCABULARY
 
 __all__ = ["GPT", "VOCABULARY", "optimizer_of", "small_gpt", "text", "train_step"]
 

@@ -38,33 +38,47 @@ class Skip(Exception):
 def parse_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("--first", action="append", default=[], metavar="LIBRARY",
-                        help="preloaded before the recorder")
-    parser.add_argument("--then", action="append", default=[], metavar="LIBRARY",
-                        help="preloaded behind the recorder")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
-                        help="in the environment of both runs")
-    parser.add_argument("--recorder", action="append", default=[], metavar="NAME=VALUE",
-                        help="in the environment of the recorded run")
-    parser.add_argument("--within", default="", metavar="PLACE",
-                        help="what programs/within.sh makes for both runs")
-    parser.add_argument("--ended", default="normal", metavar="A,B",
-                        help="how the traces may end")
-    parser.add_argument("--lost", choices=["nothing", "reentrant", "anything"], default="nothing",
-                        help="events that may be lost, all of them counted")
+    parser.add_argument(
+        "--first", action="append", default=[], metavar="LIBRARY", help="preloaded before the recorder"
+    )
+    parser.add_argument(
+        "--then", action="append", default=[], metavar="LIBRARY", help="preloaded behind the recorder"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="in the environment of both runs"
+    )
+    parser.add_argument(
+        "--recorder",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="in the environment of the recorded run",
+    )
+    parser.add_argument(
+        "--within", default="", metavar="PLACE", help="what programs/within.sh makes for both runs"
+    )
+    parser.add_argument("--ended", default="normal", metavar="A,B", help="how the traces may end")
+    parser.add_argument(
+        "--lost",
+        choices=["nothing", "reentrant", "anything"],
+        default="nothing",
+        help="events that may be lost, all of them counted",
+    )
     parser.add_argument("--no-trace", action="store_true", help="nothing can be recorded there")
-    parser.add_argument("--no-virtual-gpu", action="store_true",
-                        help="the program brings its own libraries")
-    parser.add_argument("--more-traces", action="store_true",
-                        help="also processes that logged nothing may leave traces")
-    parser.add_argument("--says", default="", metavar="TEXT",
-                        help="the recorder says this, and only this, on standard error")
-    parser.add_argument("--order-differs", action="store_true",
-                        help="threads print in any order: lines are compared sorted")
+    parser.add_argument("--no-virtual-gpu", action="store_true", help="the program brings its own libraries")
+    parser.add_argument(
+        "--more-traces", action="store_true", help="also processes that logged nothing may leave traces"
+    )
+    parser.add_argument(
+        "--says", default="", metavar="TEXT", help="the recorder says this, and only this, on standard error"
+    )
+    parser.add_argument(
+        "--order-differs", action="store_true", help="threads print in any order: lines are compared sorted"
+    )
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)
     options = parser.parse_args(words[:end])
-    options.arguments = words[end + 1:]
+    options.arguments = words[end + 1 :]
     options.command = None  # others than a client program
     return options
 
@@ -85,8 +99,9 @@ def environment(options, folder, recorded):
         preload = preload[:1] if recorded else []
     ours = preload[:1] if recorded else []
     others = preload[1:] if recorded else preload
-    env["LD_PRELOAD"] = ":".join([*map(find_library, options.first), *ours,
-                                  *map(find_library, options.then), *others])
+    env["LD_PRELOAD"] = ":".join(
+        [*map(find_library, options.first), *ours, *map(find_library, options.then), *others]
+    )
     env["CLIENT_LOG"] = str(folder / "log")
     env["CLIENT_FOLDER"] = str(folder)
     for setting in options.set + (options.recorder if recorded else []):
@@ -100,8 +115,7 @@ def read_log(path):
     count = LOG_HEADER.unpack_from(data)[0]
     logged = collections.defaultdict(collections.Counter)
     for i in range(count):
-        process, kind, address, size = LOG_ENTRY.unpack_from(
-            data, LOG_HEADER.size + i * LOG_ENTRY.size)
+        process, kind, address, size = LOG_ENTRY.unpack_from(data, LOG_HEADER.size + i * LOG_ENTRY.size)
         logged[process][KINDS[kind], address, size] += 1
     return logged
 
@@ -132,13 +146,19 @@ def run(options, folder, recorded):
         command = ["sh", script, options.within, "env", f"LD_PRELOAD={preload}", *command]
     else:
         env = environment(options, folder, recorded)
-    done = subprocess.run(command, cwd=folder / "work", env=env, stdin=subprocess.DEVNULL,
-                          capture_output=True, timeout=100, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder / "work",
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
     stdout, stderr = done.stdout, done.stderr
     if options.order_differs:
         stdout, stderr = (b"".join(sorted(text.splitlines(True))) for text in (stdout, stderr))
-    return Outcome(done.returncode, stdout, stderr, files_below(folder / "work"),
-                   read_log(folder / "log"))
+    return Outcome(done.returncode, stdout, stderr, files_below(folder / "work"), read_log(folder / "log"))
 
 
 def analyze(*arguments):
@@ -151,8 +171,7 @@ def analyze(*arguments):
 def read_trace(trace, events, losses):
     """Adds the trace's allocations and frees, and what was lost; gives the way that it ended."""
     for line in analyze("dump", trace, "--no-stacks").splitlines():
-        found = re.search(r" (device_alloc|device_free) address=0x([0-9a-f]+)(?: bytes=(\d+))?",
-                          line)
+        found = re.search(r" (device_alloc|device_free) address=0x([0-9a-f]+)(?: bytes=(\d+))?", line)
         if found:
             events[found[1], int(found[2], 16), int(found[3] or 0)] += 1
     for line in analyze("dump", "--facts", trace).splitlines():
@@ -186,8 +205,10 @@ def check_traces(options, folder, logged):
         assert ends <= set(options.ended.split(",")), f"{process} ended {ends}"
         missing, more = calls - events, events - calls
         lost = sum(losses.values())
-        print(f"process {process}: {calls.total()} calls, {events.total()} events, "
-              f"lost {dict(losses)}, ended {ends}")
+        print(
+            f"process {process}: {calls.total()} calls, {events.total()} events, "
+            f"lost {dict(losses)}, ended {ends}"
+        )
         assert not more, f"events that the program did not cause: {more}"
         if options.lost != "anything":
             assert missing.total() == lost, f"missing {missing}, lost {dict(losses)}"
@@ -211,15 +232,19 @@ def main():
         print(end=(folder / "notes").read_text())
         stderr = recorded.stderr
         if options.lost != "nothing":
-            stderr = re.sub(rb"fragtrace: (\d+ events were lost|nothing was recorded|no trace yet).*\n", b"", stderr)
+            stderr = re.sub(
+                rb"fragtrace: (\d+ events were lost|nothing was recorded|no trace yet).*\n", b"", stderr
+            )
         if options.says:
             said = [line for line in stderr.splitlines(True) if line.startswith(b"fragtrace: ")]
             assert len(said) == 1 and options.says.encode() in said[0], f"said {said}"
             stderr = stderr.replace(said[0], b"")
-        assert recorded.code == plain.code, \
+        assert recorded.code == plain.code, (
             f"exit code {recorded.code}, not {plain.code}\n{recorded.stderr.decode()}"
-        assert recorded.stdout == plain.stdout, \
+        )
+        assert recorded.stdout == plain.stdout, (
             f"standard output\n{recorded.stdout.decode()}\nnot\n{plain.stdout.decode()}"
+        )
         assert stderr == plain.stderr, f"standard error\n{stderr}\nnot\n{plain.stderr}"
         assert recorded.files == plain.files, f"files {recorded.files} not {plain.files}"
         check_traces(options, folder, recorded.logged)

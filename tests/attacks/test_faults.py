@@ -19,25 +19,35 @@ import subprocess
 import sys
 import tempfile
 
-import real_process
 import test_client
 
 # What a function may fail with; the first alone without --all.
 ERRORS = {
     "open": [errno.EMFILE, errno.EACCES, errno.ENOSPC, errno.EINTR],
-    "mmap": [errno.ENOMEM], "mremap": [errno.ENOMEM], "malloc": [errno.ENOMEM],
-    "munmap": [errno.EINVAL], "madvise": [errno.EFAULT, errno.EAGAIN, errno.EINVAL, errno.ENOMEM],
+    "mmap": [errno.ENOMEM],
+    "mremap": [errno.ENOMEM],
+    "malloc": [errno.ENOMEM],
+    "munmap": [errno.EINVAL],
+    "madvise": [errno.EFAULT, errno.EAGAIN, errno.EINVAL, errno.ENOMEM],
     "write": [errno.ENOSPC, errno.EIO, errno.EINTR, "short"],
     "pwrite": [errno.ENOSPC, errno.EIO, errno.EINTR, "short"],
     "pwritev": [errno.ENOSPC, errno.EIO, errno.EINTR],
-    "read": [errno.EIO, errno.EINTR, "short"], "pread": [errno.EIO, "short"],
+    "read": [errno.EIO, errno.EINTR, "short"],
+    "pread": [errno.EIO, "short"],
     "posix_fallocate": [errno.ENOSPC, errno.EOPNOTSUPP, errno.EINVAL],
-    "fallocate": [errno.ENOSPC, errno.EOPNOTSUPP], "ftruncate": [errno.EFBIG, errno.EIO],
-    "pthread_create": [errno.EAGAIN], "pthread_key_create": [errno.EAGAIN],
+    "fallocate": [errno.ENOSPC, errno.EOPNOTSUPP],
+    "ftruncate": [errno.EFBIG, errno.EIO],
+    "pthread_create": [errno.EAGAIN],
+    "pthread_key_create": [errno.EAGAIN],
     "syscall": [errno.ENOSYS, errno.EPERM, errno.EINTR],
-    "linkat": [errno.ENOSPC, errno.EPERM, errno.ENOENT], "mkdir": [errno.ENOSPC, errno.EACCES],
-    "rename": [errno.ENOSPC], "renameat2": [errno.ENOSYS, errno.EEXIST], "close": [errno.EIO],
-    "poll": [errno.EINTR], "getrandom": [errno.ENOSYS], "process_vm_readv": [errno.EPERM],
+    "linkat": [errno.ENOSPC, errno.EPERM, errno.ENOENT],
+    "mkdir": [errno.ENOSPC, errno.EACCES],
+    "rename": [errno.ENOSPC],
+    "renameat2": [errno.ENOSYS, errno.EEXIST],
+    "close": [errno.EIO],
+    "poll": [errno.EINTR],
+    "getrandom": [errno.ENOSYS],
+    "process_vm_readv": [errno.EPERM],
 }
 # Calls of a site that fail: from, up to.
 ALL_CALLS, FIRST_CALL, LATER_CALLS = (0, None), (0, 1), (1, None)
@@ -78,9 +88,17 @@ def run(name, folder, recorded, settings):
     """A scenario in a folder: exit code, outputs, files and the log."""
     program, arguments, recorder = SCENARIOS[name]
     options = argparse.Namespace(
-        program=program, arguments=arguments, first=["./libfaults.so"], then=[], set=[], within="",
+        program=program,
+        arguments=arguments,
+        first=["./libfaults.so"],
+        then=[],
+        set=[],
+        within="",
         recorder=[f"{key}={value}" for key, value in {**recorder, **settings}.items()],
-        no_virtual_gpu=False, order_differs=False, command=None)
+        no_virtual_gpu=False,
+        order_differs=False,
+        command=None,
+    )
     if program == "python":
         options.command = [sys.executable, "-B", "-c", PYTHON]
     return test_client.run(options, folder, recorded)
@@ -89,8 +107,7 @@ def run(name, folder, recorded, settings):
 def check(plain, failed, folder):
     """What is wrong with a run in which a call failed; "" where nothing is."""
     said = [line for line in failed.stderr.splitlines() if line.startswith(b"fragtrace: ")]
-    stderr = b"".join(line for line in failed.stderr.splitlines(True)
-                      if not line.startswith(b"fragtrace: "))
+    stderr = b"".join(line for line in failed.stderr.splitlines(True) if not line.startswith(b"fragtrace: "))
     if failed.code != plain.code:
         return f"exit code {failed.code}, not {plain.code}: {failed.stderr[-300:]}"
     if failed.stdout != plain.stdout or stderr != plain.stderr:
@@ -141,8 +158,7 @@ def try_fault(name, plain, fault):
     with tempfile.TemporaryDirectory(prefix="fragtrace-faults-") as holder:
         folder = pathlib.Path(holder)
         begin, end = fault.calls
-        settings = {"FAULT_AT": hex(fault.site), "FAULT_HOW": str(fault.how),
-                    "FAULT_FROM": str(begin)}
+        settings = {"FAULT_AT": hex(fault.site), "FAULT_HOW": str(fault.how), "FAULT_FROM": str(begin)}
         if end is not None:
             settings["FAULT_TO"] = str(end)
         try:
@@ -167,8 +183,9 @@ def place_of(site):
     """The source line of a site, where there is a tool that tells."""
     library = pathlib.Path(os.environ["FRAGTRACE_BUILD"], "lib", "libfragtrace.so")
     try:
-        done = subprocess.run(["addr2line", "-Cfse", library, hex(site - 1)], capture_output=True,
-                              text=True, check=False)
+        done = subprocess.run(
+            ["addr2line", "-Cfse", library, hex(site - 1)], capture_output=True, text=True, check=False
+        )
         return " ".join(done.stdout.split("\n")[:2])
     except OSError:
         return ""
@@ -178,8 +195,7 @@ def attack(name, options, holder):
     plain, sites = sites_of(name, holder)
     if options.site:
         begin, _, end = options.calls.partition(":")
-        faults = [Fault("given", int(options.site, 16), options.how,
-                        (int(begin), int(end) if end else None))]
+        faults = [Fault("given", int(options.site, 16), options.how, (int(begin), int(end) if end else None))]
     else:
         faults = [fault for function, site in sites for fault in faults_at(function, site, options.all)]
     failures = 0
@@ -187,10 +203,12 @@ def attack(name, options, holder):
         for fault, wrong in zip(faults, pool.map(lambda f: try_fault(name, plain, f), faults)):
             if wrong:
                 failures += 1
-                print(f"{name}: {fault.function} at {fault.site:#x} ({place_of(fault.site)}), "
-                      f"{fault.how}, calls {fault.calls}: {wrong}", flush=True)
-    print(f"{name}: {len(sites)} call sites, {len(faults)} faults, {failures} not withstood",
-          flush=True)
+                print(
+                    f"{name}: {fault.function} at {fault.site:#x} ({place_of(fault.site)}), "
+                    f"{fault.how}, calls {fault.calls}: {wrong}",
+                    flush=True,
+                )
+    print(f"{name}: {len(sites)} call sites, {len(faults)} faults, {failures} not withstood", flush=True)
     return failures
 
 

@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 
-import real_process
 import test_client
 
 THREADS = 4
@@ -45,13 +44,16 @@ def kill_one(folder, settings, after_first_call, after_s):
     """Starts the program, kills it: what it logged, in order."""
     (folder / "traces").mkdir()
     with open(folder / "log", "wb") as log:
-        log.truncate(test_client.LOG_HEADER.size
-                     + test_client.LOG_ENTRIES * test_client.LOG_ENTRY.size)
-    options = argparse.Namespace(first=[], then=[], set=[], no_virtual_gpu=False,
-                                 recorder=[f"{k}={v}" for k, v in settings.items()])
-    process = subprocess.Popen([f"{test_client.PROGRAMS}/killed"], cwd=folder,
-                               env=test_client.environment(options, folder, recorded=True),
-                               stderr=subprocess.PIPE)
+        log.truncate(test_client.LOG_HEADER.size + test_client.LOG_ENTRIES * test_client.LOG_ENTRY.size)
+    options = argparse.Namespace(
+        first=[], then=[], set=[], no_virtual_gpu=False, recorder=[f"{k}={v}" for k, v in settings.items()]
+    )
+    process = subprocess.Popen(
+        [f"{test_client.PROGRAMS}/killed"],
+        cwd=folder,
+        env=test_client.environment(options, folder, recorded=True),
+        stderr=subprocess.PIPE,
+    )
     if after_first_call:
         wait_for_call(folder, process)
     time.sleep(after_s)
@@ -66,7 +68,8 @@ def read_ledger(data):
     count = test_client.LOG_HEADER.unpack_from(data)[0]
     for i in range(min(count, test_client.LOG_ENTRIES)):
         _, kind, address, size = test_client.LOG_ENTRY.unpack_from(
-            data, test_client.LOG_HEADER.size + i * test_client.LOG_ENTRY.size)
+            data, test_client.LOG_HEADER.size + i * test_client.LOG_ENTRY.size
+        )
         if kind in test_client.KINDS and address:
             yield test_client.KINDS[kind], address, size
 
@@ -121,8 +124,10 @@ def main():
             except AssertionError as failure:
                 wrong += 1
                 print(f"kill {number} after {after_s:.3f} s, {settings}: {failure}", flush=True)
-    print(f"{kills} kills (seed {seed}), {before_first_call} of them before the first call; "
-          f"{calls:,} calls were logged, {wrong} traces lack one")
+    print(
+        f"{kills} kills (seed {seed}), {before_first_call} of them before the first call; "
+        f"{calls:,} calls were logged, {wrong} traces lack one"
+    )
     assert calls > 0
     sys.exit(1 if wrong else 0)
 

@@ -23,15 +23,18 @@ MIB = 1 << 20
 def look(pid, traces):
     """Memory and files, now; None when the process has ended."""
     try:
-        status = dict(line.split(":", 1) for line in
-                      pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+        status = dict(
+            line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+        )
         if "VmRSS" not in status:
             return None
-        return {"memory": int(status["RssAnon"].split()[0]) << 10,
-                "ring": int(status["RssShmem"].split()[0]) << 10,
-                "threads": int(status["Threads"]),
-                "descriptors": len(list(pathlib.Path(f"/proc/{pid}/fd").iterdir())),
-                "files": size_of(traces)}
+        return {
+            "memory": int(status["RssAnon"].split()[0]) << 10,
+            "ring": int(status["RssShmem"].split()[0]) << 10,
+            "threads": int(status["Threads"]),
+            "descriptors": len(list(pathlib.Path(f"/proc/{pid}/fd").iterdir())),
+            "files": size_of(traces),
+        }
     except (OSError, ValueError):
         return None
 
@@ -58,7 +61,7 @@ def watch(process, traces, every_s):
 
 def check(seen):
     assert len(seen) >= 8, f"only {len(seen)} looks: the run was too short"
-    first, rest = seen[:len(seen) // 4], seen[len(seen) // 4:]
+    first, rest = seen[: len(seen) // 4], seen[len(seen) // 4 :]
     for what, slack in (("memory", MIB), ("ring", MIB), ("threads", 0), ("descriptors", 1)):
         before, after = max(s[what] for s in first), max(s[what] for s in rest)
         print(f"{what}: {before:,} at most in the first quarter, {after:,} later")
@@ -75,12 +78,20 @@ def main():
         traces = folder / "traces"
         traces.mkdir()
         options = argparse.Namespace(
-            first=[], then=["./libplain_runtime.so"], set=[], no_virtual_gpu=False,
-            recorder=[f"FRAGTRACE_SIZE_LIMIT={LIMIT}", "FRAGTRACE_RING_DIRECTORY="])
+            first=[],
+            then=["./libplain_runtime.so"],
+            set=[],
+            no_virtual_gpu=False,
+            recorder=[f"FRAGTRACE_SIZE_LIMIT={LIMIT}", "FRAGTRACE_RING_DIRECTORY="],
+        )
         begin = time.monotonic()
-        process = subprocess.Popen([f"{test_client.PROGRAMS}/soak", str(events)], cwd=folder,
-                                   env=test_client.environment(options, folder, recorded=True),
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [f"{test_client.PROGRAMS}/soak", str(events)],
+            cwd=folder,
+            env=test_client.environment(options, folder, recorded=True),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         seen = watch(process, traces, 1 if events > 100_000_000 else 0.05)
         output, said = process.communicate()
         took_s = time.monotonic() - begin

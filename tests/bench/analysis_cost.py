@@ -24,9 +24,24 @@ SUMMARY_MIB = 256
 
 
 def record(build, python, folder):
-    subprocess.run([build / "bin/fragtrace", "run", "--virtual-gpu", "16GiB", "-o", folder, "--quiet",
-                    "--", python, ROOT / "scripts/demos/gpt.py", "--steps", str(STEPS)],
-                   check=True, capture_output=True)
+    subprocess.run(
+        [
+            build / "bin/fragtrace",
+            "run",
+            "--virtual-gpu",
+            "16GiB",
+            "-o",
+            folder,
+            "--quiet",
+            "--",
+            python,
+            ROOT / "scripts/demos/gpt.py",
+            "--steps",
+            str(STEPS),
+        ],
+        check=True,
+        capture_output=True,
+    )
     return next(pathlib.Path(folder).glob("*.ftrace"))
 
 
@@ -34,22 +49,30 @@ def bench(build, trace, pattern):
     """The named benchmarks' results, and the most memory that the process had."""
     done = subprocess.Popen(
         [build / "bin/replay_bench", f"--benchmark_filter={pattern}", "--benchmark_format=json"],
-        env={**os.environ, "FRAGTRACE_BENCH_TRACE": str(trace)}, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True)
+        env={**os.environ, "FRAGTRACE_BENCH_TRACE": str(trace)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     text = done.stdout.read()
     _, status, usage = os.wait4(done.pid, 0)
     done.returncode = os.waitstatus_to_exitcode(status)
     if done.returncode != 0:
         raise RuntimeError(f"replay_bench ended with {done.returncode}")
-    results = {one["name"].replace("/process_time/real_time", ""): one
-               for one in json.loads(text)["benchmarks"]}
+    results = {
+        one["name"].replace("/process_time/real_time", ""): one for one in json.loads(text)["benchmarks"]
+    }
     return results, usage.ru_maxrss * 1024
 
 
 def torch_allocator(build, python, trace, folder):
     """Nanoseconds a request of PyTorch's own allocator; None where it cannot be compiled."""
-    packages = subprocess.run([python, "-c", "import torch, os; print(os.path.dirname(torch.__file__))"],
-                              check=True, capture_output=True, text=True).stdout.strip()
+    packages = subprocess.run(
+        [python, "-c", "import torch, os; print(os.path.dirname(torch.__file__))"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
     torch = pathlib.Path(packages)
     runtimes = sorted(torch.parent.glob("nvidia/*/lib/libcudart.so.*"))
     headers = torch.parent / "triton/backends/nvidia/include"
@@ -57,28 +80,54 @@ def torch_allocator(build, python, trace, folder):
         return None
     program = pathlib.Path(folder) / "torch_allocator_bench"
     compiled = subprocess.run(
-        [os.environ.get("CXX", "c++"), "-std=c++20", "-O2", "-isystem", torch / "include", "-isystem",
-         headers, ROOT / "tests/bench/torch_allocator_bench.cpp", "-o", program,
-         torch / "lib/libc10_cuda.so", torch / "lib/libc10.so", runtimes[-1],
-         f"-Wl,-rpath,{torch}/lib:{runtimes[-1].parent}"], capture_output=True)
+        [
+            os.environ.get("CXX", "c++"),
+            "-std=c++20",
+            "-O2",
+            "-isystem",
+            torch / "include",
+            "-isystem",
+            headers,
+            ROOT / "tests/bench/torch_allocator_bench.cpp",
+            "-o",
+            program,
+            torch / "lib/libc10_cuda.so",
+            torch / "lib/libc10.so",
+            runtimes[-1],
+            f"-Wl,-rpath,{torch}/lib:{runtimes[-1].parent}",
+        ],
+        capture_output=True,
+        check=False,
+    )
     if compiled.returncode != 0:
         return None
     requests = pathlib.Path(folder) / "requests"
-    subprocess.run([build / "bin/replay_bench"], check=True, capture_output=True,
-                   env={**os.environ, "FRAGTRACE_BENCH_TRACE": str(trace),
-                        "FRAGTRACE_BENCH_REQUESTS": str(requests)})
-    done = subprocess.run([build / "bin/fragtrace", "run", "--virtual-gpu", "16GiB", "--quiet", "--",
-                           program, requests], check=True, capture_output=True, text=True,
-                          env={**os.environ, "FRAGTRACE_OFF": "1"})
+    subprocess.run(
+        [build / "bin/replay_bench"],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "FRAGTRACE_BENCH_TRACE": str(trace), "FRAGTRACE_BENCH_REQUESTS": str(requests)},
+    )
+    done = subprocess.run(
+        [build / "bin/fragtrace", "run", "--virtual-gpu", "16GiB", "--quiet", "--", program, requests],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "FRAGTRACE_OFF": "1"},
+    )
     return float(done.stdout.split()[-1])
 
 
 def summarize(build, trace):
     """Does the summary work with SUMMARY_MIB of address space?"""
     limit = SUMMARY_MIB << 20
-    done = subprocess.run([build / "bin/fraganalyze", "summarize", "--no-stacks", trace],
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [build / "bin/fraganalyze", "summarize", "--no-stacks", trace],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.returncode == 0
 
 
@@ -96,8 +145,11 @@ def arguments(description):
 def trace_of(args, folder):
     """The trace that was named, or one that is recorded now."""
     if args.trace is None and not args.python.exists():
-        print(f"{pathlib.Path(sys.argv[0]).name}: {args.python} is not there (--python), and no "
-              "--trace is given", file=sys.stderr)
+        print(
+            f"{pathlib.Path(sys.argv[0]).name}: {args.python} is not there (--python), and no "
+            "--trace is given",
+            file=sys.stderr,
+        )
         sys.exit(2)
     return args.trace or record(args.build.resolve(), args.python.absolute(), folder)
 
@@ -122,16 +174,17 @@ def main():
             # virtual machine the first touch of it may take as long as the reading.
             results, _ = bench(build, trace, "read_events|default_settings")
             _, memory = bench(build, trace, "default_settings")  # of one reading, one replay
-            events = (results["read_events"]["items_per_second"] *
-                      results["read_events"]["real_time"] / 1e3)
+            events = results["read_events"]["items_per_second"] * results["read_events"]["real_time"] / 1e3
             reads.append(results["read_events"]["items_per_second"] / 1e6)
             replays.append(1e3 / results["replay_pytorch/default_settings"]["items_per_second"] * 1e6)
             if args.python.exists():
                 torch.append(torch_allocator(build, args.python.absolute(), trace, folder))
-        figures = {"read_millions": statistics.median(reads),
-                   "replay_millions": 1e3 / statistics.median(replays),
-                   "event_bytes": memory / events,
-                   "summary_in_limit": 1 if summarize(build, trace) else 0}
+        figures = {
+            "read_millions": statistics.median(reads),
+            "replay_millions": 1e3 / statistics.median(replays),
+            "event_bytes": memory / events,
+            "summary_in_limit": 1 if summarize(build, trace) else 0,
+        }
         if torch and None not in torch:
             figures["of_torch_allocator"] = statistics.median(replays) / statistics.median(torch)
         if not args.no_sweep:

@@ -1,5 +1,5 @@
-// node page_cost.mjs page PAGE.html | viz VIEWER.html FOLDER: how long a page, or PyTorch's viewer of
-// a snapshot, takes to open in headless Chromium and to follow the hand. One JSON object.
+// node page_cost.mjs page PAGE.html | viz VIEWER.html FOLDER: how long a page, or PyTorch's viewer
+// of a snapshot, takes to open in headless Chromium and to follow the hand. One JSON object.
 //
 // Opening: medians of several loads, each in a new context, counted from the navigation. A frame is
 // the time from one animation frame to the next while something moves in each of them.
@@ -10,7 +10,9 @@ import { launch, missing } from "../browser/browser.mjs";
 const [kind, input, folder, loads = "5"] = process.argv.slice(2);
 const problem = await missing();
 if (problem || !input) {
-    console.error(problem ?? "usage: page_cost.mjs page PAGE.html - [LOADS] | viz VIEWER.html FOLDER [LOADS]");
+    console.error(
+        problem ?? "usage: page_cost.mjs page PAGE.html - [LOADS] | viz VIEWER.html FOLDER [LOADS]",
+    );
     process.exit(2);
 }
 const path = resolve(input);
@@ -30,15 +32,24 @@ async function opened() {
 async function serve(page) {
     await page.route(/^https:/, (route) => {
         const name = new URL(route.request().url()).pathname;
-        const wanted = ["process_alloc_data.js", "MemoryViz.js"].find((file) => name.endsWith(file)) ?? "d3.js";
+        const wanted =
+            ["process_alloc_data.js", "MemoryViz.js"].find((file) => name.endsWith(file)) ??
+            "d3.js";
         const file = join(folder, wanted);
         if (!existsSync(file)) return route.abort();
-        return route.fulfill({ body: readFileSync(file), contentType: "text/javascript", headers: { "access-control-allow-origin": "*" } });
+        return route.fulfill({
+            body: readFileSync(file),
+            contentType: "text/javascript",
+            headers: { "access-control-allow-origin": "*" },
+        });
     });
 }
 
 // The moment after the frame that shows what `shown` waits for.
-const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now()), 0)));
+const painted = () =>
+    new Promise((done) =>
+        requestAnimationFrame(() => setTimeout(() => done(performance.now()), 0)),
+    );
 
 async function heap(page) {
     const session = await page.context().newCDPSession(page);
@@ -49,25 +60,38 @@ async function heap(page) {
 }
 
 // Calls `move` with the number of the frame in each frame; the first frames are left out.
-const frames = (page, move, argument, count = 60) => page.evaluate(([text, argument, count]) => new Promise((done) => {
-    const move = (0, eval)(`(${text})`);
-    const times = [];
-    let last = performance.now();
-    const began = last;
-    const next = () => {
-        const now = performance.now();
-        times.push(now - last);
-        last = now;
-        if (times.length > count || now - began > 60_000) return done(times.slice(Math.min(3, times.length - 1)));
-        move(times.length, argument);
-        requestAnimationFrame(next);
-    };
-    requestAnimationFrame(next);
-}), [move.toString(), argument, count]);
+const frames = (page, move, argument, count = 60) =>
+    page.evaluate(
+        ([text, argument, count]) =>
+            new Promise((done) => {
+                const move = (0, eval)(`(${text})`);
+                const times = [];
+                let last = performance.now();
+                const began = last;
+                const next = () => {
+                    const now = performance.now();
+                    times.push(now - last);
+                    last = now;
+                    if (times.length > count || now - began > 60_000) {
+                        return done(times.slice(Math.min(3, times.length - 1)));
+                    }
+                    move(times.length, argument);
+                    requestAnimationFrame(next);
+                };
+                requestAnimationFrame(next);
+            }),
+        [move.toString(), argument, count],
+    );
 
 // Median and 95th of the frames, and processor time of the page's main thread a frame: that tells
 // more than the clock where other programs run, too.
-const shares = (measured) => Object.fromEntries(Object.entries(measured).map(([name, { times, processor }]) => [name, [at(times, 0.5), at(times, 0.95), processor]]));
+const shares = (measured) =>
+    Object.fromEntries(
+        Object.entries(measured).map(([name, { times, processor }]) => [
+            name,
+            [at(times, 0.5), at(times, 0.95), processor],
+        ]),
+    );
 
 async function measurePage() {
     const opening = { paint: [], interactive: [] };
@@ -86,14 +110,19 @@ async function measurePage() {
     await page.waitForTimeout(1500);
     const heapMb = await heap(page);
     const press = (number, [there, back]) =>
-        document.body.dispatchEvent(new KeyboardEvent("keydown", { key: number % 20 < 10 ? there : back, bubbles: true }));
+        document.body.dispatchEvent(
+            new KeyboardEvent("keydown", { key: number % 20 < 10 ? there : back, bubbles: true }),
+        );
     const session = await page.context().newCDPSession(page);
     await session.send("Performance.enable", { timeDomain: "threadTicks" });
-    const spent = async () => (await session.send("Performance.getMetrics")).metrics.find(({ name }) => name === "TaskDuration").value * 1000;
+    const spent = async () =>
+        (await session.send("Performance.getMetrics")).metrics.find(
+            ({ name }) => name === "TaskDuration",
+        ).value * 1000;
     const moved = async (keys) => {
         const before = await spent();
         const times = await frames(page, press, keys);
-        return { times, processor: (await spent() - before) / (times.length + 3) };
+        return { times, processor: ((await spent()) - before) / (times.length + 3) };
     };
     const scrubbing = () => moved(["ArrowLeft", "ArrowRight"]);
     const scrub = await scrubbing();
@@ -154,10 +183,15 @@ async function measurePage() {
     await context.close();
     const all = Object.values(moving).flatMap(({ times }) => times);
     return {
-        blocks, mb: statSync(path).size / 1e6, paint_ms: at(opening.paint, 0.5), interactive_ms: at(opening.interactive, 0.5),
+        blocks,
+        mb: statSync(path).size / 1e6,
+        paint_ms: at(opening.paint, 0.5),
+        interactive_ms: at(opening.interactive, 0.5),
         interactive_range: [Math.min(...opening.interactive), Math.max(...opening.interactive)],
-        scrub_median_ms: at(scrub.times, 0.5), scrub_95th_ms: at(scrub.times, 0.95),
-        move_median_ms: at(all, 0.5), move_95th_ms: at(all, 0.95),
+        scrub_median_ms: at(scrub.times, 0.5),
+        scrub_95th_ms: at(scrub.times, 0.95),
+        move_median_ms: at(all, 0.5),
+        move_95th_ms: at(all, 0.95),
         moving: shares({ ...moving, ...more }),
         cursor: shares(cursor),
         heap_mb: heapMb,
@@ -171,7 +205,11 @@ async function measureViz() {
     for (let i = 0; i < Number(loads); ++i) {
         await last?.context.close();
         last = await opened();
-        await last.page.waitForFunction(() => document.querySelectorAll("svg polygon, svg path.area, svg rect").length > 10, null, { timeout: patience, polling: 20 });
+        await last.page.waitForFunction(
+            () => document.querySelectorAll("svg polygon, svg path.area, svg rect").length > 10,
+            null,
+            { timeout: patience, polling: 20 },
+        );
         paint.push(await last.page.evaluate(painted));
     }
     const { page } = last;
@@ -179,21 +217,38 @@ async function measureViz() {
     const heapMb = await heap(page);
     const wheel = (number) => {
         const svgs = [...document.querySelectorAll("svg")];
-        const largest = svgs.sort((a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight)[0];
+        const largest = svgs.sort(
+            (a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight,
+        )[0];
         const target = largest.querySelector("polygon") ?? largest;
         const box = largest.getBoundingClientRect();
-        target.dispatchEvent(new WheelEvent("wheel", {
-            deltaY: number % 20 < 10 ? -120 : 120, clientX: box.left + box.width / 2, clientY: box.top + box.height / 2, bubbles: true, cancelable: true, view: window,
-        }));
+        target.dispatchEvent(
+            new WheelEvent("wheel", {
+                deltaY: number % 20 < 10 ? -120 : 120,
+                clientX: box.left + box.width / 2,
+                clientY: box.top + box.height / 2,
+                bubbles: true,
+                cancelable: true,
+                view: window,
+            }),
+        );
     };
-    const transform = () => page.evaluate(() => [...document.querySelectorAll("svg g[transform]")].map((g) => g.getAttribute("transform")).join());
+    const transform = () =>
+        page.evaluate(() =>
+            [...document.querySelectorAll("svg g[transform]")]
+                .map((g) => g.getAttribute("transform"))
+                .join(),
+        );
     const before = await transform();
     const moved = await frames(page, wheel, null, 5);
-    const really = before !== await transform();
+    const really = before !== (await transform());
     const zoom = moved.concat(await frames(page, wheel, null, 40));
     const polygons = await page.evaluate(() => document.querySelectorAll("svg polygon").length);
     return {
-        mb: statSync(path).size / 1e6, paint_ms: at(paint, 0.5), polygons, heap_mb: heapMb,
+        mb: statSync(path).size / 1e6,
+        paint_ms: at(paint, 0.5),
+        polygons,
+        heap_mb: heapMb,
         ...(really ? { move_median_ms: at(zoom, 0.5), move_95th_ms: at(zoom, 0.95) } : {}),
     };
 }

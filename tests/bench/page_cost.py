@@ -19,7 +19,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LARGE_STEPS = 8600
@@ -29,33 +28,64 @@ MOVING = "move_median_ms"
 def record(build, folder, words):
     """Runs a program on the virtual GPU; its trace."""
     folder.mkdir()
-    subprocess.run([build / "bin/fragtrace", "run", "--virtual-gpu", "16GiB", "-o", folder, "--quiet",
-                    "--", *map(str, words)], check=True, capture_output=True)
+    subprocess.run(
+        [
+            build / "bin/fragtrace",
+            "run",
+            "--virtual-gpu",
+            "16GiB",
+            "-o",
+            folder,
+            "--quiet",
+            "--",
+            *map(str, words),
+        ],
+        check=True,
+        capture_output=True,
+    )
     return next(folder.glob("*.ftrace"))
 
 
 def write_page(build, trace, page):
     """Seconds by the clock, and of processor time."""
+
     def spent():
         times = os.times()
         return times.elapsed, times.children_user + times.children_system
+
     before = spent()
-    subprocess.run([build / "bin/fraganalyze", trace, "--no-whatif", "--html", page], check=True,
-                   capture_output=True)
+    subprocess.run(
+        [build / "bin/fraganalyze", trace, "--no-whatif", "--html", page], check=True, capture_output=True
+    )
     return tuple(after - began for began, after in zip(before, spent()))
 
 
 def write_viewer(python, snapshot, viewer):
-    subprocess.run([python, "-c", "import pickle, sys\nfrom torch.cuda import _memory_viz as viz\n"
-                    "html = viz.trace_plot(pickle.load(open(sys.argv[1], 'rb')))\n"
-                    "open(sys.argv[2], 'w').write(html)", snapshot, viewer], check=True,
-                   capture_output=True)
+    subprocess.run(
+        [
+            python,
+            "-c",
+            (
+                "import pickle, sys\nfrom torch.cuda import _memory_viz as viz\n"
+                "html = viz.trace_plot(pickle.load(open(sys.argv[1], 'rb')))\n"
+                "open(sys.argv[2], 'w').write(html)"
+            ),
+            snapshot,
+            viewer,
+        ],
+        check=True,
+        capture_output=True,
+    )
 
 
 def browse(*words):
     """The figures of page_cost.mjs, or why there are none."""
-    done = subprocess.run(["node", ROOT / "tests/bench/page_cost.mjs", *map(str, words)],
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        ["node", ROOT / "tests/bench/page_cost.mjs", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
         return None, lines[-1] if lines else f"it ended with {done.returncode}"
@@ -63,25 +93,32 @@ def browse(*words):
 
 
 def show(name, figures):
-    print(f"{name}: {figures.get('blocks', figures.get('polygons')):,} "
-          f"{'blocks' if 'blocks' in figures else 'blocks drawn'}, {figures['mb']:.2f} MB")
+    print(
+        f"{name}: {figures.get('blocks', figures.get('polygons')):,} "
+        f"{'blocks' if 'blocks' in figures else 'blocks drawn'}, {figures['mb']:.2f} MB"
+    )
     print(f"  first meaningful paint {figures['paint_ms']:.0f} ms", end="")
     if "interactive_ms" in figures:
         least, most = figures["interactive_range"]
         print(f", interactive {figures['interactive_ms']:.0f} ms ({least:.0f} to {most:.0f})", end="")
     print(f", JS heap and buffers {figures['heap_mb']:.0f} MB")
     for what, (median, most, processor) in figures.get("moving", {}).items():
-        print(f"  {what}: frame median {median:.1f} ms, 95th {most:.1f} ms, {processor:.1f} ms of "
-              "processor time")
+        print(
+            f"  {what}: frame median {median:.1f} ms, 95th {most:.1f} ms, {processor:.1f} ms of "
+            "processor time"
+        )
     if MOVING in figures:
-        print(f"  moving, all: frame median {figures[MOVING]:.1f} ms, "
-              f"95th {figures['move_95th_ms']:.1f} ms")
+        print(f"  moving, all: frame median {figures[MOVING]:.1f} ms, 95th {figures['move_95th_ms']:.1f} ms")
     for what, (median, most, processor) in figures.get("cursor", {}).items():
-        print(f"  moving the cursor, {what}: frame median {median:.1f} ms, 95th {most:.1f} ms, "
-              f"{processor:.1f} ms of processor time")
+        print(
+            f"  moving the cursor, {what}: frame median {median:.1f} ms, 95th {most:.1f} ms, "
+            f"{processor:.1f} ms of processor time"
+        )
     if "scrub_median_ms" in figures:
-        print(f"  moving the cursor: frame median {figures['scrub_median_ms']:.1f} ms, "
-              f"95th {figures['scrub_95th_ms']:.1f} ms")
+        print(
+            f"  moving the cursor: frame median {figures['scrub_median_ms']:.1f} ms, "
+            f"95th {figures['scrub_95th_ms']:.1f} ms"
+        )
 
 
 def main():
@@ -99,8 +136,7 @@ def main():
     args = parser.parse_args()
     build, python = args.build.resolve(), args.python.absolute()
     if args.trace is None and not python.exists():
-        print(f"page_cost.py: {python} is not there (--python), and no --trace is given",
-              file=sys.stderr)
+        print(f"page_cost.py: {python} is not there (--python), and no --trace is given", file=sys.stderr)
         return 2
     figures = {}
     with tempfile.TemporaryDirectory() as name:
@@ -109,9 +145,11 @@ def main():
         def pair(blocks):
             """A training of so many blocks, as both recorders saw it."""
             snapshot = folder / f"{blocks}.pickle"
-            return record(build, folder / str(blocks),
-                          [python, ROOT / "tests/bench/record_snapshot.py", 3 * blocks, snapshot,
-                           "--least"]), snapshot
+            return record(
+                build,
+                folder / str(blocks),
+                [python, ROOT / "tests/bench/record_snapshot.py", 3 * blocks, snapshot, "--least"],
+            ), snapshot
 
         def ours(trace, loads):
             page = folder / "page.html"
@@ -134,9 +172,14 @@ def main():
             for figure in ("mb", "paint_ms", "heap_mb", MOVING, "move_95th_ms"):
                 if figure in theirs:
                     figures["of_viz_" + figure] = seen[figure] / theirs[figure]
-            print("  the page takes of that: " + ", ".join(
-                f"{figure[7:]} {value:.3f}" for figure, value in figures.items()
-                if figure.startswith("of_viz_")))
+            print(
+                "  the page takes of that: "
+                + ", ".join(
+                    f"{figure[7:]} {value:.3f}"
+                    for figure, value in figures.items()
+                    if figure.startswith("of_viz_")
+                )
+            )
             return True
 
         trace, snapshot = (args.trace, args.snapshot) if args.trace else pair(args.blocks)
@@ -152,7 +195,8 @@ def main():
             compare(small, snapshot)
         if args.large or args.large_trace:
             large_trace = args.large_trace or record(
-                build, folder / "large", [python, ROOT / "scripts/demos/gpt.py", "--steps", LARGE_STEPS])
+                build, folder / "large", [python, ROOT / "scripts/demos/gpt.py", "--steps", LARGE_STEPS]
+            )
             large = ours(large_trace, min(3, args.loads))
             show("the large page", large)
             figures |= {"large_" + figure: value for figure, value in large.items()}

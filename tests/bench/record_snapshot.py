@@ -6,6 +6,7 @@
 Every three entries are a tensor's life (alloc, free_requested, free_completed). With --warm the
 history is switched on in mid-life. With --least there are stacks of allocations only, of Python.
 """
+
 import argparse
 
 import torch
@@ -20,8 +21,7 @@ def main():
     parser.add_argument("--least", action="store_true")
     arguments = parser.parse_args()
 
-    model = nn.Sequential(*[nn.TransformerEncoderLayer(128, 4, 256, dropout=0.0)
-                            for _ in range(6)]).cuda()
+    model = nn.Sequential(*[nn.TransformerEncoderLayer(128, 4, 256, dropout=0.0) for _ in range(6)]).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     generator = torch.Generator().manual_seed(1)
 
@@ -36,7 +36,9 @@ def main():
         step()
     torch.cuda.memory._record_memory_history(
         context="alloc" if arguments.least else "all",
-        stacks="python" if arguments.least else "all", max_entries=arguments.entries)
+        stacks="python" if arguments.least else "all",
+        max_entries=arguments.entries,
+    )
     taken = 0
     while taken < arguments.entries:
         before = torch.cuda.memory_stats()["allocation.all.allocated"]

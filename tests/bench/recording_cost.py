@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What recording costs on a GPT training step, against PyTorch's own recorder in the same run.
 
 On the virtual GPU kernels do nothing, so a step is allocations and Python: the worst case for any
@@ -78,8 +77,7 @@ for _ in sys.stdin:
                       "allocations": (allocated() - blocks) / steps}), flush=True)
 """
 
-STACKS = {"no-stacks": "none", "python-stacks": "python", "native-stacks": "native",
-          "fragtrace": "all"}
+STACKS = {"no-stacks": "none", "python-stacks": "python", "native-stacks": "native", "fragtrace": "all"}
 MODES = ["off", "stopped", *STACKS, "torch-python", "torch-all"]
 STEPS = 12
 
@@ -96,9 +94,10 @@ def start(args, mode, folder):
         command.append("--no-record")
     demos = pathlib.Path(__file__).resolve().parents[2] / "scripts/demos"
     command += ["--", args.python, "-c", CLIENT, mode, demos, str(STEPS)]
-    errors = open(folder / "errors", "w+")
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=errors, text=True, env=environment)
+    errors = open(folder / "errors", "w+")  # noqa: SIM115  (open as long as the process)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+    )
     process.errors = errors
     return process
 
@@ -159,37 +158,52 @@ def main():
         return [one[figure] / off[figure] for one, off in zip(rounds[mode], rounds["off"])]
 
     def added(mode, figure):
-        return statistics.median(one[figure] - off[figure]
-                                 for one, off in zip(rounds[mode], rounds["off"]))
+        return statistics.median(one[figure] - off[figure] for one, off in zip(rounds[mode], rounds["off"]))
 
     allocations = median("off", "allocations")
-    print(f"{allocations:.0f} allocations and as many frees a step; {args.repeats} rounds of {STEPS} "
-          f"steps, medians; slow-down: of elapsed time, and of processor time of the main thread, of "
-          f"the program's threads (least and most) and of all threads")
-    print(f"{'':<14} {'elapsed':>8} {'program':>8} {'recorder':>8} | {'elapsed':>7} {'main':>5} "
-          f"{'program':>7} {'':>12} {'all':>5} | per alloc+free (elapsed, all threads), of torch-all")
+    print(
+        f"{allocations:.0f} allocations and as many frees a step; {args.repeats} rounds of {STEPS} "
+        f"steps, medians; slow-down: of elapsed time, and of processor time of the main thread, of "
+        f"the program's threads (least and most) and of all threads"
+    )
+    print(
+        f"{'':<14} {'elapsed':>8} {'program':>8} {'recorder':>8} | {'elapsed':>7} {'main':>5} "
+        f"{'program':>7} {'':>12} {'all':>5} | per alloc+free (elapsed, all threads), of torch-all"
+    )
     for mode in MODES:
         spread = ratios(mode, "program")
-        print(f"{mode:<14} " +
-              " ".join(f"{median(mode, figure) * 1e3:>5.2f} ms"
-                       for figure in ("elapsed", "program", "recorder")) +
-              f" | {statistics.median(ratios(mode, 'elapsed')):>7.2f} "
-              f"{statistics.median(ratios(mode, 'main')):>5.2f} {statistics.median(spread):>7.2f} "
-              f"({min(spread):.2f}..{max(spread):.2f}) {statistics.median(ratios(mode, 'all')):>5.2f} | " +
-              ", ".join(f"{added(mode, figure) / allocations * 1e6:.2f} us "
-                        f"({added(mode, figure) / added('torch-all', figure):.2f})"
-                        for figure in ("elapsed", "all")))
+        print(
+            f"{mode:<14} "
+            + " ".join(
+                f"{median(mode, figure) * 1e3:>5.2f} ms" for figure in ("elapsed", "program", "recorder")
+            )
+            + f" | {statistics.median(ratios(mode, 'elapsed')):>7.2f} "
+            f"{statistics.median(ratios(mode, 'main')):>5.2f} {statistics.median(spread):>7.2f} "
+            f"({min(spread):.2f}..{max(spread):.2f}) {statistics.median(ratios(mode, 'all')):>5.2f} | "
+            + ", ".join(
+                f"{added(mode, figure) / allocations * 1e6:.2f} us "
+                f"({added(mode, figure) / added('torch-all', figure):.2f})"
+                for figure in ("elapsed", "all")
+            )
+        )
     events = (6 + args.repeats * (STEPS + 1)) * allocations * 2
-    print(f"trace: {trace_bytes} bytes for about {events:.0f} block events of steps alone: at most "
-          f"{trace_bytes / events:.1f} bytes an event")
+    print(
+        f"trace: {trace_bytes} bytes for about {events:.0f} block events of steps alone: at most "
+        f"{trace_bytes / events:.1f} bytes an event"
+    )
     if args.json:
-        args.json.write_text(json.dumps({
-            "slow_down": statistics.median(ratios("fragtrace", "elapsed")),
-            "slow_down_program": statistics.median(ratios("fragtrace", "program")),
-            "slow_down_all_threads": statistics.median(ratios("fragtrace", "all")),
-            "of_torch": added("fragtrace", "elapsed") / added("torch-all", "elapsed"),
-            "of_torch_all_threads": added("fragtrace", "all") / added("torch-all", "all"),
-            "trace_bytes": trace_bytes / events}))
+        args.json.write_text(
+            json.dumps(
+                {
+                    "slow_down": statistics.median(ratios("fragtrace", "elapsed")),
+                    "slow_down_program": statistics.median(ratios("fragtrace", "program")),
+                    "slow_down_all_threads": statistics.median(ratios("fragtrace", "all")),
+                    "of_torch": added("fragtrace", "elapsed") / added("torch-all", "elapsed"),
+                    "of_torch_all_threads": added("fragtrace", "all") / added("torch-all", "all"),
+                    "trace_bytes": trace_bytes / events,
+                }
+            )
+        )
 
 
 if __name__ == "__main__":

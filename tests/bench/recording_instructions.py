@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What recording adds to a GPT training step in instructions, and which part of it takes them.
 
 The step of recording_cost.py under callgrind, with and without recording: counts that other
@@ -48,13 +47,24 @@ count_instructions("off")
 
 # The first that fits a function's name, of ours.
 PARTS = [
-    ("writing the file (recorder's thread)",
-     r"write_events|write_chunk|flush|drain_main|write_nodes|encode|advance_tail|limit_part|"
-     r"LiveTable|follow_events"),
-    ("native stacks",
-     r"walk_stack|native_stack|recurring_stack|RecurringStacks|read_unwind|UnwindRules|thread_stack"),
-    ("Python stacks", r"python_stack|python_code|hash_of_code|frame_lasti|line_in_|code_line|append_code|"
-     r"::stack_of<|::intern_frame|on_code_freed|StackTable::insert"),
+    (
+        "writing the file (recorder's thread)",
+        (
+            r"write_events|write_chunk|flush|drain_main|write_nodes|encode|advance_tail|limit_part|"
+            r"LiveTable|follow_events"
+        ),
+    ),
+    (
+        "native stacks",
+        r"walk_stack|native_stack|recurring_stack|RecurringStacks|read_unwind|UnwindRules|thread_stack",
+    ),
+    (
+        "Python stacks",
+        (
+            r"python_stack|python_code|hash_of_code|frame_lasti|line_in_|code_line|append_code|"
+            r"::stack_of<|::intern_frame|on_code_freed|StackTable::insert"
+        ),
+    ),
     ("the event", r"::record\(|monotonic_ns|now_ns|session_for_event|capture_stacks"),
     ("hooks", r""),
 ]
@@ -67,14 +77,29 @@ def instructions(args, folder, recording, stacks):
     command = [args.build / "bin/fragtrace", "run", "--virtual-gpu", "80GiB", "-o", folder, "--quiet"]
     command += [] if recording else ["--no-record"]
     demos = pathlib.Path(__file__).resolve().parents[2] / "scripts/demos"
-    command += ["--", "valgrind", "--tool=callgrind", "--instr-atstart=no",
-                f"--callgrind-out-file={out}", args.python, "-c", CLIENT, demos, str(STEPS)]
-    done = subprocess.run(command, capture_output=True, text=True,
-                          env={**os.environ, "FRAGTRACE_STACKS": stacks})
+    command += [
+        "--",
+        "valgrind",
+        "--tool=callgrind",
+        "--instr-atstart=no",
+        f"--callgrind-out-file={out}",
+        args.python,
+        "-c",
+        CLIENT,
+        demos,
+        str(STEPS),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "FRAGTRACE_STACKS": stacks}, check=False
+    )
     if done.returncode != 0:
         sys.exit(done.stderr[-2000:])
-    text = subprocess.run(["callgrind_annotate", "--threshold=100", "--show-percs=no", out],
-                          capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        ["callgrind_annotate", "--threshold=100", "--show-percs=no", out],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     counts = collections.Counter()
     for line in text.splitlines():
         match = re.match(r"\s*([\d,]+)\s+\S*?:(.*?)(?: \[(.*)\])?$", line)
@@ -108,8 +133,10 @@ def main():
     print(f"{step / 1e6:.1f} million instructions a step without recording; added, in thousands:")
     for part, count in parts.most_common():
         print(f"{part:<40} {count / STEPS / 1e3:>7.0f} {count / STEPS / step:>6.1%}")
-    print(f"{'together':<40} {sum(parts.values()) / STEPS / 1e3:>7.0f} "
-          f"{sum(parts.values()) / STEPS / step:>6.1%}")
+    print(
+        f"{'together':<40} {sum(parts.values()) / STEPS / 1e3:>7.0f} "
+        f"{sum(parts.values()) / STEPS / step:>6.1%}"
+    )
 
 
 if __name__ == "__main__":

@@ -22,9 +22,13 @@ def report(build, trace):
     """Seconds until the first screen stood, until the report did, of the processors, and rows."""
     cores = sorted(os.sched_getaffinity(0))[:CORES]
     begin = time.monotonic()
-    done = subprocess.Popen([build / "bin/fraganalyze", trace, "--progress", "--color", "never"],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                            preexec_fn=lambda: os.sched_setaffinity(0, cores))
+    done = subprocess.Popen(
+        [build / "bin/fraganalyze", trace, "--progress", "--color", "never"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, cores),
+    )
     first, rows = None, 0
     for line in done.stderr:
         if first is None and "every request is replayed" in line:
@@ -44,8 +48,15 @@ def main():
         trace = trace_of(args, folder)
         runs = [report(args.build.resolve(), trace) for _ in range(args.repeats)]
     firsts, wholes, processors, rows = zip(*runs)
-    tell({"first_screen_s": statistics.median(firsts), "report_s": statistics.median(wholes),
-          "processor_s": statistics.median(processors), "rows": max(rows)}, args)
+    tell(
+        {
+            "first_screen_s": statistics.median(firsts),
+            "report_s": statistics.median(wholes),
+            "processor_s": statistics.median(processors),
+            "rows": max(rows),
+        },
+        args,
+    )
     return 0
 
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What the shim costs a process that never touches CUDA: /bin/true, with and without it.
 
 Beside it the floor: a preloaded library with nothing in it.
@@ -39,8 +38,7 @@ def main():
         empty = pathlib.Path(folder) / "empty.so"
         compiler = shutil.which("cc")
         if compiler:
-            subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", empty],
-                           check=True)
+            subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", empty], check=True)
             environments["empty"] = {**plain, "LD_PRELOAD": str(empty)}
         times = {name: [] for name in environments}
         for _ in range(args.runs):
@@ -49,11 +47,15 @@ def main():
     us = {name: statistics.median(values) * 1e6 for name, values in times.items()}
     added = us["traced"] - us["plain"]
     floor = us["empty"] - us["plain"] if compiler else None
-    print(f"/bin/true: {us['plain']:.0f} us, under the shim {us['traced']:.0f} us: "
-          f"{added:+.0f} us, ratio {us['traced'] / us['plain']:.2f} "
-          f"({args.runs} interleaved runs, medians)")
-    print("a preloaded library with nothing in it: "
-          + (f"{floor:+.0f} us" if compiler else "not measured, there is no cc"))
+    print(
+        f"/bin/true: {us['plain']:.0f} us, under the shim {us['traced']:.0f} us: "
+        f"{added:+.0f} us, ratio {us['traced'] / us['plain']:.2f} "
+        f"({args.runs} interleaved runs, medians)"
+    )
+    print(
+        "a preloaded library with nothing in it: "
+        + (f"{floor:+.0f} us" if compiler else "not measured, there is no cc")
+    )
     if args.json:
         args.json.write_text(json.dumps({"added_us": added, "floor_us": floor}))
 

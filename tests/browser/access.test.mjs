@@ -1,5 +1,5 @@
-// Without the pictures, without a pointer, and to take along: tables, exports, keys, sizes of windows.
-// FRAGTRACE_PAGES holds pages of made-up data.
+// Without the pictures, without a pointer, and to take along: tables, exports, keys, sizes of
+// windows. FRAGTRACE_PAGES holds pages of made-up data.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -13,112 +13,193 @@ before(async () => (browser = await launch()));
 after(async () => browser.close());
 const on = (path, options, look) => visit(browser, path, options, look);
 
-test("the table of stacks adds up to the totals in the status line, whatever is measured", () => on(run, {}, async (page) => {
-    const total = async (id) => {
-        await page.click(`#${id}-table`);
-        const sum = await page.$$eval(".datatable:first-child tbody td:first-child", (cells) => cells.reduce((bytes, cell) => bytes + Number(cell.title), 0));
+test("the table of stacks adds up to the totals in the status line, whatever is measured", () =>
+    on(run, {}, async (page) => {
+        const total = async (id) => {
+            await page.click(`#${id}-table`);
+            const sum = await page.$$eval(".datatable:first-child tbody td:first-child", (cells) =>
+                cells.reduce((bytes, cell) => bytes + Number(cell.title), 0),
+            );
+            await page.click("#dialog-close");
+            return sum;
+        };
+        await page.click("#chart-table");
+        const memory = Object.fromEntries(
+            await page.$$eval(".datatable:first-child tbody tr", (rows) =>
+                rows.map((row) => [row.cells[0].textContent, Number(row.cells[1].title)]),
+            ),
+        );
         await page.click("#dialog-close");
-        return sum;
-    };
-    await page.click("#chart-table");
-    const memory = Object.fromEntries(await page.$$eval(".datatable:first-child tbody tr", (rows) => rows.map((row) => [row.cells[0].textContent, Number(row.cells[1].title)])));
-    await page.click("#dialog-close");
-    assert.equal(memory.requested + memory["rounding and slack"] + memory["waiting for streams"] + memory["holes held open"] + memory["cached, releasable"], memory["reserved (sum)"]);
-    await page.selectOption("#stacks", "live");
-    await settle(page);
-    assert.equal(await total("stacks"), memory["reserved (sum)"] - memory["holes held open"] - memory["cached, releasable"]);
-    await page.selectOption("#stacks", "holes");
-    await settle(page);
-    assert.equal(await total("stacks"), memory["holes held open"]);
-}));
+        assert.equal(
+            memory.requested +
+                memory["rounding and slack"] +
+                memory["waiting for streams"] +
+                memory["holes held open"] +
+                memory["cached, releasable"],
+            memory["reserved (sum)"],
+        );
+        await page.selectOption("#stacks", "live");
+        await settle(page);
+        assert.equal(
+            await total("stacks"),
+            memory["reserved (sum)"] - memory["holes held open"] - memory["cached, releasable"],
+        );
+        await page.selectOption("#stacks", "holes");
+        await settle(page);
+        assert.equal(await total("stacks"), memory["holes held open"]);
+    }));
 
-test("tables behind every picture: sorted by a column, copied, saved as CSV", () => on(run, {}, async (page, context) => {
-    await context.grantPermissions(["clipboard-read", "clipboard-write"]).catch(() => undefined);
-    for (const id of ["chart", "map", "segments", "stacks", "whatif", "culprits"]) {
-        await page.click(`#${id}-table`);
-        assert.ok(await page.locator("dialog .datatable tbody tr").count() > 0, id);
-        assert.equal(await page.locator("dialog img, dialog script, dialog b, dialog i").count(), 0);
-        await page.click("#dialog-close");
-    }
-    await page.click("#map-table");
-    const sizes = () => page.$$eval("dialog .datatable:first-child tbody td:first-child", (cells) => cells.map((cell) => Number(cell.title)));
-    await page.click("dialog .datatable:first-child th:first-child .sort");
-    const down = await sizes();
-    assert.deepEqual(down, [...down].sort((a, b) => b - a));
-    assert.equal(await page.getAttribute("dialog .datatable:first-child th:first-child", "aria-sort"), "descending");
-    await page.click("dialog .datatable:first-child th:first-child .sort");
-    const up = await sizes();
-    assert.deepEqual(up, [...up].sort((a, b) => a - b));
-    const saved = await download(page, () => page.click("dialog .datatable:first-child button:has-text('CSV')"));
-    assert.match(saved.name, /^fragtrace-blocks-at-.*\.csv$/);
-    const lines = saved.text.trimEnd().split("\r\n");
-    assert.equal(lines[0], '"size","address","born","freed","reusable","state","stream","line"');
-    assert.match(await text(page, "dialog .datatable:first-child .faint"), new RegExp(`^${(lines.length - 1).toLocaleString("en-US")} rows`));
-    await page.click("dialog .datatable:first-child button:has-text('copy')");
-    await settle(page);
-    assert.match(await text(page, "dialog .datatable:first-child .faint"), /copied/);
-}));
+test("tables behind every picture: sorted by a column, copied, saved as CSV", () =>
+    on(run, {}, async (page, context) => {
+        await context
+            .grantPermissions(["clipboard-read", "clipboard-write"])
+            .catch(() => undefined);
+        for (const id of ["chart", "map", "segments", "stacks", "whatif", "culprits"]) {
+            await page.click(`#${id}-table`);
+            assert.ok((await page.locator("dialog .datatable tbody tr").count()) > 0, id);
+            assert.equal(
+                await page.locator("dialog img, dialog script, dialog b, dialog i").count(),
+                0,
+            );
+            await page.click("#dialog-close");
+        }
+        await page.click("#map-table");
+        const sizes = () =>
+            page.$$eval("dialog .datatable:first-child tbody td:first-child", (cells) =>
+                cells.map((cell) => Number(cell.title)),
+            );
+        await page.click("dialog .datatable:first-child th:first-child .sort");
+        const down = await sizes();
+        assert.deepEqual(
+            down,
+            [...down].sort((a, b) => b - a),
+        );
+        assert.equal(
+            await page.getAttribute("dialog .datatable:first-child th:first-child", "aria-sort"),
+            "descending",
+        );
+        await page.click("dialog .datatable:first-child th:first-child .sort");
+        const up = await sizes();
+        assert.deepEqual(
+            up,
+            [...up].sort((a, b) => a - b),
+        );
+        const saved = await download(page, () =>
+            page.click("dialog .datatable:first-child button:has-text('CSV')"),
+        );
+        assert.match(saved.name, /^fragtrace-blocks-at-.*\.csv$/);
+        const lines = saved.text.trimEnd().split("\r\n");
+        assert.equal(
+            lines[0],
+            '"size","address","born","freed","reusable","state","stream","line"',
+        );
+        assert.match(
+            await text(page, "dialog .datatable:first-child .faint"),
+            new RegExp(`^${(lines.length - 1).toLocaleString("en-US")} rows`),
+        );
+        await page.click("dialog .datatable:first-child button:has-text('copy')");
+        await settle(page);
+        assert.match(await text(page, "dialog .datatable:first-child .faint"), /copied/);
+    }));
 
-test("the SVG holds vectors and escaped text, and is well formed", () => on(run, { hash: "#stacks=live" }, async (page) => {
-    const saved = await download(page, () => page.click("#svg"));
-    assert.equal(saved.name, "fragtrace.svg");
-    const problem = await page.evaluate((text) => {
-        const parsed = new DOMParser().parseFromString(text, "image/svg+xml");
-        return parsed.querySelector("parsererror")?.textContent ?? (parsed.querySelector("script, foreignObject, img") ? "has markup of the trace" : null);
-    }, saved.text);
-    assert.equal(problem, null);
-    assert.match(saved.text, /Linear\.__init__/);
-    assert.match(saved.text, /NVIDIA H100 &lt;b&gt;80GB&lt;\/b&gt;/, "a name from the trace is text");
-    assert.doesNotMatch(saved.text, /<b>/);
-    assert.ok((saved.text.match(/<path /g) ?? []).length >= 6);
-    assert.equal((saved.text.match(/<image /g) ?? []).length, 1);
-    const image = await download(page, () => page.keyboard.press("i"));
-    assert.equal(image.name, "fragtrace.png");
-}));
+test("the SVG holds vectors and escaped text, and is well formed", () =>
+    on(run, { hash: "#stacks=live" }, async (page) => {
+        const saved = await download(page, () => page.click("#svg"));
+        assert.equal(saved.name, "fragtrace.svg");
+        const problem = await page.evaluate((text) => {
+            const parsed = new DOMParser().parseFromString(text, "image/svg+xml");
+            return (
+                parsed.querySelector("parsererror")?.textContent ??
+                (parsed.querySelector("script, foreignObject, img")
+                    ? "has markup of the trace"
+                    : null)
+            );
+        }, saved.text);
+        assert.equal(problem, null);
+        assert.match(saved.text, /Linear\.__init__/);
+        assert.match(
+            saved.text,
+            /NVIDIA H100 &lt;b&gt;80GB&lt;\/b&gt;/,
+            "a name from the trace is text",
+        );
+        assert.doesNotMatch(saved.text, /<b>/);
+        assert.ok((saved.text.match(/<path /g) ?? []).length >= 6);
+        assert.equal((saved.text.match(/<image /g) ?? []).length, 1);
+        const image = await download(page, () => page.keyboard.press("i"));
+        assert.equal(image.name, "fragtrace.png");
+    }));
 
-test("everything can be done from the keyboard, and the help lists it", () => on(run, {}, async (page) => {
-    await page.keyboard.press("?");
-    const help = await text(page, "dialog");
-    for (const key of ["space", "[", "z", "m", "c", "f", "g", "v", "i", "I"]) assert.ok(help.split(/\s+/).includes(key), key);
-    await page.keyboard.press("Escape");
-    // Tab reaches every control and picture that is shown.
-    const wanted = await page.$$eval("button, select, input, canvas[tabindex], summary, tr[tabindex]", (all) => all.filter((element) => element.offsetParent !== null).length);
-    await page.evaluate(() => document.activeElement.blur());
-    const reached = new Set();
-    for (let i = 0; i < wanted + 4; ++i) {
-        await page.keyboard.press("Tab");
-        reached.add(await page.evaluate(() => {
-            const all = [...document.querySelectorAll("button, select, input, canvas[tabindex], summary, tr[tabindex]")];
-            return all.indexOf(document.activeElement);
-        }));
-    }
-    reached.delete(-1);
-    assert.equal(reached.size, wanted);
-    // In the stacks arrows walk boxes, say which, and Enter marks.
-    await page.focus("#icicle");
-    const { cursor } = await hash(page);
-    await page.keyboard.press("ArrowDown");
-    const said = await text(page, "#status");
-    assert.match(said, /train\.py|model\.py|metrics\.py|samples\.py/);
-    await page.keyboard.press("Enter");
-    const marked = await hash(page);
-    assert.equal(marked.cursor, cursor, "the cursor stays");
-    assert.ok(Number(marked.stack) > 0);
-}));
+test("everything can be done from the keyboard, and the help lists it", () =>
+    on(run, {}, async (page) => {
+        await page.keyboard.press("?");
+        const help = await text(page, "dialog");
+        for (const key of ["space", "[", "z", "m", "c", "f", "g", "v", "i", "I"]) {
+            assert.ok(help.split(/\s+/).includes(key), key);
+        }
+        await page.keyboard.press("Escape");
+        // Tab reaches every control and picture that is shown.
+        const wanted = await page.$$eval(
+            "button, select, input, canvas[tabindex], summary, tr[tabindex]",
+            (all) => all.filter((element) => element.offsetParent !== null).length,
+        );
+        await page.evaluate(() => document.activeElement.blur());
+        const reached = new Set();
+        for (let i = 0; i < wanted + 4; ++i) {
+            await page.keyboard.press("Tab");
+            reached.add(
+                await page.evaluate(() => {
+                    const all = [
+                        ...document.querySelectorAll(
+                            "button, select, input, canvas[tabindex], summary, tr[tabindex]",
+                        ),
+                    ];
+                    return all.indexOf(document.activeElement);
+                }),
+            );
+        }
+        reached.delete(-1);
+        assert.equal(reached.size, wanted);
+        // In the stacks arrows walk boxes, say which, and Enter marks.
+        await page.focus("#icicle");
+        const { cursor } = await hash(page);
+        await page.keyboard.press("ArrowDown");
+        const said = await text(page, "#status");
+        assert.match(said, /train\.py|model\.py|metrics\.py|samples\.py/);
+        await page.keyboard.press("Enter");
+        const marked = await hash(page);
+        assert.equal(marked.cursor, cursor, "the cursor stays");
+        assert.ok(Number(marked.stack) > 0);
+    }));
 
 test("wall displays and narrow windows: nothing outside, no empty pictures", async () => {
-    for (const [width, height] of [[1024, 768], [1440, 900], [2560, 1440], [3840, 2160]]) {
+    for (const [width, height] of [
+        [1024, 768],
+        [1440, 900],
+        [2560, 1440],
+        [3840, 2160],
+    ]) {
         await on(run, { width, height, hash: "#selected=200&colour=stack" }, async (page) => {
-            const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+            const over = await page.evaluate(
+                () => document.documentElement.scrollWidth - innerWidth,
+            );
             assert.ok(over <= 0, `${over} pixels too wide at ${width}`);
-            // What does not fit is reached by scrolling and announced; the status line covers nothing.
+            // What does not fit is reached by scrolling and announced; the status line covers
+            // nothing.
             const { outside, covered, more, scrolls } = await page.evaluate(() => {
                 const main = document.getElementById("main");
-                const [top, end] = [main.getBoundingClientRect().top - main.scrollTop, main.scrollHeight];
+                const [top, end] = [
+                    main.getBoundingClientRect().top - main.scrollTop,
+                    main.scrollHeight,
+                ];
                 return {
-                    outside: [...main.querySelectorAll("section")].filter((section) => section.getBoundingClientRect().bottom - top > end + 1).map((section) => section.id),
-                    covered: main.getBoundingClientRect().bottom - document.getElementById("status").getBoundingClientRect().top,
-                    more: main.dataset.more, scrolls: main.scrollHeight > main.clientHeight + 3,
+                    outside: [...main.querySelectorAll("section")]
+                        .filter((section) => section.getBoundingClientRect().bottom - top > end + 1)
+                        .map((section) => section.id),
+                    covered:
+                        main.getBoundingClientRect().bottom -
+                        document.getElementById("status").getBoundingClientRect().top,
+                    more: main.dataset.more,
+                    scrolls: main.scrollHeight > main.clientHeight + 3,
                 };
             });
             assert.deepEqual(outside, [], `cannot be reached at ${width}`);
@@ -126,86 +207,146 @@ test("wall displays and narrow windows: nothing outside, no empty pictures", asy
             assert.equal(more, String(scrolls), `at ${width}`);
             for (const id of ["chart", "map", "segments", "icicle"]) {
                 const box = await page.locator("#" + id).boundingBox();
-                assert.ok(box.height > 60 && box.width > 300, `${id} at ${width}: ${box.width} x ${box.height}`);
+                assert.ok(
+                    box.height > 60 && box.width > 300,
+                    `${id} at ${width}: ${box.width} x ${box.height}`,
+                );
             }
-            const overlaps = await page.evaluate(() => ["verdict", "culprits", "time", "addresses", "segments-panel", "stacks-panel", "side"].filter((id, i, all) => {
-                const a = document.getElementById(id).getBoundingClientRect();
-                return all.slice(i + 1).some((other) => {
-                    const b = document.getElementById(other).getBoundingClientRect();
-                    return a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
-                });
-            }));
+            const overlaps = await page.evaluate(() =>
+                [
+                    "verdict",
+                    "culprits",
+                    "time",
+                    "addresses",
+                    "segments-panel",
+                    "stacks-panel",
+                    "side",
+                ].filter((id, i, all) => {
+                    const a = document.getElementById(id).getBoundingClientRect();
+                    return all.slice(i + 1).some((other) => {
+                        const b = document.getElementById(other).getBoundingClientRect();
+                        return (
+                            a.left < b.right - 1 &&
+                            b.left < a.right - 1 &&
+                            a.top < b.bottom - 1 &&
+                            b.top < a.bottom - 1
+                        );
+                    });
+                }),
+            );
             assert.deepEqual(overlaps, []);
         });
     }
 });
 
-test("one time axis: chart and map have the same margins, and move as one", () => on(run, {}, async (page) => {
-    const places = async () => ({ chart: await page.locator("#chart").boundingBox(), map: await page.locator("#map").boundingBox() });
-    for (const [width, height] of [[1024, 768], [1440, 960], [2560, 1440]]) {
-        await page.setViewportSize({ width, height });
-        await settle(page);
+test("one time axis: chart and map have the same margins, and move as one", () =>
+    on(run, {}, async (page) => {
+        const places = async () => ({
+            chart: await page.locator("#chart").boundingBox(),
+            map: await page.locator("#map").boundingBox(),
+        });
+        for (const [width, height] of [
+            [1024, 768],
+            [1440, 960],
+            [2560, 1440],
+        ]) {
+            await page.setViewportSize({ width, height });
+            await settle(page);
+            const { chart, map } = await places();
+            assert.deepEqual([chart.x, chart.width], [map.x, map.width], `at ${width}`);
+            assert.ok(chart.y + chart.height <= map.y);
+            // The cursor is one line: in both its darkest column is the same.
+            const lines = await page.evaluate(() =>
+                ["chart", "map"].map((id) => {
+                    const over = document.querySelector(`#${id} + canvas`);
+                    const row = over
+                        .getContext("2d")
+                        .getImageData(0, over.height - 20, over.width - 40, 1).data;
+                    let best = -1;
+                    for (let x = 64; x < over.width - 40; ++x) {
+                        if (
+                            row[4 * x + 3] > 200 &&
+                            row[4 * x] < 60 &&
+                            (best < 0 || row[4 * x] < row[4 * best])
+                        ) {
+                            best = x;
+                        }
+                    }
+                    return best;
+                }),
+            );
+            assert.ok(lines[0] > 64 && lines[0] === lines[1], `${lines} at ${width}`);
+        }
         const { chart, map } = await places();
-        assert.deepEqual([chart.x, chart.width], [map.x, map.width], `at ${width}`);
-        assert.ok(chart.y + chart.height <= map.y);
-        // The cursor is one line: in both its darkest column is the same.
-        const lines = await page.evaluate(() => ["chart", "map"].map((id) => {
-            const over = document.querySelector(`#${id} + canvas`);
-            const row = over.getContext("2d").getImageData(0, over.height - 20, over.width - 40, 1).data;
-            let best = -1;
-            for (let x = 64; x < over.width - 40; ++x) if (row[4 * x + 3] > 200 && row[4 * x] < 60 && (best < 0 || row[4 * x] < row[4 * best])) best = x;
-            return best;
+        await page.keyboard.press("0");
+        const before = await hash(page);
+        // The same x is the same moment.
+        await page.mouse.click(chart.x + 400, chart.y + 60);
+        const { cursor } = await hash(page);
+        await page.mouse.click(chart.x + 700, chart.y + 60);
+        assert.notEqual((await hash(page)).cursor, cursor);
+        await page.mouse.click(map.x + 400, map.y + 60);
+        assert.equal((await hash(page)).cursor, cursor);
+        // The column at the right is the cursor's moment: a click there takes a block of it and
+        // leaves the cursor.
+        await page.mouse.click(map.x + map.width - 10, map.y + 20);
+        const chosen = await hash(page);
+        assert.equal(chosen.cursor, cursor);
+        assert.ok(Number(chosen.selected) >= 0);
+        await page.mouse.click(chart.x + chart.width - 10, chart.y + 60);
+        assert.equal((await hash(page)).cursor, cursor);
+        for (const place of [chart, map]) {
+            await page.mouse.move(place.x + 400, place.y + 60);
+            await page.mouse.wheel(0, -300);
+            const zoomed = await hash(page);
+            assert.ok(
+                Number(zoomed.t1) - Number(zoomed.t0) < Number(before.t1) - Number(before.t0),
+            );
+            await page.keyboard.press("0");
+            await settle(page);
+        }
+    }));
+
+test("a row cut in half is announced, until its end is reached", () =>
+    on(run, { height: 820 }, async (page) => {
+        const list = page.locator("#side");
+        const state = () =>
+            list.evaluate((place) => ({
+                more: place.dataset.more,
+                left: place.scrollHeight - place.clientHeight - place.scrollTop,
+                hint: getComputedStyle(place, "::after").content,
+            }));
+        await page.evaluate(() => (document.getElementById("side").style.maxHeight = "70px"));
+        await settle(page);
+        let now = await state();
+        assert.ok(
+            now.left > 3 && now.more === "true" && now.hint.includes("more"),
+            JSON.stringify(now),
+        );
+        await list.evaluate((place) => (place.scrollTop = place.scrollHeight));
+        await settle(page);
+        now = await state();
+        assert.ok(
+            now.left <= 3 && now.more === "false" && now.hint === "none",
+            JSON.stringify(now),
+        );
+    }));
+
+test("a part of the time says how to see the whole, and the whole says nothing", () =>
+    on(run, { width: 1024, height: 768 }, async (page) => {
+        await page.keyboard.press("w");
+        await settle(page);
+        assert.match(
+            await text(page, "#window"),
+            /^[\d.]+ m?s to [\d.]+ m?s of [\d.]+ m?s; key 0 shows all$/,
+        );
+        const { width, scroll } = await page.$eval("#window", (place) => ({
+            width: place.clientWidth,
+            scroll: place.scrollWidth,
         }));
-        assert.ok(lines[0] > 64 && lines[0] === lines[1], `${lines} at ${width}`);
-    }
-    const { chart, map } = await places();
-    await page.keyboard.press("0");
-    const before = await hash(page);
-    // The same x is the same moment.
-    await page.mouse.click(chart.x + 400, chart.y + 60);
-    const { cursor } = await hash(page);
-    await page.mouse.click(chart.x + 700, chart.y + 60);
-    assert.notEqual((await hash(page)).cursor, cursor);
-    await page.mouse.click(map.x + 400, map.y + 60);
-    assert.equal((await hash(page)).cursor, cursor);
-    // The column at the right is the cursor's moment: a click there takes a block of it and leaves the cursor.
-    await page.mouse.click(map.x + map.width - 10, map.y + 20);
-    const chosen = await hash(page);
-    assert.equal(chosen.cursor, cursor);
-    assert.ok(Number(chosen.selected) >= 0);
-    await page.mouse.click(chart.x + chart.width - 10, chart.y + 60);
-    assert.equal((await hash(page)).cursor, cursor);
-    for (const place of [chart, map]) {
-        await page.mouse.move(place.x + 400, place.y + 60);
-        await page.mouse.wheel(0, -300);
-        const zoomed = await hash(page);
-        assert.ok(Number(zoomed.t1) - Number(zoomed.t0) < Number(before.t1) - Number(before.t0));
+        assert.ok(scroll <= width, "and is not cut");
         await page.keyboard.press("0");
         await settle(page);
-    }
-}));
-
-test("a row cut in half is announced, until its end is reached", () => on(run, { height: 820 }, async (page) => {
-    const list = page.locator("#side");
-    const state = () => list.evaluate((place) => ({ more: place.dataset.more, left: place.scrollHeight - place.clientHeight - place.scrollTop, hint: getComputedStyle(place, "::after").content }));
-    await page.evaluate(() => (document.getElementById("side").style.maxHeight = "70px"));
-    await settle(page);
-    let now = await state();
-    assert.ok(now.left > 3 && now.more === "true" && now.hint.includes("more"), JSON.stringify(now));
-    await list.evaluate((place) => (place.scrollTop = place.scrollHeight));
-    await settle(page);
-    now = await state();
-    assert.ok(now.left <= 3 && now.more === "false" && now.hint === "none", JSON.stringify(now));
-}));
-
-test("a part of the time says how to see the whole, and the whole says nothing", () => on(run, { width: 1024, height: 768 }, async (page) => {
-    await page.keyboard.press("w");
-    await settle(page);
-    assert.match(await text(page, "#window"), /^[\d.]+ m?s to [\d.]+ m?s of [\d.]+ m?s; key 0 shows all$/);
-    const { width, scroll } = await page.$eval("#window", (place) => ({ width: place.clientWidth, scroll: place.scrollWidth }));
-    assert.ok(scroll <= width, "and is not cut");
-    await page.keyboard.press("0");
-    await settle(page);
-    assert.equal(await text(page, "#window"), "");
-    assert.match(await text(page, "#chart-legend"), /highest allocated/);
-}));
+        assert.equal(await text(page, "#window"), "");
+        assert.match(await text(page, "#chart-legend"), /highest allocated/);
+    }));

@@ -1,7 +1,12 @@
 // Chromium for the tests of the page: finds it and its driver, or says how to get them.
 import { existsSync } from "node:fs";
 
-const places = [process.env.FRAGTRACE_CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const places = [
+    process.env.FRAGTRACE_CHROMIUM,
+    "/usr/bin/chromium",
+    "/usr/bin/chromium-browser",
+    "/usr/bin/google-chrome",
+];
 
 /** Why the tests cannot run here, as a line that says what to install; null when they can. */
 export async function missing() {
@@ -25,7 +30,11 @@ export async function launch() {
 }
 
 /** Opens a page of ours and waits until it can be used; collects what goes wrong on it. */
-export async function open(browser, path, { width = 1440, height = 960, scheme = "light", hash = "" } = {}) {
+export async function open(
+    browser,
+    path,
+    { width = 1440, height = 960, scheme = "light", hash = "" } = {},
+) {
     const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme });
     const page = await context.newPage();
     const problems = [];

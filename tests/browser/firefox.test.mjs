@@ -1,5 +1,5 @@
-// The same page in Firefox: what it shows, how it is used, that it asks for nothing and complains of
-// nothing. The details are tested in Chromium.
+// The same page in Firefox: what it shows, how it is used, that it asks for nothing and complains
+// of nothing. The details are tested in Chromium.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,47 +17,73 @@ async function on(name, options, look) {
     await page.rest();
     await look(page);
     assert.deepEqual(page.problems(), []);
-    assert.deepEqual(page.requests().filter((url) => !/^(file|blob|data|about|moz-extension|resource):/.test(url)), []);
+    assert.deepEqual(
+        page
+            .requests()
+            .filter((url) => !/^(file|blob|data|about|moz-extension|resource):/.test(url)),
+        [],
+    );
     await page.close();
 }
 
-const text = (page, selector) => page.evaluate(`document.querySelector(${JSON.stringify(selector)}).innerText`);
-const share = (page, selector, colour, reach = 40) => page.evaluate(`(() => {
+const text = (page, selector) =>
+    page.evaluate(`document.querySelector(${JSON.stringify(selector)}).innerText`);
+const share = (page, selector, colour, reach = 40) =>
+    page.evaluate(`(() => {
     const canvas = document.querySelector(${JSON.stringify(selector)});
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
     const [red, green, blue] = ${JSON.stringify(colour)};
     let near = 0;
-    for (let i = 0; i < data.length; i += 4) if (Math.abs(data[i] - red) + Math.abs(data[i + 1] - green) + Math.abs(data[i + 2] - blue) < ${reach}) ++near;
+    for (let i = 0; i < data.length; i += 4) {
+        const [r, g, b] = [data[i] - red, data[i + 1] - green, data[i + 2] - blue];
+        if (Math.abs(r) + Math.abs(g) + Math.abs(b) < ${reach}) ++near;
+    }
     return near / (canvas.width * canvas.height);
 })()`);
 
-test("Firefox: verdict, totals to the byte, pictures", () => on("checkerboard.html", {}, async (page) => {
-    const verdict = await text(page, "#verdict");
-    for (const part of ["OOM", "asked for", "512 MiB", "940 MiB", "fragment.py:11 keep"]) assert.ok(verdict.includes(part), part);
-    assert.match(await text(page, "#totals"), /985,613,312 B/);
-    assert.match(await text(page, "#status"), /94 blocks in 94 segments/);
-    assert.ok(await share(page, "#segments", [242, 140, 28]) > 0.1);
-    assert.ok(await share(page, "#segments", [74, 6, 51]) > 0.1);
-    assert.ok(await share(page, "#map", [74, 6, 51]) + await share(page, "#map + canvas", [74, 6, 51]) > 0.01);
-}));
+test("Firefox: verdict, totals to the byte, pictures", () =>
+    on("checkerboard.html", {}, async (page) => {
+        const verdict = await text(page, "#verdict");
+        for (const part of ["OOM", "asked for", "512 MiB", "940 MiB", "fragment.py:11 keep"]) {
+            assert.ok(verdict.includes(part), part);
+        }
+        assert.match(await text(page, "#totals"), /985,613,312 B/);
+        assert.match(await text(page, "#status"), /94 blocks in 94 segments/);
+        assert.ok((await share(page, "#segments", [242, 140, 28])) > 0.1);
+        assert.ok((await share(page, "#segments", [74, 6, 51])) > 0.1);
+        assert.ok(
+            (await share(page, "#map", [74, 6, 51])) +
+                (await share(page, "#map + canvas", [74, 6, 51])) >
+                0.01,
+        );
+    }));
 
-test("Firefox: keys, links, colours, curves, tables", () => on("run.html", { hash: "#stacks=live&colour=stack&whatif=1" }, async (page) => {
-    assert.ok(await share(page, "#chart", [26, 127, 55], 24) > 0.002, "the replayed curve");
-    assert.match(await text(page, "#map-mode"), /coloured by stack/);
-    await page.press("f", "g", "c");
-    await page.rest();
-    const hash = await page.evaluate("location.hash");
-    for (const part of ["shape=flame", "fold=1", "stacks=live", "whatif=1"]) assert.ok(hash.includes(part), hash);
-    assert.ok(!hash.includes("colour="));
-    await page.evaluate(`document.querySelector("#map-table").click(), true`);
-    assert.match(await text(page, "dialog"), /Blocks at .*[\d,]+ rows/s);
-    assert.equal(await page.evaluate(`document.querySelectorAll("dialog img, dialog b").length`), 0);
-}));
+test("Firefox: keys, links, colours, curves, tables", () =>
+    on("run.html", { hash: "#stacks=live&colour=stack&whatif=1" }, async (page) => {
+        assert.ok((await share(page, "#chart", [26, 127, 55], 24)) > 0.002, "the replayed curve");
+        assert.match(await text(page, "#map-mode"), /coloured by stack/);
+        await page.press("f", "g", "c");
+        await page.rest();
+        const hash = await page.evaluate("location.hash");
+        for (const part of ["shape=flame", "fold=1", "stacks=live", "whatif=1"]) {
+            assert.ok(hash.includes(part), hash);
+        }
+        assert.ok(!hash.includes("colour="));
+        await page.evaluate(`document.querySelector("#map-table").click(), true`);
+        assert.match(await text(page, "dialog"), /Blocks at .*[\d,]+ rows/s);
+        assert.equal(
+            await page.evaluate(`document.querySelectorAll("dialog img, dialog b").length`),
+            0,
+        );
+    }));
 
 test("Firefox: a file that was cut off says so", async () => {
     const folder = mkdtempSync(join(tmpdir(), "fragtrace-page-"));
     const whole = readFileSync(join(pages, "checkerboard.html"), "utf8");
-    writeFileSync(join(folder, "cut.html"), whole.slice(0, whole.indexOf('id="ft-0-blocks-0"') + 300));
+    writeFileSync(
+        join(folder, "cut.html"),
+        whole.slice(0, whole.indexOf('id="ft-0-blocks-0"') + 300),
+    );
     const page = await open(firefox, join(folder, "cut.html"));
     await page.rest();
     assert.match(await text(page, "#plain"), /cut off/);

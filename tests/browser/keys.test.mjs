@@ -1,5 +1,5 @@
-// What reaches the page from the keyboard, and what a screen reader gets of it. FRAGTRACE_PAGES holds
-// pages of made-up data.
+// What reaches the page from the keyboard, and what a screen reader gets of it. FRAGTRACE_PAGES
+// holds pages of made-up data.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -14,71 +14,104 @@ before(async () => (browser = await launch()));
 after(async () => browser.close());
 const on = (path, options, look) => visit(browser, path, options, look);
 
-test("Alt and an arrow go to the event before and after, frees and cudaMallocs as well", () => on(join(pages, "two.html"), { hash: "#device=1&cursor=0" }, async (page) => {
-    const stops = [];
-    for (let i = 0; i < 12; ++i) {
-        await page.keyboard.press("Alt+ArrowRight");
-        const { cursor } = await hash(page);
-        if (cursor === stops.at(-1)) break;
-        stops.push(cursor);
-    }
-    // In ticks of 10 ns, as synthetic.cpp has it: two segments, two blocks, the second of which is freed after 2 s and
-    // reusable after 6, and the end.
-    assert.deepEqual(stops, ["100", "200", "500", "100000000", "200000000", "600000000", "1000000000"]);
-    const back = [];
-    for (let i = 0; i < stops.length - 1; ++i) {
-        await page.keyboard.press("Alt+ArrowLeft");
-        back.push((await hash(page)).cursor);
-    }
-    assert.deepEqual(back, stops.slice(0, -1).reverse());
-}));
+test("Alt and an arrow go to the event before and after, frees and cudaMallocs as well", () =>
+    on(join(pages, "two.html"), { hash: "#device=1&cursor=0" }, async (page) => {
+        const stops = [];
+        for (let i = 0; i < 12; ++i) {
+            await page.keyboard.press("Alt+ArrowRight");
+            const { cursor } = await hash(page);
+            if (cursor === stops.at(-1)) break;
+            stops.push(cursor);
+        }
+        // In ticks of 10 ns, as synthetic.cpp has it: two segments, two blocks, the second of which
+        // is freed after 2 s and reusable after 6, and the end.
+        assert.deepEqual(stops, [
+            "100",
+            "200",
+            "500",
+            "100000000",
+            "200000000",
+            "600000000",
+            "1000000000",
+        ]);
+        const back = [];
+        for (let i = 0; i < stops.length - 1; ++i) {
+            await page.keyboard.press("Alt+ArrowLeft");
+            back.push((await hash(page)).cursor);
+        }
+        assert.deepEqual(back, stops.slice(0, -1).reverse());
+    }));
 
-test("letters typed in a select choose from it and are no shortcuts", () => on(run, {}, async (page) => {
-    const before = await hash(page);
-    await page.focus("#colour");
-    for (const key of ["d", "w", "W", "f", "g", "t", "m", "0", "2", "n", "["]) await page.keyboard.press(key);
-    const after = await hash(page);
-    assert.deepEqual({ ...after, colour: "" }, { ...before, colour: "" });
-    assert.equal(await page.getAttribute("html", "data-theme"), "light");
-    await page.keyboard.press("Escape");
-    await page.evaluate(() => document.activeElement.blur());
-    await page.keyboard.press("w");
-    assert.notEqual((await hash(page)).t0, before.t0, "elsewhere they are");
-}));
+test("letters typed in a select choose from it and are no shortcuts", () =>
+    on(run, {}, async (page) => {
+        const before = await hash(page);
+        await page.focus("#colour");
+        for (const key of ["d", "w", "W", "f", "g", "t", "m", "0", "2", "n", "["]) {
+            await page.keyboard.press(key);
+        }
+        const after = await hash(page);
+        assert.deepEqual({ ...after, colour: "" }, { ...before, colour: "" });
+        assert.equal(await page.getAttribute("html", "data-theme"), "light");
+        await page.keyboard.press("Escape");
+        await page.evaluate(() => document.activeElement.blur());
+        await page.keyboard.press("w");
+        assert.notEqual((await hash(page)).t0, before.t0, "elsewhere they are");
+    }));
 
-test("the status is spoken when the cursor rests, not in every frame", () => on(run, {}, async (page) => {
-    const heard = () => page.locator("#spoken").textContent();
-    await eventually(async () => assert.equal(await heard(), await text(page, "#status")));
-    // A clock that the test moves: how many frames a machine draws while keys are pressed differs.
-    await page.clock.install();
-    await page.clock.pauseAt(Date.now() + 60_000);
-    await page.evaluate(() => {
-        window.spoken = [];
-        window.shown = 0;
-        new MutationObserver(() => window.spoken.push(document.getElementById("spoken").textContent)).observe(document.getElementById("spoken"), { childList: true, characterData: true });
-        new MutationObserver(() => ++window.shown).observe(document.getElementById("status"), { childList: true, characterData: true });
-    });
-    const frames = 40;
-    for (let i = 0; i < frames; ++i) {
-        await page.keyboard.press("ArrowLeft");
-        await page.clock.runFor(20);
-    }
-    const { spoken, shown } = await page.evaluate(() => ({ spoken: window.spoken.length, shown: window.shown }));
-    assert.ok(shown > frames / 2, `${shown} times shown`);
-    assert.equal(spoken, 0, "spoken while it moved");
-    await page.clock.runFor(1000);
-    const said = await page.evaluate(() => window.spoken);
-    assert.deepEqual(said, [await text(page, "#status")]);
-    assert.match(said[0], /reserved/);
-    // Nothing that changes in each frame is announced.
-    assert.equal(await page.evaluate(() => document.getElementById("status").closest("[role=status], [role=alert], [role=log], [aria-live]")), null);
-    assert.equal(await page.getAttribute("#spoken", "role"), "status");
-    const box = await page.locator("#spoken").boundingBox();
-    assert.ok(box.width <= 1 && box.height <= 1, "it is not seen");
-}));
+test("the status is spoken when the cursor rests, not in every frame", () =>
+    on(run, {}, async (page) => {
+        const heard = () => page.locator("#spoken").textContent();
+        await eventually(async () => assert.equal(await heard(), await text(page, "#status")));
+        // A clock that the test moves: how many frames a machine draws while keys are pressed
+        // differs.
+        await page.clock.install();
+        await page.clock.pauseAt(Date.now() + 60_000);
+        await page.evaluate(() => {
+            window.spoken = [];
+            window.shown = 0;
+            new MutationObserver(() =>
+                window.spoken.push(document.getElementById("spoken").textContent),
+            ).observe(document.getElementById("spoken"), { childList: true, characterData: true });
+            new MutationObserver(() => ++window.shown).observe(document.getElementById("status"), {
+                childList: true,
+                characterData: true,
+            });
+        });
+        const frames = 40;
+        for (let i = 0; i < frames; ++i) {
+            await page.keyboard.press("ArrowLeft");
+            await page.clock.runFor(20);
+        }
+        const { spoken, shown } = await page.evaluate(() => ({
+            spoken: window.spoken.length,
+            shown: window.shown,
+        }));
+        assert.ok(shown > frames / 2, `${shown} times shown`);
+        assert.equal(spoken, 0, "spoken while it moved");
+        await page.clock.runFor(1000);
+        const said = await page.evaluate(() => window.spoken);
+        assert.deepEqual(said, [await text(page, "#status")]);
+        assert.match(said[0], /reserved/);
+        // Nothing that changes in each frame is announced.
+        assert.equal(
+            await page.evaluate(() =>
+                document
+                    .getElementById("status")
+                    .closest("[role=status], [role=alert], [role=log], [aria-live]"),
+            ),
+            null,
+        );
+        assert.equal(await page.getAttribute("#spoken", "role"), "status");
+        const box = await page.locator("#spoken").boundingBox();
+        assert.ok(box.width <= 1 && box.height <= 1, "it is not seen");
+    }));
 
 test("a screen reader is told which row is chosen", async () => {
-    for (const [path, list] of [[board, "#culprits-list"], [run, "#whatif-list"], [join(pages, "two.html"), "#culprits-list"]]) {
+    for (const [path, list] of [
+        [board, "#culprits-list"],
+        [run, "#whatif-list"],
+        [join(pages, "two.html"), "#culprits-list"],
+    ]) {
         await on(path, {}, async (page, context) => {
             if (path.endsWith("two.html")) {
                 await page.selectOption("#device", "1");
@@ -89,10 +122,19 @@ test("a screen reader is told which row is chosen", async () => {
             await settle(page);
             const session = await context.newCDPSession(page);
             const { nodes } = await session.send("Accessibility.getFullAXTree");
-            const chosen = nodes.filter((node) => node.role?.value === "row" && node.properties?.some(({ name, value }) => name === "selected" && value.value === true));
+            const chosen = nodes.filter(
+                (node) =>
+                    node.role?.value === "row" &&
+                    node.properties?.some(
+                        ({ name, value }) => name === "selected" && value.value === true,
+                    ),
+            );
             assert.equal(chosen.length, 1, `${path} ${list}`);
             const parent = nodes.find((node) => node.childIds?.includes(chosen[0].nodeId));
-            const table = parent.role.value === "grid" ? parent : nodes.find((node) => node.childIds?.includes(parent.nodeId));
+            const table =
+                parent.role.value === "grid"
+                    ? parent
+                    : nodes.find((node) => node.childIds?.includes(parent.nodeId));
             assert.equal(table.role.value, "grid");
         });
     }

@@ -1,5 +1,6 @@
 // Links: what is in the address part is shown, whatever it is, also where the page is open already.
-// And the choice of a device, which can change its mind. FRAGTRACE_PAGES holds pages of made-up data.
+// And the choice of a device, which can change its mind. FRAGTRACE_PAGES holds pages of made-up
+// data.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -18,21 +19,34 @@ const on = (path, options, look) => visit(browser, path, options, look);
 test("a number in a link that is no index shows the page as if it were not there", async () => {
     let verdict;
     await on(board, {}, async (page) => (verdict = await text(page, "#verdict")));
-    for (const part of ["device=0.5", "device=-1&card=-1", "card=0.5&device=7", "culprit=0.5&card=99", "selected=1.5&culprit=99&whatif=0.5", "selected=99999999&stack=0.5",
-        "stack=99999999&whatif=99", "cursor=0.5&t0=0.25&t1=1.5&mark=1.5"]) {
+    for (const part of [
+        "device=0.5",
+        "device=-1&card=-1",
+        "card=0.5&device=7",
+        "culprit=0.5&card=99",
+        "selected=1.5&culprit=99&whatif=0.5",
+        "selected=99999999&stack=0.5",
+        "stack=99999999&whatif=99",
+        "cursor=0.5&t0=0.25&t1=1.5&mark=1.5",
+    ]) {
         await on(board, { hash: "#" + part }, async (page) => {
             assert.equal(await page.getAttribute("html", "data-failed"), null, part);
             assert.equal(await text(page, "#verdict"), verdict, part);
             assert.match(await text(page, "#status"), /reserved/, part);
             assert.equal(await page.locator("#details").isVisible(), false, part);
             const shown = await hash(page);
-            for (const key of ["culprit", "selected", "stack", "whatif", "mark"]) assert.equal(shown[key], undefined, `${part}: ${key}`);
-            for (const key of ["device", "card", "cursor", "t0", "t1"]) assert.match(shown[key], /^\d+$/, `${part}: ${key}`);
+            for (const key of ["culprit", "selected", "stack", "whatif", "mark"]) {
+                assert.equal(shown[key], undefined, `${part}: ${key}`);
+            }
+            for (const key of ["device", "card", "cursor", "t0", "t1"]) {
+                assert.match(shown[key], /^\d+$/, `${part}: ${key}`);
+            }
         });
     }
 });
 
-// As a person does who pastes a link into the tab: the address changes, the page is not loaded again.
+// As a person does who pastes a link into the tab: the address changes, the page is not loaded
+// again.
 async function paste(page, link) {
     await page.evaluate((link) => {
         window.stayed = true;
@@ -42,45 +56,54 @@ async function paste(page, link) {
     assert.equal(await page.evaluate(() => window.stayed), true, "the page was not loaded again");
 }
 
-test("a link pasted where the page is open is followed, what it does not say included", () => on(run, { hash: "#colour=age&theme=dark&fold=1&q=model&selected=3&mark=5000000" }, async (page) => {
-    const link = "#device=0&t0=1000000&t1=9000000&a0=0&a1=104857600&cursor=2000000&card=0&selected=7&q=metrics&stacks=live";
-    await paste(page, link);
-    const now = await hash(page);
-    assert.deepEqual(now, Object.fromEntries(new URLSearchParams(link.slice(1))));
-    assert.equal(await page.inputValue("#search"), "metrics");
-    assert.equal(await page.inputValue("#colour"), "state");
-    assert.equal(await page.getAttribute("#fold", "aria-pressed"), "false");
-    assert.equal(await page.getAttribute("html", "data-theme"), "light");
-    assert.match(await text(page, "#details"), /Block 7 /);
-    assert.match(await text(page, "#status"), /search "metrics"/);
-    await paste(page, "#card=0.5&selected=1.5&cursor=-1");
-    assert.match(await text(page, "#status"), /reserved/);
-    assert.equal(await page.locator("#details").isVisible(), false);
-}));
+test("a link pasted where the page is open is followed, what it does not say included", () =>
+    on(
+        run,
+        { hash: "#colour=age&theme=dark&fold=1&q=model&selected=3&mark=5000000" },
+        async (page) => {
+            const link =
+                "#device=0&t0=1000000&t1=9000000&a0=0&a1=104857600&cursor=2000000&card=0&selected=7&q=metrics&stacks=live";
+            await paste(page, link);
+            const now = await hash(page);
+            assert.deepEqual(now, Object.fromEntries(new URLSearchParams(link.slice(1))));
+            assert.equal(await page.inputValue("#search"), "metrics");
+            assert.equal(await page.inputValue("#colour"), "state");
+            assert.equal(await page.getAttribute("#fold", "aria-pressed"), "false");
+            assert.equal(await page.getAttribute("html", "data-theme"), "light");
+            assert.match(await text(page, "#details"), /Block 7 /);
+            assert.match(await text(page, "#status"), /search "metrics"/);
+            await paste(page, "#card=0.5&selected=1.5&cursor=-1");
+            assert.match(await text(page, "#status"), /reserved/);
+            assert.equal(await page.locator("#details").isVisible(), false);
+        },
+    ));
 
-test("a pasted link leads to another device", () => on(two, {}, async (page) => {
-    await paste(page, "#device=1");
-    assert.match(await text(page, "#run"), /GPU 1/);
-    assert.equal(await page.inputValue("#device"), "1");
-    assert.match(await text(page, "#status"), /in 5 segments/);
-}));
+test("a pasted link leads to another device", () =>
+    on(two, {}, async (page) => {
+        await paste(page, "#device=1");
+        assert.match(await text(page, "#run"), /GPU 1/);
+        assert.equal(await page.inputValue("#device"), "1");
+        assert.match(await text(page, "#status"), /in 5 segments/);
+    }));
 
-test("of two devices chosen one after the other the last one is shown", () => on(two, {}, async (page) => {
-    const choose = (...devices) => page.evaluate((devices) => {
-        const select = document.getElementById("device");
-        for (const device of devices) {
-            select.value = device;
-            select.dispatchEvent(new Event("change"));
-        }
-    }, devices);
-    // The second one's overview must be unpacked first; the first one's is there.
-    await choose("1", "0");
-    await settle(page);
-    assert.match(await text(page, "#run"), /GPU 0/);
-    assert.equal((await hash(page)).device, "0");
-    assert.match(await text(page, "#status"), /94 blocks in 94 segments/);
-    await choose("0", "1", "0", "1");
-    await settle(page);
-    assert.match(await text(page, "#run"), /GPU 1/);
-    assert.match(await text(page, "#status"), /in 5 segments/);
-}));
+test("of two devices chosen one after the other the last one is shown", () =>
+    on(two, {}, async (page) => {
+        const choose = (...devices) =>
+            page.evaluate((devices) => {
+                const select = document.getElementById("device");
+                for (const device of devices) {
+                    select.value = device;
+                    select.dispatchEvent(new Event("change"));
+                }
+            }, devices);
+        // The second one's overview must be unpacked first; the first one's is there.
+        await choose("1", "0");
+        await settle(page);
+        assert.match(await text(page, "#run"), /GPU 0/);
+        assert.equal((await hash(page)).device, "0");
+        assert.match(await text(page, "#status"), /94 blocks in 94 segments/);
+        await choose("0", "1", "0", "1");
+        await settle(page);
+        assert.match(await text(page, "#run"), /GPU 1/);
+        assert.match(await text(page, "#status"), /in 5 segments/);
+    }));

@@ -1,5 +1,6 @@
 // How the page opens: the overview before the blocks, blocks read by workers or without them, and
-// nothing of the file's text kept. FRAGTRACE_PAGES holds many.html, of more than one pack of blocks.
+// nothing of the file's text kept. FRAGTRACE_PAGES holds many.html, of more than one pack of
+// blocks.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -25,9 +26,13 @@ async function opened({ init = "" } = {}) {
     await page.waitForSelector("html[data-ready], html[data-failed]", { timeout: 60000 });
     assert.deepEqual(problems, []);
     const shown = await page.evaluate(() => ({
-        status: document.getElementById("status").textContent, blocks: document.documentElement.dataset.blocks,
-        left: document.querySelectorAll('script[type="text/plain"], script[type="application/json"]').length,
-        overview: Number(document.documentElement.dataset.overviewMs), ready: Number(document.documentElement.dataset.interactiveMs),
+        status: document.getElementById("status").textContent,
+        blocks: document.documentElement.dataset.blocks,
+        left: document.querySelectorAll(
+            'script[type="text/plain"], script[type="application/json"]',
+        ).length,
+        overview: Number(document.documentElement.dataset.overviewMs),
+        ready: Number(document.documentElement.dataset.interactiveMs),
     }));
     await context.close();
     return { ...shown, workers };
@@ -39,15 +44,25 @@ test("blocks are read by workers, and the same without them", async () => {
     assert.ok(beside.overview < beside.ready, "the overview waited for the blocks");
     assert.ok(Number(beside.blocks) > 256 * 1024);
     assert.match(beside.status, /[1-9][0-9,]* blocks in [1-9][0-9,]* segments/);
-    for (const init of ["delete window.Worker", "window.Worker = class { constructor() { throw new Error('refused'); } }",
-        "window.Worker = class { constructor() { setTimeout(() => this.onerror(new Event('error', { cancelable: true })), 5); } postMessage() {} terminate() {} }"]) {
+    for (const init of [
+        "delete window.Worker",
+        "window.Worker = class { constructor() { throw new Error('refused'); } }",
+        `window.Worker = class {
+            constructor() {
+                setTimeout(() => this.onerror(new Event("error", { cancelable: true })), 5);
+            }
+            postMessage() {}
+            terminate() {}
+        }`,
+    ]) {
         const alone = await opened({ init });
         assert.equal(alone.workers, 0);
         assert.deepEqual([alone.status, alone.blocks], [beside.status, beside.blocks], init);
     }
 });
 
-test("the file's text is not kept in the document", async () => assert.equal((await opened()).left, 0));
+test("the file's text is not kept in the document", async () =>
+    assert.equal((await opened()).left, 0));
 
 test("while blocks are still coming the verdict, the chart and the map are there and can be moved", async () => {
     const whole = readFileSync(path);
@@ -65,13 +80,16 @@ test("while blocks are still coming the verdict, the chart and the map are there
     assert.match(await page.locator("#verdict").innerText(), /OOM/);
     assert.equal(await page.locator("#map-mode").innerText(), "shares of area (overview)");
     assert.match(await page.locator("#status").innerText(), /being read/);
-    const drawn = () => page.evaluate(() => {
-        const canvas = document.getElementById("map");
-        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-        let sum = 0;
-        for (let i = 0; i < data.length; ++i) sum = (sum * 31 + data[i]) >>> 0;
-        return sum;
-    });
+    const drawn = () =>
+        page.evaluate(() => {
+            const canvas = document.getElementById("map");
+            const { data } = canvas
+                .getContext("2d")
+                .getImageData(0, 0, canvas.width, canvas.height);
+            let sum = 0;
+            for (let i = 0; i < data.length; ++i) sum = (sum * 31 + data[i]) >>> 0;
+            return sum;
+        });
     const first = await drawn();
     await page.keyboard.press("w");
     await eventually(async () => assert.notEqual(await drawn(), first));
@@ -92,18 +110,23 @@ test("three hundred thousand live blocks: shares in the segments, all of them co
     await page.goto(`file://${join(process.env.FRAGTRACE_PAGES, "crowd.html")}#cursor=300500000`);
     await page.waitForSelector("html[data-ready]", { timeout: 60000 });
     assert.match(await page.locator("#status").innerText(), /300,000 blocks in \d+ segments/);
-    const orange = () => page.evaluate(() => {
-        const canvas = document.getElementById("segments");
-        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-        let near = 0;
-        for (let i = 0; i < data.length; i += 4) if (data[i] - data[i + 2] > 15) ++near;
-        return near / (data.length / 4);
-    });
-    assert.ok(await orange() < 0.1, "full segments show no holes");
+    const orange = () =>
+        page.evaluate(() => {
+            const canvas = document.getElementById("segments");
+            const { data } = canvas
+                .getContext("2d")
+                .getImageData(0, 0, canvas.width, canvas.height);
+            let near = 0;
+            for (let i = 0; i < data.length; i += 4) if (data[i] - data[i + 2] > 15) ++near;
+            return near / (data.length / 4);
+        });
+    assert.ok((await orange()) < 0.1, "full segments show no holes");
     // At the end a third of each segment is free.
     for (let i = 0; i < 60; ++i) await page.keyboard.press("Shift+ArrowRight");
-    await eventually(async () => assert.match(await page.locator("#status").innerText(), /200,000 blocks in/));
+    await eventually(async () =>
+        assert.match(await page.locator("#status").innerText(), /200,000 blocks in/),
+    );
     await settle(page);
-    assert.ok(await orange() > 0.2, "holes are mixed in");
+    assert.ok((await orange()) > 0.2, "holes are mixed in");
     await context.close();
 });

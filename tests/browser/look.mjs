@@ -10,7 +10,10 @@ export async function visit(browser, path, options, look) {
         await page.waitForTimeout(400);
         await look(page, context);
         assert.deepEqual(problems, []);
-        assert.deepEqual(requests.filter((url) => !/^(file|blob|data):/.test(url)), []);
+        assert.deepEqual(
+            requests.filter((url) => !/^(file|blob|data):/.test(url)),
+            [],
+        );
     } finally {
         await context.close();
     }
@@ -18,10 +21,22 @@ export async function visit(browser, path, options, look) {
 
 export const text = (page, selector) => page.locator(selector).innerText();
 
-/** After the next frames, in which changes are drawn, and the quarter of a second until the address is written. */
-export const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 320)))));
+/**
+ * After the next frames, in which changes are drawn, and the quarter of a second until the address
+ * is written.
+ */
+export const settle = (page) =>
+    page.evaluate(
+        () =>
+            new Promise((done) =>
+                requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 320))),
+            ),
+    );
 
-/** Tries a check until it holds: how long a page takes differs between machines. The last failure after 20 s. */
+/**
+ * Tries a check until it holds: how long a page takes differs between machines. The last failure
+ * after 20 s.
+ */
 export async function eventually(check) {
     for (const end = Date.now() + 20_000; ;) {
         try {
@@ -36,28 +51,47 @@ export async function eventually(check) {
 /** The view, as the address has it. */
 export async function hash(page) {
     await settle(page);
-    return Object.fromEntries(new URLSearchParams((await page.evaluate(() => location.hash)).slice(1)));
+    return Object.fromEntries(
+        new URLSearchParams((await page.evaluate(() => location.hash)).slice(1)),
+    );
 }
 
 /** A number that changes when a canvas does. */
-export const print = (page, selector) => page.evaluate((selector) => {
-    const canvas = document.querySelector(selector);
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    let sum = 0;
-    for (let i = 0; i < data.length; i += 4) sum = (sum * 31 + data[i] * 65536 + data[i + 1] * 256 + data[i + 2]) % 4294967291;
-    return sum;
-}, selector);
+export const print = (page, selector) =>
+    page.evaluate((selector) => {
+        const canvas = document.querySelector(selector);
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        let sum = 0;
+        for (let i = 0; i < data.length; i += 4) {
+            sum = (sum * 31 + data[i] * 65536 + data[i + 1] * 256 + data[i + 2]) % 4294967291;
+        }
+        return sum;
+    }, selector);
 
 /** The share of a canvas's pixels near a colour. */
-export const share = (page, selector, [red, green, blue], reach = 24) => page.evaluate(([selector, red, green, blue, reach]) => {
-    const canvas = document.querySelector(selector);
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    let near = 0;
-    for (let i = 0; i < data.length; i += 4) {
-        if (data[i + 3] > 100 && Math.abs(data[i] - red) + Math.abs(data[i + 1] - green) + Math.abs(data[i + 2] - blue) < reach) ++near;
-    }
-    return near / (canvas.width * canvas.height);
-}, [selector, red, green, blue, reach]);
+export const share = (page, selector, [red, green, blue], reach = 24) =>
+    page.evaluate(
+        ([selector, red, green, blue, reach]) => {
+            const canvas = document.querySelector(selector);
+            const { data } = canvas
+                .getContext("2d")
+                .getImageData(0, 0, canvas.width, canvas.height);
+            let near = 0;
+            for (let i = 0; i < data.length; i += 4) {
+                if (
+                    data[i + 3] > 100 &&
+                    Math.abs(data[i] - red) +
+                        Math.abs(data[i + 1] - green) +
+                        Math.abs(data[i + 2] - blue) <
+                        reach
+                ) {
+                    ++near;
+                }
+            }
+            return near / (canvas.width * canvas.height);
+        },
+        [selector, red, green, blue, reach],
+    );
 
 export async function download(page, act) {
     const [saved] = await Promise.all([page.waitForEvent("download"), act()]);

@@ -22,27 +22,42 @@ for (let i = 0; i < 5; ++i) {
 const { page } = await open(browser, path);
 await page.waitForTimeout(1000);
 // Presses `key` once per frame and collects the frame times.
-const frames = (key, count) => page.evaluate(([key, count]) => new Promise((done) => {
-    const times = [];
-    let last = performance.now();
-    const next = () => {
-        const now = performance.now();
-        times.push(now - last);
-        last = now;
-        if (times.length > count) return done(times.slice(1));
-        const back = { a: "d", ArrowLeft: "ArrowRight" }[key];
-        document.body.dispatchEvent(new KeyboardEvent("keydown", { key: times.length % 20 < 10 ? key : back, bubbles: true }));
-        requestAnimationFrame(next);
-    };
-    requestAnimationFrame(next);
-}), [key, count]);
+const frames = (key, count) =>
+    page.evaluate(
+        ([key, count]) =>
+            new Promise((done) => {
+                const times = [];
+                let last = performance.now();
+                const next = () => {
+                    const now = performance.now();
+                    times.push(now - last);
+                    last = now;
+                    if (times.length > count) return done(times.slice(1));
+                    const back = { a: "d", ArrowLeft: "ArrowRight" }[key];
+                    document.body.dispatchEvent(
+                        new KeyboardEvent("keydown", {
+                            key: times.length % 20 < 10 ? key : back,
+                            bubbles: true,
+                        }),
+                    );
+                    requestAnimationFrame(next);
+                };
+                requestAnimationFrame(next);
+            }),
+        [key, count],
+    );
 const report = async (name, key) => {
     const times = await frames(key, 60);
-    console.log(`  ${name}: frame median ${middle(times).toFixed(1)} ms, 95th ${most(times).toFixed(1)} ms`);
+    console.log(
+        `  ${name}: frame median ${middle(times).toFixed(1)} ms, 95th ${most(times).toFixed(1)} ms`,
+    );
 };
 const blocks = await page.evaluate(() => document.documentElement.dataset.blocks);
 console.log(`${blocks} blocks, ${(statSync(path).size / 1e6).toFixed(2)} MB`);
-console.log(`  navigation to interactive: median ${middle(interactive).toFixed(0)} ms (${Math.min(...interactive).toFixed(0)}-${Math.max(...interactive).toFixed(0)})`);
+console.log(
+    `  navigation to interactive: median ${middle(interactive).toFixed(0)} ms ` +
+        `(${Math.min(...interactive).toFixed(0)}-${Math.max(...interactive).toFixed(0)})`,
+);
 await report("scrubbing the cursor", "ArrowLeft");
 await page.keyboard.press("w");
 await page.waitForTimeout(600);

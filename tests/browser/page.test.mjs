@@ -19,174 +19,290 @@ const share = (page, selector, colour, reach = 40) => shareNear(page, selector, 
 const orange = [242, 140, 28];
 const plum = [74, 6, 51];
 
-test("the verdict, its four bars and who pins, at first sight", () => on(board, {}, async (page) => {
-    assert.equal(await page.getAttribute("html", "data-blocks"), "188");
-    const verdict = await text(page, "#verdict");
-    for (const part of ["OOM", "Out of memory despite free memory", "asked for", "512 MiB", "free, in holes", "940 MiB", "largest hole", "10 MiB", "free on the device", "20 MiB"]) {
-        assert.ok(verdict.includes(part), `${part} in: ${verdict}`);
-    }
-    const widths = await page.$$eval(".fill", (bars) => bars.map((bar) => parseFloat(bar.style.width)));
-    assert.deepEqual(widths.map(Math.round), [54, 100, 1, 2]);
-    assert.match(await text(page, "#culprits"), /940 MiB\s+940 MiB\s+94\s+fragment.py:11 keep/);
-    assert.match(await text(page, "#status"), /94 blocks in 94 segments/);
-    assert.match(await text(page, "#status"), /holes held open 940 MiB, releasable 0 B/);
-    assert.match(await text(page, "#totals"), /985,613,312 B/);
-}));
+test("the verdict, its four bars and who pins, at first sight", () =>
+    on(board, {}, async (page) => {
+        assert.equal(await page.getAttribute("html", "data-blocks"), "188");
+        const verdict = await text(page, "#verdict");
+        for (const part of [
+            "OOM",
+            "Out of memory despite free memory",
+            "asked for",
+            "512 MiB",
+            "free, in holes",
+            "940 MiB",
+            "largest hole",
+            "10 MiB",
+            "free on the device",
+            "20 MiB",
+        ]) {
+            assert.ok(verdict.includes(part), `${part} in: ${verdict}`);
+        }
+        const widths = await page.$$eval(".fill", (bars) =>
+            bars.map((bar) => parseFloat(bar.style.width)),
+        );
+        assert.deepEqual(widths.map(Math.round), [54, 100, 1, 2]);
+        assert.match(await text(page, "#culprits"), /940 MiB\s+940 MiB\s+94\s+fragment.py:11 keep/);
+        assert.match(await text(page, "#status"), /94 blocks in 94 segments/);
+        assert.match(await text(page, "#status"), /holes held open 940 MiB, releasable 0 B/);
+        assert.match(await text(page, "#totals"), /985,613,312 B/);
+    }));
 
-test("the pictures hold what they should: orange holes, plum pins, nothing squashed", () => on(board, {}, async (page) => {
-    const segments = await share(page, "#segments", orange);
-    assert.ok(segments > 0.15 && segments < 0.5, `orange of the segments ${segments}`);
-    const pins = await share(page, "#segments", plum);
-    assert.ok(pins > 0.2 && pins < 0.5, `plum of the segments ${pins}`);
-    assert.ok(await share(page, "#chart", orange) > 0.005);
-    for (const id of ["chart", "map", "segments", "icicle"]) {
-        const fits = await page.evaluate((id) => {
-            const canvas = document.getElementById(id);
-            const box = canvas.getBoundingClientRect();
-            return Math.abs(canvas.width - box.width * devicePixelRatio) <= 1 && Math.abs(canvas.height - box.height * devicePixelRatio) <= 1 && box.height > 60;
-        }, id);
-        assert.ok(fits, id);
-    }
-}));
+test("the pictures hold what they should: orange holes, plum pins, nothing squashed", () =>
+    on(board, {}, async (page) => {
+        const segments = await share(page, "#segments", orange);
+        assert.ok(segments > 0.15 && segments < 0.5, `orange of the segments ${segments}`);
+        const pins = await share(page, "#segments", plum);
+        assert.ok(pins > 0.2 && pins < 0.5, `plum of the segments ${pins}`);
+        assert.ok((await share(page, "#chart", orange)) > 0.005);
+        for (const id of ["chart", "map", "segments", "icicle"]) {
+            const fits = await page.evaluate((id) => {
+                const canvas = document.getElementById(id);
+                const box = canvas.getBoundingClientRect();
+                return (
+                    Math.abs(canvas.width - box.width * devicePixelRatio) <= 1 &&
+                    Math.abs(canvas.height - box.height * devicePixelRatio) <= 1 &&
+                    box.height > 60
+                );
+            }, id);
+            assert.ok(fits, id);
+        }
+    }));
 
-test("the map says how it draws, and shows the cache", () => on(run, {}, async (page) => {
-    assert.equal(await text(page, "#map-mode"), "shares of area per pixel");
-    const exact = await share(page, "#map", [243, 234, 208], 30);
-    assert.ok(exact > 0.02, `cached ${exact}`);
-}));
+test("the map says how it draws, and shows the cache", () =>
+    on(run, {}, async (page) => {
+        assert.equal(await text(page, "#map-mode"), "shares of area per pixel");
+        const exact = await share(page, "#map", [243, 234, 208], 30);
+        assert.ok(exact > 0.02, `cached ${exact}`);
+    }));
 
-test("keys move, zoom, step, search and switch", () => on(run, {}, async (page) => {
-    await page.keyboard.press("0");
-    const start = await hash(page);
-    await page.keyboard.press("ArrowLeft");
-    const moved = await hash(page);
-    assert.ok(Number(moved.cursor) < Number(start.cursor));
-    await page.keyboard.press("w");
-    const zoomed = await hash(page);
-    assert.ok(Number(zoomed.t1) - Number(zoomed.t0) < Number(start.t1) - Number(start.t0));
-    await page.keyboard.press("a");
-    assert.ok(Number((await hash(page)).t0) < Number(zoomed.t0));
-    await page.keyboard.press("d");
-    await page.keyboard.press("W");
-    assert.ok(Number((await hash(page)).a1) < Number(start.a1));
-    await page.keyboard.press("0");
-    const whole = await hash(page);
-    assert.deepEqual([whole.t0, whole.t1, whole.a1], [start.t0, start.t1, start.a1]);
-    await page.keyboard.press("n");
-    assert.equal((await hash(page)).cursor, start.cursor);
-    await page.keyboard.press("t");
-    await page.waitForSelector('html[data-theme="dark"]');
-    await page.keyboard.press("/");
-    assert.equal(await page.evaluate(() => document.activeElement.id), "search");
-    await page.keyboard.type("samples.py");
-    await settle(page);
-    assert.match(await text(page, "#status"), /search "samples.py": [1-9][0-9,]* blocks/);
-    await page.keyboard.press("Escape");
-    await page.keyboard.press("?");
-    assert.ok(await page.locator("dialog").isVisible());
-    assert.match(await text(page, "dialog"), /cursor back/);
-}));
+test("keys move, zoom, step, search and switch", () =>
+    on(run, {}, async (page) => {
+        await page.keyboard.press("0");
+        const start = await hash(page);
+        await page.keyboard.press("ArrowLeft");
+        const moved = await hash(page);
+        assert.ok(Number(moved.cursor) < Number(start.cursor));
+        await page.keyboard.press("w");
+        const zoomed = await hash(page);
+        assert.ok(Number(zoomed.t1) - Number(zoomed.t0) < Number(start.t1) - Number(start.t0));
+        await page.keyboard.press("a");
+        assert.ok(Number((await hash(page)).t0) < Number(zoomed.t0));
+        await page.keyboard.press("d");
+        await page.keyboard.press("W");
+        assert.ok(Number((await hash(page)).a1) < Number(start.a1));
+        await page.keyboard.press("0");
+        const whole = await hash(page);
+        assert.deepEqual([whole.t0, whole.t1, whole.a1], [start.t0, start.t1, start.a1]);
+        await page.keyboard.press("n");
+        assert.equal((await hash(page)).cursor, start.cursor);
+        await page.keyboard.press("t");
+        await page.waitForSelector('html[data-theme="dark"]');
+        await page.keyboard.press("/");
+        assert.equal(await page.evaluate(() => document.activeElement.id), "search");
+        await page.keyboard.type("samples.py");
+        await settle(page);
+        assert.match(await text(page, "#status"), /search "samples.py": [1-9][0-9,]* blocks/);
+        await page.keyboard.press("Escape");
+        await page.keyboard.press("?");
+        assert.ok(await page.locator("dialog").isVisible());
+        assert.match(await text(page, "dialog"), /cursor back/);
+    }));
 
-test("a click selects a block everywhere and shows its life and stack", () => on(board, {}, async (page) => {
-    const box = await page.locator("#segments").boundingBox();
-    // The first segment: its left half is a hole, its right half a block that pins it.
-    const x = await page.evaluate(([r, g, b]) => {
-        const canvas = document.querySelector("#segments");
-        const row = canvas.getContext("2d").getImageData(0, 25, canvas.width, 1).data;
-        for (let x = 6; x < canvas.width; ++x) if ([r, g, b].every((value, i) => Math.abs(row[4 * (x - 3) + i] - value) + Math.abs(row[4 * x + i] - value) < 8)) return x;
-        return -1;
-    }, plum);
-    await page.mouse.click(box.x + x, box.y + 25);
-    await page.waitForSelector("#details:not([hidden])");
-    const details = await text(page, "#details");
-    for (const part of ["never: held to the end", "fragment.py:11 keep", "fragment.py:20 main", "requested 10,485,248 B"]) assert.ok(details.includes(part), `${part} in: ${details}`);
-    await page.click('#details button[aria-label="close block details"]');
-    await page.waitForSelector("#details", { state: "hidden" });
-    const map = await page.locator("#map").boundingBox();
-    await page.mouse.click(map.x + map.width / 2, map.y + 20);
-    await page.waitForSelector("#details:not([hidden])");
-    assert.ok(Number((await hash(page)).selected) >= 0);
-}));
+test("a click selects a block everywhere and shows its life and stack", () =>
+    on(board, {}, async (page) => {
+        const box = await page.locator("#segments").boundingBox();
+        // The first segment: its left half is a hole, its right half a block that pins it.
+        const x = await page.evaluate(([r, g, b]) => {
+            const canvas = document.querySelector("#segments");
+            const row = canvas.getContext("2d").getImageData(0, 25, canvas.width, 1).data;
+            for (let x = 6; x < canvas.width; ++x) {
+                if (
+                    [r, g, b].every(
+                        (value, i) =>
+                            Math.abs(row[4 * (x - 3) + i] - value) +
+                                Math.abs(row[4 * x + i] - value) <
+                            8,
+                    )
+                ) {
+                    return x;
+                }
+            }
+            return -1;
+        }, plum);
+        await page.mouse.click(box.x + x, box.y + 25);
+        await page.waitForSelector("#details:not([hidden])");
+        const details = await text(page, "#details");
+        for (const part of [
+            "never: held to the end",
+            "fragment.py:11 keep",
+            "fragment.py:20 main",
+            "requested 10,485,248 B",
+        ]) {
+            assert.ok(details.includes(part), `${part} in: ${details}`);
+        }
+        await page.click('#details button[aria-label="close block details"]');
+        await page.waitForSelector("#details", { state: "hidden" });
+        const map = await page.locator("#map").boundingBox();
+        await page.mouse.click(map.x + map.width / 2, map.y + 20);
+        await page.waitForSelector("#details:not([hidden])");
+        assert.ok(Number((await hash(page)).selected) >= 0);
+    }));
 
-test("tables say what their columns mean, what ran as recorded, and rows with retries are set apart", () => on(run, {}, async (page) => {
-    for (const table of ["#culprits-list", "#whatif-list"]) {
-        const titles = await page.$$eval(`${table} th`, (heads) => heads.map((head) => head.title));
-        assert.ok(titles.length >= 4 && titles.every((title) => title.length > 8), `${table}: ${titles}`);
-    }
-    assert.deepEqual(await page.$$eval("#culprits-list table:first-of-type th", (heads) => heads.slice(0, 5).map((head) => head.textContent)),
-        ["keeps open", "by live bytes", "blocks", "allocated at", "age of oldest"]);
-    const rows = await page.$$eval("#whatif-list tbody tr", (lines) => lines.map((line) => line.innerText.replace(/\s+/g, " ")));
-    assert.match(rows[0], /^as recorded: default settings ✗ 1 OOM 31 GiB 6 GiB 1 GiB 1,108 exact/);
-    assert.match(rows[1], /✓ fits 26 GiB 1 GiB 0 B 214 estimate/);
-    assert.match(await text(page, "#whatif"), /exact: .*at least: .*estimate: /s);
-    assert.match(await text(page, "#verdict"), /Asked by model.py:40 Layer3.forward/);
-    await page.keyboard.press("?");
-    for (const word of ["hole held open", "releasable", "pins", "retry", "exact", "at least", "estimate"]) assert.ok((await text(page, "dialog")).includes(word), word);
-}));
+test("tables say what their columns mean, what ran as recorded, and rows with retries are set apart", () =>
+    on(run, {}, async (page) => {
+        for (const table of ["#culprits-list", "#whatif-list"]) {
+            const titles = await page.$$eval(`${table} th`, (heads) =>
+                heads.map((head) => head.title),
+            );
+            assert.ok(
+                titles.length >= 4 && titles.every((title) => title.length > 8),
+                `${table}: ${titles}`,
+            );
+        }
+        assert.deepEqual(
+            await page.$$eval("#culprits-list table:first-of-type th", (heads) =>
+                heads.slice(0, 5).map((head) => head.textContent),
+            ),
+            ["keeps open", "by live bytes", "blocks", "allocated at", "age of oldest"],
+        );
+        const rows = await page.$$eval("#whatif-list tbody tr", (lines) =>
+            lines.map((line) => line.innerText.replace(/\s+/g, " ")),
+        );
+        assert.match(
+            rows[0],
+            /^as recorded: default settings ✗ 1 OOM 31 GiB 6 GiB 1 GiB 1,108 exact/,
+        );
+        assert.match(rows[1], /✓ fits 26 GiB 1 GiB 0 B 214 estimate/);
+        assert.match(await text(page, "#whatif"), /exact: .*at least: .*estimate: /s);
+        assert.match(await text(page, "#verdict"), /Asked by model.py:40 Layer3.forward/);
+        await page.keyboard.press("?");
+        for (const word of [
+            "hole held open",
+            "releasable",
+            "pins",
+            "retry",
+            "exact",
+            "at least",
+            "estimate",
+        ]) {
+            assert.ok((await text(page, "dialog")).includes(word), word);
+        }
+    }));
 
-test("events are counted, and a zero is no bar", () => on(join(pages, "two.html"), { hash: "#device=1" }, async (page) => {
-    assert.match(await text(page, "#verdict"), /NEAR MISS.*peak, 2 of 2/s);
-    const filled = await page.$$eval("#verdict .track", (tracks) => tracks.map((track) => track.querySelectorAll(".fill").length));
-    assert.deepEqual(filled, [1, 0, 1]);
-    const ends = await page.$$eval("#verdict .fill", (bars) => bars.map((bar) => [parseFloat(bar.style.left), parseFloat(bar.style.width)].map(Math.round)));
-    assert.deepEqual(ends, [[0, 25], [25, 75]], "parts of a whole follow each other");
-    await page.keyboard.press("p");
-    await settle(page);
-    assert.match(await text(page, "#verdict"), /RETRY.*event 1 of 2/s);
-}));
+test("events are counted, and a zero is no bar", () =>
+    on(join(pages, "two.html"), { hash: "#device=1" }, async (page) => {
+        assert.match(await text(page, "#verdict"), /NEAR MISS.*peak, 2 of 2/s);
+        const filled = await page.$$eval("#verdict .track", (tracks) =>
+            tracks.map((track) => track.querySelectorAll(".fill").length),
+        );
+        assert.deepEqual(filled, [1, 0, 1]);
+        const ends = await page.$$eval("#verdict .fill", (bars) =>
+            bars.map((bar) =>
+                [parseFloat(bar.style.left), parseFloat(bar.style.width)].map(Math.round),
+            ),
+        );
+        assert.deepEqual(
+            ends,
+            [
+                [0, 25],
+                [25, 75],
+            ],
+            "parts of a whole follow each other",
+        );
+        await page.keyboard.press("p");
+        await settle(page);
+        assert.match(await text(page, "#verdict"), /RETRY.*event 1 of 2/s);
+    }));
 
-test("a row of who pins marks its blocks alone", () => on(run, {}, async (page) => {
-    const rows = page.locator("#culprits tbody tr");
-    const before = await share(page, "#segments", plum);
-    // In this made-up run the blocks of the first row alone are named.
-    await rows.nth(1).click();
-    await settle(page);
-    assert.ok(before > 0.005);
-    assert.equal(await share(page, "#segments", plum), 0, "none of another row");
-    await rows.first().click();
-    await settle(page);
-    assert.equal(await page.locator("#culprits tbody tr").first().getAttribute("aria-selected"), "true");
-    assert.equal(await share(page, "#segments", plum), before);
-    assert.ok(await share(page, "#icicle", [0, 133, 122]) > 0.01, "its stack is marked in the icicle");
-    await page.locator("#culprits tbody tr").first().press("Enter");
-    await settle(page);
-    assert.equal(await page.locator("#culprits tbody tr").first().getAttribute("aria-selected"), "false");
-    assert.equal(await share(page, "#segments", plum), before, "and all of them again");
-}));
+test("a row of who pins marks its blocks alone", () =>
+    on(run, {}, async (page) => {
+        const rows = page.locator("#culprits tbody tr");
+        const before = await share(page, "#segments", plum);
+        // In this made-up run the blocks of the first row alone are named.
+        await rows.nth(1).click();
+        await settle(page);
+        assert.ok(before > 0.005);
+        assert.equal(await share(page, "#segments", plum), 0, "none of another row");
+        await rows.first().click();
+        await settle(page);
+        assert.equal(
+            await page.locator("#culprits tbody tr").first().getAttribute("aria-selected"),
+            "true",
+        );
+        assert.equal(await share(page, "#segments", plum), before);
+        assert.ok(
+            (await share(page, "#icicle", [0, 133, 122])) > 0.01,
+            "its stack is marked in the icicle",
+        );
+        await page.locator("#culprits tbody tr").first().press("Enter");
+        await settle(page);
+        assert.equal(
+            await page.locator("#culprits tbody tr").first().getAttribute("aria-selected"),
+            "false",
+        );
+        assert.equal(await share(page, "#segments", plum), before, "and all of them again");
+    }));
 
 test("links show what their sender saw; broken ones show the page", async () => {
-    await on(run, { hash: "#t0=1000000&t1=9000000&cursor=2000000&q=metrics&theme=dark&stacks=live" }, async (page) => {
-        const now = await hash(page);
-        assert.deepEqual([now.t0, now.t1, now.cursor, now.q, now.stacks], ["1000000", "9000000", "2000000", "metrics", "live"]);
-        assert.equal(await page.getAttribute("html", "data-theme"), "dark");
-        assert.equal(await page.inputValue("#search"), "metrics");
-    });
-    await on(run, { hash: "#t0=NaN&t1=-5&cursor=1e300&selected=99999999&device=77&card=55&%%%" }, async (page) => {
-        assert.match(await text(page, "#verdict"), /OOM/);
-        assert.equal(await page.locator("#details").isVisible(), false);
-    });
+    await on(
+        run,
+        { hash: "#t0=1000000&t1=9000000&cursor=2000000&q=metrics&theme=dark&stacks=live" },
+        async (page) => {
+            const now = await hash(page);
+            assert.deepEqual(
+                [now.t0, now.t1, now.cursor, now.q, now.stacks],
+                ["1000000", "9000000", "2000000", "metrics", "live"],
+            );
+            assert.equal(await page.getAttribute("html", "data-theme"), "dark");
+            assert.equal(await page.inputValue("#search"), "metrics");
+        },
+    );
+    await on(
+        run,
+        { hash: "#t0=NaN&t1=-5&cursor=1e300&selected=99999999&device=77&card=55&%%%" },
+        async (page) => {
+            assert.match(await text(page, "#verdict"), /OOM/);
+            assert.equal(await page.locator("#details").isVisible(), false);
+        },
+    );
 });
 
-test("names from the trace are text, never markup", () => on(run, {}, async (page) => {
-    assert.equal(await page.locator("img").count(), 0);
-    assert.match(await text(page, "#run"), /NVIDIA H100 <b>80GB<\/b>/);
-    assert.equal(await page.getAttribute("#run", "title"), "python train.py --config </script><script>alert(1)</script>");
-    await page.selectOption("#stacks", "live");
-    await page.click("#stacks-table");
-    assert.match(await text(page, "dialog"), /Linear.__init__/);
-    assert.equal(await page.locator("dialog img").count(), 0);
-}));
+test("names from the trace are text, never markup", () =>
+    on(run, {}, async (page) => {
+        assert.equal(await page.locator("img").count(), 0);
+        assert.match(await text(page, "#run"), /NVIDIA H100 <b>80GB<\/b>/);
+        assert.equal(
+            await page.getAttribute("#run", "title"),
+            "python train.py --config </script><script>alert(1)</script>",
+        );
+        await page.selectOption("#stacks", "live");
+        await page.click("#stacks-table");
+        assert.match(await text(page, "dialog"), /Linear.__init__/);
+        assert.equal(await page.locator("dialog img").count(), 0);
+    }));
 
 test("a foreign script or image in the file is refused by the page's own policy", async () => {
     const folder = mkdtempSync(join(tmpdir(), "fragtrace-page-"));
     const path = join(folder, "foreign.html");
     const pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==";
-    writeFileSync(path, readFileSync(board, "utf8").replace('<div id="app">', `<script>document.title = "taken"</script><img id="foreign" src="${pixel}"><div id="app">`));
+    writeFileSync(
+        path,
+        readFileSync(board, "utf8").replace(
+            '<div id="app">',
+            `<script>document.title = "taken"</script><img id="foreign" src="${pixel}"><div id="app">`,
+        ),
+    );
     const { page, problems } = await open(browser, path);
     assert.equal(await page.title(), "fragment.py - fragtrace");
-    assert.ok(problems.some((text) => /script/.test(text) && /Content Security Policy/.test(text)), problems.join());
+    assert.ok(
+        problems.some((text) => /script/.test(text) && /Content Security Policy/.test(text)),
+        problems.join(),
+    );
     // The page shows no image: not even one that it holds itself is allowed.
-    assert.ok(problems.some((text) => /image/.test(text) && /Content Security Policy/.test(text)), problems.join());
+    assert.ok(
+        problems.some((text) => /image/.test(text) && /Content Security Policy/.test(text)),
+        problems.join(),
+    );
     assert.equal(await page.$eval("#foreign", (image) => image.naturalWidth), 0);
     rmSync(folder, { recursive: true });
 });
@@ -194,7 +310,13 @@ test("a foreign script or image in the file is refused by the page's own policy"
 test("a file that was cut off says so, wherever the cut is", async () => {
     const folder = mkdtempSync(join(tmpdir(), "fragtrace-page-"));
     const whole = readFileSync(board, "utf8");
-    const places = { header: whole.indexOf("ft-header") + 800, map: whole.indexOf('id="ft-0-map"') + 500, blocks: whole.indexOf('id="ft-0-blocks-0"') + 300, end: whole.indexOf('id="ft-end"') - 8, script: whole.indexOf("<script>") + 200 };
+    const places = {
+        header: whole.indexOf("ft-header") + 800,
+        map: whole.indexOf('id="ft-0-map"') + 500,
+        blocks: whole.indexOf('id="ft-0-blocks-0"') + 300,
+        end: whole.indexOf('id="ft-end"') - 8,
+        script: whole.indexOf("<script>") + 200,
+    };
     for (const [name, at] of Object.entries(places)) {
         const path = join(folder, `${name}.html`);
         writeFileSync(path, whole.slice(0, at));
@@ -208,53 +330,92 @@ test("a file that was cut off says so, wherever the cut is", async () => {
     rmSync(folder, { recursive: true });
 });
 
-test("what is left out of the file is announced", () => on(join(pages, "cut-down.html"), {}, async (page) => {
-    assert.equal(await page.getAttribute("html", "data-blocks"), "1000");
-    assert.match(await text(page, "#count"), /1,000 blocks \([0-9,]+ more left out, [0-9.]+ [GT]iB\)/);
-    assert.match(await text(page, "#notes"), /[0-9,]+ blocks, [0-9.]+ [GT]iB allocated in all, that lived no longer than .* not in this file one by one/s);
-}));
+test("what is left out of the file is announced", () =>
+    on(join(pages, "cut-down.html"), {}, async (page) => {
+        assert.equal(await page.getAttribute("html", "data-blocks"), "1000");
+        assert.match(
+            await text(page, "#count"),
+            /1,000 blocks \([0-9,]+ more left out, [0-9.]+ [GT]iB\)/,
+        );
+        assert.match(
+            await text(page, "#notes"),
+            /[0-9,]+ blocks, [0-9.]+ [GT]iB allocated in all, that lived no longer than .* not in this file one by one/s,
+        );
+    }));
 
-test("two devices: the selector shows the other, its pages, pools and pending blocks", () => on(join(pages, "two.html"), {}, async (page) => {
-    assert.equal(await page.getAttribute("html", "data-blocks"), "190");
-    await page.selectOption("#device", "1");
-    await page.waitForFunction(() => location.hash.includes("device=1"));
-    assert.match(await text(page, "#verdict"), /Retry/);
-    assert.match(await text(page, "#culprits"), /Who holds the memory[^]*holder <i>one<\/i>[^]*parameters[^]*and 3 more lines: 7 MiB/);
-    assert.match(await text(page, "#status"), /in 5 segments/);
-    // Ticks of 10 ns: at 3 s the second block is freed but waits for another stream.
-    await page.goto((await page.url()).replace(/cursor=\d+/, "cursor=300000000"));
-    await page.reload();
-    await page.waitForSelector("html[data-ready]");
-    await page.waitForFunction(() => /reserved/.test(document.querySelector("#status").textContent));
-    // Pages 0 and 1 hold 10 MiB of holes, page 2 15, page 3 is free, the private pool keeps its 20.
-    assert.match(await text(page, "#status"), /30 MiB allocated, 5 MiB waiting, 100 MiB reserved; holes held open 45 MiB, releasable 20 MiB/);
-}));
+test("two devices: the selector shows the other, its pages, pools and pending blocks", () =>
+    on(join(pages, "two.html"), {}, async (page) => {
+        assert.equal(await page.getAttribute("html", "data-blocks"), "190");
+        await page.selectOption("#device", "1");
+        await page.waitForFunction(() => location.hash.includes("device=1"));
+        assert.match(await text(page, "#verdict"), /Retry/);
+        assert.match(
+            await text(page, "#culprits"),
+            /Who holds the memory[^]*holder <i>one<\/i>[^]*parameters[^]*and 3 more lines: 7 MiB/,
+        );
+        assert.match(await text(page, "#status"), /in 5 segments/);
+        // Ticks of 10 ns: at 3 s the second block is freed but waits for another stream.
+        await page.goto((await page.url()).replace(/cursor=\d+/, "cursor=300000000"));
+        await page.reload();
+        await page.waitForSelector("html[data-ready]");
+        await page.waitForFunction(() =>
+            /reserved/.test(document.querySelector("#status").textContent),
+        );
+        // Pages 0 and 1 hold 10 MiB of holes, page 2 15, page 3 is free, the private pool keeps its
+        // 20.
+        assert.match(
+            await text(page, "#status"),
+            /30 MiB allocated, 5 MiB waiting, 100 MiB reserved; holes held open 45 MiB, releasable 20 MiB/,
+        );
+    }));
 
-test("every control has a name, and the pictures have tables", () => on(run, {}, async (page) => {
-    const nameless = await page.$$eval("button, select, input, canvas:not([aria-hidden])", (elements) => elements.filter((element) =>
-        !(element.getAttribute("aria-label") || element.textContent.trim() || element.labels?.length)).map((element) => element.outerHTML));
-    assert.deepEqual(nameless, []);
-    for (const [id, expected] of [["chart-table", /reserved \(sum\)/], ["segments-table", /Holes at the cursor/], ["stacks-table", /holes held open/]]) {
-        await page.click("#" + id);
-        assert.match(await text(page, "dialog"), expected);
-        await page.click("#dialog-close");
-    }
-}));
+test("every control has a name, and the pictures have tables", () =>
+    on(run, {}, async (page) => {
+        const nameless = await page.$$eval(
+            "button, select, input, canvas:not([aria-hidden])",
+            (elements) =>
+                elements
+                    .filter(
+                        (element) =>
+                            !(
+                                element.getAttribute("aria-label") ||
+                                element.textContent.trim() ||
+                                element.labels?.length
+                            ),
+                    )
+                    .map((element) => element.outerHTML),
+        );
+        assert.deepEqual(nameless, []);
+        for (const [id, expected] of [
+            ["chart-table", /reserved \(sum\)/],
+            ["segments-table", /Holes at the cursor/],
+            ["stacks-table", /holes held open/],
+        ]) {
+            await page.click("#" + id);
+            assert.match(await text(page, "dialog"), expected);
+            await page.click("#dialog-close");
+        }
+    }));
 
-test("the picture can be saved", () => on(board, {}, async (page) => {
-    const [download] = await Promise.all([page.waitForEvent("download"), page.click("#png")]);
-    assert.equal(download.suggestedFilename(), "fragtrace.png");
-}));
+test("the picture can be saved", () =>
+    on(board, {}, async (page) => {
+        const [download] = await Promise.all([page.waitForEvent("download"), page.click("#png")]);
+        assert.equal(download.suggestedFilename(), "fragtrace.png");
+    }));
 
 test("1024 pixels are wide enough, in light and in dark", async () => {
     for (const scheme of ["light", "dark"]) {
         await on(run, { width: 1024, height: 768, scheme }, async (page) => {
             assert.equal(await page.getAttribute("html", "data-theme"), scheme);
-            const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+            const over = await page.evaluate(
+                () => document.documentElement.scrollWidth - innerWidth,
+            );
             assert.ok(over <= 0, `${over} pixels too wide`);
             const overlap = await page.evaluate(() => {
                 const right = document.getElementById("addresses").getBoundingClientRect().right;
-                return [...document.querySelectorAll("#addresses > *, #addresses .bar > *")].filter((child) => child.getBoundingClientRect().right > right + 1).map((child) => child.id || child.className);
+                return [...document.querySelectorAll("#addresses > *, #addresses .bar > *")]
+                    .filter((child) => child.getBoundingClientRect().right > right + 1)
+                    .map((child) => child.id || child.className);
             });
             assert.deepEqual(overlap, []);
         });

@@ -1,7 +1,6 @@
 #!/bin/sh
-# run.sh types|data|page|looks|firefox|measure|golden BUILD: one kind of test of the page. Where its tools are
-# missing it says how to get them, and fails if CI is set: a check that did not run must not look like one that
-# did.
+# run.sh data|page|looks|firefox|measure|golden BUILD: one kind of test of the page. Where its tools are missing
+# it says how to get them, and fails if CI is set: a check that did not run must not look like one that did.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 kind=$1
@@ -23,27 +22,22 @@ make_pages() {
     "$build/bin/make_page" two "$pages/two.html" >/dev/null
     "$build/bin/make_page" shares "$pages/shares.html" >/dev/null
     "$build/bin/make_page" job "$pages/job.html" >/dev/null
-    for kind in private-pools expandable; do "$build/bin/make_page" "$kind" "$pages/$kind.html" >/dev/null; done
+    for run in private-pools expandable; do "$build/bin/make_page" "$run" "$pages/$run.html" >/dev/null; done
 }
 
 case $kind in
-types)
-    tsc=$here/node_modules/.bin/tsc
-    [ -x "$tsc" ] || absent "typescript is missing: run npm ci in tests/browser"
-    exec "$tsc" -p "$here/../../viewer/tsconfig.json"
-    ;;
 data)
     esbuild=${FRAGTRACE_ESBUILD:-esbuild}
     command -v "$esbuild" >/dev/null || absent "esbuild is missing: apt-get install esbuild"
     make_pages
-    bundles=
+    set --
     for source in "$here"/../../viewer/test/*.test.ts; do
         bundle=$pages/$(basename "$source" .ts).mjs
         "$esbuild" "$source" --bundle --platform=node --format=esm --log-level=warning --outfile="$bundle"
-        bundles="$bundles $bundle"
+        set -- "$@" "$bundle"
     done
     FRAGTRACE_PAGES=$pages FRAGTRACE_STYLE=$here/../../viewer/src/page.css FRAGTRACE_FORMATS=$here/../unit/support/formats.tsv \
-        exec node --test $bundles
+        exec node --test "$@"
     ;;
 page)
     reason=$(node -e 'import(process.argv[1]).then((m) => m.missing()).then((r) => console.log(r ?? ""))' "$here/browser.mjs")
@@ -77,7 +71,7 @@ measure)
     done
     ;;
 *)
-    echo "usage: run.sh types|data|page|looks|firefox|measure|golden BUILD"
+    echo "usage: run.sh data|page|looks|firefox|measure|golden BUILD"
     exit 2
     ;;
 esac

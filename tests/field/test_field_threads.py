@@ -79,9 +79,11 @@ class FieldThreads(real_process.RealProcessTest):
 
     @staticmethod
     def helps(row, recorded):
-        return ((row["ooms"], row["retries"], row["peak_reserved_bytes"])
-                < (recorded["ooms"], recorded["retries"], recorded["peak_reserved_bytes"])
-                and row["ooms"] == 0)
+        return (row["ooms"], row["retries"], row["peak_reserved_bytes"]) < (
+            recorded["ooms"],
+            recorded["retries"],
+            recorded["peak_reserved_bytes"],
+        ) and row["ooms"] == 0
 
     def check(self, path):
         field = field_of(path)
@@ -119,17 +121,21 @@ def row_of(path):
     if "culprit" in field:
         parts.append(f"blocked by `{field['culprit']}`")
     if "remedies" in field:
-        parts.append("helps: " + " or ".join(name if " " in name else f"`{name}`"
-                                              for name in field["remedies"]))
+        parts.append(
+            "helps: " + " or ".join(name if " " in name else f"`{name}`" for name in field["remedies"])
+        )
     if "runs_well" in field:
         parts.append(" ".join(field["runs_well"]) + " runs without failure or retry")
-    return (f"| [{field['thread']}](../tests/field/threads/{path.name}) | {field['finding']} | "
-            f"{'; '.join(parts)} |")
+    return (
+        f"| [{field['thread']}](../tests/field/threads/{path.name}) | {field['finding']} | "
+        f"{'; '.join(parts)} |"
+    )
 
 
 def add_test(path):
     def test(self):
         self.check(path)
+
     test.__doc__ = f"{path.stem}: {field_of(path)['finding']}"
     setattr(FieldThreads, f"test_{path.stem}", test)
 
@@ -138,6 +144,5 @@ for program in PROGRAMS:
     add_test(program)
 
 if __name__ == "__main__":
-    sys.argv[1:] = [name if name.startswith("-") else f"FieldThreads.test_{name}"
-                    for name in sys.argv[1:]]
+    sys.argv[1:] = [name if name.startswith("-") else f"FieldThreads.test_{name}" for name in sys.argv[1:]]
     real_process.main()

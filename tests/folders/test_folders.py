@@ -44,8 +44,12 @@ class Folders(unittest.TestCase):
 
     def setUp(self):
         self.rows = read_table()
-        self.sources = [path.relative_to(SOURCE) for part in ("analyzer", "preload")
-                        for suffix in ("*.h", "*.cpp", "*.c") for path in (SOURCE / part).rglob(suffix)]
+        self.sources = [
+            path.relative_to(SOURCE)
+            for part in ("analyzer", "preload")
+            for suffix in ("*.h", "*.cpp", "*.c")
+            for path in (SOURCE / part).rglob(suffix)
+        ]
         self.assertGreater(len(self.sources), 300)
 
     def test_a_row_uses_only_rows_above_it(self):
@@ -56,8 +60,14 @@ class Folders(unittest.TestCase):
             above.add(folder)
 
     def test_every_source_file_lies_in_a_row(self):
-        self.assertEqual([str(path) for path in self.sources
-                          if path.parts[-2:] != ("analyzer", "main.cpp") and row_of(path, self.rows) is None], [])
+        self.assertEqual(
+            [
+                str(path)
+                for path in self.sources
+                if path.parts[-2:] != ("analyzer", "main.cpp") and row_of(path, self.rows) is None
+            ],
+            [],
+        )
 
     def test_a_file_includes_only_what_its_row_allows(self):
         wrong, used = [], {folder: set() for folder in self.rows}
@@ -71,8 +81,12 @@ class Folders(unittest.TestCase):
                 if other != row and other not in self.rows[row]:
                     wrong.append(f"{path} includes {target}")
         self.assertEqual(wrong, [])
-        unused = [f"{row} does not use {other}" for row, allowed in self.rows.items()
-                  for other in allowed if other not in used[row]]
+        unused = [
+            f"{row} does not use {other}"
+            for row, allowed in self.rows.items()
+            for other in allowed
+            if other not in used[row]
+        ]
         self.assertEqual(unused, [], "the table allows what nobody needs")
 
 

@@ -9,9 +9,8 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "matrix"), str(HERE.parent / "support")]
 
-import json_schema  # noqa: E402
-import matrix  # noqa: E402
-from matrix import ANALYZER, CONTEXT_MIB, MIB  # noqa: E402
+import json_schema
+from matrix import ANALYZER, CONTEXT_MIB, MIB
 
 LARGE_MIB = 65536
 # Steps of each program; the last one is to fail. Whether its size is a batch or a length.
@@ -38,8 +37,7 @@ class Program:
 
     def run(self, process, card_mib, steps, *size):
         arguments = [self.name, str(steps), *map(str, size)]
-        return process.run_file(HERE / "programs.py", f"{card_mib}MiB", "", self.folder,
-                                arguments=arguments)
+        return process.run_file(HERE / "programs.py", f"{card_mib}MiB", "", self.folder, arguments=arguments)
 
     def peaks(self, steps):
         """Peak allocated and reserved, in MiB, on a card that has room."""
@@ -47,8 +45,7 @@ class Program:
         if statistics["ended"] != "ok":
             raise RuntimeError(f"{self.name} does not fit {LARGE_MIB} MiB")
         at_end = statistics["at_end"]
-        return tuple(at_end[f"{kind}_bytes.all.peak"] / MIB
-                     for kind in ("allocated", "reserved"))
+        return tuple(at_end[f"{kind}_bytes.all.peak"] / MIB for kind in ("allocated", "reserved"))
 
     def fits(self, card_mib, *size):
         return self.run(self.plain, card_mib, self.steps, *size)[0]["ended"] == "ok"
@@ -73,8 +70,14 @@ class Program:
         forecast = forecast_of(trace)
         if forecast["known"] and forecast["iteration"] != self.steps:
             raise RuntimeError(f"{self.name} fails in step {forecast['iteration']} on {card} MiB")
-        row = {"program": self.name, "depth": depth, "card_mib": card, "forecast": forecast,
-               "allocated_mib": allocated, "reserved_mib": reserved}
+        row = {
+            "program": self.name,
+            "depth": depth,
+            "card_mib": card,
+            "forecast": forecast,
+            "allocated_mib": allocated,
+            "reserved_mib": reserved,
+        }
         if forecast["known"]:
             row["least_card_mib"] = self.least_card(card, CONTEXT_MIB + -(-int(reserved + 2) // 2) * 2)
             if self.sizes and forecast["fitting_part"]:
@@ -106,7 +109,9 @@ def forecast_of(trace):
 def errors(row):
     """Forecast against real, in percent: peak in use, peak reserved, least card."""
     forecast = row["forecast"]
-    pairs = ((forecast["peak_allocated_bytes"] / MIB, row["allocated_mib"]),
-             (forecast["peak_reserved_bytes"] / MIB, row["reserved_mib"]),
-             (forecast["least_card_bytes"] / MIB, row["least_card_mib"]))
+    pairs = (
+        (forecast["peak_allocated_bytes"] / MIB, row["allocated_mib"]),
+        (forecast["peak_reserved_bytes"] / MIB, row["reserved_mib"]),
+        (forecast["least_card_bytes"] / MIB, row["least_card_mib"]),
+    )
     return [100 * (told / real - 1) for told, real in pairs]

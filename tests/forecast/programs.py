@@ -10,10 +10,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "matrix" / "programs"))
 
-import torch  # noqa: E402
-from models import loss_of, transformer  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.utils.checkpoint import checkpoint  # noqa: E402
+import torch
+from models import loss_of, transformer
+from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 
 def tokens(batch, length):
@@ -50,8 +50,7 @@ def second_step():
 
 
 def checkpointing():
-    step = trained(transformer(layers=6),
-                   run=lambda block, x: checkpoint(block, x, use_reentrant=False))
+    step = trained(transformer(layers=6), run=lambda block, x: checkpoint(block, x, use_reentrant=False))
     return lambda size: step(8, size), (192, 224, 160, 208, 448)
 
 
@@ -86,9 +85,11 @@ def accumulation():
 def cnn_sizes():
     with torch.device("cuda"):
         channels = (3, 32, 64, 128)
-        layers = [layer for a, b in zip(channels, channels[1:], strict=False)
-                  for layer in (nn.Conv2d(a, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU(),
-                                nn.MaxPool2d(2))]
+        layers = [
+            layer
+            for a, b in zip(channels, channels[1:], strict=False)
+            for layer in (nn.Conv2d(a, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU(), nn.MaxPool2d(2))
+        ]
         model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 100))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 

@@ -26,8 +26,10 @@ def lines_of(trace):
     yield from (f"fact {key}\t{value}" for key, value in sorted(trace.facts.items()))
     yield from (f"node {number} {node}" for number, node in enumerate(trace.nodes))
     yield from (f"code {number} {code}" for number, code in sorted(trace.codes.items()))
-    yield from (f"module {begin:#x} {length} {bias:#x} {path} {build_id.hex()}"
-                for begin, length, bias, path, build_id in trace.modules)
+    yield from (
+        f"module {begin:#x} {length} {bias:#x} {path} {build_id.hex()}"
+        for begin, length, bias, path, build_id in trace.modules
+    )
     for event in trace.events:
         yield " ".join(f"{name}={event[name]}" for name in COLUMNS)
 
@@ -58,12 +60,16 @@ class Format(real_process.RealProcessTest):
     def dumped(self, path):
         """(sequence order, address, bytes) of the allocations in `fraganalyze dump`."""
         text = self.run_well([ANALYZER, "dump", path, "--no-stacks"]).stdout
-        return [(int(found[1], 16), int(found[2])) for found in
-                re.finditer(r" device_alloc address=0x([0-9a-f]+) bytes=(\d+)", text)]
+        return [
+            (int(found[1], 16), int(found[2]))
+            for found in re.finditer(r" device_alloc address=0x([0-9a-f]+) bytes=(\d+)", text)
+        ]
 
     def assert_same_events(self, trace, path):
-        self.assertEqual([(event["address"], event["size"]) for event in trace.events
-                          if event["kind"] == 1], self.dumped(path))
+        self.assertEqual(
+            [(event["address"], event["size"]) for event in trace.events if event["kind"] == 1],
+            self.dumped(path),
+        )
         text = self.run_well([ANALYZER, "dump", path, "--no-stacks"]).stdout
         self.assertEqual(len(trace.events), text.count("\n"))
 
@@ -72,8 +78,9 @@ class Format(real_process.RealProcessTest):
             with self.subTest(path.stem):
                 trace, copy = self.golden(path.stem)
                 self.approved(f"{path.stem}.reader", "\n".join(lines_of(trace)) + "\n")
-                self.approved(f"{path.stem}.dump",
-                              self.run_well([ANALYZER, "dump", copy, "--no-stacks"]).stdout)
+                self.approved(
+                    f"{path.stem}.dump", self.run_well([ANALYZER, "dump", copy, "--no-stacks"]).stdout
+                )
                 self.assert_same_events(trace, copy)
 
     def test_an_anonymous_copy_keeps_what_was_approved_and_nothing_else(self):
@@ -88,9 +95,11 @@ class Format(real_process.RealProcessTest):
             _, copy = self.golden(path.stem)
             baseline = GOLDEN / f"{path.stem}.summary.json"
             if os.environ.get("FRAGTRACE_APPROVE"):
-                baseline.write_text(self.run_well(
-                    [ANALYZER, "summarize", copy, "--json", "-"],
-                    cwd=self.folder).stdout.replace(str(self.folder), "."))
+                baseline.write_text(
+                    self.run_well(
+                        [ANALYZER, "summarize", copy, "--json", "-"], cwd=self.folder
+                    ).stdout.replace(str(self.folder), ".")
+                )
             self.run_well([ANALYZER, "check", copy, "--baseline", baseline])
 
     def test_what_is_recorded_today_is_read_by_the_page_alone(self):
@@ -98,25 +107,27 @@ class Format(real_process.RealProcessTest):
             for ending, code in (("return", 0), ("kill", -9)):
                 folder = self.folder / f"{compression}-{ending}"
                 folder.mkdir()
-                self.run_well([sys.executable, CLIENT, folder / "log", "3000", ending], code,
-                              env=environment(CARD, record_to=folder,
-                                              FRAGTRACE_COMPRESSION=compression))
+                self.run_well(
+                    [sys.executable, CLIENT, folder / "log", "3000", ending],
+                    code,
+                    env=environment(CARD, record_to=folder, FRAGTRACE_COMPRESSION=compression),
+                )
                 path = self.only_trace(folder)
                 trace = Trace(path)
                 if ending == "kill":
                     trace.add_ring(trace.ring_path)
                 self.assertEqual(trace.has_trailer, ending == "return")
-                self.assertEqual([event["sequence"] for event in trace.events],
-                                 list(range(1, len(trace.events) + 1)))
+                self.assertEqual(
+                    [event["sequence"] for event in trace.events], list(range(1, len(trace.events) + 1))
+                )
                 self.assert_same_events(trace, path)
                 logged = real_process.read_log(folder / "log")
-                self.assertEqual(len([1 for event in trace.events if event["kind"] == 1]),
-                                 len(logged))
+                self.assertEqual(len([1 for event in trace.events if event["kind"] == 1]), len(logged))
                 deepest = max(event["python_stack"] for event in trace.events)
                 names = set()
                 while deepest:
                     deepest, _, frame = trace.nodes[deepest]
-                    names.add(trace.codes[frame >> 32 & 0x3fffffff][0])
+                    names.add(trace.codes[frame >> 32 & 0x3FFFFFFF][0])
                 self.assertIn("work", names)
 
     def test_a_flipped_bit_is_seen(self):

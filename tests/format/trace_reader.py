@@ -9,15 +9,51 @@ import pathlib
 import struct
 import zlib
 
-COLUMNS = ("kind", "flags", "sequence", "time_ns", "address", "size", "extra", "stream",
-           "native_stack", "python_stack", "thread", "duration_ns", "device", "pool")
-WIDTHS = {"kind": 8, "flags": 8, "device": 16, "native_stack": 32, "python_stack": 32,
-          "thread": 32, "duration_ns": 32, "pool": 32}  # bits; the others have 64
+COLUMNS = (
+    "kind",
+    "flags",
+    "sequence",
+    "time_ns",
+    "address",
+    "size",
+    "extra",
+    "stream",
+    "native_stack",
+    "python_stack",
+    "thread",
+    "duration_ns",
+    "device",
+    "pool",
+)
+WIDTHS = {
+    "kind": 8,
+    "flags": 8,
+    "device": 16,
+    "native_stack": 32,
+    "python_stack": 32,
+    "thread": 32,
+    "duration_ns": 32,
+    "pool": 32,
+}  # bits; the others have 64
 PLAIN = {"kind", "flags", "duration_ns", "pool"}
 UNKNOWN_IS_0 = {"size", "stream", "device"}
 SLOT = struct.Struct("<6Q5IH2B")
-SLOT_FIELDS = ("sequence", "time_ns", "address", "size", "extra", "stream", "native_stack",
-               "python_stack", "thread", "duration_ns", "pool", "device", "kind", "flags")
+SLOT_FIELDS = (
+    "sequence",
+    "time_ns",
+    "address",
+    "size",
+    "extra",
+    "stream",
+    "native_stack",
+    "python_stack",
+    "thread",
+    "duration_ns",
+    "pool",
+    "device",
+    "kind",
+    "flags",
+)
 
 
 class Damaged(Exception):
@@ -59,7 +95,7 @@ class Bytes:
 
     def raw(self, size):
         self.at += size
-        return self.data[self.at - size:self.at]
+        return self.data[self.at - size : self.at]
 
     def left(self):
         return len(self.data) - self.at
@@ -73,7 +109,7 @@ class Trace:
         data = pathlib.Path(path).read_bytes()
         self.read_header(data)
         at = self.header_bytes
-        while at + 32 <= len(data) and data[at:at + 4] == b"FTCK":
+        while at + 32 <= len(data) and data[at : at + 4] == b"FTCK":
             at = self.read_chunk(data, at)
         self.has_trailer = data[-8:] == b"FTRACE\r\n" and at + 16 == len(data)
 
@@ -89,18 +125,24 @@ class Trace:
         self.start_unix_ns, _ = struct.unpack_from("<2Q", data, 40)
         self.pid, self.parent_pid, self.rank, self.local_rank = struct.unpack_from("<2I2i", data, 56)
         self.ring_path = data[80:336].split(b"\0")[0].decode()
-        self.part, = struct.unpack_from("<I", data, 336)
+        (self.part,) = struct.unpack_from("<I", data, 336)
 
     def read_chunk(self, data, at):
         kind, compression, stored, raw, count, crc, first = struct.unpack_from("<2H4IQ", data, at + 4)
-        payload = data[at + 32:at + 32 + stored]
-        header = data[at:at + 20] + bytes(4) + data[at + 24:at + 32]
+        payload = data[at + 32 : at + 32 + stored]
+        header = data[at : at + 20] + bytes(4) + data[at + 24 : at + 32]
         if zlib.crc32(payload, zlib.crc32(header)) != crc:
             raise Damaged(f"the checksum of the chunk at {at}")
         if compression == 1:
             payload = zstd_decompress(payload, raw)
-        read = {1: self.read_events, 2: self.read_nodes, 3: self.read_code, 4: self.read_modules,
-                5: self.read_facts, 6: self.read_end}.get(kind)
+        read = {
+            1: self.read_events,
+            2: self.read_nodes,
+            3: self.read_code,
+            4: self.read_modules,
+            5: self.read_facts,
+            6: self.read_end,
+        }.get(kind)
         if read is not None:  # the index is a short cut, and types that are not known are skipped
             read(payload, count, first)
         return at + 32 + (stored + 7) // 8 * 8
@@ -166,16 +208,17 @@ class Trace:
             raise Damaged("no ring of this trace")
         slot_count, slot_bytes, slots, nodes = struct.unpack_from("<2I2Q", data, 32)
         code, facts = struct.unpack_from("<2Q", data, 64)
-        head, = struct.unpack_from("<Q", data, 128)
-        tail, = struct.unpack_from("<Q", data, 192)
-        (node_count, nodes_written, code_bytes, code_written, _, facts_bytes, facts_written,
-         part) = struct.unpack_from("<8I", data, 256)
+        (head,) = struct.unpack_from("<Q", data, 128)
+        (tail,) = struct.unpack_from("<Q", data, 192)
+        (node_count, nodes_written, code_bytes, code_written, _, facts_bytes, facts_written, part) = (
+            struct.unpack_from("<8I", data, 256)
+        )
         if part != self.part:
             raise Damaged(f"the ring continues part {part}")
         for number in range(nodes_written, node_count):
             self.nodes.append(struct.unpack_from("<2IQ", data, nodes + 16 * number))
-        self.read_facts(data[facts + facts_written:facts + facts_bytes], 0, 0)
-        records = Bytes(data[code + code_written:code + code_bytes])
+        self.read_facts(data[facts + facts_written : facts + facts_bytes], 0, 0)
+        records = Bytes(data[code + code_written : code + code_bytes])
         while records.left():
             number, line = records.varint(), records.varint()
             self.codes[number] = (records.text(), records.text(), line)

@@ -11,8 +11,11 @@ RUNNER = SOURCE / "scripts/scenarios/run"
 
 class ScenarioTest(real_process.RealProcessTest):
     def assert_pages_say_what_runs_say(self, *names):
-        said = self.run_well([sys.executable, RUNNER, *names, "--python", TORCH_PYTHON, "--build",
-                              BUILD], timeout=800, env=dict(os.environ)).stdout.splitlines()
+        said = self.run_well(
+            [sys.executable, RUNNER, *names, "--python", TORCH_PYTHON, "--build", BUILD],
+            timeout=800,
+            env=dict(os.environ),
+        ).stdout.splitlines()
         for name in names:
             with self.subTest(name):
                 page = (SOURCE / "docs/scenarios" / f"{name}.md").read_text()

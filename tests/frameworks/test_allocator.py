@@ -11,15 +11,26 @@ from real_process import BUILD, MIB, TORCH_PYTHON
 ALLOCATOR = pathlib.Path(__file__).parent / "allocator"
 sys.path.append(str(ALLOCATOR))
 
-import against  # noqa: E402  (found by the line above)
+import against
 
 SCRIPTS = 400
 
 
 class Allocator(real_process.RealProcessTest):
     def test_random_scripts_are_equal_in_every_event_block_and_statistic(self):
-        done = self.run_well([sys.executable, "-B", ALLOCATOR / "against.py", "--build", BUILD,
-                              "--scripts", SCRIPTS, TORCH_PYTHON], env=dict(os.environ))
+        done = self.run_well(
+            [
+                sys.executable,
+                "-B",
+                ALLOCATOR / "against.py",
+                "--build",
+                BUILD,
+                "--scripts",
+                SCRIPTS,
+                TORCH_PYTHON,
+            ],
+            env=dict(os.environ),
+        )
         self.assertRegex(done.stdout, rf"\| {SCRIPTS} \| [1-9]\d* \|")
         self.assertIn("0 unexplained", done.stdout)
 
@@ -32,14 +43,12 @@ class Allocator(real_process.RealProcessTest):
         if "throw_on_cudamalloc_oom" in release.keys:
             throws.append("throw_on_cudamalloc_oom:True,")
         below = 0
-        for card, tenths, throw in itertools.product(
-                (350 * MIB, 650 * MIB, 700 * MIB), range(1, 10), throws):
+        for card, tenths, throw in itertools.product((350 * MIB, 650 * MIB, 700 * MIB), range(1, 10), throws):
             allowed = card * tenths // 10
             below += int(card * (tenths / 10)) < allowed
             in_settings = f"{throw}per_process_memory_fraction:{tenths / 10}"
             for config, calls in ((throw.rstrip(","), [f"m {tenths / 10}"]), (in_settings, [])):
-                head = ["script 0", f"config {config}", f"card {card} {card}", "addresses 0 0",
-                        "streams 0"]
+                head = ["script 0", f"config {config}", f"card {card} {card}", "addresses 0 0", "streams 0"]
                 found = comparison.differs(head, [*calls, f"a 1 {allowed} 0"])
                 self.assertEqual(found, [], (card // MIB, tenths, config))
         self.assertEqual(below, 3 * len(throws))

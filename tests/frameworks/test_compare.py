@@ -14,9 +14,10 @@ class Compare(real_process.RealProcessTest):
     def trace(self, name, *arguments):
         folder = self.folder / name
         folder.mkdir()
-        self.run_training([PROGRAM, *arguments],
-                          env=environment("4GiB", record_to=folder,
-                                          PYTHONPATH=SOURCE / "preload/python"))
+        self.run_training(
+            [PROGRAM, *arguments],
+            env=environment("4GiB", record_to=folder, PYTHONPATH=SOURCE / "preload/python"),
+        )
         return self.only_trace(folder)
 
     def compare(self, a, b):
@@ -40,8 +41,9 @@ class Compare(real_process.RealProcessTest):
         self.assertEqual((steps["a_count"], steps["b_count"], steps["class"]), (3, 3, "exact"))
         self.assertEqual(steps["parting"]["iteration"], 0)
         for side in "ab":  # the phases are the iterations; the last goes on to the end of the run
-            self.assertEqual(steps["parting"][side]["peak_allocated_bytes"],
-                             phase["parting"][side]["peak_allocated_bytes"])
+            self.assertEqual(
+                steps["parting"][side]["peak_allocated_bytes"], phase["parting"][side]["peak_allocated_bytes"]
+            )
         self.assertEqual([row["key"] for row in result["settings"]], ["command_line"])
         text = self.run_well([ANALYZER, "compare", good, bad]).stdout
         self.assertIn("part first in the 1st step", text)
@@ -52,8 +54,9 @@ class Compare(real_process.RealProcessTest):
         self.run_well([ANALYZER, "summarize", good, "--json", summary])
         device = self.compare(summary, good)["devices"][0]
         self.assertEqual(device["a"]["peak"], device["b"]["peak"])
-        self.assertEqual([row["label"] for row in device["holders_at_peak"]
-                          if row["a"] and row["a"] != row["b"]], [])
+        self.assertEqual(
+            [row["label"] for row in device["holders_at_peak"] if row["a"] and row["a"] != row["b"]], []
+        )
         report = self.folder / "report.json"
         report.write_text(json.dumps(self.report(good)))
         self.assertEqual(self.compare(report, good)["settings"], [])
@@ -66,16 +69,32 @@ class Batches(real_process.RealProcessTest):
     def train(self, batch, expected=0):
         folder = self.folder / str(batch)
         folder.mkdir()
-        self.run_training([DEMOS / "gpt.py", "--steps", "3", "--layers", "3", "--width", "256",
-                           "--max-length", "256", "--batch", batch], expected,
-                          env=environment(self.CARD, record_to=folder))
+        self.run_training(
+            [
+                DEMOS / "gpt.py",
+                "--steps",
+                "3",
+                "--layers",
+                "3",
+                "--width",
+                "256",
+                "--max-length",
+                "256",
+                "--batch",
+                batch,
+            ],
+            expected,
+            env=environment(self.CARD, record_to=folder),
+        )
         return self.only_trace(folder)
 
     def test_two_runs_tell_what_other_batches_need(self):
         small, large = self.train(4), self.train(8)
-        (told,) = json.loads(self.run_well(
-            [ANALYZER, "compare", small, large, "--batch", "4,8", "--predict", "6,12,16",
-             "--json", "-"]).stdout)["batches"]
+        (told,) = json.loads(
+            self.run_well(
+                [ANALYZER, "compare", small, large, "--batch", "4,8", "--predict", "6,12,16", "--json", "-"]
+            ).stdout
+        )["batches"]
         self.assertEqual(told["class"], "estimate")
         self.assertEqual([row["batch"] for row in told["rows"]], [4, 6, 8, 12, 16])
         for row in told["rows"]:
@@ -85,11 +104,9 @@ class Batches(real_process.RealProcessTest):
                 continue
             peak = self.report(self.train(row["batch"]))["devices"][0]["peak"]
             with self.subTest(batch=row["batch"]):
-                self.assertAlmostEqual(row["peak_allocated_bytes"] / peak["allocated"], 1,
-                                       delta=0.01)
+                self.assertAlmostEqual(row["peak_allocated_bytes"] / peak["allocated"], 1, delta=0.01)
                 self.assertEqual(row["ooms"], 0)
-                self.assertAlmostEqual(row["card_peak_reserved_bytes"] / peak["reserved"], 1,
-                                       delta=0.03)
+                self.assertAlmostEqual(row["card_peak_reserved_bytes"] / peak["reserved"], 1, delta=0.03)
         self.assertEqual(told["least_that_fails"], told["largest_that_fits"] + 1)
         self.train(told["largest_that_fits"])
         self.train(told["least_that_fails"], expected=1)

@@ -14,9 +14,9 @@ SCENARIOS = SOURCE / "scripts/scenarios"
 SHORT = ("three_pieces", "pinned_loader")
 sys.path[:0] = [str(SCENARIOS), str(SOURCE / "tests/matrix")]
 
-from confirm_rows import Confirmer  # noqa: E402  (found by the line above)
-from scenario_runner import Runner  # noqa: E402
-from scenario_table import SCENARIOS as TABLE  # noqa: E402
+from confirm_rows import Confirmer
+from scenario_runner import Runner
+from scenario_table import SCENARIOS as TABLE
 
 
 class WrongByOneBlock(Runner):
@@ -30,8 +30,7 @@ class WrongByOneBlock(Runner):
             return said
         told = json.loads(said)
         # The other rows are confirmed by the other test.
-        told["whatif"] = [row for row in told["whatif"] if row["recorded"] or
-                          row["config"] == self.CONF]
+        told["whatif"] = [row for row in told["whatif"] if row["recorded"] or row["config"] == self.CONF]
         told["capacity_scans"] = []
         for row in told["whatif"]:
             row["peak_reserved_bytes"] += 512 * (row["config"] == self.CONF)
@@ -50,36 +49,44 @@ class NeverEmptied(Runner):
         if arguments[0] != "whatif":
             return said
         told = json.loads(said)
-        told["whatif"] = [row for row in told["whatif"] if row["recorded"] or
-                          row["name"] == self.ROW]
+        told["whatif"] = [row for row in told["whatif"] if row["recorded"] or row["name"] == self.ROW]
         told["capacity_scans"] = []
         return json.dumps(told)
 
 
 class Confirm(real_process.RealProcessTest):
     def test_exact_rows_are_what_real_runs_do(self):
-        said = self.run_well([sys.executable, SCENARIOS / "confirm", *SHORT, "--python", TORCH_PYTHON,
-                              "--build", BUILD], timeout=800, env=dict(os.environ)).stdout
+        said = self.run_well(
+            [sys.executable, SCENARIOS / "confirm", *SHORT, "--python", TORCH_PYTHON, "--build", BUILD],
+            timeout=800,
+            env=dict(os.environ),
+        ).stdout
         judged = re.findall(r"^(ok|WRONG) +(exact|bound) .* {3}(\S.*)$", said, re.MULTILINE)
         self.assertGreater(len(judged), 40, said)
         names = {name for _, _, name in judged}
-        for kind in ("default settings", "expandable_segments:True", "a card of 4 GiB",
-                     "PYTORCH_NO_CUDA_MEMORY_CACHING=1", "empty_cache() before each step"):
+        for kind in (
+            "default settings",
+            "expandable_segments:True",
+            "a card of 4 GiB",
+            "PYTORCH_NO_CUDA_MEMORY_CACHING=1",
+            "empty_cache() before each step",
+        ):
             self.assertIn(kind, names)
         self.assertTrue({kind for _, kind, _ in judged} == {"exact", "bound"})
 
     def test_a_row_that_is_512_bytes_off_is_found(self):
-        self.assertEqual(self.judged(WrongByOneBlock),
-                         {"default settings": True, WrongByOneBlock.CONF: False})
+        self.assertEqual(
+            self.judged(WrongByOneBlock), {"default settings": True, WrongByOneBlock.CONF: False}
+        )
 
     def test_a_row_whose_instants_are_not_met_is_found(self):
-        self.assertEqual(self.judged(NeverEmptied),
-                         {"default settings": True, NeverEmptied.ROW: False})
+        self.assertEqual(self.judged(NeverEmptied), {"default settings": True, NeverEmptied.ROW: False})
 
     def judged(self, kind):
         """Rows of the shortest scenario as an analyzer tells them, and whether they are right."""
-        runner = kind(types.SimpleNamespace(python=TORCH_PYTHON, build=BUILD, install=False),
-                      pathlib.Path(self.folder))
+        runner = kind(
+            types.SimpleNamespace(python=TORCH_PYTHON, build=BUILD, install=False), pathlib.Path(self.folder)
+        )
         with Confirmer(runner, TABLE["three_pieces"], TORCH_PYTHON) as confirmer:
             return {row["name"]: row["equal"] for row in confirmer.confirm()}
 

@@ -9,7 +9,7 @@ from scenario_process import RUNNER, ScenarioTest
 
 sys.path.insert(0, str(RUNNER.parent))
 
-from scenario_runner import Runner  # noqa: E402  (found by the line above)
+from scenario_runner import Runner
 
 
 class Fastai(ScenarioTest):

@@ -54,8 +54,7 @@ class Holders(TorchTest):
         self.assertLess(iterations["size_match_rate"], iterations["match_rate"])
         peaks = iterations["peaks"]
         for name in ("allocated", "reserved"):
-            self.assertEqual(max(peaks[f"warmup_{name}"], peaks[f"steady_{name}"]),
-                             device["peak"][name])
+            self.assertEqual(max(peaks[f"warmup_{name}"], peaks[f"steady_{name}"]), device["peak"][name])
         self.assertLess(peaks["warmup_allocated"], peaks["steady_allocated"])
         self.assertEqual(iterations["growth"]["places"], [])
         told = json.loads(self.run_well([ANALYZER, "summarize", trace, "--json", "-"]).stdout)
@@ -99,8 +98,7 @@ class Holders(TorchTest):
         # What is printed after a run names the same culprit and the same remedy.
         brief = self.run_well([ANALYZER, trace, "--summary"]).stdout
         for start in ("  culprit ", "  remedy "):
-            lines = [[line for line in text.splitlines() if line.startswith(start)]
-                     for text in (full, brief)]
+            lines = [[line for line in text.splitlines() if line.startswith(start)] for text in (full, brief)]
             self.assertEqual(len(lines[0]), 1)
             self.assertEqual(*lines)
 
@@ -110,18 +108,21 @@ class Holders(TorchTest):
         (device,) = self.report(trace)["devices"]
         forecast = device["iterations"]["growth"]["forecast"]
         self.assertTrue(forecast["matters"])
-        self.assertIn("leaks.py:22 train_step: 8 MiB more with each iteration",
-                      device["conclusion"]["culprit"])
+        self.assertIn(
+            "leaks.py:22 train_step: 8 MiB more with each iteration", device["conclusion"]["culprit"]
+        )
         to_the_end = self.folder / "to_the_end"
         to_the_end.mkdir()
-        done = self.run_training([PROGRAMS / "leaks.py", "graph", 400], 1,
-                                 env=environment(card, record_to=to_the_end))
+        done = self.run_training(
+            [PROGRAMS / "leaks.py", "graph", 400], 1, env=environment(card, record_to=to_the_end)
+        )
         real = int(re.search(r"failed in step (\d+)", done.stdout)[1])
         self.assertGreater(real, 3 * 24)
         self.assertAlmostEqual(forecast["at_iteration"], real, delta=real // 20)
         text = self.run_well([ANALYZER, trace]).stdout
-        self.assertIn(f"out of memory at about iteration {forecast['at_iteration']} at this rate",
-                      text.splitlines()[1])
+        self.assertIn(
+            f"out of memory at about iteration {forecast['at_iteration']} at this rate", text.splitlines()[1]
+        )
         failed = self.only_trace(to_the_end)
         (oom,) = self.report(failed)["devices"]
         self.assertIn("more with each iteration", oom["conclusion"]["culprit"])

@@ -25,8 +25,7 @@ class Holes(TorchTest):
     def test_real_outcomes(self):
         for conf, served in OUTCOMES.items():
             with self.subTest(conf or "default"):
-                _, _, done = self.train([HOLES], CARD, conf=conf, record=False,
-                                        expected=0 if served else 1)
+                _, _, done = self.train([HOLES], CARD, conf=conf, record=False, expected=0 if served else 1)
                 self.assertEqual("served: 256 MiB" in done.stdout, served, done.stdout)
                 self.assertEqual("torch.OutOfMemoryError" in done.stderr, not served, done.stderr)
 
@@ -43,8 +42,7 @@ class Holes(TorchTest):
         for conf, served in OUTCOMES.items():
             with self.subTest(conf or "default"):
                 ooms = self.replay(trace, conf)["ooms"]
-                self.assertEqual([oom["requested_bytes"] for oom in ooms],
-                                 [] if served else [REQUEST])
+                self.assertEqual([oom["requested_bytes"] for oom in ooms], [] if served else [REQUEST])
 
     def test_expandable_segments_leave_holes_smaller_than_a_page(self):
         trace = self.trace_of_default()
@@ -52,8 +50,7 @@ class Holes(TorchTest):
         self.assertEqual(oom["allocated_bytes"], 846 * MIB)
         self.assertEqual(oom["reserved_bytes"], 1700 * MIB)
         self.assertEqual(oom["free_bytes"], 854 * MIB)
-        real, _, _ = self.train([HOLES], CARD, conf="expandable_segments:True", record=False,
-                                expected=1)
+        real, _, _ = self.train([HOLES], CARD, conf="expandable_segments:True", record=False, expected=1)
         self.assertEqual(real["reserved_bytes.all.current"], 1700 * MIB)
 
     def test_the_verdict(self):

@@ -19,8 +19,7 @@ class Predictions(TorchTest):
             self.assertEqual(device["peak"]["reserved"], statistics["reserved_bytes.all.peak"])
             self.assertEqual(device["peak"]["allocated"], statistics["allocated_bytes.all.peak"])
             self.assertEqual(device["peak"]["requested"], statistics["requested_bytes.all.peak"])
-            self.assertEqual(device["segments_allocated"],
-                             statistics["segment.all.allocated"])
+            self.assertEqual(device["segments_allocated"], statistics["segment.all.allocated"])
             self.assertEqual(device["retries"], statistics["num_alloc_retries"])
             self.assertEqual(device["violations"], 0)
             self.assertEqual(report["source"]["events_lost"], 0)
@@ -36,9 +35,11 @@ class Predictions(TorchTest):
                 predicted = self.replay(trace, conf)["devices"][0]["peak"]
                 self.assertEqual(predicted["reserved"], real["reserved_bytes.all.peak"])
                 self.assertEqual(predicted["allocated"], real["allocated_bytes.all.peak"])
-                self.assertNotEqual(real["reserved_bytes.all.peak"],
-                                    statistics["reserved_bytes.all.peak"],
-                                    "this setting changes nothing: nothing is shown by it")
+                self.assertNotEqual(
+                    real["reserved_bytes.all.peak"],
+                    statistics["reserved_bytes.all.peak"],
+                    "this setting changes nothing: nothing is shown by it",
+                )
 
     def test_small_gpt(self):
         self.compare(SMALL)

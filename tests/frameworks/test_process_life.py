@@ -19,8 +19,9 @@ class ProcessLife(TorchTest):
             folder = self.folder / f"{least}"
             folder.mkdir()
             log = folder / "log"
-            with subprocess.Popen([TORCH_PYTHON, str(TRAINER), str(log)],
-                                  env=environment("4GiB", record_to=folder)) as process:
+            with subprocess.Popen(
+                [TORCH_PYTHON, str(TRAINER), str(log)], env=environment("4GiB", record_to=folder)
+            ) as process:
                 until = time.monotonic() + 240
                 try:
                     while not (log.exists() and len(read_log(log)) >= least):
@@ -40,8 +41,10 @@ class ProcessLife(TorchTest):
 
     def assert_unchanged(self, program, card):
         command = [TORCH_PYTHON, *program]
-        plain, shimmed = (self.without_abort_at_end(run(command, env=env), env) for env in (
-            environment(card), environment(card, record_to=self.folder)))
+        plain, shimmed = (
+            self.without_abort_at_end(run(command, env=env), env)
+            for env in (environment(card), environment(card, record_to=self.folder))
+        )
         self.assertEqual(shimmed.returncode, plain.returncode, shimmed.stderr)
         self.assertEqual(shimmed.stdout, plain.stdout)
         self.assertEqual(shimmed.stderr, plain.stderr)
@@ -54,8 +57,10 @@ class ProcessLife(TorchTest):
         self.assertEqual(self.assert_unchanged([HOLES], "1894MiB,context=0").returncode, 1)
 
     def test_the_launcher_prints_the_verdict_after_an_out_of_memory(self):
-        done = run([real_process.LAUNCHER, "run", "--virtual-gpu", "1894MiB,context=0", "--",
-                    TORCH_PYTHON, HOLES], cwd=self.folder)
+        done = run(
+            [real_process.LAUNCHER, "run", "--virtual-gpu", "1894MiB,context=0", "--", TORCH_PYTHON, HOLES],
+            cwd=self.folder,
+        )
         self.assertEqual(done.returncode, 1, done.stderr)
         verdict = done.stderr.split("OutOfMemoryError", 1)[1].split("\n", 1)[1]
         verdict, listed = verdict.split("fragtrace: 1 trace of job", 1)
@@ -71,8 +76,10 @@ class ProcessLife(TorchTest):
         self.assertTrue(any("device_alloc" in line for line in lines))
         self.assertTrue(any("block_alloc" in line for line in lines))
 
-    ABORTS = ("import os, sys, torch; torch.ones(8, device='cuda'); print('done', flush=True); "
-              "print(sys.argv[1], file=sys.stderr, flush=True); os.abort()")
+    ABORTS = (
+        "import os, sys, torch; torch.ones(8, device='cuda'); print('done', flush=True); "
+        "print(sys.argv[1], file=sys.stderr, flush=True); os.abort()"
+    )
 
     def test_an_abort_of_pytorch_at_its_end_is_borne_where_a_training_runs_and_nowhere_else(self):
         env = environment("1GiB", record_to=self.folder)

@@ -37,8 +37,7 @@ class Processes(real_process.RealProcessTest):
             source = self.report(trace)["source"]
             self.assertEqual(source["events_lost"], 0, trace)
             self.assertNotEqual(source["ended"], "killed", trace)
-            self.assertEqual(
-                self.run_well([real_process.ANALYZER, trace, "--no-whatif"]).stderr, "", trace)
+            self.assertEqual(self.run_well([real_process.ANALYZER, trace, "--no-whatif"]).stderr, "", trace)
             header = trace.read_bytes()[:4096]
             found.setdefault(source["process"], []).append((trace, header))
         self.assertEqual(set(found), set(used), "processes with a trace, and those with work")
@@ -134,7 +133,8 @@ class Processes(real_process.RealProcessTest):
         self.assertEqual(len(found), 1)
 
     def test_two_ranks_of_torchrun_on_two_devices(self):
-        found = self.start("""
+        found = self.start(
+            """
             import torch.distributed
             torch.distributed.init_process_group("gloo")
             rank = int(os.environ["LOCAL_RANK"])
@@ -144,19 +144,31 @@ class Processes(real_process.RealProcessTest):
             assert total.item() == 3.0
             work(16)
             torch.distributed.destroy_process_group()
-            """, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0",
-            "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0")
+            """,
+            "-m",
+            "torch.distributed.run",
+            "--nproc-per-node",
+            "2",
+            "--master-port",
+            "0",
+            "--rdzv-backend",
+            "c10d",
+            "--rdzv-endpoint",
+            "localhost:0",
+        )
         ranks = {}
         for of_process in found.values():
             for trace, header in of_process:
                 devices = self.report(trace)["devices"]
-                ranks[ranks_of(header)] = [device["index"] for device in devices
-                                           if device["segments_allocated"]]
+                ranks[ranks_of(header)] = [
+                    device["index"] for device in devices if device["segments_allocated"]
+                ]
         self.assertEqual(ranks, {(0, 0): [0], (1, 1): [1]})
 
     def test_the_rank_that_ran_out_of_memory_is_reported_not_the_ranks_that_were_stopped(self):
         path = self.folder / "program.py"
-        path.write_text(textwrap.dedent("""
+        path.write_text(
+            textwrap.dedent("""
             import os, time, torch
             rank = int(os.environ["RANK"])
             torch.cuda.set_device(rank)
@@ -167,16 +179,37 @@ class Processes(real_process.RealProcessTest):
             if rank == 2:
                 kept = [kept, torch.empty(9 << 30, dtype=torch.uint8, device="cuda")]
             time.sleep(600)
-            """))
+            """)
+        )
         seen = self.folder / "seen"
         seen.mkdir()
         output = self.folder / "traces"
         done = self.run_well(
-            [real_process.LAUNCHER, "run", "--virtual-gpu", "8GiB,count=3", "-o", output, "--",
-             TORCH_PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "3",
-             "--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", path],
-            1, env=environment(SEEN=seen, FRAGTRACE_RING_DIRECTORY=self.folder))
-        said = done.stderr[done.stderr.index("rank 2 of 3 ran out of memory first\n"):]
+            [
+                real_process.LAUNCHER,
+                "run",
+                "--virtual-gpu",
+                "8GiB,count=3",
+                "-o",
+                output,
+                "--",
+                TORCH_PYTHON,
+                "-m",
+                "torch.distributed.run",
+                "--nproc-per-node",
+                "3",
+                "--master-port",
+                "0",
+                "--rdzv-backend",
+                "c10d",
+                "--rdzv-endpoint",
+                "localhost:0",
+                path,
+            ],
+            1,
+            env=environment(SEEN=seen, FRAGTRACE_RING_DIRECTORY=self.folder),
+        )
+        said = done.stderr[done.stderr.index("rank 2 of 3 ran out of memory first\n") :]
         second, third = said.splitlines()[1:3]
         self.assertRegex(second, r"program\.py  pid \d+, rank 2, .*, exit code 1$")
         self.assertRegex(third, r"^Out of memory: 9 GiB asked")
@@ -184,10 +217,16 @@ class Processes(real_process.RealProcessTest):
         for trace in traces(output):
             report = self.report(trace)
             ending = report["source"]["ending"]
-            ends[self.rank_of(trace)] = (report["devices"][0]["ooms"], ending["kind"],
-                                         ending["code"], ending["signal"])
-        self.assertEqual(ends, {0: (0, "signal", None, "SIGTERM"), 1: (0, "signal", None, "SIGTERM"),
-                                2: (1, "exit", 1, None)})
+            ends[self.rank_of(trace)] = (
+                report["devices"][0]["ooms"],
+                ending["kind"],
+                ending["code"],
+                ending["signal"],
+            )
+        self.assertEqual(
+            ends,
+            {0: (0, "signal", None, "SIGTERM"), 1: (0, "signal", None, "SIGTERM"), 2: (1, "exit", 1, None)},
+        )
         job = json.loads(self.run_well([real_process.ANALYZER, output, "--json", "-"]).stdout)
         first = job["first_failure"]
         self.assertEqual((first["rank"], first["of"], first["out_of_memory"]), (2, 3, True))

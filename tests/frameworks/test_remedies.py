@@ -20,8 +20,7 @@ class Remedies(real_process.RealProcessTest):
         return said, self.only_trace(folder) if record else None, done
 
     def whatif(self, trace, *arguments):
-        return json.loads(self.run_well([ANALYZER, "whatif", trace, "--json", "-",
-                                         *arguments]).stdout)
+        return json.loads(self.run_well([ANALYZER, "whatif", trace, "--json", "-", *arguments]).stdout)
 
     def row(self, document, name):
         found = [row for row in document["whatif"] if row["name"] == name]
@@ -40,8 +39,7 @@ class Remedies(real_process.RealProcessTest):
             real, _, _ = self.run_steps(STEPS_EMPTY_CACHE=1)
             self.assertEqual(row["peak_reserved_bytes"], real["reserved"])
             self.assertEqual(row["segments_allocated"], real["segments"])
-            self.assertEqual(row["cost"]["driver_allocs"],
-                             real["segments"] - recorded["segments"])
+            self.assertEqual(row["cost"]["driver_allocs"], real["segments"] - recorded["segments"])
             self.assertNotEqual(real["reserved"], recorded["reserved"], "it changes nothing here")
 
         with self.subTest("expandable segments"):
@@ -71,8 +69,8 @@ class Remedies(real_process.RealProcessTest):
             if scan["largest_fails_bytes"] != 0:
                 with self.subTest("the largest capacity that fails", setting=scan["name"]):
                     _, _, done = self.run_steps(
-                        card=f"{(scan['largest_fails_bytes'] + others) // MIB}MiB",
-                        expected=1, **variables)
+                        card=f"{(scan['largest_fails_bytes'] + others) // MIB}MiB", expected=1, **variables
+                    )
                     self.assertIn("OutOfMemoryError", done.stderr)
 
 

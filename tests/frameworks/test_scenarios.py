@@ -18,15 +18,28 @@ class Scenarios(ScenarioTest):
     def test_the_guide_says_what_its_runs_say(self):
         guide = (SOURCE / "docs/guide.md").read_text()
         part = guide.split("## From an out-of-memory to the fix")[1].split("\n## ")[0]
-        shown = re.findall(r"^ {7}(?! *(?:fragtrace|python|PYTORCH_CUDA_ALLOC_CONF=\S+ fragtrace) )(.*)$",
-                           part, re.MULTILINE)
+        shown = re.findall(
+            r"^ {7}(?! *(?:fragtrace|python|PYTORCH_CUDA_ALLOC_CONF=\S+ fragtrace) )(.*)$", part, re.MULTILINE
+        )
         self.assertGreater(len(shown), 5)
         said = []
         for conf, expected in (("", 1), ("expandable_segments:True", 0)):
             env = environment(FRAGTRACE_OUTPUT=self.folder, PYTORCH_CUDA_ALLOC_CONF=conf)
             done = self.without_abort_at_end(
-                run([LAUNCHER, "run", "--virtual-gpu", "3.5GiB,context=0", "--", TORCH_PYTHON,
-                     RUNNER.with_name("variable_lengths.py")], env=env), env)
+                run(
+                    [
+                        LAUNCHER,
+                        "run",
+                        "--virtual-gpu",
+                        "3.5GiB,context=0",
+                        "--",
+                        TORCH_PYTHON,
+                        RUNNER.with_name("variable_lengths.py"),
+                    ],
+                    env=env,
+                ),
+                env,
+            )
             self.assertEqual(done.returncode, expected, done.stderr)
             said += done.stderr.splitlines()
         for line in shown:
@@ -44,14 +57,15 @@ class Scenarios(ScenarioTest):
 
     def test_an_interpreter_without_pytorch_is_skipped_and_no_success(self):
         for program in ("run", "confirm"):
-            done = self.run_well([sys.executable, RUNNER.with_name(program), "three_pieces", "--python",
-                                  "/bin/false"], expected=77)
+            done = self.run_well(
+                [sys.executable, RUNNER.with_name(program), "three_pieces", "--python", "/bin/false"],
+                expected=77,
+            )
             self.assertIn("three_pieces: skipped, /bin/false has no PyTorch", done.stdout)
 
     def test_counts_of_some_rows_are_not_written_into_the_page(self):
         for some in (["three_pieces"], ["--rows", "expandable"]):
-            done = self.run_well([sys.executable, RUNNER.with_name("confirm"), "--pages", *some],
-                                 expected=2)
+            done = self.run_well([sys.executable, RUNNER.with_name("confirm"), "--pages", *some], expected=2)
             self.assertIn("without NAME and --rows", done.stderr)
 
 

@@ -5,10 +5,9 @@ import json
 import pathlib
 import re
 
+import real_process
 from real_process import environment
 from torch_process import TorchTest
-
-import real_process
 
 PROGRAM = pathlib.Path(__file__).with_name("programs") / "snapshot.py"
 KINDS = pathlib.Path(__file__).with_name("programs") / "snapshot_kinds.py"
@@ -27,8 +26,7 @@ class Snapshots(TorchTest):
                 folder = self.folder / (re.sub(r"\W", "_", conf) or "default")
                 folder.mkdir()
                 variables = {"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else {}
-                self.run_training([PROGRAM, folder],
-                                  env=environment("16GiB", record_to=folder, **variables))
+                self.run_training([PROGRAM, folder], env=environment("16GiB", record_to=folder, **variables))
                 trace = self.only_trace(folder)
                 ours = self.placements(trace)
                 for name in ("whole", "late"):
@@ -37,9 +35,10 @@ class Snapshots(TorchTest):
                     self.assertGreater(fidelity["placements"], 800)
                     self.assertEqual(fidelity["placements"], fidelity["placements_equal"])
                 whole = self.placements(folder / "whole.pickle")
-                self.assertEqual(whole, ours[:len(whole)])
-                verdicts = [self.report(file)["ooms"][0]["verdict"]
-                            for file in (trace, folder / "whole.pickle")]
+                self.assertEqual(whole, ours[: len(whole)])
+                verdicts = [
+                    self.report(file)["ooms"][0]["verdict"] for file in (trace, folder / "whole.pickle")
+                ]
                 self.assertEqual(verdicts[0], verdicts[1])
                 state = self.report(folder / "state.pickle")
                 self.assertIn("no history", state["fidelity"]["reason"])
@@ -75,12 +74,12 @@ class Kinds(TorchTest):
         largest = device["holes"][0]
         self.assertGreaterEqual(largest["bytes"], 9 << 20)
         self.assertEqual(largest["largest_request_bytes"], largest["bytes"])
-        summary = self.run_well([real_process.ANALYZER, "summarize",
-                                 self.folder / f"{name}.pickle"]).stdout
+        summary = self.run_well([real_process.ANALYZER, "summarize", self.folder / f"{name}.pickle"]).stdout
         self.assertIn("state at one moment", summary)
         self.assertIn(device["holders_at_peak"][0]["label"], summary)
-        self.run_well([real_process.ANALYZER, "check", self.folder / f"{name}.pickle", "--no-oom"],
-                      expected=1)
+        self.run_well(
+            [real_process.ANALYZER, "check", self.folder / f"{name}.pickle", "--no-oom"], expected=1
+        )
         return report, text
 
     def test_kinds_of_snapshots_are_told_apart(self):
@@ -92,13 +91,11 @@ class Kinds(TorchTest):
             # Of blocks that are live at the end alone.
             self.assertIn(lines[0], self.holders(self.whole("stacks_of_state")[0])[:2])
         with self.subTest("no stacks: sizes"):
-            self.assertEqual(self.holders(self.whole("no_stacks")[0])[0],
-                             "no stack: blocks of 9 MiB")
+            self.assertEqual(self.holders(self.whole("no_stacks")[0])[0], "no stack: blocks of 9 MiB")
         with self.subTest("a state alone"):
             state = self.assert_state("state")[0]
             self.assertTrue(self.holders(state)[0].startswith("programs/snapshot_kinds.py:"))
-            self.assertEqual(self.holders(self.assert_state("never")[0])[0],
-                             "no stack: blocks of 9 MiB")
+            self.assertEqual(self.holders(self.assert_state("never")[0])[0], "no stack: blocks of 9 MiB")
         with self.subTest("in mid-life"):
             report, text = self.whole("midlife")
             self.assertEqual(report["fidelity"]["reason"], "")
@@ -123,8 +120,7 @@ class Kinds(TorchTest):
             return
         with self.subTest("labels and pinned memory"):
             report, text = self.whole("labels")
-            self.assertRegex(self.holders(report)[0],
-                             r'^programs/snapshot_kinds.py:\d+ .* "kv cache"$')
+            self.assertRegex(self.holders(report)[0], r'^programs/snapshot_kinds.py:\d+ .* "kv cache"$')
             self.assertRegex(self.holders(report)[1], r'"first blocks"$')
             self.assertEqual(report["memory"]["pinned"]["peak_bytes"], 32 << 20)
             self.assertTrue(report["facts"]["torch_version"].startswith("2.14"))

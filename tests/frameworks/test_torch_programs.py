@@ -37,8 +37,7 @@ class ProgramTest(TorchTest):
     def run_program(self, name, *arguments, **variables):
         """Runs it; returns what it said, and the events and the facts of its trace."""
         env = environment(CARD, record_to=self.folder, FRAGTRACE_COMPRESSION=0, **variables)
-        done = real_process.run([self.python, "-W", "ignore", PROGRAMS / f"{name}.py", *arguments],
-                                env=env)
+        done = real_process.run([self.python, "-W", "ignore", PROGRAMS / f"{name}.py", *arguments], env=env)
         if done.returncode == 77:
             self.skipTest(done.stdout.strip())
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -60,8 +59,7 @@ class ProgramTest(TorchTest):
                 freed = live.pop(event.number("address"))
                 self.assertEqual(event.pool, freed.pool)
             elif event.kind == "pool_rewind":
-                live = {address: block for address, block in live.items()
-                        if block.pool != event.pool}
+                live = {address: block for address, block in live.items() if block.pool != event.pool}
         return live
 
     def assert_blocks_agree(self, said, events):
@@ -73,8 +71,9 @@ class ProgramTest(TorchTest):
                 expected[address] = (size, segment["pool"])
                 if live[address]["requested"] != "unknown":
                     self.assertEqual(live[address].number("requested"), requested)
-        self.assertEqual({address: (event.number("bytes"), event.pool)
-                          for address, event in live.items()}, expected)
+        self.assertEqual(
+            {address: (event.number("bytes"), event.pool) for address, event in live.items()}, expected
+        )
         self.assert_replayed_exactly()
 
     def assert_replayed_exactly(self):
@@ -102,8 +101,11 @@ class ProgramTest(TorchTest):
 
     def uses(self, events, pool):
         """Kinds of what was said about the users of a pool, in order."""
-        return [event.words[0] if event.kind == "pool_use" else "release" for event in events
-                if event.kind in ("pool_use", "pool_release") and event.pool == pool]
+        return [
+            event.words[0] if event.kind == "pool_use" else "release"
+            for event in events
+            if event.kind in ("pool_use", "pool_release") and event.pool == pool
+        ]
 
 
 class Programs(ProgramTest):
@@ -122,8 +124,10 @@ class Programs(ProgramTest):
     def test_blocks_of_mem_pools_name_their_pool(self):
         said, events = self.check_pools("mem_pool")
         first, second = said["pools"]
-        counted = [2 * self.uses(events, pool).count("begin") - len(self.uses(events, pool))
-                   for pool in (first, second)]
+        counted = [
+            2 * self.uses(events, pool).count("begin") - len(self.uses(events, pool))
+            for pool in (first, second)
+        ]
         self.assertEqual(self.uses(events, first)[-1], "release")
         self.assertNotIn("release", self.uses(events, second))
         if said["use_counts"]:
@@ -139,23 +143,27 @@ class Programs(ProgramTest):
 
     def test_a_pool_that_is_set_back_announces_what_it_holds(self):
         said, events, _ = self.run_program("rewound_pool")
-        self.assertEqual([event.pool for event in events if event.kind == "pool_rewind"],
-                         said["pools"])
+        self.assertEqual([event.pool for event in events if event.kind == "pool_rewind"], said["pools"])
         self.assert_blocks_agree(said, events)
         self.assert_pools_are_constant(events)
 
     def check_graph_trees(self, how):
         (self.folder / "libcuda.so").symlink_to(real_process.VIRTUAL_GPU / "libcuda.so.1")
         said, events, _ = self.run_program(
-            "graph_trees", how, LIBRARY_PATH=self.folder,  # where triton's compiler finds -lcuda
+            "graph_trees",
+            how,
+            LIBRARY_PATH=self.folder,  # where triton's compiler finds -lcuda
             TORCHINDUCTOR_COMPILE_THREADS=1,  # in this process
-            TORCHINDUCTOR_CACHE_DIR=self.folder / "inductor", TRITON_CACHE_DIR=self.folder / "triton")
+            TORCHINDUCTOR_CACHE_DIR=self.folder / "inductor",
+            TRITON_CACHE_DIR=self.folder / "triton",
+        )
         self.assert_blocks_agree(said, events)
         self.assert_pools_are_constant(events)
         rewinds = [event for event in events if event.kind == "pool_rewind"]
         self.assertGreater(len(rewinds), 2)
-        self.assertTrue(any(segment["live"] for segment in said["segments"]
-                            if segment["pool"] == rewinds[-1].pool))
+        self.assertTrue(
+            any(segment["live"] for segment in said["segments"] if segment["pool"] == rewinds[-1].pool)
+        )
         stated = [line for line in self.report(self.trace)["assumptions"] if "set back" in line]
         self.assertEqual(len(stated), 1)
         self.assertIn(f"set back to a checkpoint {len(rewinds)} times", stated[0])
@@ -167,11 +175,17 @@ class Programs(ProgramTest):
         self.check_graph_trees("reduce-overhead")
 
     def test_frees_within_a_capture_wait_for_its_end(self):
-        said, events = self.check_pools("captured_streams")
-        deferred = {event["event"]: position for position, event in enumerate(events)
-                    if event.kind == "pending_event" and event["event"].startswith("deferred:")}
-        complete = {event["event"]: position for position, event in enumerate(events)
-                    if event.kind == "event_complete"}
+        _, events = self.check_pools("captured_streams")
+        deferred = {
+            event["event"]: position
+            for position, event in enumerate(events)
+            if event.kind == "pending_event" and event["event"].startswith("deferred:")
+        }
+        complete = {
+            event["event"]: position
+            for position, event in enumerate(events)
+            if event.kind == "event_complete"
+        }
         self.assertGreater(len(deferred), 60)  # three captures, and two streams of some blocks
         for name, position in deferred.items():
             self.assertLess(position, complete[name])
@@ -183,8 +197,7 @@ class Programs(ProgramTest):
         self.assert_blocks_agree(said, events)
         pending = [event for event in events if event.kind == "pending_event"]
         self.assertGreater(len(pending), 10)
-        self.assertGreater(len({event["stream"] for event in events
-                                if event.kind == "block_alloc"}), 2)
+        self.assertGreater(len({event["stream"] for event in events if event.kind == "block_alloc"}), 2)
 
     def test_any_number_of_frees_that_wait_is_completed(self):
         said, events, _ = self.run_program("many_pending")
@@ -196,8 +209,11 @@ class Programs(ProgramTest):
     def test_failures_say_what_the_device_had(self):
         said, events, _ = self.run_program("out_of_memory")
         self.assert_blocks_agree(said, events)
-        failed = [[event.number("requested"), event.number("device_free")] for event in events
-                  if event.kind == "block_out_of_memory"]
+        failed = [
+            [event.number("requested"), event.number("device_free")]
+            for event in events
+            if event.kind == "block_out_of_memory"
+        ]
         self.assertEqual(failed, said["failed"])
         self.assertEqual([event.kind for event in events].count("memory_fraction"), 1)
         self.assertEqual([event.kind for event in events].count("empty_cache"), 1)
@@ -220,14 +236,14 @@ class Programs(ProgramTest):
 
     def test_expandable(self):
         said, events, facts = self.run_program(
-            "default_pool", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+            "default_pool", PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True"
+        )
         self.assertEqual(facts["allocator_conf"], "expandable_segments:True")
         self.assert_blocks_agree(said, events)
         self.assertTrue(any(event.kind == "map" for event in events))
 
     def test_cuda_malloc_async(self):
-        _, events, facts = self.run_program(
-            "default_pool", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
+        _, events, facts = self.run_program("default_pool", PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
         self.assertEqual(facts["allocator_backend"], "cudaMallocAsync")
         self.assert_no_blocks(events)
         sizes = [5000, 3 * 2**20, 21 * 2**20, 70_000]
@@ -237,16 +253,14 @@ class Programs(ProgramTest):
         freed = [event for event in events if event.kind == "async_free"]
         self.assertEqual(freed[0].number("address"), made[1].number("address"))
         peak = self.report(self.trace)["devices"][0]["peak"]
-        self.assertEqual(peak, dict.fromkeys(
-            ("requested", "allocated", "active", "reserved"), sum(sizes)))
+        self.assertEqual(peak, dict.fromkeys(("requested", "allocated", "active", "reserved"), sum(sizes)))
 
     def test_no_caching(self):
         _, events, facts = self.run_program("default_pool", PYTORCH_NO_CUDA_MEMORY_CACHING="1")
         self.assertEqual(facts["torch.caching"], "off")
         self.assert_no_blocks(events)
         made = [event for event in events if event.kind == "device_alloc"]
-        self.assertEqual([event.number("bytes") for event in made],
-                         [5000, 3 * 2**20, 21 * 2**20, 70_000])
+        self.assertEqual([event.number("bytes") for event in made], [5000, 3 * 2**20, 21 * 2**20, 70_000])
         self.assertFalse(any("from_allocator" in event.words for event in made))
 
     def test_a_zero_means_what_this_release_takes_it_for(self):
@@ -264,17 +278,21 @@ class Programs(ProgramTest):
         said, events, facts = self.run_program("default_pool", "switch")
         self.assertEqual(facts["torch.caching"], "on again, at run time")
         self.assert_blocks_agree(said, events)
-        direct = [event.number("bytes") for event in events
-                  if event.kind == "device_alloc" and "from_allocator" not in event.words]
+        direct = [
+            event.number("bytes")
+            for event in events
+            if event.kind == "device_alloc" and "from_allocator" not in event.words
+        ]
         self.assertEqual(direct, [123_456, 9 * 2**20 + 1])
 
     def test_pluggable_allocator(self):
         _, events, facts = self.run_program("pluggable", PLUGGABLE)
-        self.assertEqual(facts["allocator_backend"],
-                         "pluggable libplain_allocator.so plain_alloc")
+        self.assertEqual(facts["allocator_backend"], "pluggable libplain_allocator.so plain_alloc")
         self.assert_no_blocks(events)
-        self.assertEqual([event.number("bytes") for event in events
-                          if event.kind == "device_alloc"], [5000, 3 * 2**20 + 1, 7])
+        self.assertEqual(
+            [event.number("bytes") for event in events if event.kind == "device_alloc"],
+            [5000, 3 * 2**20 + 1, 7],
+        )
 
     def test_pluggable_allocator_of_a_mem_pool(self):
         said, events, facts = self.run_program("pluggable", PLUGGABLE, "pool")
@@ -300,7 +318,7 @@ class PoolsForOthers(ProgramTest):
                 self.assertEqual(block.number("bytes"), size)
                 asked[tuple(segment["pool"])].append(block.pool)
         self.assertEqual(live, {})
-        pool, = said["pools"]
+        (pool,) = said["pools"]
         self.assertEqual(asked, {(0, 0): 3 * [[0, 0]], tuple(pool): [[0, 0], [0, 0], pool]})
         self.assert_replayed_exactly()
 

@@ -16,8 +16,7 @@ def older_python():
     if named:
         return named
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-    found = [cache / "fragtrace" / f"python-torch-{release}" / "bin" / "python"
-             for release in RELEASES]
+    found = [cache / "fragtrace" / f"python-torch-{release}" / "bin" / "python" for release in RELEASES]
     return next((str(python) for python in found if python.exists()), "")
 
 

@@ -20,10 +20,14 @@ class Unreported(TorchTest):
         self.runs += 1
         folder = self.folder / str(self.runs)
         folder.mkdir()
-        env = environment(f"{capacity_mib + CONTEXT // MIB}MiB",
-                          record_to=folder if record else None, **variables)
-        done = self.run_well([TORCH_PYTHON, PEAKS, folder / "statistics.json",
-                              PROGRAMS / f"{program}.py", *arguments], expected, env=env)
+        env = environment(
+            f"{capacity_mib + CONTEXT // MIB}MiB", record_to=folder if record else None, **variables
+        )
+        done = self.run_well(
+            [TORCH_PYTHON, PEAKS, folder / "statistics.json", PROGRAMS / f"{program}.py", *arguments],
+            expected,
+            env=env,
+        )
         statistics = json.loads((folder / "statistics.json").read_text())
         return statistics, self.only_trace(folder) if record else None, done.stdout
 
@@ -43,8 +47,7 @@ class Unreported(TorchTest):
                 self.assertEqual((real["num_ooms"], real["num_alloc_retries"]), (1, 0))
                 predicted = self.on_card(trace, 1792)
                 self.assertEqual(predicted["parting"]["kind"], "fails", predicted["class_reason"])
-                self.assertEqual(predicted["parting"]["peak"]["reserved"],
-                                 real["reserved_bytes.all.peak"])
+                self.assertEqual(predicted["parting"]["peak"]["reserved"], real["reserved_bytes.all.peak"])
                 self.assertEqual(predicted["parting"]["retries"], 0)
                 report = self.report(failed)
                 self.assert_replayed(report)
@@ -75,8 +78,7 @@ class Unreported(TorchTest):
         self.assertEqual(device["past_pool"], {"peak": 300 * MIB, "peak_with_reserved": 800 * MIB})
         self.assertEqual(device["peak"]["reserved"], real["reserved_bytes.all.peak"])
         self.assertEqual(device["segments_freed"], real["num_device_free"])
-        self.assertEqual((device["capacity_bytes"], device["others_bytes"]),
-                         (2048 * MIB, CONTEXT))
+        self.assertEqual((device["capacity_bytes"], device["others_bytes"]), (2048 * MIB, CONTEXT))
         for capacity, fits in ((800, True), (700, False)):
             with self.subTest(capacity):
                 predicted = self.on_card(trace, capacity)
@@ -84,12 +86,13 @@ class Unreported(TorchTest):
                 self.assertEqual(predicted["class"] == "exact", fits, predicted["class_reason"])
                 at = predicted["devices"][0] if fits else predicted["parting"]
                 self.assertEqual(at["peak"]["reserved"], there["reserved_bytes.all.peak"])
-        _, uncached, _ = self.play(2048, "caching_off", record=True,
-                                   PYTORCH_NO_CUDA_MEMORY_CACHING=1)
-        none = json.loads(self.run_well([real_process.ANALYZER, "replay", trace, "--pool", "none",
-                                         "--json", "-"]).stdout)
-        self.assertEqual(none["devices"][0]["peak"]["reserved"],
-                         self.report(uncached)["devices"][0]["peak"]["reserved"])
+        _, uncached, _ = self.play(2048, "caching_off", record=True, PYTORCH_NO_CUDA_MEMORY_CACHING=1)
+        none = json.loads(
+            self.run_well([real_process.ANALYZER, "replay", trace, "--pool", "none", "--json", "-"]).stdout
+        )
+        self.assertEqual(
+            none["devices"][0]["peak"]["reserved"], self.report(uncached)["devices"][0]["peak"]["reserved"]
+        )
 
 
 if __name__ == "__main__":

@@ -62,8 +62,9 @@ def other_streams():
 
 def training():
     torch.manual_seed(1)
-    model = torch.nn.Sequential(torch.nn.Linear(512, 2048), torch.nn.ReLU(),
-                                torch.nn.Linear(2048, 512)).cuda()
+    model = torch.nn.Sequential(
+        torch.nn.Linear(512, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 512)
+    ).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     for step in range(5):
         batch = torch.randn(64 + 32 * step, 512, device="cuda")
@@ -105,9 +106,17 @@ def main():
     gc.collect()
     torch.cuda.synchronize()
     stats = torch.cuda.memory_stats()
-    for name in ("allocation.all.allocated", "allocation.all.freed", "requested_bytes.all.allocated",
-                 "allocated_bytes.all.allocated", "segment.all.allocated", "segment.all.freed",
-                 "reserved_bytes.all.allocated", "reserved_bytes.all.current", "num_ooms"):
+    for name in (
+        "allocation.all.allocated",
+        "allocation.all.freed",
+        "requested_bytes.all.allocated",
+        "allocated_bytes.all.allocated",
+        "segment.all.allocated",
+        "segment.all.freed",
+        "reserved_bytes.all.allocated",
+        "reserved_bytes.all.current",
+        "num_ooms",
+    ):
         say("stat", name, stats.get(name, 0))
     print("\n".join(["", *lines]), flush=True)
     os._exit(0)  # nothing more is freed, so the counts above are final

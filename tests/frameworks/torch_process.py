@@ -14,7 +14,7 @@ PEAKS = pathlib.Path(__file__).with_name("peaks.py")
 class TorchTest(real_process.RealProcessTest):
     def train(self, program, card, *, conf="", record=True, expected=0):
         """Runs a program (path, arguments); returns its statistics, its trace and its outcome."""
-        name = (conf.replace(":", "_").replace(",", "_") or "default")
+        name = conf.replace(":", "_").replace(",", "_") or "default"
         folder = self.folder / (name + ("" if record else "_real"))
         folder.mkdir()
         variables = {"PYTORCH_CUDA_ALLOC_CONF": conf} if conf else {}

@@ -21,14 +21,31 @@ def page_of(report):
     """The data of a page that shows what the report says."""
     device = report["devices"][0]
     totals = [{"label": f"peak {part}", "value": value} for part, value in device["peak"].items()]
-    totals += [{"label": part.replace("_", " "), "value": value}
-               for part, value in device["waste_at_peak"].items()]
+    totals += [
+        {"label": part.replace("_", " "), "value": value} for part, value in device["waste_at_peak"].items()
+    ]
     totals += [{"label": key, "value": device[key]} for key in ("retries", "ooms")]
-    rows = [{"name": row["name"], "class": row["class"], "ooms": row["ooms"],
-             "peak_reserved": row["peak_reserved_bytes"], "retries": row["retries"],
-             "usable": row["usable"]} for row in report["whatif"]]
-    header = {"devices": [{"index": device["index"], "totals": totals, "whatif": rows,
-                           "markers": [{"kind": "oom"}] * device["ooms"]}]}
+    rows = [
+        {
+            "name": row["name"],
+            "class": row["class"],
+            "ooms": row["ooms"],
+            "peak_reserved": row["peak_reserved_bytes"],
+            "retries": row["retries"],
+            "usable": row["usable"],
+        }
+        for row in report["whatif"]
+    ]
+    header = {
+        "devices": [
+            {
+                "index": device["index"],
+                "totals": totals,
+                "whatif": rows,
+                "markers": [{"kind": "oom"}] * device["ooms"],
+            }
+        ]
+    }
     return f'<script id="ft-header">{json.dumps(header)}</script>'
 
 
@@ -44,9 +61,12 @@ def process_of(report):
     """Its line in the view of a job."""
     device = report["devices"][0]
     line = {key: report["source"][key] for key in ("ended", "ending") if key in report["source"]}
-    return line | {"peak_allocated_bytes": device["peak"]["allocated"],
-                   "peak_reserved_bytes": device["peak"]["reserved"],
-                   "retries": device["retries"], "ooms": device["ooms"]}
+    return line | {
+        "peak_allocated_bytes": device["peak"]["allocated"],
+        "peak_reserved_bytes": device["peak"]["reserved"],
+        "retries": device["retries"],
+        "ooms": device["ooms"],
+    }
 
 
 def setter(*path):
@@ -57,6 +77,7 @@ def setter(*path):
         for key in keys:
             report = report[key]
         report[last] = value(report[last]) if callable(value) else value
+
     return change
 
 
@@ -93,49 +114,56 @@ CHANGES = {
     "a cheapest set without blocks": setter(*OOM, "cheapest_set", "kind", "none"),
     "ages that add up to something else": setter(*OOM, "culprits_by_age", 0, "live_bytes", more),
     "phases that add up to something else": setter(*OOM, "culprits_by_phase", 0, "blocks", 3),
-    "culprits that hold more than is free open":
-        setter(*OOM, "culprits", 0, "held_open_bytes", more),
+    "culprits that hold more than is free open": setter(*OOM, "culprits", 0, "held_open_bytes", more),
     "kinds that do not add up": setter(*OOM, "holders", "categories", 0, "bytes", more),
     "places that do not add up": setter(*OOM, "holders", "places", 0, "bytes", more),
     "holders of another event": setter(*OOM, "holders", "event", 3),
     "an event that the trace does not have": setter(*OOM, "event", 14),
-    "an exact row below 100 % of fidelity":
-        setter(*DEVICE, "fidelity", "placements_equal", 4),
+    "an exact row below 100 % of fidelity": setter(*DEVICE, "fidelity", "placements_equal", 4),
     "an exact row that parts": setter(*RECORDED, "valid_until_event", 9),
-    "a bound without a reason":
-        lambda report: report["whatif"][0].update({"class": "bound"}),
+    "a bound without a reason": lambda report: report["whatif"][0].update({"class": "bound"}),
     "a row that cannot be used and has no reason": setter(*RECORDED, "usable", False),
     "savings of another run": setter(*RECORDED, "saves_bytes", more),
-    "recorded settings with another peak":
-        lambda report: report["whatif"][0].update(peak_reserved_bytes=91 << 20,
-                                                  saves_bytes=-(1 << 20)),
-    "recorded settings with other waste":
-        setter(*RECORDED, "waste_at_peak", "inactive_split", 4096),
-    "recorded settings with another number of segments":
-        setter(*RECORDED, "segments_allocated", 4),
+    "recorded settings with another peak": lambda report: report["whatif"][0].update(
+        peak_reserved_bytes=91 << 20, saves_bytes=-(1 << 20)
+    ),
+    "recorded settings with other waste": setter(*RECORDED, "waste_at_peak", "inactive_split", 4096),
+    "recorded settings with another number of segments": setter(*RECORDED, "segments_allocated", 4),
     "recorded settings that fit": setter(*RECORDED, "ooms", 0),
-    "a remedy that is no row":
-        setter(*DEVICE, "conclusion", "remedy",
-               "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:21: 90 MiB reserved (exact)"),
-    "a remedy of another class":
-        setter(*DEVICE, "conclusion", "remedy",
-               "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:20: 90 MiB reserved (bound)"),
-    "a remedy with figures of no row":
-        setter(*DEVICE, "conclusion", "remedy",
-               "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:20: 77 MiB reserved (exact)"),
-    "a remedy that is what was recorded":
-        setter(*DEVICE, "conclusion", "remedy", "default settings: 90 MiB reserved (exact)"),
+    "a remedy that is no row": setter(
+        *DEVICE,
+        "conclusion",
+        "remedy",
+        "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:21: 90 MiB reserved (exact)",
+    ),
+    "a remedy of another class": setter(
+        *DEVICE,
+        "conclusion",
+        "remedy",
+        "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:20: 90 MiB reserved (bound)",
+    ),
+    "a remedy with figures of no row": setter(
+        *DEVICE,
+        "conclusion",
+        "remedy",
+        "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:20: 77 MiB reserved (exact)",
+    ),
+    "a remedy that is what was recorded": setter(
+        *DEVICE, "conclusion", "remedy", "default settings: 90 MiB reserved (exact)"
+    ),
     "an end of another kind": setter("source", "ended", "killed"),
     "a signal of a process that exited": setter("source", "ending", "signal", "SIGTERM"),
-    "a line that held pinned memory twice":
-        setter("memory", "pinned", {"peak_bytes": 9, "holders": [{"label": "a.py:1", "bytes": 4},
-                                                                 {"label": "a.py:1", "bytes": 5}]}),
-    "lines that held more pinned memory than there was":
-        setter("memory", "pinned", "holders", [{"label": "a.py:1", "bytes": 4}]),
-    "bounds in the wrong order":
-        lambda report: next(row for row in report["whatif"] if row["pool"] == "live").update(
-            peak_reserved_bytes=87 << 20, least_peak_reserved_bytes=87 << 20,
-            saves_bytes=3 << 20),
+    "a line that held pinned memory twice": setter(
+        "memory",
+        "pinned",
+        {"peak_bytes": 9, "holders": [{"label": "a.py:1", "bytes": 4}, {"label": "a.py:1", "bytes": 5}]},
+    ),
+    "lines that held more pinned memory than there was": setter(
+        "memory", "pinned", "holders", [{"label": "a.py:1", "bytes": 4}]
+    ),
+    "bounds in the wrong order": lambda report: next(
+        row for row in report["whatif"] if row["pool"] == "live"
+    ).update(peak_reserved_bytes=87 << 20, least_peak_reserved_bytes=87 << 20, saves_bytes=3 << 20),
 }
 
 TEXTS = {
@@ -162,8 +190,13 @@ class Checker(unittest.TestCase):
     def test_the_approved_reports_agree_with_themselves(self):
         for name in ("out_of_memory", "waste"):
             report, text = load(name)
-            self.assertEqual(check_report.contradictions(
-                report, text, page_of(report), summary_of(report), process_of(report)), [], name)
+            self.assertEqual(
+                check_report.contradictions(
+                    report, text, page_of(report), summary_of(report), process_of(report)
+                ),
+                [],
+                name,
+            )
 
     def test_each_change_of_the_json_is_found(self):
         report, _ = load("out_of_memory")
@@ -191,8 +224,11 @@ class Checker(unittest.TestCase):
                 where[path] = "killed" if path == "ended" else where[path] + 1
                 with self.subTest(f"{key}: {path}"):
                     self.assertNotEqual(check_report.contradictions(report, **{key: changed}), [])
-        for old, new in (('"label": "ooms", "value": 1', '"label": "ooms", "value": 0'),
-                         ('"class": "exact"', '"class": "bound"'), ('"oom"', '"retry"')):
+        for old, new in (
+            ('"label": "ooms", "value": 1', '"label": "ooms", "value": 0'),
+            ('"class": "exact"', '"class": "bound"'),
+            ('"oom"', '"retry"'),
+        ):
             changed = page_of(report).replace(old, new, 1)
             self.assertNotEqual(changed, page_of(report))
             self.assertNotEqual(check_report.contradictions(report, page=changed), [], new)
@@ -200,10 +236,15 @@ class Checker(unittest.TestCase):
     def test_a_replay_of_the_recorded_settings_is_the_row_as_recorded(self):
         report, _ = load("waste")
         row = next(row for row in report["whatif"] if row["recorded"])
-        device = {"index": 0, "device": 0, "peak": {"allocated": row["peak_allocated_bytes"],
-                                                     "reserved": row["peak_reserved_bytes"]}}
-        device |= {key: row[key] for key in ("segments_allocated", "segments_freed", "retries",
-                                             "waste_at_peak", "ooms")}
+        device = {
+            "index": 0,
+            "device": 0,
+            "peak": {"allocated": row["peak_allocated_bytes"], "reserved": row["peak_reserved_bytes"]},
+        }
+        device |= {
+            key: row[key]
+            for key in ("segments_allocated", "segments_freed", "retries", "waste_at_peak", "ooms")
+        }
         replay = {"class": row["class"], "devices": [device]}
         self.assertEqual(check_report.contradictions(report, replay=replay), [])
         device["retries"] += 1
@@ -211,8 +252,10 @@ class Checker(unittest.TestCase):
 
     def test_a_comparison_with_itself_has_the_figures_of_the_report(self):
         report, _ = load("waste")
-        lines = [{"index": device["index"], "holders_at_peak": [], "a": device, "b": device}
-                 for device in report["devices"]]
+        lines = [
+            {"index": device["index"], "holders_at_peak": [], "a": device, "b": device}
+            for device in report["devices"]
+        ]
         same = {"devices": lines, "phases": [], "first_different_requests": [], "settings": []}
         self.assertEqual(check_report.contradictions(report, comparison=same), [])
         for key in ("name", "retries"):

@@ -4,7 +4,6 @@ docs/fidelity.md explains it."""
 
 import concurrent.futures
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -12,8 +11,8 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
-import json_schema  # noqa: E402
-from real_process import ANALYZER, MIB, TORCH_PYTHON, environment  # noqa: E402
+import json_schema
+from real_process import ANALYZER, MIB, TORCH_PYTHON, environment
 
 PROGRAMS = sorted(path.stem for path in (HERE / "programs").glob("*.py") if path.stem != "models")
 SETTINGS = (
@@ -57,8 +56,13 @@ class Torch:
     def __init__(self, recorded, python=TORCH_PYTHON, **variables):
         self.recorded = recorded
         env = environment("16GiB", record_to="/nonexistent" if recorded else None, **variables)
-        self.process = subprocess.Popen([python, HERE / "warm_torch.py"], env=env, text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [python, HERE / "warm_torch.py"],
+            env=env,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
 
     def run(self, program, card_mib, conf, folder):
         """Runs one of the matrix; returns its statistics, and the trace where it was recorded."""
@@ -68,8 +72,14 @@ class Torch:
         """The same with any program; `more`: what else a job may say (warm_torch.py)."""
         folder.mkdir(parents=True, exist_ok=True)
         statistics = folder / "statistics.json"
-        job = {"program": str(path), "card": card, "conf": conf, "statistics": str(statistics),
-               "seconds": SECONDS, **more}
+        job = {
+            "program": str(path),
+            "card": card,
+            "conf": conf,
+            "statistics": str(statistics),
+            "seconds": SECONDS,
+            **more,
+        }
         if self.recorded:
             job["traces"] = str(folder)
         self.process.stdin.write(json.dumps(job) + "\n")
@@ -91,14 +101,18 @@ def cards_of(statistics):
     reserved = statistics["at_end"]["reserved_bytes.all.peak"] // MIB
     active = -(-statistics["at_end"]["active_bytes.all.peak"] // MIB)
     tight = active + (reserved - active) // 3
-    return {"tight": CONTEXT_MIB + tight // 2 * 2, "enough": CONTEXT_MIB + reserved,
-            "roomy": CONTEXT_MIB + 2 * reserved}
+    return {
+        "tight": CONTEXT_MIB + tight // 2 * 2,
+        "enough": CONTEXT_MIB + reserved,
+        "roomy": CONTEXT_MIB + 2 * reserved,
+    }
 
 
 def replayed(trace, *arguments):
     command = [ANALYZER, "replay", trace, *arguments, "--json", "-"]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                          check=False, timeout=300)
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, timeout=300
+    )
     if done.returncode != 0:
         raise RuntimeError(f"{command} failed: {done.stderr}")
     json_schema.check_command(command, 0, done.stdout)
@@ -116,9 +130,13 @@ class Prediction:
         answer = replayed(self.trace, "--conf", conf, "--capacity", self.capacity + more_mib * MIB)
         device = answer["devices"][0]
         keep = ("peak", "segments_allocated", "segments_freed", "num_alloc_retries", "ooms")
-        return {"class": answer["class"], "reason": answer["class_reason"],
-                "parting": answer["parting"], "fidelity": answer["fidelity"],
-                "all": {key: device[key] for key in keep}}
+        return {
+            "class": answer["class"],
+            "reason": answer["class_reason"],
+            "parting": answer["parting"],
+            "fidelity": answer["fidelity"],
+            "all": {key: device[key] for key in keep},
+        }
 
 
 def values(of):
@@ -173,16 +191,31 @@ def pairs(cards):
 def rows_of(program, cards, records, reals, jobs=1):
     """Predicts every cell of a program. `records`: (card, conf) -> (statistics, trace); `reals`:
     (card, conf) -> statistics."""
-    tasks = [((source, recorded), target, conf) for source, target in pairs(cards)
-             for card, recorded in records if card == source
-             for conf in SETTINGS if (target, conf) in reals]
+    tasks = [
+        ((source, recorded), target, conf)
+        for source, target in pairs(cards)
+        for card, recorded in records
+        if card == source
+        for conf in SETTINGS
+        if (target, conf) in reals
+    ]
     predictors = {record: Prediction(trace) for record, (_, trace) in records.items()}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         predictions = pool.map(
-            lambda task: predictors[task[0]].of(task[2], cards[task[1]] - cards[task[0][0]]), tasks)
+            lambda task: predictors[task[0]].of(task[2], cards[task[1]] - cards[task[0][0]]), tasks
+        )
         for (source, target, conf), prediction in zip(tasks, predictions, strict=True):
-            kind, equal, wanted, seen = judge(
-                prediction, records[source][0]["ended"], reals[target, conf])
-            yield {"program": program, "from": source[0], "recorded": source[1], "on": target,
-                   "conf": conf, "kind": kind, "equal": equal, "predicted": wanted, "real": seen,
-                   "reason": prediction["reason"], "fidelity": prediction["fidelity"]}
+            kind, equal, wanted, seen = judge(prediction, records[source][0]["ended"], reals[target, conf])
+            yield {
+                "program": program,
+                "from": source[0],
+                "recorded": source[1],
+                "on": target,
+                "conf": conf,
+                "kind": kind,
+                "equal": equal,
+                "predicted": wanted,
+                "real": seen,
+                "reason": prediction["reason"],
+                "fidelity": prediction["fidelity"],
+            }

@@ -37,17 +37,45 @@ FEATURES = {
     "pinned": 0.2,
     "memory_info": 0.05,
 }
-NEEDS = {"record_stream": "streams", "no_split": "mem_pool", "use_on_oom": "mem_pool",
-         "shared_graph_pool": "graphs", "graph_pool_handle": "graphs", "oom_in_capture": "graphs",
-         "other_pool_in_capture": "graphs", "any_fraction": "fraction", "throw": "settings",
-         "expand_later": "settings"}
-EDGES = (1, 512, 513, MIB - 1, MIB, MIB + 1, 2 * MIB, 10 * MIB - 1, 10 * MIB, 10 * MIB + 1,
-         20 * MIB - 512, 20 * MIB, 20 * MIB + 1, 21 * MIB, 40 * MIB)
+NEEDS = {
+    "record_stream": "streams",
+    "no_split": "mem_pool",
+    "use_on_oom": "mem_pool",
+    "shared_graph_pool": "graphs",
+    "graph_pool_handle": "graphs",
+    "oom_in_capture": "graphs",
+    "other_pool_in_capture": "graphs",
+    "any_fraction": "fraction",
+    "throw": "settings",
+    "expand_later": "settings",
+}
+EDGES = (
+    1,
+    512,
+    513,
+    MIB - 1,
+    MIB,
+    MIB + 1,
+    2 * MIB,
+    10 * MIB - 1,
+    10 * MIB,
+    10 * MIB + 1,
+    20 * MIB - 512,
+    20 * MIB,
+    20 * MIB + 1,
+    21 * MIB,
+    40 * MIB,
+)
 # Sizes that are allowed beside large_segment_size_mb:64, too.
-CHANGES = ("max_split_size_mb:64", "max_split_size_mb:66,garbage_collection_threshold:0.6",
-           "roundup_power2_divisions:4", "roundup_power2_divisions:[1:8,4:4,16:2,>:1]",
-           "garbage_collection_threshold:0.5", "max_split_size_mb:70,roundup_power2_divisions:8",
-           "max_non_split_rounding_mb:66,max_split_size_mb:80")
+CHANGES = (
+    "max_split_size_mb:64",
+    "max_split_size_mb:66,garbage_collection_threshold:0.6",
+    "roundup_power2_divisions:4",
+    "roundup_power2_divisions:[1:8,4:4,16:2,>:1]",
+    "garbage_collection_threshold:0.5",
+    "max_split_size_mb:70,roundup_power2_divisions:8",
+    "max_non_split_rounding_mb:66,max_split_size_mb:80",
+)
 
 
 class Plan:
@@ -78,11 +106,23 @@ class Plan:
                 self.free(self.calls)
 
     def kinds(self):
-        rare = {"graphs": "capture", "empty_cache": "empty_cache", "fraction": "fraction",
-                "fork": "fork", "settings": "settings", "caching_off": "caching",
-                "memory_info": "memory_info", "huge": "huge"}
-        common = {"threads": "free_elsewhere", "raw_block": "raw_block", "raw_malloc": "raw_malloc",
-                  "resize": "resize", "pinned": "pinned"}
+        rare = {
+            "graphs": "capture",
+            "empty_cache": "empty_cache",
+            "fraction": "fraction",
+            "fork": "fork",
+            "settings": "settings",
+            "caching_off": "caching",
+            "memory_info": "memory_info",
+            "huge": "huge",
+        }
+        common = {
+            "threads": "free_elsewhere",
+            "raw_block": "raw_block",
+            "raw_malloc": "raw_malloc",
+            "resize": "resize",
+            "pinned": "pinned",
+        }
         found = {"tensor": 40, "free": 30, "synchronize": 1}
         found.update({call: 2 for name, call in rare.items() if name in self.has})
         found.update({call: 5 for name, call in common.items() if name in self.has})
@@ -141,8 +181,15 @@ class Plan:
         calls.append(("pinned", self.new(), self.choice.randint(1, 4 * MIB)))
 
     def huge(self, calls):
-        calls.append(("tensor", self.new(), self.choice.choice((1, 40, 40)) * 2**30,
-                      self.choice.randrange(self.streams), -1))
+        calls.append(
+            (
+                "tensor",
+                self.new(),
+                self.choice.choice((1, 40, 40)) * 2**30,
+                self.choice.randrange(self.streams),
+                -1,
+            )
+        )
 
     def fraction(self, calls):
         exact = self.choice.choice((0.5, 0.625, 0.75, 0.875, 1.0))
@@ -199,8 +246,7 @@ class Plan:
                 inside.append(("tensor", self.new(), choice.choice((1, 40)) * 2**30, None, -1))
             elif "other_pool_in_capture" in self.has:
                 if self.pools and choice.random() < 0.5:
-                    inside.append(("tensor", self.new(), self.size(), None,
-                                   choice.randrange(self.pools)))
+                    inside.append(("tensor", self.new(), self.size(), None, choice.randrange(self.pools)))
                 else:
                     block = ("raw_block", self.new(), self.size(), choice.randrange(self.streams))
                     if "caching_off" not in self.has:

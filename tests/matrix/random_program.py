@@ -13,14 +13,19 @@ class Program:
 
     def __init__(self, plan, note_failure):
         import torch
+
         self.torch, self.note_failure = torch, note_failure
         self.catches = "caught" in plan.has
         self.streams = [torch.cuda.current_stream()]
         self.streams += [torch.cuda.Stream() for _ in range(plan.streams - 1)]
         # Several pools for use on an out-of-memory are asked in an order that nobody knows.
-        self.pools = [torch.cuda.MemPool(use_on_oom="use_on_oom" in plan.has and number == 0,
-                                         no_split="no_split" in plan.has and number != 1)
-                      for number in range(plan.pools)]
+        self.pools = [
+            torch.cuda.MemPool(
+                use_on_oom="use_on_oom" in plan.has and number == 0,
+                no_split="no_split" in plan.has and number != 1,
+            )
+            for number in range(plan.pools)
+        ]
         self.keeps = self.pools[:1] if "use_on_oom" in plan.has else []
         self.live, self.graphs, self.handle = {}, {}, None
         self.driver = ctypes.CDLL(None)
@@ -130,8 +135,7 @@ class Program:
         if pool == "handle":
             self.keeps.append(graph)  # also where the capture fails
         capture_on = self.streams[stream] if stream else None
-        with torch.cuda.graph(graph, pool=self.handle if pool == "handle" else shared,
-                              stream=capture_on):
+        with torch.cuda.graph(graph, pool=self.handle if pool == "handle" else shared, stream=capture_on):
             self.make(calls)
         self.graphs[name] = graph
 

@@ -50,8 +50,9 @@ class Checker:
         arguments = [str(seed), ",".join(self.features)]
 
         def run(process, card, conf, into=folder):
-            return process.run_file(PROGRAM, f"{card}MiB", conf, into, arguments=arguments,
-                                    output=str(folder / "printed.txt"))
+            return process.run_file(
+                PROGRAM, f"{card}MiB", conf, into, arguments=arguments, output=str(folder / "printed.txt")
+            )
 
         choice = random.Random(f"rows {seed}")
         cards = cards_of(run(self.plain, 16384, "")[0])
@@ -69,8 +70,14 @@ class Checker:
             if predictor.capacity + more * matrix.MIB <= 0:
                 continue  # what was held beside the pool at the end leaves nothing of this card
             prediction = predictor.of(under, more)
-            row = {"card": on, "conf": under, "kind": "estimate", "equal": None,
-                   "reason": prediction["reason"], "fidelity": prediction["fidelity"]["reason"]}
+            row = {
+                "card": on,
+                "conf": under,
+                "kind": "estimate",
+                "equal": None,
+                "reason": prediction["reason"],
+                "fidelity": prediction["fidelity"]["reason"],
+            }
             real = None
             if prediction["class"] != "estimate":
                 real = self.run_row(run, cards[on], under, folder)
@@ -81,9 +88,17 @@ class Checker:
                 if not equal:
                     row.update(predicted=wanted, real=seen)
             found.append(row)
-        return {"seed": seed, "features": self.features, "uses": self.uses(seed), "cards": cards,
-                "card": card, "conf": conf, "ended": recorded["ended"], "trace": str(trace),
-                "rows": found}
+        return {
+            "seed": seed,
+            "features": self.features,
+            "uses": self.uses(seed),
+            "cards": cards,
+            "card": card,
+            "conf": conf,
+            "ended": recorded["ended"],
+            "trace": str(trace),
+            "rows": found,
+        }
 
     def run_row(self, run, card, conf, folder):
         """A real run without the recorder. None where PyTorch loses a private pool and crashes."""

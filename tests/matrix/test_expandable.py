@@ -6,10 +6,17 @@ import real_process
 from real_process import MIB, RealProcessTest
 
 PROGRAM = matrix.HERE.parent / "frameworks" / "programs" / "expandable.py"
-RECORDED = ("expandable_segments:True", "expandable_segments:True,expandable_segments_reserve:0.7",
-            "expandable_segments:True,per_process_memory_fraction:0.9")
-REPLAYED = ("", "expandable_segments:True", "per_process_memory_fraction:0.8",
-            "expandable_segments:True,per_process_memory_fraction:0.95")
+RECORDED = (
+    "expandable_segments:True",
+    "expandable_segments:True,expandable_segments_reserve:0.7",
+    "expandable_segments:True,per_process_memory_fraction:0.9",
+)
+REPLAYED = (
+    "",
+    "expandable_segments:True",
+    "per_process_memory_fraction:0.8",
+    "expandable_segments:True,per_process_memory_fraction:0.95",
+)
 CONTEXTS_MIB = (0, 256)
 SEEDS = 10
 
@@ -27,19 +34,21 @@ class Expandable(RealProcessTest):
         cls.addClassCleanup(cls.recording.close)
 
     def real(self, arguments, pool_mib, context_mib, conf):
-        return self.plain.run_file(PROGRAM, card(pool_mib, context_mib), conf,
-                                   self.folder / "real", arguments=arguments)[0]
+        return self.plain.run_file(
+            PROGRAM, card(pool_mib, context_mib), conf, self.folder / "real", arguments=arguments
+        )[0]
 
     def check(self, arguments, pool_mib, context_mib, conf):
         """Records one run; the card, the replay of the record, and other rows must be right."""
-        recorded, trace = self.recording.run_file(PROGRAM, card(pool_mib, context_mib), conf,
-                                                  self.folder / "recorded", arguments=arguments)
+        recorded, trace = self.recording.run_file(
+            PROGRAM, card(pool_mib, context_mib), conf, self.folder / "recorded", arguments=arguments
+        )
         report = self.report(trace)
         device = report["devices"][0]
         self.assertEqual(
-            (device["others_bytes"] / MIB, device["total_bytes"] / MIB,
-             device["capacity_bytes"] / MIB),
-            (context_mib, pool_mib + context_mib, pool_mib))
+            (device["others_bytes"] / MIB, device["total_bytes"] / MIB, device["capacity_bytes"] / MIB),
+            (context_mib, pool_mib + context_mib, pool_mib),
+        )
         self.assertEqual(device["violations"], 0)
         self.assertEqual(report["fidelity"]["placements_equal"], report["fidelity"]["placements"])
         self.assertEqual(report["fidelity"]["segments_equal"], report["fidelity"]["segments"])
@@ -49,8 +58,7 @@ class Expandable(RealProcessTest):
                 prediction = predictor.of(other, more_mib)
                 real = self.real(arguments, pool_mib + more_mib, context_mib, other)
                 kind, equal, wanted, seen = matrix.judge(prediction, recorded["ended"], real)
-                self.assertTrue(equal or kind == "estimate",
-                                (kind, other, more_mib, wanted, seen))
+                self.assertTrue(equal or kind == "estimate", (kind, other, more_mib, wanted, seen))
         return recorded
 
     def test_a_request_that_is_refused_while_its_pages_are_created(self):
@@ -62,8 +70,7 @@ class Expandable(RealProcessTest):
 
     def test_a_request_that_is_refused_in_its_second_hole(self):
         for context_mib in CONTEXTS_MIB:
-            for name, ooms in (("refused_in_second_hole", 0),
-                               ("refused_twice_in_second_hole", 1)):
+            for name, ooms in (("refused_in_second_hole", 0), ("refused_twice_in_second_hole", 1)):
                 with self.subTest(name, context_mib=context_mib):
                     recorded = self.check([name], 800, context_mib, RECORDED[0])
                     self.assertEqual(recorded["at_end"]["num_alloc_retries"], 1 + ooms)

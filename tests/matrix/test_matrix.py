@@ -9,9 +9,13 @@ from real_process import RealProcessTest
 
 SAMPLE = ("holes", "limited", "two_streams")
 RECORDED = ("", "roundup_power2_divisions:4", "max_split_size_mb:20")
-SETTINGS = ("", "expandable_segments:True", "max_split_size_mb:30,max_non_split_rounding_mb:50",
-            "garbage_collection_threshold:0.5,per_process_memory_fraction:0.9",
-            "throw_on_cudamalloc_oom:True")
+SETTINGS = (
+    "",
+    "expandable_segments:True",
+    "max_split_size_mb:30,max_non_split_rounding_mb:50",
+    "garbage_collection_threshold:0.5,per_process_memory_fraction:0.9",
+    "throw_on_cudamalloc_oom:True",
+)
 CARDS = ("tight", "roomy")
 
 
@@ -23,12 +27,17 @@ class Matrix(RealProcessTest):
         kinds, endings = collections.Counter(), collections.Counter()
         for program in SAMPLE:
             statistics, _ = plain.run(program, 16384, "", self.folder)
-            cards = {name: size for name, size in matrix.cards_of(statistics).items()
-                     if name in CARDS}
-            records = {(card, conf): recording.run(program, size, conf, self.folder / program / card)
-                       for card, size in cards.items() for conf in RECORDED}
-            reals = {(card, conf): plain.run(program, size, conf, self.folder)[0]
-                     for card, size in cards.items() for conf in SETTINGS}
+            cards = {name: size for name, size in matrix.cards_of(statistics).items() if name in CARDS}
+            records = {
+                (card, conf): recording.run(program, size, conf, self.folder / program / card)
+                for card, size in cards.items()
+                for conf in RECORDED
+            }
+            reals = {
+                (card, conf): plain.run(program, size, conf, self.folder)[0]
+                for card, size in cards.items()
+                for conf in SETTINGS
+            }
             for row in matrix.rows_of(program, cards, records, reals):
                 with self.subTest(program, card=(row["from"], row["on"]), conf=row["conf"]):
                     self.assertNotEqual(row["kind"], "estimate", row["reason"])
@@ -36,8 +45,7 @@ class Matrix(RealProcessTest):
                     kinds[row["kind"]] += 1
                     endings[reals[row["on"], row["conf"]]["ended"]] += 1
         # The sample must hold runs that fail and runs that do not, or it shows little.
-        self.assertGreater(min(kinds["exact"], endings["ok"], endings["oom"]), 5,
-                           (kinds, endings))
+        self.assertGreater(min(kinds["exact"], endings["ok"], endings["oom"]), 5, (kinds, endings))
 
     def test_a_pool_of_which_pytorch_loses_count_is_not_called_exact(self):
         plain, recording = matrix.Torch(recorded=False), matrix.Torch(recorded=True)

@@ -20,8 +20,7 @@ class Random(RealProcessTest):
         for seed in SEEDS:
             result = checker.check(seed, self.folder / str(seed), rows=6 if seed < 100 else 12)
             for row in result["rows"]:
-                with self.subTest(seed, uses=result["uses"], card=result["card"],
-                                  conf=result["conf"]):
+                with self.subTest(seed, uses=result["uses"], card=result["card"], conf=result["conf"]):
                     self.assertIsNot(row["equal"], False, row)
                     kinds[row["kind"]] += 1
             self.assertEqual(result["rows"][0]["fidelity"], "", result)

@@ -22,7 +22,6 @@ import torch
 import torch._dynamo  # what optimizers import at their first step
 import torch.utils.checkpoint
 import torch.utils.data
-
 from emptying import Emptying
 
 ENDINGS = {0: "ok", 3: "oom"}
@@ -55,15 +54,17 @@ def run(job):
 
     def finish(ending):
         """For programs, too: ends before the interpreter has freed anything."""
-        statistics = {"ended": ENDINGS.get(ending), "at_ooms": at_ooms,
-                      "at_end": dict(torch.cuda.memory_stats())}
+        statistics = {
+            "ended": ENDINGS.get(ending),
+            "at_ooms": at_ooms,
+            "at_end": dict(torch.cuda.memory_stats()),
+        }
         if emptying:
             statistics["not_emptied_at"] = emptying.end()
         pathlib.Path(job["statistics"]).write_text(json.dumps(statistics), encoding="utf-8")
         os._exit(ending)
 
-    torch._C._cuda_attach_out_of_memory_observer(
-        lambda *_: at_ooms.append(dict(torch.cuda.memory_stats())))
+    torch._C._cuda_attach_out_of_memory_observer(lambda *_: at_ooms.append(dict(torch.cuda.memory_stats())))
     emptying = Emptying(job["empty_cache_at"]) if "empty_cache_at" in job else None
     gc.collect()
     gc.freeze()  # collections come at the same places in every run
@@ -76,7 +77,7 @@ def run(job):
         ending = 3
     except SystemExit as left:
         ending = 4 if left.code else 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001  (whatever ends a program is its ending)
         traceback.print_exc()
         ending = 4
     finish(ending)
@@ -94,8 +95,7 @@ def main():
             run(job)
         _, status = os.waitpid(child, 0)
         code = os.waitstatus_to_exitcode(status)
-        print(json.dumps({"ended": ENDINGS.get(code, f"failed with {code}"), "process": child}),
-              flush=True)
+        print(json.dumps({"ended": ENDINGS.get(code, f"failed with {code}"), "process": child}), flush=True)
     os._exit(0)  # what is frozen is not freed, which libraries would complain of
 
 

@@ -94,8 +94,10 @@ def planted(fault, right):
     constant = re.fullmatch(r"((?:inline )?)constexpr (.*?) = (.*);", right, re.DOTALL)
     if constant:
         value = re.fullmatch(r".*? = (.*);", wrong, re.DOTALL)[1]
-        return (f"{constant[1] or 'static '}const {constant[2]} = "
-                f"fragtrace_fault_at_run_time({fault.number}) ? {value} : {constant[3]};")
+        return (
+            f"{constant[1] or 'static '}const {constant[2]} = "
+            f"fragtrace_fault_at_run_time({fault.number}) ? {value} : {constant[3]};"
+        )
     both = [re.fullmatch(r"(.*?[^=!<>] ?[-+*|&]?= )([^;]*);", form) for form in (right, wrong)]
     if all(both) and both[0][1] == both[1][1]:
         return f"{both[0][1]}({chosen} ? ({both[1][2]}) : ({both[0][2]}));"
@@ -126,15 +128,25 @@ def with_faults(folder, file, text, faults):
         lines = text[begin:end].count("\n")
         text = text[:begin] + form + "\n" * lines + text[end:]
     if file.endswith(".ts"):
-        return ("const fragtraceFault = Number(globalThis.process?.env?.MUTANT ?? 0); "
-                "const fragtrace_fault = (number: number): boolean => number === fragtraceFault; " + text)
+        return (
+            "const fragtraceFault = Number(globalThis.process?.env?.MUTANT ?? 0); "
+            "const fragtrace_fault = (number: number): boolean => number === fragtraceFault; " + text
+        )
     return f'#include "{folder}/tests/mutants/fault.h"\n#line 1\n{text}'
 
 
 def copy_tree(folder, faults):
     """The files that git knows, or would, with the faults; unchanged ones are left alone."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                            check=True, capture_output=True).stdout.decode().split("\0")
+    listed = (
+        subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+        )
+        .stdout.decode()
+        .split("\0")
+    )
     names = {name for name in listed if name and (ROOT / name).is_file()}
     by_file = {}
     for fault in faults:
@@ -156,6 +168,10 @@ def copy_tree(folder, faults):
         raise PlantingError("\n".join(problems))
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
-        if path.is_file() and name.parts[0] != "build" and str(name) not in names and \
-                "node_modules" not in name.parts:
+        if (
+            path.is_file()
+            and name.parts[0] != "build"
+            and str(name) not in names
+            and "node_modules" not in name.parts
+        ):
             path.unlink()

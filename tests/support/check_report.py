@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What must agree within a report of fraganalyze, whatever was recorded: sums, counts, verdicts
 with the state they follow from, remedies with their rows, the text and the page with the JSON.
 
@@ -20,19 +19,23 @@ import json_schema
 from check_report_common import Findings, fidelity_of, has_pool, is_exact, of_device
 from check_report_failures import check_holders, check_trouble
 
-SUMMARY = ("peak", "waste_at_peak", "segments_allocated", "segments_freed", "retries", "ooms",
-           "violations")
-KINDS_OF_END = {"normal": {"exit"}, "quick_exit": {"exit"}, "exec": {"exec"},
-                "killed": {"signal", "unknown"}, "running": {"running"}, "continued": {"continued"}}
-MOST_DIAGNOSES = 16   # of a device's requests; the first 16 of libraries beside
+SUMMARY = ("peak", "waste_at_peak", "segments_allocated", "segments_freed", "retries", "ooms", "violations")
+KINDS_OF_END = {
+    "normal": {"exit"},
+    "quick_exit": {"exit"},
+    "exec": {"exec"},
+    "killed": {"signal", "unknown"},
+    "running": {"running"},
+    "continued": {"continued"},
+}
+MOST_DIAGNOSES = 16  # of a device's requests; the first 16 of libraries beside
 MOST_HELD_LINES = 10
 ANOTHER_CARD = {"--capacity", "--context"}  # options
 
 
 def recorded_row(report, device):
     """The replay of the recorded settings on the recorded capacity; None where there is none."""
-    return next((row for row in of_device(report.get("whatif", []), device) if row["recorded"]),
-                None)
+    return next((row for row in of_device(report.get("whatif", []), device) if row["recorded"]), None)
 
 
 def requests(report, device):
@@ -49,17 +52,26 @@ def check_device(found, report, device, assumed):
     found.at = f"device {device['index']}"
     peak = device["peak"]
     if not device["violations"] and not device["violations_after_gaps"]:
-        found.rising(requested=peak["requested"], allocated=peak["allocated"],
-                     active=peak["active"], reserved=peak["reserved"])
+        found.rising(
+            requested=peak["requested"],
+            allocated=peak["allocated"],
+            active=peak["active"],
+            reserved=peak["reserved"],
+        )
     check_waste(found, peak["reserved"], device["waste_at_peak"])
-    found.equal("capacity and what others have", device["capacity_bytes"] + device["others_bytes"],
-                device["total_bytes"])
+    found.equal(
+        "capacity and what others have",
+        device["capacity_bytes"] + device["others_bytes"],
+        device["total_bytes"],
+    )
     if not assumed:
         # A replay may have another card than the record.
         total = max(device["total_bytes"], report["capacity_bytes"] + device["others_bytes"])
         found.rising(peak_reserved=peak["reserved"], total=total)
-    found.rising(segments_freed_beside_gaps=device["segments_freed"] * (not gaps(report)),
-                 segments_ever=device["segments_allocated"] + held_before(report))
+    found.rising(
+        segments_freed_beside_gaps=device["segments_freed"] * (not gaps(report)),
+        segments_ever=device["segments_allocated"] + held_before(report),
+    )
     if "holders_at_peak" in device and has_pool(report, device):
         held = sum(line["bytes"] for line in device["holders_at_peak"])
         waste = device["waste_at_peak"]
@@ -105,15 +117,16 @@ def check_counts(found, report):
         for phase in report.get("phases", []):
             named = sum(row["phase"] == phase["name"] for row in rows)
             found.at = f"phase {phase['name']}"
-            found.holds(phase["count"] > 1 or phase[key] <= counted,
-                        f"{phase[key]} {key} of {counted}")
+            found.holds(phase["count"] > 1 or phase[key] <= counted, f"{phase[key]} {key} of {counted}")
             found.rising(**{f"{key} in it": named, f"{key} counted": phase[key]})
         found.at = ""
     for phase in report.get("phases", []):
         found.at = f"phase {phase['name']}"
         for part in ("allocated", "reserved"):
-            found.rising(peak=phase[f"peak_{part}_bytes"],
-                         peaks_of_devices=sum(d["peak"][part] for d in report["devices"]))
+            found.rising(
+                peak=phase[f"peak_{part}_bytes"],
+                peaks_of_devices=sum(d["peak"][part] for d in report["devices"]),
+            )
     found.at = ""
 
 
@@ -124,8 +137,10 @@ def check_row(found, report, device, row, recorded):
         # A report without fidelity (whatif) says nothing of it.
         found.holds(fidelity is None or is_exact(fidelity), "exact, and the fidelity is not 100 %")
         found.equal("valid until", row["valid_until_event"], None)
-        found.holds(row["ooms"] == 0 or recorded is None or recorded["ooms"],
-                    "exact, and runs out of memory where the record does not")
+        found.holds(
+            row["ooms"] == 0 or recorded is None or recorded["ooms"],
+            "exact, and runs out of memory where the record does not",
+        )
     found.holds(row["class"] == "exact" or row["class_reason"], f"{row['class']} without a reason")
     found.holds(row["usable"] or row["usable_reason"], "not usable without a reason")
     found.rising(least=row["least_peak_reserved_bytes"], peak=row["peak_reserved_bytes"])
@@ -134,20 +149,21 @@ def check_row(found, report, device, row, recorded):
         if row["pool"] == "pytorch":
             found.rising(allocated=row["peak_allocated_bytes"], reserved=row["peak_reserved_bytes"])
     if "devices" in report:
-        found.equal("saves", row["saves_bytes"],
-                    device["peak"]["reserved"] - row["peak_reserved_bytes"])
+        found.equal("saves", row["saves_bytes"], device["peak"]["reserved"] - row["peak_reserved_bytes"])
     if recorded is not None and "cost" in row:
         cost = row["cost"]
-        for part, key in (("driver_allocs", "segments_allocated"),
-                          ("driver_frees", "segments_freed"), ("retries", "retries")):
+        for part, key in (
+            ("driver_allocs", "segments_allocated"),
+            ("driver_frees", "segments_freed"),
+            ("retries", "retries"),
+        ):
             found.equal(f"cost, {part}", cost[part], row[key] - recorded[key])
     if row["recorded"] and row["class"] == "exact" and "devices" in report:
         for key in ("segments_allocated", "segments_freed", "retries", "waste_at_peak"):
             if key != "retries" or device["limit_bytes"] is None:  # else they are not recorded
                 found.equal(f"as recorded: {key}", row[key], device[key])
         for part in ("allocated", "reserved"):
-            found.equal(f"as recorded: peak {part}", row[f"peak_{part}_bytes"],
-                        device["peak"][part])
+            found.equal(f"as recorded: peak {part}", row[f"peak_{part}_bytes"], device["peak"][part])
         calls = len(of_device(report["ooms"], device)) - len(requests(report, device))
         found.equal("as recorded: ooms", row["ooms"], device["ooms"] - calls)
 
@@ -164,18 +180,22 @@ def check_advice(found, report, device, recorded):
             continue
         found.equal("class", advice["class"], row["class"])
         found.equal("ooms left", advice["ooms_left"], row["ooms"])
-        found.equal("saved", advice["saved_bytes"],
-                    recorded["peak_reserved_bytes"] - row["peak_reserved_bytes"])
+        found.equal(
+            "saved", advice["saved_bytes"], recorded["peak_reserved_bytes"] - row["peak_reserved_bytes"]
+        )
         for key in ("ooms", "retries"):
             found.equal(key, advice[key], row[key] - recorded[key])
 
 
 def check_bounds(found, report, device):
     """docs/metrics.md, Bounds: which is below which."""
-    least = {row["pool"]: row["peak_reserved_bytes"]
-             for row in of_device(report["whatif"], device)
-             if row["pool"] in ("live", "compact", "pages", "offline") and
-             row["class"] == "bound" and not row["ooms"]}
+    least = {
+        row["pool"]: row["peak_reserved_bytes"]
+        for row in of_device(report["whatif"], device)
+        if row["pool"] in ("live", "compact", "pages", "offline")
+        and row["class"] == "bound"
+        and not row["ooms"]
+    }
     found.at = f"bounds of device {device['index']}"
     for small, large in (("live", "compact"), ("live", "pages"), ("compact", "offline")):
         if small in least and large in least:
@@ -187,16 +207,17 @@ def check_iterations(found, device):
     found.at = f"iterations of device {device['index']}"
     if peaks is not None and not device["violations"]:
         for part in ("allocated", "reserved"):
-            found.equal(f"the larger peak {part}",
-                        max(peaks[f"warmup_{part}"], peaks[f"steady_{part}"]),
-                        device["peak"][part])
+            found.equal(
+                f"the larger peak {part}",
+                max(peaks[f"warmup_{part}"], peaks[f"steady_{part}"]),
+                device["peak"][part],
+            )
 
 
 def check_near_misses(found, report, device):
     for near in of_device(report["near_misses"], device):
         found.at = f"near misses of device {device['index']}"
-        found.equal("headroom", near["headroom_bytes"],
-                    device["capacity_bytes"] - device["peak"]["reserved"])
+        found.equal("headroom", near["headroom_bytes"], device["capacity_bytes"] - device["peak"]["reserved"])
         found.rising(looked_at=near["looked_at"], requests=near["requests"])
 
 
@@ -207,11 +228,12 @@ def check_conclusion(found, report, device, recorded):
         if not is_exact(fidelity_of(report, device)):
             found.holds("(exact" not in sentence, f"{key} says exact, the fidelity is not 100 %")
     remedy = device["conclusion"]["remedy"]
-    remedy = remedy[max(0, remedy.find(check_report_text.SETTING)):]
+    remedy = remedy[max(0, remedy.find(check_report_text.SETTING)) :]
     rows = of_device(report["whatif"], device)
     named = device["conclusion"].get("row", "")
     row = next((row for row in rows if row["name"] == named), None) or (
-        check_report_text.row_named(rows, remedy))
+        check_report_text.row_named(rows, remedy)
+    )
     found.holds(not named or row is not None, f"no row '{named}', of which the remedy speaks")
     is_setting = remedy.startswith(check_report_text.SETTING)
     found.holds(row is not None or not is_setting, f"no row of the remedy '{remedy}'")
@@ -221,11 +243,14 @@ def check_conclusion(found, report, device, recorded):
         certain = re.search(r"\((exact|at least|at most|estimate)( until[^)]*)?\)", remedy)
         words = certain[0].strip("()") if certain else "nothing"
         gets_past = row["gets_past"] and re.search(r"gets past .*\(exact up to there\)", remedy)
-        found.holds(gets_past or row["class_text"].startswith(words),
-                    f"the remedy is '{words}', the row '{row['class_text']}'")
+        found.holds(
+            gets_past or row["class_text"].startswith(words),
+            f"the remedy is '{words}', the row '{row['class_text']}'",
+        )
         # What comes after it is about costs, and about what is not in the record.
-        check_report_text.check_figures(found, remedy[:certain.end()] if certain else "",
-                                        [row, recorded, device])
+        check_report_text.check_figures(
+            found, remedy[: certain.end()] if certain else "", [row, recorded, device]
+        )
 
 
 def check_source(found, source):
@@ -241,9 +266,12 @@ def check_side_memory(found, report):
         memory = report.get("memory", {}).get(kind, {"peak_bytes": 0, "holders": []})
         labels = [holder["label"] for holder in memory["holders"]]
         found.equal(f"lines of {kind} memory that occur once", len(labels), len(set(labels)))
-        found.rising(**{f"{kind} memory of lines": sum(holder["bytes"]
-                                                       for holder in memory["holders"]),
-                        "its peak": memory["peak_bytes"]})
+        found.rising(
+            **{
+                f"{kind} memory of lines": sum(holder["bytes"] for holder in memory["holders"]),
+                "its peak": memory["peak_bytes"],
+            }
+        )
 
 
 def check_main(found, report, assumed):
@@ -268,8 +296,9 @@ def check_main(found, report, assumed):
         if most is not None:
             # The record does not know by how much blocks exceed requests; a replay does.
             same = is_exact(fidelity_of(report, device)) or not has_pool(report, device)
-            check_holders(found, most, most["event"],
-                          device["peak"]["allocated"] if same else most["allocated_bytes"])
+            check_holders(
+                found, most, most["event"], device["peak"]["allocated"] if same else most["allocated_bytes"]
+            )
     if "phases" in report:
         check_counts(found, report)
     found.at = ""
@@ -283,8 +312,11 @@ def check_summary(found, report, summary):
     if summary["events_left_out"] or summary["ended"] == "running":
         return
     found.equal("events", summary["events"], report["source"]["events"])
-    found.equal("devices", [device["index"] for device in summary["devices"]],
-                [device["index"] for device in report["devices"]])
+    found.equal(
+        "devices",
+        [device["index"] for device in summary["devices"]],
+        [device["index"] for device in report["devices"]],
+    )
     for ours, theirs in zip(summary["devices"], report["devices"]):
         for key in SUMMARY:
             found.equal(f"device {ours['index']}, {key}", ours[key], theirs[key])
@@ -295,12 +327,17 @@ def check_process(found, report, process):
     found.at = "job"
     devices = report["devices"]
     for part in ("allocated", "reserved"):
-        found.equal(f"peak {part}", process[f"peak_{part}_bytes"],
-                    sum(device["peak"][part] for device in devices))
+        found.equal(
+            f"peak {part}", process[f"peak_{part}_bytes"], sum(device["peak"][part] for device in devices)
+        )
     found.equal("retries", process["retries"], sum(device["retries"] for device in devices))
     listed = {device["index"] for device in devices}
-    found.equal("ooms", process["ooms"], sum(device["ooms"] for device in devices) +
-                sum(oom["device"] not in listed for oom in report["ooms"]))
+    found.equal(
+        "ooms",
+        process["ooms"],
+        sum(device["ooms"] for device in devices)
+        + sum(oom["device"] not in listed for oom in report["ooms"]),
+    )
     found.equal("ended", process["ended"], report["source"]["ended"])
     found.equal("ending", process.get("ending"), report["source"].get("ending"))
 
@@ -333,14 +370,21 @@ def check_comparison(found, report, comparison):
         if device["index"] not in ours:
             found.equal("devices", sorted(ours), [one["index"] for one in report["devices"]])
             continue
-        for key in ("name", "peak", "segments_allocated", "segments_freed", "retries", "ooms",
-                    "waste_at_peak"):
-            found.equal(f"device {device['index']}, {key}", ours[device["index"]][key],
-                        device[key])
+        for key in (
+            "name",
+            "peak",
+            "segments_allocated",
+            "segments_freed",
+            "retries",
+            "ooms",
+            "waste_at_peak",
+        ):
+            found.equal(f"device {device['index']}, {key}", ours[device["index"]][key], device[key])
 
 
-def contradictions(report, text=None, page=None, summary=None, process=None, replay=None,
-                   comparison=None, arguments=()):
+def contradictions(
+    report, text=None, page=None, summary=None, process=None, replay=None, comparison=None, arguments=()
+):
     """Sentences. `report` is the JSON of a report or of a replay; the others, where given, are of
     the same trace: the report's text, its page, and the JSON of summarize, of the process in a job,
     of a replay under the recorded settings, and of the comparison of the trace with itself.
@@ -351,8 +395,12 @@ def contradictions(report, text=None, page=None, summary=None, process=None, rep
         check_report_text.check_text(found, report, text)
     if page is not None:
         check_report_text.check_page(found, report, page)
-    for check, other in ((check_summary, summary), (check_process, process),
-                         (check_replay, replay), (check_comparison, comparison)):
+    for check, other in (
+        (check_summary, summary),
+        (check_process, process),
+        (check_replay, replay),
+        (check_comparison, comparison),
+    ):
         if other is not None:
             check(found, report, other)
     return list(found)
@@ -361,13 +409,16 @@ def contradictions(report, text=None, page=None, summary=None, process=None, rep
 def all_reports(analyzer, trace, *options):
     """What contradictions() wants of a trace; `options` are those of the report."""
     with tempfile.TemporaryDirectory(prefix="fragtrace-reports-") as folder:
+
         def asked(*command):
-            done = subprocess.run([str(word) for word in (analyzer, *command)],
-                                  capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [str(word) for word in (analyzer, *command)], capture_output=True, text=True, check=False
+            )
             if done.returncode != 0:
                 raise RuntimeError(f"{command}: exit status {done.returncode}\n{done.stderr}")
             json_schema.check_command((analyzer, *command), 0, done.stdout)
             return done.stdout
+
         file, html = pathlib.Path(folder, "report.json"), pathlib.Path(folder, "page.html")
         text = asked(trace, "--json", file, "--html", html, "--color", "never", *options)
         report = json.loads(file.read_text(errors="replace"))
@@ -377,8 +428,8 @@ def all_reports(analyzer, trace, *options):
         found["comparison"] = json.loads(asked("compare", trace, trace, "--json", "-"))
         if report["devices"] and has_pool(report, report["devices"][0]):
             found["replay"] = json.loads(
-                asked("replay", trace, "--pool", "pytorch", "--conf", report["config"],
-                      "--json", "-"))
+                asked("replay", trace, "--pool", "pytorch", "--conf", report["config"], "--json", "-")
+            )
         return found
 
 
@@ -395,8 +446,10 @@ def main(arguments):
         if analyzer is not None:
             told = contradictions(**all_reports(analyzer, name))
         else:
-            told = contradictions(json.loads(name.read_text(errors="replace")),
-                                  name.with_suffix(".txt").read_text(errors="replace"))
+            told = contradictions(
+                json.loads(name.read_text(errors="replace")),
+                name.with_suffix(".txt").read_text(errors="replace"),
+            )
         for line in told:
             print(f"{name}: {line}")
         wrong += bool(told)

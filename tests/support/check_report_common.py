@@ -24,8 +24,11 @@ class Findings(list):
 
 
 def is_exact(fidelity):
-    return (fidelity["placements"] == fidelity["placements_equal"] and
-            fidelity["segments"] == fidelity["segments_equal"] and not fidelity["reason"])
+    return (
+        fidelity["placements"] == fidelity["placements_equal"]
+        and fidelity["segments"] == fidelity["segments_equal"]
+        and not fidelity["reason"]
+    )
 
 
 def fidelity_of(report, device):

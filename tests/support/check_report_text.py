@@ -6,11 +6,15 @@ import re
 SETTING = "PYTORCH_CUDA_ALLOC_CONF="
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 SIZE = re.compile(r"(?<![\w.:])\d+(?:\.\d+)? (?:B|KiB|MiB|GiB|TiB|PiB)\b")
-LABEL = re.compile(r"^  (verdict|retry|culprit|remedy|state|fidelity|device \d+|peaks|waste|driver) "
-                   r" *(.*)$")
+LABEL = re.compile(
+    r"^  (verdict|retry|culprit|remedy|state|fidelity|device \d+|peaks|waste|driver) "
+    r" *(.*)$"
+)
 LABELS_OF_EVERY_DEVICE = ("fidelity", "peaks", "waste", "driver")
-TITLE = re.compile(r"^(Who |What |Bounds|Process|Phases|Assumptions|Warnings|Next|Popular|Holders|"
-                   r"Near|\.\.\.)")
+TITLE = re.compile(
+    r"^(Who |What |Bounds|Process|Phases|Assumptions|Warnings|Next|Popular|Holders|"
+    r"Near|\.\.\.)"
+)
 
 
 def size_text(size_bytes):
@@ -99,20 +103,29 @@ def numbers(found, label, line, pattern):
 def check_measures(found, device, lines):
     if device["state_only"]:
         return  # no run was measured
-    read = numbers(found, "peaks", lines["peaks"],
-                   r"requested (.*), allocated (.*), active (.*), reserved (.*?) of (.*)$")
+    read = numbers(
+        found,
+        "peaks",
+        lines["peaks"],
+        r"requested (.*), allocated (.*), active (.*), reserved (.*?) of (.*)$",
+    )
     if read:
         for part, told in zip(("requested", "allocated", "active", "reserved"), read):
             found.equal(f"peak {part} in the text", told, size_text(device["peak"][part]))
         if not read[4].startswith("an unknown"):
             found.equal("capacity in the text", read[4], size_text(device["capacity_bytes"]))
     waste = device["waste_at_peak"]
-    for part, told in re.findall(r"(rounding|slack|pending|releasable|inactive split) ([\d.]+ \w+)",
-                                 lines["waste"]):
+    for part, told in re.findall(
+        r"(rounding|slack|pending|releasable|inactive split) ([\d.]+ \w+)", lines["waste"]
+    ):
         found.equal(f"{part} in the text", told, size_text(waste[part.replace(" ", "_")]))
-    read = numbers(found, "driver", lines["driver"],
-                   r"^([\d,]+) cudaMallocs or maps, ([\d,]+) cudaFrees or unmaps, "
-                   r"([\d,]+) (?:retry|retries)")
+    read = numbers(
+        found,
+        "driver",
+        lines["driver"],
+        r"^([\d,]+) cudaMallocs or maps, ([\d,]+) cudaFrees or unmaps, "
+        r"([\d,]+) (?:retry|retries)",
+    )
     if read:
         for told, key in zip(read, ("segments_allocated", "segments_freed", "retries")):
             found.equal(f"{key} in the text", count(told), device[key])
@@ -122,14 +135,18 @@ def check_fidelity(found, fidelity, line):
     if fidelity["reason"].startswith(("no caching pool", "not judged")):
         found.holds(line.startswith(("not measured", "not judged")), f"fidelity reads {line}")
         return
-    read = numbers(found, "fidelity", line, r"^([\d.]+) %: ([\d,]+) of ([\d,]+) placements and "
-                                            r"([\d,]+) of ([\d,]+) ")
+    read = numbers(
+        found,
+        "fidelity",
+        line,
+        r"^([\d.]+) %: ([\d,]+) of ([\d,]+) placements and "
+        r"([\d,]+) of ([\d,]+) ",
+    )
     if read:
         told = [count(number) for number in read[1:]]
         keys = ("placements_equal", "placements", "segments_equal", "segments")
         found.equal("fidelity in the text", told, [fidelity[key] for key in keys])
-        found.equal("100 % in the text", read[0] == "100.00",
-                    told[0] == told[1] and told[2] == told[3])
+        found.equal("100 % in the text", read[0] == "100.00", told[0] == told[1] and told[2] == told[3])
 
 
 def check_headline(found, report, device, block, first):
@@ -137,8 +154,11 @@ def check_headline(found, report, device, block, first):
     line = block.headline
     if device.get("state_only"):
         return  # nothing was recorded of requests
-    found.equal("'No out-of-memory' in the headline", line.startswith("No out-of-memory"),
-                first is None and device["ooms"] == 0)
+    found.equal(
+        "'No out-of-memory' in the headline",
+        line.startswith("No out-of-memory"),
+        first is None and device["ooms"] == 0,
+    )
     peak = device["peak"]
     parts = [device, *(row for row in report.get("whatif", []) if row["device"] == device["index"])]
     more = [peak["reserved"] - min(peak["reserved"], peak["allocated"])]
@@ -147,13 +167,20 @@ def check_headline(found, report, device, block, first):
         more.append(first["free_bytes"] + (first["device_free_bytes"] or 0))
         if first["requester"] != "library":
             despite = first["despite_free_memory"] and more[-1] != 0
-            found.equal("'despite free memory' in the headline",
-                        line.startswith("Out of memory despite free memory"), despite)
-        found.holds(size_text(first["requested_bytes"]) in line,
-                    f"the headline does not say what was asked: {line}")
-    found.holds("(exact" not in line or "fidelity" not in device or
-                device["fidelity"]["placements"] == device["fidelity"]["placements_equal"],
-                f"the headline says exact, the fidelity is not 100 %: {line}")
+            found.equal(
+                "'despite free memory' in the headline",
+                line.startswith("Out of memory despite free memory"),
+                despite,
+            )
+        found.holds(
+            size_text(first["requested_bytes"]) in line, f"the headline does not say what was asked: {line}"
+        )
+    found.holds(
+        "(exact" not in line
+        or "fidelity" not in device
+        or device["fidelity"]["placements"] == device["fidelity"]["placements_equal"],
+        f"the headline says exact, the fidelity is not 100 %: {line}",
+    )
     check_figures(found, line, parts, more)
 
 
@@ -164,19 +191,31 @@ def check_first_failure(found, device, lines, first):
     told = lines.get("verdict", "").partition(":")[0]
     found.equal("the verdict in the text", told, first["verdict"])
     more = [first["free_bytes"], first["device_free_bytes"] or 0]
-    read = numbers(found, "state", lines.get("state", ""),
-                   r"^(.*) allocated, (.*) reserved; free: (.*) in the pool \(largest hole (.*)\), "
-                   r"(.*) on the device")
+    read = numbers(
+        found,
+        "state",
+        lines.get("state", ""),
+        r"^(.*) allocated, (.*) reserved; free: (.*) in the pool \(largest hole (.*)\), "
+        r"(.*) on the device",
+    )
     if read:
-        values = [first["allocated_bytes"], first["reserved_bytes"], more[0],
-                  first["largest_free_bytes"], more[1]]
+        values = [
+            first["allocated_bytes"],
+            first["reserved_bytes"],
+            more[0],
+            first["largest_free_bytes"],
+            more[1],
+        ]
         found.equal("the state in the text", list(read), [size_text(value) for value in values])
 
 
 def check_ending(found, source, words):
     ending = source["ending"]
-    told = ending["signal"] if ending["signal"] is not None else {
-        None: "", 0: "ended normally"}.get(ending["code"], f"exit code {ending['code']}")
+    told = (
+        ending["signal"]
+        if ending["signal"] is not None
+        else {None: "", 0: "ended normally"}.get(ending["code"], f"exit code {ending['code']}")
+    )
     found.holds(told in words.partition(";")[0], f"the end reads '{words}', and is '{told}'")
 
 
@@ -188,8 +227,11 @@ def check_text(found, report, text):
     """The text of `fraganalyze TRACE` against the JSON of the same run."""
     found.at = "text"
     blocks = blocks_of(text)
-    found.equal("devices of the text", sorted(block.index for block in blocks),
-                [device["index"] for device in report["devices"]])
+    found.equal(
+        "devices of the text",
+        sorted(block.index for block in blocks),
+        [device["index"] for device in report["devices"]],
+    )
     source = report["source"]
     first_line = text.splitlines()[0]
     if "snapshot.entries" not in report["facts"]:
@@ -203,21 +245,27 @@ def check_text(found, report, text):
         if device is None:
             continue
         found.at = f"text of device {block.index}"
-        missing = [label for label in LABELS_OF_EVERY_DEVICE
-                   if label not in block.lines and not device["state_only"]]
+        missing = [
+            label for label in LABELS_OF_EVERY_DEVICE if label not in block.lines and not device["state_only"]
+        ]
         found.equal("labels that are missing", missing, [])
         if missing:
             continue
-        first = next((oom for oom in report["ooms"] if oom["device"] == block.index and
-                      oom["verdict"] != "not_judged"), None)
+        first = next(
+            (
+                oom
+                for oom in report["ooms"]
+                if oom["device"] == block.index and oom["verdict"] != "not_judged"
+            ),
+            None,
+        )
         check_measures(found, device, block.lines)
         check_fidelity(found, device.get("fidelity", report["fidelity"]), block.lines["fidelity"])
         check_headline(found, report, device, block, first)
         check_first_failure(found, device, block.lines, first)
         for key in ("culprit", "remedy"):
             if is_plain(device["conclusion"][key]):
-                found.equal(f"{key} in the text", block.lines.get(key, ""),
-                            device["conclusion"][key])
+                found.equal(f"{key} in the text", block.lines.get(key, ""), device["conclusion"][key])
 
 
 def check_page(found, report, html):
@@ -250,9 +298,14 @@ def check_page(found, report, html):
             name = row["name"].removeprefix("as recorded: ")
             found.holds(name in rows, f"row '{name}' is not in the JSON")
             if name in rows:
-                for key, theirs in (("ooms", "ooms"),
-                                    ("peak_reserved", "peak_reserved_bytes"),
-                                    ("retries", "retries"), ("usable", "usable")):
+                for key, theirs in (
+                    ("ooms", "ooms"),
+                    ("peak_reserved", "peak_reserved_bytes"),
+                    ("retries", "retries"),
+                    ("usable", "usable"),
+                ):
                     found.equal(f"row '{name}': {key}", row[key], rows[name][theirs])
-                found.holds(row["class"] in (rows[name]["class"], rows[name]["class_text"]),
-                            f"row '{name}': class: {row['class']} is not {rows[name]['class']}")
+                found.holds(
+                    row["class"] in (rows[name]["class"], rows[name]["class_text"]),
+                    f"row '{name}': class: {row['class']} is not {rows[name]['class']}",
+                )

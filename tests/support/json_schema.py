@@ -15,10 +15,21 @@ except ImportError:
     jsonschema = None
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "docs" / "schema"
-MISSING = ("skipped: JSON against its schema: this Python has no module jsonschema (Debian: "
-           "python3-jsonschema)")
-COMMANDS = ("report", "check", "compare", "explain", "list", "replay", "summarize", "top",
-            "validate", "whatif")
+MISSING = (
+    "skipped: JSON against its schema: this Python has no module jsonschema (Debian: python3-jsonschema)"
+)
+COMMANDS = (
+    "report",
+    "check",
+    "compare",
+    "explain",
+    "list",
+    "replay",
+    "summarize",
+    "top",
+    "validate",
+    "whatif",
+)
 MOST_PROBLEMS = 5
 
 
@@ -53,13 +64,19 @@ class Schemas:
                 yield from problems
                 if not problems and isinstance(instance, dict):
                     self.seen.update((id(known), key) for key in known if is_there(key, instance))
+
             return check
 
-        validator = jsonschema.validators.extend(plain, {
-            "properties": remembering("properties", lambda key, instance: key in instance),
-            "patternProperties": remembering(
-                "patternProperties",
-                lambda pattern, instance: any(re.search(pattern, key) for key in instance))})
+        validator = jsonschema.validators.extend(
+            plain,
+            {
+                "properties": remembering("properties", lambda key, instance: key in instance),
+                "patternProperties": remembering(
+                    "patternProperties",
+                    lambda pattern, instance: any(re.search(pattern, key) for key in instance),
+                ),
+            },
+        )
         self.validators = {name: validator(whole(name)) for name in names()}
 
     def problems(self, name, document):
@@ -76,15 +93,22 @@ class Schemas:
 
     def unseen(self):
         """Properties that no valid object had, as FILE#PLACE."""
-        return [f"{name}#{place}/{key}" for name in ["common", *names()]
-                for place, known in tables(load(name)) for key in known
-                if (id(known), key) not in self.seen and known[key] is not False]
+        return [
+            f"{name}#{place}/{key}"
+            for name in ["common", *names()]
+            for place, known in tables(load(name))
+            for key in known
+            if (id(known), key) not in self.seen and known[key] is not False
+        ]
 
 
 def tables(schema, place=""):
     """Each "properties" of a schema with its place."""
-    parts = enumerate(schema) if isinstance(schema, list) else (
-        schema.items() if isinstance(schema, dict) else ())
+    parts = (
+        enumerate(schema)
+        if isinstance(schema, list)
+        else (schema.items() if isinstance(schema, dict) else ())
+    )
     for key, value in parts:
         if key in ("properties", "patternProperties"):
             yield f"{place}/{key}", value
@@ -120,7 +144,7 @@ def documents(command, status, stdout, cwd=None):
         return stdout.splitlines()
     if program != "fraganalyze":
         return []
-    target = "".join(words[words.index("--json") + 1:][:1])
+    target = "".join(words[words.index("--json") + 1 :][:1])
     if target == "-":
         return [stdout] if stdout or status == 0 else []
     if status not in (0, 1) or not target:

@@ -23,9 +23,9 @@ TORCH_PYTHON = os.environ.get("FRAGTRACE_PYTHON", "")
 DEMOS = SOURCE / "scripts" / "demos"
 sys.path.append(str(SOURCE / "scripts"))
 
-import abort_at_end  # noqa: E402  (found by the line above)
-import check_report  # noqa: E402
-import json_schema  # noqa: E402
+import abort_at_end
+import check_report
+import json_schema
 
 MIB = 2**20
 GIB = 2**30
@@ -33,8 +33,11 @@ GIB = 2**30
 
 def environment(card=None, record_to=None, **variables):
     """What a program is started with: virtual GPU and shim by LD_PRELOAD alone, shim first."""
-    env = {name: value for name, value in os.environ.items()
-           if not name.startswith(("FRAGTRACE_", "PYTORCH_", "LD_"))}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("FRAGTRACE_", "PYTORCH_", "LD_"))
+    }
     preload = []
     if record_to is not None:
         preload.append(str(SHIM))
@@ -55,8 +58,14 @@ def environment(card=None, record_to=None, **variables):
 def run(command, **options):
     options.setdefault("timeout", 300)
     options.setdefault("env", environment())
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                          errors="replace", check=False, **options)
+    done = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        **options,
+    )
     json_schema.check_command(command, done.returncode, done.stdout, options.get("cwd"))
     return done
 
@@ -69,8 +78,12 @@ def interpreters():
     """Those at hand that have ctypes, by version: the first of each of FRAGTRACE_PYTHONS."""
     found = {}
     for path in os.environ["FRAGTRACE_PYTHONS"].split(":"):
-        asked = subprocess.run([path, "-c", "import sys, ctypes; print(sys.version_info[:2])"],
-                               capture_output=True, text=True, check=False)
+        asked = subprocess.run(
+            [path, "-c", "import sys, ctypes; print(sys.version_info[:2])"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if asked.returncode == 0:
             found.setdefault(asked.stdout.strip(), path)
     return found
@@ -92,8 +105,9 @@ class RealProcessTest(unittest.TestCase):
         return done
 
     def assert_status(self, command, done, expected):
-        self.assertEqual(done.returncode, expected,
-                         f"{command}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}")
+        self.assertEqual(
+            done.returncode, expected, f"{command}\n--- stdout\n{done.stdout}\n--- stderr\n{done.stderr}"
+        )
 
     def run_training(self, command, expected=0, *, env, **options):
         """run_well of a program with a backward pass in PyTorch, which may abort at its end."""
@@ -111,8 +125,9 @@ class RealProcessTest(unittest.TestCase):
         if "FRAGTRACE_OUTPUT" in env:
             newest = max(traces(env["FRAGTRACE_OUTPUT"]), key=lambda trace: trace.stat().st_mtime_ns)
             self.assertTrue(abort_at_end.trace_ends_killed(ANALYZER, newest), newest)
-        stderr = "".join(line for line in done.stderr.splitlines(keepends=True)
-                         if line.rstrip("\n") != abort_at_end.LINE)
+        stderr = "".join(
+            line for line in done.stderr.splitlines(keepends=True) if line.rstrip("\n") != abort_at_end.LINE
+        )
         return subprocess.CompletedProcess(done.args, status, done.stdout, stderr)
 
     def only_trace(self, folder=None):
@@ -129,13 +144,17 @@ class RealProcessTest(unittest.TestCase):
             done = self.run_well([ANALYZER, trace, "--no-whatif", "--json", file, *arguments])
             report = json.loads(file.read_text())
         summary = json.loads(self.run_well([ANALYZER, "summarize", trace, "--json", "-"]).stdout)
-        self.assert_agrees(trace, report, text=done.stdout, summary=summary, process=process,
-                           arguments=arguments)
+        self.assert_agrees(
+            trace, report, text=done.stdout, summary=summary, process=process, arguments=arguments
+        )
         return report
 
     def replay(self, trace, conf, *arguments):
-        replay = json.loads(self.run_well([ANALYZER, "replay", trace, "--pool", "pytorch", "--conf",
-                                           conf, *arguments, "--json", "-"]).stdout)
+        replay = json.loads(
+            self.run_well(
+                [ANALYZER, "replay", trace, "--pool", "pytorch", "--conf", conf, *arguments, "--json", "-"]
+            ).stdout
+        )
         self.assert_agrees(trace, replay, arguments=arguments)
         return replay
 
@@ -164,9 +183,12 @@ class RealProcessTest(unittest.TestCase):
             wanted = re.compile(rf"\b0x0*{address:x}\b")
             while position < len(lines) and not wanted.search(lines[position]):
                 position += 1
-            self.assertLess(position, len(lines),
-                            f"allocation {number} of {len(logged)}, {address:#x} of {size} bytes, "
-                            f"is not among the {len(lines)} events of {trace}")
+            self.assertLess(
+                position,
+                len(lines),
+                f"allocation {number} of {len(logged)}, {address:#x} of {size} bytes, "
+                f"is not among the {len(lines)} events of {trace}",
+            )
             position += 1
 
 

@@ -18,8 +18,10 @@ async function start(script: string): Promise<void> {
     if (header.devices.length === 0) throw new Error("the trace has no device");
     const page = new Page(header, deviceSource(file, header, script), fail);
     await page.open();
-    root.dataset.overviewMs = performance.now().toFixed(0);  // drawn, since navigation
-    requestAnimationFrame(() => setTimeout(() => (root.dataset.paintMs = performance.now().toFixed(0)), 0));  // and on the screen
+    root.dataset.overviewMs = performance.now().toFixed(0); // drawn, since navigation
+    requestAnimationFrame(() =>
+        setTimeout(() => (root.dataset.paintMs = performance.now().toFixed(0)), 0),
+    ); // and on the screen
     const end = file.take("ft-end");
     await page.complete;
     if ((await end) !== "complete") throw new Error("the file is cut off: its end is missing");
@@ -32,24 +34,35 @@ async function start(script: string): Promise<void> {
 function deviceSource(file: FileElements, header: Header, script: string): DeviceSource {
     const overviews = new Map<number, Promise<DeviceModel>>();
     const wholes = new Map<number, Promise<DeviceModel>>();
-    const once = (models: Map<number, Promise<DeviceModel>>, index: number, read: () => Promise<DeviceModel>): Promise<DeviceModel> => {
+    const once = (
+        models: Map<number, Promise<DeviceModel>>,
+        index: number,
+        read: () => Promise<DeviceModel>,
+    ): Promise<DeviceModel> => {
         const model = models.get(index) ?? read();
         models.set(index, model);
         return model;
     };
     const progressOf = new Map<number, (blocks: number) => void>();
     // The blocks are on their way to workers while the overview is being drawn.
-    const whole = (index: number, overview: DeviceModel): Promise<DeviceModel> => once(wholes, index, async () => {
-        const model = await readBlocks(file, overview, script, (blocks) => progressOf.get(index)?.(blocks));
-        overviews.set(index, Promise.resolve(model));
-        return model;
-    });
-    const overview = (index: number): Promise<DeviceModel> => once(overviews, index, async () => {
-        const model = await readOverview(file, header.devices[index]);
-        whole(index, model).catch(() => undefined);  // told to who asks for them
-        return model;
-    });
-    const blocks = async (index: number, progress: (blocks: number) => void): Promise<DeviceModel> => {
+    const whole = (index: number, overview: DeviceModel): Promise<DeviceModel> =>
+        once(wholes, index, async () => {
+            const model = await readBlocks(file, overview, script, (blocks) =>
+                progressOf.get(index)?.(blocks),
+            );
+            overviews.set(index, Promise.resolve(model));
+            return model;
+        });
+    const overview = (index: number): Promise<DeviceModel> =>
+        once(overviews, index, async () => {
+            const model = await readOverview(file, header.devices[index]);
+            whole(index, model).catch(() => undefined); // told to who asks for them
+            return model;
+        });
+    const blocks = async (
+        index: number,
+        progress: (blocks: number) => void,
+    ): Promise<DeviceModel> => {
         progressOf.set(index, progress);
         return whole(index, await overview(index));
     };

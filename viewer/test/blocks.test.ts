@@ -1,19 +1,28 @@
-// Columns of a file become blocks: what "never" and "not known" are, and which widths need which arrays.
+// Columns of a file become blocks: what "never" and "not known" are, and which widths need which
+// arrays.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blockLayout, blocksOf, emptyBlocks, never, noUnit, placeBlocks } from "../src/data/blocks";
 import type { Columns } from "../src/data/columns";
 
-const widths = (name: string, width: number): Parameters<typeof blockLayout>[0] =>
-    [{ id: "ft-0-blocks-0", rows: 1, bytes: width, columns: [[name, width, 0]] }];
+const widths = (name: string, width: number): Parameters<typeof blockLayout>[0] => [
+    { id: "ft-0-blocks-0", rows: 1, bytes: width, columns: [[name, width, 0]] },
+];
 
 const unknown = 2 ** 48 - 1;
 
-// A block that lives on, one that is freed, one that waits, one that waits for ever; the last one lies in no unit.
+// A block that lives on, one that is freed, one that waits, one that waits for ever; the last one
+// lies in no unit.
 const columns = (excess: number): Columns => ({
-    start: Uint32Array.of(10, 20, 30, 40), held: Uint32Array.of(never, 5, 6, 7), pending: Uint32Array.of(0, 0, 3, never),
-    unit: Uint32Array.of(0, 1, 1, noUnit), offset: Float64Array.of(0, 8, 16, 24), size: Float64Array.of(512, 1024, 5 * 2 ** 32, 512),
-    excess: Float64Array.of(0, excess, 12, unknown), stack: Uint32Array.of(1, 2, 70_000, 4), stream: Uint16Array.of(0, 1, 300, 0),
+    start: Uint32Array.of(10, 20, 30, 40),
+    held: Uint32Array.of(never, 5, 6, 7),
+    pending: Uint32Array.of(0, 0, 3, never),
+    unit: Uint32Array.of(0, 1, 1, noUnit),
+    offset: Float64Array.of(0, 8, 16, 24),
+    size: Float64Array.of(512, 1024, 5 * 2 ** 32, 512),
+    excess: Float64Array.of(0, excess, 12, unknown),
+    stack: Uint32Array.of(1, 2, 70_000, 4),
+    stream: Uint16Array.of(0, 1, 300, 0),
 });
 const wide = { pending: true, size: true, excess: true, stack: true, stream: true };
 
@@ -21,7 +30,10 @@ test("a block ends when it was held for long enough, waits from then on, or neve
     const { freed, end } = blocksOf(columns(0), Float64Array.of(1000, 2000), wide);
     assert.deepEqual([...freed], [never, 25, 36, 47]);
     assert.deepEqual([...end], [never, 25, 39, never]);
-    const { freed: alike, end: ends } = blocksOf(columns(0), Float64Array.of(1000, 2000), { ...wide, pending: false });
+    const { freed: alike, end: ends } = blocksOf(columns(0), Float64Array.of(1000, 2000), {
+        ...wide,
+        pending: false,
+    });
     assert.deepEqual([...ends], [never, 25, 36, 47]);
     assert.equal(alike, ends);
 });
@@ -54,7 +66,17 @@ test("packs lie one behind the other, and no more than the file announces", () =
     const all = emptyBlocks(8, wide);
     placeBlocks(all, part, 0);
     placeBlocks(all, part, 4);
-    for (const name of ["start", "freed", "end", "unit", "offset", "size", "excess", "stack", "stream"] as const) {
+    for (const name of [
+        "start",
+        "freed",
+        "end",
+        "unit",
+        "offset",
+        "size",
+        "excess",
+        "stack",
+        "stream",
+    ] as const) {
         assert.deepEqual([...all[name]], [...part[name], ...part[name]], name);
     }
     assert.throws(() => placeBlocks(all, part, 5), /more blocks than it announces/);

@@ -24,11 +24,31 @@ function randomNumbers(seed: number): (below: number) => number {
 
 test("columns: planes, widths and differences", () => {
     // Rows 1, 258, 70000 as two columns: differences of 3 bytes, plain values of 6.
-    const raw = new Uint8Array([1, 1, 110, 0, 1, 16, 0, 0, 1, 1, 2, 112, 0, 1, 17, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0]);
-    const columns = unpack(raw, { id: "x", rows: 3, bytes: 27, columns: [["d", 3, 1], ["v", 6, 0]] });
+    const raw = new Uint8Array([
+        1, 1, 110, 0, 1, 16, 0, 0, 1, 1, 2, 112, 0, 1, 17, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0,
+    ]);
+    const columns = unpack(raw, {
+        id: "x",
+        rows: 3,
+        bytes: 27,
+        columns: [
+            ["d", 3, 1],
+            ["v", 6, 0],
+        ],
+    });
     assert.deepEqual([...columns.d], [1, 258, 70000]);
     assert.deepEqual([...columns.v], [1 + 7 * 2 ** 32, 258, 70000]);
-    assert.throws(() => unpack(raw.subarray(1), { id: "x", rows: 3, bytes: 26, columns: [["d", 3, 1], ["v", 6, 0]] }));
+    assert.throws(() =>
+        unpack(raw.subarray(1), {
+            id: "x",
+            rows: 3,
+            bytes: 26,
+            columns: [
+                ["d", 3, 1],
+                ["v", 6, 0],
+            ],
+        }),
+    );
 });
 
 test("columns: negative differences wrap back in every width", () => {
@@ -39,19 +59,30 @@ test("columns: negative differences wrap back in every width", () => {
             raw[plane * 2] = plane === 0 ? 5 : 0;
             raw[plane * 2 + 1] = plane === 0 ? 254 : 255;
         }
-        assert.deepEqual([...unpack(raw, { id: "x", rows: 2, bytes: raw.length, columns: [["c", width, 1]] }).c], rows);
+        assert.deepEqual(
+            [...unpack(raw, { id: "x", rows: 2, bytes: raw.length, columns: [["c", width, 1]] }).c],
+            rows,
+        );
     }
 });
 
 test("a damaged or cut pack is one plain sentence", async () => {
     const text = gzipSync(Buffer.from([1, 2, 3, 4])).toString("base64");
-    const description = { id: "ft-0-x", rows: 4, bytes: 4, columns: [["c", 1, 0]] as [string, number, 0][] };
+    const description = {
+        id: "ft-0-x",
+        rows: 4,
+        bytes: 4,
+        columns: [["c", 1, 0]] as [string, number, 0][],
+    };
     assert.deepEqual([...(await readPack(text, description)).c], [1, 2, 3, 4]);
     const flipped = text.slice(0, 14) + (text[14] === "A" ? "B" : "A") + text.slice(15);
     for (const broken of [text.slice(0, 20), flipped, "", null, "%%%%"]) {
         await assert.rejects(readPack(broken, description), /the file is cut off/);
     }
-    await assert.rejects(readPack(text, { ...description, rows: 5, bytes: 5 }), /cut off or damaged/);
+    await assert.rejects(
+        readPack(text, { ...description, rows: 5, bytes: 5 }),
+        /cut off or damaged/,
+    );
     assert.deepEqual([...fromBase64("AQID")], [1, 2, 3]);
 });
 
@@ -62,27 +93,60 @@ test("headers of other formats and broken ones are refused", () => {
 
 test("live index agrees with brute force", () => {
     const random = randomNumbers(11);
-    for (const [count, span] of [[0, 10], [1, 10], [500, 40], [3000, 5000], [2000, 2000000]]) {
+    for (const [count, span] of [
+        [0, 10],
+        [1, 10],
+        [500, 40],
+        [3000, 5000],
+        [2000, 2000000],
+    ]) {
         const start = Uint32Array.from({ length: count }, () => random(span)).sort();
-        const end = start.map((from) => (random(10) === 0 ? 0xffffffff : from + 1 + random(random(20) === 0 ? span : 3 + Math.floor((20 * span) / Math.max(1, count)))));
+        const end = start.map((from) =>
+            random(10) === 0
+                ? 0xffffffff
+                : from +
+                  1 +
+                  random(
+                      random(20) === 0 ? span : 3 + Math.floor((20 * span) / Math.max(1, count)),
+                  ),
+        );
         const index = new LiveIndex(start, end, 16);
         for (let trial = 0; trial < 300; ++trial) {
             // Every other time just before a start, where checkpoints lie.
-            const from = trial % 2 === 0 || count === 0 ? random(span + 20) : Math.max(0, start[(trial * 32) % count] - 1);
+            const from =
+                trial % 2 === 0 || count === 0
+                    ? random(span + 20)
+                    : Math.max(0, start[(trial * 32) % count] - 1);
             const to = from + (trial % 3 === 0 ? 0 : random(200));
             const expected: number[] = [];
-            for (let row = 0; row < count; ++row) if (start[row] <= to && end[row] > from) expected.push(row);
-            assert.deepEqual([...index.between(from, to)], expected, `${count} rows, ${from}..${to}`);
+            for (let row = 0; row < count; ++row) {
+                if (start[row] <= to && end[row] > from) expected.push(row);
+            }
+            assert.deepEqual(
+                [...index.between(from, to)],
+                expected,
+                `${count} rows, ${from}..${to}`,
+            );
         }
     }
 });
 
 test("a block is found at each of its bytes and at none behind it, while it lives", () => {
     const index = new LiveIndex(Uint32Array.of(10, 20), Uint32Array.of(30, 0xffffffff));
-    const find = (time: number, at: number): number => index.find(time, at, [1000, 3000], [512, 512]);
-    assert.deepEqual([999, 1000, 1511, 1512].map((at) => find(10, at)), [-1, 0, 0, -1]);
-    assert.deepEqual([9, 10, 29, 30].map((time) => find(time, 1000)), [-1, 0, 0, -1]);
-    assert.deepEqual([19, 20, 0xfffffffe].map((time) => find(time, 3511)), [-1, 1, 1]);
+    const find = (time: number, at: number): number =>
+        index.find(time, at, [1000, 3000], [512, 512]);
+    assert.deepEqual(
+        [999, 1000, 1511, 1512].map((at) => find(10, at)),
+        [-1, 0, 0, -1],
+    );
+    assert.deepEqual(
+        [9, 10, 29, 30].map((time) => find(time, 1000)),
+        [-1, 0, 0, -1],
+    );
+    assert.deepEqual(
+        [19, 20, 0xfffffffe].map((time) => find(time, 3511)),
+        [-1, 1, 1],
+    );
 });
 
 test("coverage adds up areas, cut at the edges", () => {
@@ -101,7 +165,9 @@ test("coverage adds up areas, cut at the edges", () => {
             }
         }
     }
-    grid.shares().forEach((share, i) => assert.ok(Math.abs(share - expected[i]) < 1e-4, `cell ${i}`));
+    grid.shares().forEach((share, i) =>
+        assert.ok(Math.abs(share - expected[i]) < 1e-4, `cell ${i}`),
+    );
 });
 
 test("sizes and times read like the program's", () => {
@@ -114,19 +180,49 @@ test("sizes and times read like the program's", () => {
     assert.equal(formatTime(130e9), "2 min 10 s");
     assert.equal(formatMoment(1234567890, 1000), "1.234568 s");
     assert.deepEqual(ticks(0, 10, 5), [0, 2, 4, 6, 8, 10]);
-    assert.deepEqual(ticks(0, 2 ** 32, 4, true), [0, 1, 2, 3, 4].map((i) => i * 2 ** 30));
+    assert.deepEqual(
+        ticks(0, 2 ** 32, 4, true),
+        [0, 1, 2, 3, 4].map((i) => i * 2 ** 30),
+    );
 });
 
 function header(): Header {
-    return parseHeader(JSON.stringify({
-        format: "fragtrace-page", version: formatVersion, title: "", processes: [], ranks: [], unreadable: [], devices: [],
-        strings: ["main", "a/train.py", "keep", "samples.py", "malloc", "lib.so", "other", "a/train.py:10 main",
-            "samples.py:20 keep", "malloc in lib.so", "a/train.py:30 other", "", "lib.so"],
-        frames: { function: [0, 2, 4, 6], file: [1, 3, 5, 1], line: [10, 20, 0, 30], python: [1, 1, 0, 1],
-            label: [7, 8, 9, 10], library: [11, 11, 12, 11] },
-        // root > main > keep > malloc, main > other
-        stacks: { parent: [0, 0, 1, 2, 1], frame: [0, 0, 1, 2, 3], telling: [0, 0, 0, 1, 0] },
-    }));
+    return parseHeader(
+        JSON.stringify({
+            format: "fragtrace-page",
+            version: formatVersion,
+            title: "",
+            processes: [],
+            ranks: [],
+            unreadable: [],
+            devices: [],
+            strings: [
+                "main",
+                "a/train.py",
+                "keep",
+                "samples.py",
+                "malloc",
+                "lib.so",
+                "other",
+                "a/train.py:10 main",
+                "samples.py:20 keep",
+                "malloc in lib.so",
+                "a/train.py:30 other",
+                "",
+                "lib.so",
+            ],
+            frames: {
+                function: [0, 2, 4, 6],
+                file: [1, 3, 5, 1],
+                line: [10, 20, 0, 30],
+                python: [1, 1, 0, 1],
+                label: [7, 8, 9, 10],
+                library: [11, 11, 12, 11],
+            },
+            // root > main > keep > malloc, main > other
+            stacks: { parent: [0, 0, 1, 2, 1], frame: [0, 0, 1, 2, 3], telling: [0, 0, 0, 1, 0] },
+        }),
+    );
 }
 
 test("stacks: labels, search, and boxes that add up", () => {
@@ -138,56 +234,127 @@ test("stacks: labels, search, and boxes that add up", () => {
     assert.deepEqual(stacks.frames(3), [3, 2, 1]);
     assert.deepEqual([...stacks.search(makeMatcher("KEEP"))!], [0, 0, 1, 1, 0]);
     assert.equal(stacks.search(makeMatcher("  ")), null);
-    const { boxes, total } = stacks.layout(new Map([[3, 70], [4, 30]]), 0);
+    const { boxes, total } = stacks.layout(
+        new Map([
+            [3, 70],
+            [4, 30],
+        ]),
+        0,
+    );
     assert.equal(total, 100);
     const chain = boxes.find((box) => box.node === 3)!;
     assert.deepEqual(chain.chain, [3, 2]);
     for (let depth = 0; depth < 3; ++depth) {
-        const sum = boxes.filter((box) => box.depth === depth).reduce((bytes, box) => bytes + box.to - box.from, 0);
+        const sum = boxes
+            .filter((box) => box.depth === depth)
+            .reduce((bytes, box) => bytes + box.to - box.from, 0);
         assert.equal(sum, 100);
     }
 });
 
 test("a deep stack neither recurses nor stalls", () => {
     const deep = header();
-    deep.stacks = { parent: [0], frame: [0] };
+    deep.stacks = { parent: [0], frame: [0], telling: [0] };
     for (let node = 1; node < 50000; ++node) {
         deep.stacks.parent.push(node - 1);
         deep.stacks.frame.push(1);
+        deep.stacks.telling.push(0);
     }
     const { boxes } = new Stacks(deep).layout(new Map([[49999, 5]]), 0);
     assert.equal(boxes.length, 2);
 });
 
 const view: View = {
-    device: 0, t0: 0, t1: 1000, a0: 0, a1: 1 << 20, cursor: 77, mark: 60, card: 1, culprit: -1, selected: 5, stack: -1,
-    query: "a b&c=d", theme: "dark", stacks: "growth", shape: "flame", fold: true, colour: "phase", whatif: 3, order: "address",
+    device: 0,
+    t0: 0,
+    t1: 1000,
+    a0: 0,
+    a1: 1 << 20,
+    cursor: 77,
+    mark: 60,
+    card: 1,
+    culprit: -1,
+    selected: 5,
+    stack: -1,
+    query: "a b&c=d",
+    theme: "dark",
+    stacks: "growth",
+    shape: "flame",
+    fold: true,
+    colour: "phase",
+    whatif: 3,
+    order: "address",
 };
 
 test("the address part keeps a view and ignores nonsense", () => {
     const back = readHash(writeHash(view));
-    for (const key of Object.keys(view) as (keyof View)[]) if (view[key] !== -1) assert.equal(back[key], view[key], key);
+    for (const key of Object.keys(view) as (keyof View)[]) {
+        if (view[key] !== -1) assert.equal(back[key], view[key], key);
+    }
     // Numbers that are no index: a link may not name half a card, nor card -1.
-    for (const number of ["0.5", "-1", "-0", "1e3", "1e300", "0x10", "+1", " 1", "%31", "9999999999999999", "NaN", "Infinity", ""]) {
-        for (const key of ["device", "card", "culprit", "selected", "stack", "whatif", "cursor", "mark", "t0", "a1"]) {
+    for (const number of [
+        "0.5",
+        "-1",
+        "-0",
+        "1e3",
+        "1e300",
+        "0x10",
+        "+1",
+        " 1",
+        "%31",
+        "9999999999999999",
+        "NaN",
+        "Infinity",
+        "",
+    ]) {
+        for (const key of [
+            "device",
+            "card",
+            "culprit",
+            "selected",
+            "stack",
+            "whatif",
+            "cursor",
+            "mark",
+            "t0",
+            "a1",
+        ]) {
             assert.deepEqual(readHash(`#${key}=${number}`), {}, `${key}=${number}`);
         }
     }
     // What is not said in a link is what writeHash leaves out.
     const plain = { ...view, ...unsaid };
-    assert.deepEqual({ ...unsaid, ...readHash(writeHash(plain)) }, { ...readHash(writeHash(plain)), ...unsaid });
-    assert.deepEqual(readHash("#t0=NaN&t1=&cursor=1e999&theme=pink&colour=constructor&stacks=__proto__&shape=&q=%E0%A4%A&=&x"), {});
+    assert.deepEqual(
+        { ...unsaid, ...readHash(writeHash(plain)) },
+        { ...readHash(writeHash(plain)), ...unsaid },
+    );
+    assert.deepEqual(
+        readHash(
+            "#t0=NaN&t1=&cursor=1e999&theme=pink&colour=constructor&stacks=__proto__&shape=&q=%E0%A4%A&=&x",
+        ),
+        {},
+    );
 });
 
 test("windows stay inside the data", () => {
-    const clamped = clampView({ ...view, t0: -50, t1: 1e9, a0: 500, a1: 400, cursor: 1e12 }, 1000, 1 << 20);
+    const clamped = clampView(
+        { ...view, t0: -50, t1: 1e9, a0: 500, a1: 400, cursor: 1e12 },
+        1000,
+        1 << 20,
+    );
     assert.deepEqual([clamped.t0, clamped.t1, clamped.cursor], [0, 1000, 1000]);
     assert.ok(clamped.a1 > clamped.a0);
 });
 
 test("events come in the order of their times, equal ones as they were", () => {
     const random = randomNumbers(3);
-    for (const [count, from, to] of [[0, 0, 10], [1, 5, 5], [300, 7, 30], [2000, 100, 5000000], [2000, 0, 0xfffffffe]]) {
+    for (const [count, from, to] of [
+        [0, 0, 10],
+        [1, 5, 5],
+        [300, 7, 30],
+        [2000, 100, 5000000],
+        [2000, 0, 0xfffffffe],
+    ]) {
         const times = Uint32Array.from({ length: count }, () => from + random(to - from + 1));
         const steps = orderByTime(times, from, to);
         let result = steps.next();
@@ -200,9 +367,14 @@ test("events come in the order of their times, equal ones as they were", () => {
 test("live index holds long-lived blocks a few times each, not once per checkpoint", () => {
     const count = 20000;
     const start = Uint32Array.from({ length: count }, (_, i) => i);
-    const index = new LiveIndex(start, new Uint32Array(count).fill(0xffffffff)) as unknown as { ids: Uint32Array };
+    const index = new LiveIndex(start, new Uint32Array(count).fill(0xffffffff)) as unknown as {
+        ids: Uint32Array;
+    };
     assert.ok(index.ids.length < 12 * count, `${index.ids.length} entries`);
-    assert.equal(new LiveIndex(start, new Uint32Array(count).fill(0xffffffff)).at(count - 1).length, count);
+    assert.equal(
+        new LiveIndex(start, new Uint32Array(count).fill(0xffffffff)).at(count - 1).length,
+        count,
+    );
 });
 
 test("coverage along a line is that of the grid", () => {
@@ -215,14 +387,28 @@ test("coverage along a line is that of the grid", () => {
         grid.add(from, to, 0, 1);
     }
     const shares = line.shares();
-    grid.shares().forEach((share, i) => assert.ok(Math.abs(share - shares[i]) < 1e-5, `${i}: ${share} ${shares[i]}`));
+    grid.shares().forEach((share, i) =>
+        assert.ok(Math.abs(share - shares[i]) < 1e-5, `${i}: ${share} ${shares[i]}`),
+    );
     line.clear();
     assert.deepEqual([...line.shares()], new Array(12).fill(0));
 });
 
 test("counts are grouped by thousands", () => {
     const random = randomNumbers(21);
-    for (const count of [0, 7, 999, 1000, 12345, 123456, 1234567, -1234567, 1234.5678, 17179869184, ...Array.from({ length: 200 }, () => random(2 ** 31) * random(1000))]) {
+    for (const count of [
+        0,
+        7,
+        999,
+        1000,
+        12345,
+        123456,
+        1234567,
+        -1234567,
+        1234.5678,
+        17179869184,
+        ...Array.from({ length: 200 }, () => random(2 ** 31) * random(1000)),
+    ]) {
         assert.equal(formatCount(count), count.toLocaleString("en-US"));
     }
 });

@@ -1,4 +1,5 @@
-// Both programs write the same words: the list is the one that analyzer/support/units.cpp is held to.
+// Both programs write the same words: the list is the one that analyzer/support/units.cpp is held
+// to.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -7,9 +8,21 @@ import { formatBytes, formatCount, formatTime } from "../src/data/format";
 test("sizes, times and counts are written as the report writes them, to the letter", () => {
     const path = process.env.FRAGTRACE_FORMATS;
     assert.ok(path, "FRAGTRACE_FORMATS names the list");
-    const write: Record<string, (value: number) => string> = { bytes: formatBytes, time: formatTime, count: formatCount };
-    const lines = readFileSync(path, "utf8").trimEnd().split("\n").map((line) => line.split("\t"));
+    const write: Record<string, (value: number) => string> = {
+        bytes: formatBytes,
+        time: formatTime,
+        count: formatCount,
+    };
+    const lines = readFileSync(path, "utf8")
+        .trimEnd()
+        .split("\n")
+        .map((line) => line.split("\t"));
     assert.ok(lines.length > 1000);
     const wrong = lines.filter(([kind, value, text]) => write[kind](Number(value)) !== text);
-    assert.deepEqual(wrong.map(([kind, value, text]) => `${kind} ${value}: ${write[kind](Number(value))}, not ${text}`), []);
+    assert.deepEqual(
+        wrong.map(
+            ([kind, value, text]) => `${kind} ${value}: ${write[kind](Number(value))}, not ${text}`,
+        ),
+        [],
+    );
 });

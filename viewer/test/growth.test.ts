@@ -17,14 +17,38 @@ test("growth looks at what is live at the cursor, and at the mark once", () => {
         const times = { t0: 0, t1: device.lastTick, cursor: heap.tick, mark: 40_000 };
         const { sums, shrunk, total } = stackSums(device, heap, "growth", times);
         assert.ok(heap.live.length > 500);
-        if (at > 0) assert.ok(reads.count < 2.5 * heap.live.length, `${reads.count} looks at ${heap.live.length} blocks`);
+        if (at > 0) {
+            assert.ok(
+                reads.count < 2.5 * heap.live.length,
+                `${reads.count} looks at ${heap.live.length} blocks`,
+            );
+        }
         const more = new Map<number, number>();
         const sign = heap.tick < 40_000 ? -1 : 1;
-        for (const [rows, by] of [[heap.live, sign], [device.live.at(40_000), -sign]] as const) {
-            for (const row of rows) more.set(plain[row], (more.get(plain[row]) ?? 0) + by * blocks.size[row]);
+        for (const [rows, by] of [
+            [heap.live, sign],
+            [device.live.at(40_000), -sign],
+        ] as const) {
+            for (const row of rows) {
+                more.set(plain[row], (more.get(plain[row]) ?? 0) + by * blocks.size[row]);
+            }
         }
-        assert.deepEqual(new Map([...more].filter(([, bytes]) => bytes > 0).sort((a, b) => a[0] - b[0])), sums);
-        assert.deepEqual(new Map([...more].filter(([, bytes]) => bytes < 0).map(([stack, bytes]): [number, number] => [stack, -bytes]).sort((a, b) => a[0] - b[0])), shrunk);
-        assert.equal(total, [...sums.values()].reduce((a, b) => a + b, 0));
+        assert.deepEqual(
+            new Map([...more].filter(([, bytes]) => bytes > 0).sort((a, b) => a[0] - b[0])),
+            sums,
+        );
+        assert.deepEqual(
+            new Map(
+                [...more]
+                    .filter(([, bytes]) => bytes < 0)
+                    .map(([stack, bytes]): [number, number] => [stack, -bytes])
+                    .sort((a, b) => a[0] - b[0]),
+            ),
+            shrunk,
+        );
+        assert.equal(
+            total,
+            [...sums.values()].reduce((a, b) => a + b, 0),
+        );
     });
 });

@@ -13,15 +13,32 @@ export function randomNumbers(seed: number): (below: number) => number {
     };
 }
 
-export interface Made { blocks: number; seed?: number; lastTick?: number; slots?: number; pending?: boolean; stacks?: number }
+export interface Made {
+    blocks: number;
+    seed?: number;
+    lastTick?: number;
+    slots?: number;
+    pending?: boolean;
+    stacks?: number;
+}
 
 export const slotBytes = 4096;
 const slotsInUnit = 64;
 
-/** Each slot of an address range has one block after the other; a unit is as long there as its blocks. */
-export function madeDevice({ blocks: count, seed = 5, lastTick = 1_000_000, slots = 256, pending = true, stacks = 11 }: Made): DeviceModel {
+/**
+ * Each slot of an address range has one block after the other; a unit is as long there as its
+ * blocks.
+ */
+export function madeDevice({
+    blocks: count,
+    seed = 5,
+    lastTick = 1_000_000,
+    slots = 256,
+    pending = true,
+    stacks = 11,
+}: Made): DeviceModel {
     const random = randomNumbers(seed);
-    const free = new Array<number>(slots).fill(0);  // the tick from which a slot is free again
+    const free = new Array<number>(slots).fill(0); // the tick from which a slot is free again
     const mean = Math.max(2, Math.floor((lastTick * slots) / Math.max(1, count)));
     const rows: { start: number; freed: number; end: number; slot: number; size: number }[] = [];
     for (let i = 0; rows.length < count && i < 4 * count; ++i) {
@@ -42,32 +59,69 @@ export function madeDevice({ blocks: count, seed = 5, lastTick = 1_000_000, slot
         unitStart[unit] = Math.min(unitStart[unit], start);
         unitEnd[unit] = Math.max(unitEnd[unit], end);
     }
-    const column = <Key extends "start" | "freed" | "end">(key: Key): Uint32Array => Uint32Array.from(rows, (row) => row[key]);
+    const column = <Key extends "start" | "freed" | "end">(key: Key): Uint32Array =>
+        Uint32Array.from(rows, (row) => row[key]);
     const start = column("start");
     const end = column("end");
     return {
-        head: { tick_ns: 1, markers: [], cards: [] as unknown[], phase_lanes: [], phase_names: [], streams: ["default"] } as unknown as DeviceHeader,
-        lastTick, complete: true, bins: { count: 1, other: new Float64Array(1) },
+        head: {
+            tick_ns: 1,
+            markers: [],
+            cards: [] as unknown[],
+            phase_lanes: [],
+            phase_names: [],
+            streams: ["default"],
+        } as unknown as DeviceHeader,
+        lastTick,
+        complete: true,
+        bins: { count: 1, other: new Float64Array(1) },
         units: {
-            count: units, start: unitStart, end: unitEnd, offset: Float64Array.from({ length: units }, (_, unit) => unit * slotsInUnit * slotBytes),
-            size: new Array<number>(units).fill(slotsInUnit * slotBytes), pool: new Array<number>(units).fill(0),
-            stream: new Array<number>(units).fill(0), small: new Array<number>(units).fill(0),
+            count: units,
+            start: unitStart,
+            end: unitEnd,
+            offset: Float64Array.from(
+                { length: units },
+                (_, unit) => unit * slotsInUnit * slotBytes,
+            ),
+            size: new Array<number>(units).fill(slotsInUnit * slotBytes),
+            pool: new Array<number>(units).fill(0),
+            stream: new Array<number>(units).fill(0),
+            small: new Array<number>(units).fill(0),
         },
         blocks: {
-            count: rows.length, start, freed: pending ? column("freed") : end, end, unit: Uint32Array.from(rows, (row) => Math.floor(row.slot / slotsInUnit)),
-            offset: Float64Array.from(rows, (row) => row.slot * slotBytes), size: Float64Array.from(rows, (row) => row.size),
-            excess: new Int32Array(rows.length), stack: Uint32Array.from(rows, () => random(stacks)), stream: new Uint8Array(rows.length),
+            count: rows.length,
+            start,
+            freed: pending ? column("freed") : end,
+            end,
+            unit: Uint32Array.from(rows, (row) => Math.floor(row.slot / slotsInUnit)),
+            offset: Float64Array.from(rows, (row) => row.slot * slotBytes),
+            size: Float64Array.from(rows, (row) => row.size),
+            excess: new Int32Array(rows.length),
+            stack: Uint32Array.from(rows, () => random(stacks)),
+            stream: new Uint8Array(rows.length),
         },
-        spanBlock: new Uint32Array(0), spanUnit: new Uint32Array(0), live: new LiveIndex(start, end),
-        others: { time: [], bytes: [] }, pools: [{ name: "", changes: [] }],
-        phases: { count: 0, start: new Uint32Array(0), end: new Uint32Array(0), name: new Uint32Array(0), lane: new Uint8Array(0) },
+        spanBlock: new Uint32Array(0),
+        spanUnit: new Uint32Array(0),
+        live: new LiveIndex(start, end),
+        others: { time: [], bytes: [] },
+        pools: [{ name: "", changes: [] }],
+        phases: {
+            count: 0,
+            start: new Uint32Array(0),
+            end: new Uint32Array(0),
+            name: new Uint32Array(0),
+            lane: new Uint8Array(0),
+        },
     } as unknown as DeviceModel;
 }
 
 /** The same numbers; `reads` counts how often one of them is looked at. */
-export function counted<Column extends Uint32Array | Float64Array>(column: Column, reads: { count: number }): Column {
+export function counted<Column extends Uint32Array | Float64Array>(
+    column: Column,
+    reads: { count: number },
+): Column {
     return new Proxy(column, {
-        get(target, key) {
+        get(target, key): unknown {
             if (typeof key === "string" && key >= "0" && key <= "9~") ++reads.count;
             const value: unknown = Reflect.get(target, key, target);
             return typeof value === "function" ? value.bind(target) : value;

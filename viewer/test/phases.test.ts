@@ -10,8 +10,16 @@ import { madeDevice, randomNumbers } from "./made";
 function made(count: number, lanes: number, span: number, seed: number): Phases {
     const random = randomNumbers(seed);
     const start = Uint32Array.from({ length: count }, () => random(span)).sort();
-    const end = start.map((from) => (random(9) === 0 ? never : from + random(random(5) === 0 ? span : 30)));
-    return { count, start, end, name: start.map((_, i) => i % 7), lane: Uint8Array.from(start, () => random(lanes)) };
+    const end = start.map((from) =>
+        random(9) === 0 ? never : from + random(random(5) === 0 ? span : 30),
+    );
+    return {
+        count,
+        start,
+        end,
+        name: start.map((_, i) => i % 7),
+        lane: Uint8Array.from(start, () => random(lanes)),
+    };
 }
 
 function all(phases: Phases, ticks: Uint32Array): Int32Array {
@@ -23,16 +31,34 @@ function all(phases: Phases, ticks: Uint32Array): Int32Array {
 }
 
 test("the phase at a time is the innermost that is open, against looking at each of them", () => {
-    for (const [count, lanes, span] of [[0, 1, 10], [1, 1, 10], [60, 4, 1000], [300, 3, 200], [200, 7, 100_000]]) {
+    for (const [count, lanes, span] of [
+        [0, 1, 10],
+        [1, 1, 10],
+        [60, 4, 1000],
+        [300, 3, 200],
+        [200, 7, 100_000],
+    ]) {
         const phases = made(count, lanes, span, count + 9);
-        const ticks = Uint32Array.from({ length: 400 }, (_, i) => Math.floor((i * (span + 50)) / 400));
+        const ticks = Uint32Array.from({ length: 400 }, (_, i) =>
+            Math.floor((i * (span + 50)) / 400),
+        );
         const inner = all(phases, ticks);
         ticks.forEach((tick, at) => {
-            const open = [...phases.start.keys()].filter((i) => phases.start[i] <= tick && tick < phases.end[i]);
-            const best = open.reduce((found, i) => (found < 0 || phases.lane[i] >= phases.lane[found] ? i : found), -1);
+            const open = [...phases.start.keys()].filter(
+                (i) => phases.start[i] <= tick && tick < phases.end[i],
+            );
+            const best = open.reduce(
+                (found, i) => (found < 0 || phases.lane[i] >= phases.lane[found] ? i : found),
+                -1,
+            );
             assert.equal(phaseAt(phases, tick), best);
             assert.equal(inner[at], best, "all at once are what each is");
-            for (let lane = 0; lane < lanes; ++lane) assert.equal(phaseInLane(phases, lane, tick), open.findLast((i) => phases.lane[i] === lane) ?? -1);
+            for (let lane = 0; lane < lanes; ++lane) {
+                assert.equal(
+                    phaseInLane(phases, lane, tick),
+                    open.findLast((i) => phases.lane[i] === lane) ?? -1,
+                );
+            }
         });
         assert.equal(phaseInLane(phases, 200, 5), -1);
     }
@@ -40,10 +66,10 @@ test("the phase at a time is the innermost that is open, against looking at each
 
 test("a hundred thousand phases are looked through once, not for every question", () => {
     const phases = made(100_000, 1, 4_000_000, 3);
-    phases.end.fill(1);  // all over: a search backwards would go to the first
+    phases.end.fill(1); // all over: a search backwards would go to the first
     let reads = 0;
     phases.end = new Proxy(phases.end, {
-        get(target, key) {
+        get(target, key): unknown {
             ++reads;
             return Reflect.get(target, key, target);
         },
@@ -60,10 +86,18 @@ test("a hundred thousand phases are looked through once, not for every question"
 
 test("the colour of a block names the phase that its details name", () => {
     const device = madeDevice({ blocks: 600, lastTick: 20_000 });
-    const stacks = new Stacks({ strings: [""], frames: { function: [0], file: [0], line: [0], python: [0] }, stacks: { parent: [0], frame: [0] } });
+    const stacks = new Stacks({
+        strings: [""],
+        frames: { function: [0], file: [0], line: [0], python: [0], label: [0], library: [0] },
+        stacks: { parent: [0], frame: [0], telling: [0] },
+    });
     device.head.phase_names = ["step 1", "step 2", "load", "train"];
     const phases: Phases = {
-        count: 4, start: Uint32Array.of(500, 900, 9000, 12_000), end: Uint32Array.of(9000, 4000, 18_000, never), name: Uint32Array.of(0, 2, 1, 3), lane: Uint8Array.of(0, 1, 0, 1),
+        count: 4,
+        start: Uint32Array.of(500, 900, 9000, 12_000),
+        end: Uint32Array.of(9000, 4000, 18_000, never),
+        name: Uint32Array.of(0, 2, 1, 3),
+        lane: Uint8Array.of(0, 1, 0, 1),
     };
     device.phases = phases;
     const nameOf = (kinds: Kinds, row: number): string => kinds.names[kinds.of[row]];
@@ -75,7 +109,14 @@ test("the colour of a block names the phase that its details name", () => {
             const phase = phaseAt(phases, tick);
             const isStep = lanes.length > 1 && phase >= 0 && phases.lane[phase] === 0;
             seen.add(nameOf(kinds, row));
-            assert.equal(nameOf(kinds, row), phase < 0 ? "in no phase" : isStep ? "in a step, outside of its phases" : device.head.phase_names[phases.name[phase]]);
+            assert.equal(
+                nameOf(kinds, row),
+                phase < 0
+                    ? "in no phase"
+                    : isStep
+                      ? "in a step, outside of its phases"
+                      : device.head.phase_names[phases.name[phase]],
+            );
         });
         assert.ok(seen.size >= 4, [...seen].join());
     }

@@ -2,14 +2,41 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Header, Rank } from "../src/data/header";
-import { fillOf, rankAt, rankLabel, ranksText, rankTables, slotsOf, worstOf } from "../src/data/ranks";
+import {
+    fillOf,
+    rankAt,
+    rankLabel,
+    ranksText,
+    rankTables,
+    slotsOf,
+    worstOf,
+} from "../src/data/ranks";
 
 const row = (change: Partial<Rank> = {}): Rank => ({
-    rank: 3, pid: 4711, gpu: 0, capacity: 16, peak_allocated: 4, peak_reserved: 8, retries: 0, ooms: 0, first_oom_ns: null, start_after_ns: 0,
-    ended: "ended normally", program: "python train.py", file: "a.ftrace", command: "fraganalyze a", device: null, ...change,
+    rank: 3,
+    pid: 4711,
+    gpu: 0,
+    capacity: 16,
+    peak_allocated: 4,
+    peak_reserved: 8,
+    retries: 0,
+    ooms: 0,
+    first_oom_ns: null,
+    start_after_ns: 0,
+    ended: "ended normally",
+    program: "python train.py",
+    file: "a.ftrace",
+    command: "fraganalyze a",
+    device: null,
+    ...change,
 });
 const header = (ranks: Rank[], whole: number, unreadable: Header["unreadable"] = []): Header =>
-    ({ ranks, unreadable, processes: Array.from({ length: whole }), devices: [{ blocks: 5 }] }) as unknown as Header;
+    ({
+        ranks,
+        unreadable,
+        processes: Array.from({ length: whole }),
+        devices: [{ blocks: 5 }],
+    }) as unknown as Header;
 
 test("a process is named by rank, process and device, and what happened to it", () => {
     assert.equal(rankLabel(row({ ooms: 2, retries: 1 })), "rank 3 · pid 4711 · GPU 0 · OOM");
@@ -18,30 +45,73 @@ test("a process is named by rank, process and device, and what happened to it", 
 });
 
 test("processes are counted once, however many devices they have", () => {
-    const ranks = [row({ gpu: 0, device: 0, ooms: 1 }), row({ gpu: 1, ooms: 1 }), row({ command: "b" })];
-    assert.equal(ranksText(header(ranks, 1)), "1 of 2 whole in this file (underlined), 1 as lines; 1 out of memory");
-    assert.equal(ranksText(header([row()], 1, [{ file: "x", reason: "y" }])), "all 1 whole in this file; none out of memory; 1 unreadable");
+    const ranks = [
+        row({ gpu: 0, device: 0, ooms: 1 }),
+        row({ gpu: 1, ooms: 1 }),
+        row({ command: "b" }),
+    ];
+    assert.equal(
+        ranksText(header(ranks, 1)),
+        "1 of 2 whole in this file (underlined), 1 as lines; 1 out of memory",
+    );
+    assert.equal(
+        ranksText(header([row()], 1, [{ file: "x", reason: "y" }])),
+        "all 1 whole in this file; none out of memory; 1 unreadable",
+    );
 });
 
 test("the row under a point is the one drawn there, against brute force", () => {
-    for (const [count, width] of [[2, 900], [40, 900], [900, 900], [5000, 900], [1, 3]]) {
-        const ranks = Array.from({ length: count }, (_, i) => row({ peak_reserved: (i * 7919) % 1009, ooms: i % 613 === 600 ? 1 : 0 }));
+    for (const [count, width] of [
+        [2, 900],
+        [40, 900],
+        [900, 900],
+        [5000, 900],
+        [1, 3],
+    ]) {
+        const ranks = Array.from({ length: count }, (_, i) =>
+            row({ peak_reserved: (i * 7919) % 1009, ooms: i % 613 === 600 ? 1 : 0 }),
+        );
         const slots = slotsOf(count, width);
         const seen = new Set<number>();
         for (let x = 0; x < width; ++x) {
             const hit = rankAt(ranks, width, x);
-            if (x >= count * slots.width) assert.equal(hit, -1);
-            else {
-                const places = ranks.flatMap((_, i) => (slots.width >= 1 ? i * slots.width <= x && x < (i + 1) * slots.width : Math.floor(x / slots.width) <= i && i < Math.max(Math.floor(x / slots.width) + 1, Math.floor((x + 1) / slots.width))) ? [i] : []);
-                assert.ok(places.includes(hit), `${count} rows, ${width} pixels, at ${x}: ${hit} of ${places}`);
-                assert.ok(places.every((i) => ranks[i].ooms <= ranks[hit].ooms), "a failure is not covered");
+            if (x >= count * slots.width) {
+                assert.equal(hit, -1);
+            } else {
+                const places = ranks.flatMap((_, i) =>
+                    (
+                        slots.width >= 1
+                            ? i * slots.width <= x && x < (i + 1) * slots.width
+                            : Math.floor(x / slots.width) <= i &&
+                              i <
+                                  Math.max(
+                                      Math.floor(x / slots.width) + 1,
+                                      Math.floor((x + 1) / slots.width),
+                                  )
+                    )
+                        ? [i]
+                        : [],
+                );
+                assert.ok(
+                    places.includes(hit),
+                    `${count} rows, ${width} pixels, at ${x}: ${hit} of ${places.join()}`,
+                );
+                assert.ok(
+                    places.every((i) => ranks[i].ooms <= ranks[hit].ooms),
+                    "a failure is not covered",
+                );
             }
             if (hit >= 0) seen.add(hit);
         }
-        ranks.forEach((rank, i) => assert.ok(!rank.ooms || seen.has(i), `failure ${i} of ${count} can be reached`));
+        ranks.forEach((rank, i) =>
+            assert.ok(!rank.ooms || seen.has(i), `failure ${i} of ${count} can be reached`),
+        );
     }
     assert.equal(rankAt([row()], 100, -1), -1);
-    assert.equal(worstOf([row(), row({ retries: 1, peak_reserved: 1 }), row({ peak_reserved: 16 })], 0, 3), 1);
+    assert.equal(
+        worstOf([row(), row({ retries: 1, peak_reserved: 1 }), row({ peak_reserved: 16 })], 0, 3),
+        1,
+    );
 });
 
 test("a bar is a share of its own capacity, or of the fullest where that is not known", () => {
@@ -51,7 +121,11 @@ test("a bar is a share of its own capacity, or of the fullest where that is not 
 });
 
 test("the table has a row per process and device, and names what could not be read", () => {
-    const [all, unread] = rankTables(header([row({ device: 0 }), row({ first_oom_ns: 5, pid: 0 })], 1, [{ file: "x", reason: "y" }]));
+    const [all, unread] = rankTables(
+        header([row({ device: 0 }), row({ first_oom_ns: 5, pid: 0 })], 1, [
+            { file: "x", reason: "y" },
+        ]),
+    );
     assert.equal(all.columns.length, all.rows[0].length);
     assert.equal(all.rows[0][11], "whole, 5 blocks");
     assert.equal(all.rows[1][11], "as a line");

@@ -11,13 +11,16 @@ let given = 0;
 
 beforeEach(() => {
     waiting.clear();
-    globalThis.setTimeout = ((call: () => void) => waiting.set(++given, call) && given) as unknown as typeof setTimeout;
-    globalThis.clearTimeout = ((id: number) => void waiting.delete(id)) as unknown as typeof clearTimeout;
+    globalThis.setTimeout = ((call: () => void) =>
+        waiting.set(++given, call) && given) as unknown as typeof setTimeout;
+    globalThis.clearTimeout = ((id: number) =>
+        void waiting.delete(id)) as unknown as typeof clearTimeout;
 });
 afterEach(() => Object.assign(globalThis, { setTimeout, clearTimeout }));
 
 function finish(): void {
-    for (const [id, call] of waiting) {  // those that come in meanwhile are met as well
+    for (const [id, call] of waiting) {
+        // those that come in meanwhile are met as well
         waiting.delete(id);
         call();
     }

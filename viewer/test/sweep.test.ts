@@ -9,9 +9,19 @@ import { counted, madeDevice } from "./made";
 
 test("the sweep is the heap at every time of its window", () => {
     const device = madeDevice({ blocks: 900, lastTick: 4000, slots: 130 });
-    device.units.pool = [0, 1, 2];  // a pool that is kept, one that comes and goes
-    device.pools = [{ name: "", changes: [] }, { name: "kept", changes: [] }, { name: "at times", changes: [700, 1100, 3950] }];
-    for (const [from, to] of [[0, 4000], [1000, 1200], [1000.5, 1100.25], [3900, 4000], [0, 1]]) {
+    device.units.pool = [0, 1, 2]; // a pool that is kept, one that comes and goes
+    device.pools = [
+        { name: "", changes: [] },
+        { name: "kept", changes: [] },
+        { name: "at times", changes: [700, 1100, 3950] },
+    ];
+    for (const [from, to] of [
+        [0, 4000],
+        [1000, 1200],
+        [1000.5, 1100.25],
+        [3900, 4000],
+        [0, 1],
+    ]) {
         // A bin for each tick: what holds throughout it is the heap at it.
         const bins = Math.ceil(to - from);
         const sweep = sweepWindow(device, from, from + bins, bins, Infinity)!;
@@ -21,7 +31,10 @@ test("the sweep is the heap at every time of its window", () => {
             const share = 1 - ((from + i) % 1);
             for (const part of ["requested", "pending", "held", "releasable"] as const) {
                 const mean = share * first[part] + (1 - share) * next[part];
-                assert.ok(Math.abs(sweep.bins[part][i] - mean) < 1e-3 * (1 + mean), `${part} at ${from + i}: ${sweep.bins[part][i]}, not ${mean}`);
+                assert.ok(
+                    Math.abs(sweep.bins[part][i] - mean) < 1e-3 * (1 + mean),
+                    `${part} at ${from + i}: ${sweep.bins[part][i]}, not ${mean}`,
+                );
             }
         }
     }
@@ -30,13 +43,18 @@ test("the sweep is the heap at every time of its window", () => {
 test("what others have is read at the window's own times", () => {
     const device = madeDevice({ blocks: 10, lastTick: 4000 });
     device.bins = { ...emptyBins(4), other: Float64Array.of(10, 20, 30, 40) };
-    assert.deepEqual([...sweepWindow(device, 2000, 4000, 4, Infinity)!.bins.other], [30, 30, 40, 40]);
+    assert.deepEqual(
+        [...sweepWindow(device, 2000, 4000, 4, Infinity)!.bins.other],
+        [30, 30, 40, 40],
+    );
 });
 
 test("a window that begins as a block is freed has it wait from there on", () => {
     const device = madeDevice({ blocks: 300, lastTick: 4000, slots: 64 });
     const { freed, end } = device.blocks;
-    const rows = [...freed.keys()].filter((row) => freed[row] < end[row] && end[row] <= device.lastTick);
+    const rows = [...freed.keys()].filter(
+        (row) => freed[row] < end[row] && end[row] <= device.lastTick,
+    );
     assert.ok(rows.length > 10);
     for (const row of rows) {
         const { bins } = sweepWindow(device, freed[row], freed[row] + 1, 1, Infinity)!;
@@ -50,17 +68,25 @@ test("an empty segment of a pool that keeps it is held, one of the default pool 
     device.live = new LiveIndex(device.blocks.start, device.blocks.end);
     device.units.start = [0];
     device.units.end = [never];
-    device.pools = [{ name: "", changes: [] }, { name: "kept", changes: [] }];
+    device.pools = [
+        { name: "", changes: [] },
+        { name: "kept", changes: [] },
+    ];
     for (const pool of [0, 1]) {
         device.units.pool = [pool];
         const { bins } = sweepWindow(device, 10, 20, 1, Infinity)!;
-        assert.deepEqual([bins.held[0], bins.releasable[0]], pool === 1 ? [device.units.size[0], 0] : [0, device.units.size[0]]);
+        assert.deepEqual(
+            [bins.held[0], bins.releasable[0]],
+            pool === 1 ? [device.units.size[0], 0] : [0, device.units.size[0]],
+        );
     }
 });
 
 test("a window without any length holds nothing", () => {
     const { bins } = sweepWindow(madeDevice({ blocks: 10 }), 1000, 1000, 3, Infinity)!;
-    for (const part of ["requested", "allocated_max", "allocated_min", "reserved_max"] as const) assert.deepEqual([...bins[part]], [0, 0, 0], part);
+    for (const part of ["requested", "allocated_max", "allocated_min", "reserved_max"] as const) {
+        assert.deepEqual([...bins[part]], [0, 0, 0], part);
+    }
 });
 
 test("the peak is the middle of the first of the bins with the most reserved", () => {
@@ -75,11 +101,16 @@ test("between two pauses of a sweep little is done, however many blocks there ar
     // Half of them live to the end, so that much lives through the window.
     for (let row = 0; row < blocks.count; row += 2) blocks.freed[row] = blocks.end[row] = never;
     const reads = { count: 0 };
-    for (const name of ["start", "freed", "end", "unit"] as const) blocks[name] = counted(blocks[name], reads);
+    for (const name of ["start", "freed", "end", "unit"] as const) {
+        blocks[name] = counted(blocks[name], reads);
+    }
     blocks.offset = counted(blocks.offset, reads);
     blocks.size = counted(blocks.size as Float64Array, reads);
     device.live = new LiveIndex(blocks.start, blocks.end);
-    for (const [from, to] of [[0, device.lastTick], [1_500_000, 2_500_000]]) {
+    for (const [from, to] of [
+        [0, device.lastTick],
+        [1_500_000, 2_500_000],
+    ]) {
         const steps = sweepInSteps(device, from, to, 2048);
         let most = 0;
         let pauses = 0;

@@ -28,15 +28,46 @@ function randomNumbers(seed: number): (below: number) => number {
 
 // main (user) > run (site-packages/torch) > forward (site-packages/torch) > keep (user) > malloc
 const tables: StackTables = {
-    strings: ["", "main", "/home/me/train.py", "run", "/usr/lib/python3/dist-packages/torch/nn/module.py", "forward", "keep", "/home/me/samples.py",
-        "c10::malloc(unsigned long)", "libc10_cuda.so", "MyExtension::cache()", "libmine.so", "pd", "/x/site-packages/pandas/core.py",
-        "train.py:1 main", "nn/module.py:2 run", "nn/module.py:3 forward", "samples.py:33 keep", "c10::malloc in libc10_cuda.so", "MyExtension::cache in libmine.so", "pandas/core.py:9 pd",
-        "torch", "pandas"],
-    frames: { function: [0, 1, 3, 5, 6, 8, 10, 12], file: [0, 2, 4, 4, 7, 9, 11, 13], line: [0, 1, 2, 3, 33, 0, 0, 9], python: [0, 1, 1, 1, 1, 0, 0, 1],
-        label: [0, 14, 15, 16, 17, 18, 19, 20], library: [0, 0, 21, 21, 0, 21, 0, 22] },
-    //                 root main run fwd keep malloc | main>malloc | main>ext>malloc | main>run>malloc, main>pandas
-    stacks: { parent: [0, 0, 1, 2, 3, 4, 1, 1, 7, 2, 1], frame: [0, 1, 2, 3, 4, 5, 5, 6, 5, 5, 7],
-        telling: [0, 0, 1, 2, 0, 1, 1, 1, 2, 2, 1] },
+    strings: [
+        "",
+        "main",
+        "/home/me/train.py",
+        "run",
+        "/usr/lib/python3/dist-packages/torch/nn/module.py",
+        "forward",
+        "keep",
+        "/home/me/samples.py",
+        "c10::malloc(unsigned long)",
+        "libc10_cuda.so",
+        "MyExtension::cache()",
+        "libmine.so",
+        "pd",
+        "/x/site-packages/pandas/core.py",
+        "train.py:1 main",
+        "nn/module.py:2 run",
+        "nn/module.py:3 forward",
+        "samples.py:33 keep",
+        "c10::malloc in libc10_cuda.so",
+        "MyExtension::cache in libmine.so",
+        "pandas/core.py:9 pd",
+        "torch",
+        "pandas",
+    ],
+    frames: {
+        function: [0, 1, 3, 5, 6, 8, 10, 12],
+        file: [0, 2, 4, 4, 7, 9, 11, 13],
+        line: [0, 1, 2, 3, 33, 0, 0, 9],
+        python: [0, 1, 1, 1, 1, 0, 0, 1],
+        label: [0, 14, 15, 16, 17, 18, 19, 20],
+        library: [0, 0, 21, 21, 0, 21, 0, 22],
+    },
+    // 0 root, 1 main, 2 run, 3 fwd, 4 keep, 5 malloc; then main>malloc (6), main>ext (7),
+    // main>ext>malloc (8), main>run>malloc (9), main>pandas (10)
+    stacks: {
+        parent: [0, 0, 1, 2, 3, 4, 1, 1, 7, 2, 1],
+        frame: [0, 1, 2, 3, 4, 5, 5, 6, 5, 5, 7],
+        telling: [0, 0, 1, 2, 0, 1, 1, 1, 2, 2, 1],
+    },
 };
 
 const count = 400;
@@ -47,41 +78,94 @@ function model(): DeviceModel {
     const random = randomNumbers(5);
     const start = Uint32Array.from({ length: count }, () => random(lastTick)).sort();
     const freed = start.map((from) => (random(10) === 0 ? never : from + 1 + random(3000)));
-    const end = freed.map((at) => (at === never ? never : at + (random(4) === 0 ? random(500) : 0)));
+    const end = freed.map((at) =>
+        at === never ? never : at + (random(4) === 0 ? random(500) : 0),
+    );
     const size = Float64Array.from(start, () => 512 * (1 + random(40)));
-    const units = { count: 1, start: [0], end: [never], offset: Float64Array.of(0), size: [1 << 20], pool: [0], stream: [0], small: [1] };
+    const units = {
+        count: 1,
+        start: [0],
+        end: [never],
+        offset: Float64Array.of(0),
+        size: [1 << 20],
+        pool: [0],
+        stream: [0],
+        small: [1],
+    };
     return {
-        head: { phase_lanes: ["steps", "NVTX"], phase_names: ["step 1", "load", "train"], streams: ["default", "0x7"], tick_ns: 1 } as DeviceModel["head"],
-        lastTick, complete: true, units, pools: [{ name: "", changes: [] }, { name: "private pool 1", changes: [] }],
+        head: {
+            phase_lanes: ["steps", "NVTX"],
+            phase_names: ["step 1", "load", "train"],
+            streams: ["default", "0x7"],
+            tick_ns: 1,
+        } as DeviceModel["head"],
+        lastTick,
+        complete: true,
+        units,
+        pools: [
+            { name: "", changes: [] },
+            { name: "private pool 1", changes: [] },
+        ],
         blocks: {
-            count, start, freed, end, size, unit: new Uint32Array(count), offset: Float64Array.from(start, () => 512 * random(2000)),
-            excess: new Int32Array(count), stack: Uint32Array.from(start, () => random(11)), stream: Uint8Array.from(start, () => random(2)),
+            count,
+            start,
+            freed,
+            end,
+            size,
+            unit: new Uint32Array(count),
+            offset: Float64Array.from(start, () => 512 * random(2000)),
+            excess: new Int32Array(count),
+            stack: Uint32Array.from(start, () => random(11)),
+            stream: Uint8Array.from(start, () => random(2)),
         },
-        spanBlock: new Uint32Array(0), spanUnit: new Uint32Array(0), live: new LiveIndex(start, end),
-        phases: { count: 3, start: Uint32Array.of(0, 100, 5000), end: Uint32Array.of(9000, 4000, never), name: Uint32Array.of(0, 1, 2), lane: Uint8Array.of(0, 1, 1) },
+        spanBlock: new Uint32Array(0),
+        spanUnit: new Uint32Array(0),
+        live: new LiveIndex(start, end),
+        phases: {
+            count: 3,
+            start: Uint32Array.of(0, 100, 5000),
+            end: Uint32Array.of(9000, 4000, never),
+            name: Uint32Array.of(0, 1, 2),
+            lane: Uint8Array.of(0, 1, 1),
+        },
     } as unknown as DeviceModel;
 }
 
 const device = model();
 const { blocks } = device;
 const rows = [...Array(count).keys()];
-const liveAt = (row: number, tick: number): boolean => blocks.start[row] <= tick && tick < blocks.end[row];
+const liveAt = (row: number, tick: number): boolean =>
+    blocks.start[row] <= tick && tick < blocks.end[row];
 const times = { t0: 2000, t1: 6000, cursor: 7000, mark: 3000 };
 
 function bruteSums(which: (row: number) => boolean): Map<number, number> {
     const sums = new Map<number, number>();
-    for (const row of rows) if (which(row)) sums.set(blocks.stack[row], (sums.get(blocks.stack[row]) ?? 0) + blocks.size[row]);
+    for (const row of rows) {
+        if (which(row)) {
+            sums.set(blocks.stack[row], (sums.get(blocks.stack[row]) ?? 0) + blocks.size[row]);
+        }
+    }
     return sums;
 }
 
-const sorted = (sums: Map<number, number>): [number, number][] => [...sums].sort((a, b) => a[0] - b[0]);
+const sorted = (sums: Map<number, number>): [number, number][] =>
+    [...sums].sort((a, b) => a[0] - b[0]);
 
 test("live, churn and growth by stack are what counting every block gives", () => {
     const heap = heapAt(device, times.cursor);
-    assert.deepEqual(sorted(stackSums(device, heap, "live", times).sums), sorted(bruteSums((row) => liveAt(row, times.cursor))));
+    assert.deepEqual(
+        sorted(stackSums(device, heap, "live", times).sums),
+        sorted(bruteSums((row) => liveAt(row, times.cursor))),
+    );
     const churn = stackSums(device, heap, "churn", times);
-    assert.deepEqual(sorted(churn.sums), sorted(bruteSums((row) => blocks.start[row] > times.t0 && blocks.start[row] <= times.t1)));
-    assert.equal([...churn.blocks().values()].reduce((a, b) => a + b), rows.filter((row) => blocks.start[row] > times.t0 && blocks.start[row] <= times.t1).length);
+    assert.deepEqual(
+        sorted(churn.sums),
+        sorted(bruteSums((row) => blocks.start[row] > times.t0 && blocks.start[row] <= times.t1)),
+    );
+    assert.equal(
+        [...churn.blocks().values()].reduce((a, b) => a + b),
+        rows.filter((row) => blocks.start[row] > times.t0 && blocks.start[row] <= times.t1).length,
+    );
     const before = bruteSums((row) => liveAt(row, times.mark));
     const after = bruteSums((row) => liveAt(row, times.cursor));
     const growth = stackSums(device, heap, "growth", times);
@@ -90,8 +174,14 @@ test("live, churn and growth by stack are what counting every block gives", () =
         assert.equal((growth.sums.get(stack) ?? 0) - (growth.shrunk.get(stack) ?? 0), more);
     }
     // Whichever of the two comes first; without a mark the window's left edge counts.
-    assert.deepEqual(stackSums(device, heap, "growth", { ...times, mark: 7000, cursor: 3000 }).sums, growth.sums);
-    assert.deepEqual(stackSums(device, heap, "growth", { ...times, mark: -1, t0: 3000 }).sums, growth.sums);
+    assert.deepEqual(
+        stackSums(device, heap, "growth", { ...times, mark: 7000, cursor: 3000 }).sums,
+        growth.sums,
+    );
+    assert.deepEqual(
+        stackSums(device, heap, "growth", { ...times, mark: -1, t0: 3000 }).sums,
+        growth.sums,
+    );
 });
 
 // Native segments and pages of expandable ones side by side on the axis, filled with blocks that do
@@ -100,26 +190,54 @@ function randomHeap(seed: number): DeviceModel {
     const random = randomNumbers(seed);
     const unitSize = Array.from({ length: 24 }, () => (1 + random(40)) * 4096);
     const unitOffset = new Float64Array(unitSize.length);
-    for (let unit = 1; unit < unitSize.length; ++unit) unitOffset[unit] = unitOffset[unit - 1] + unitSize[unit - 1];
+    for (let unit = 1; unit < unitSize.length; ++unit) {
+        unitOffset[unit] = unitOffset[unit - 1] + unitSize[unit - 1];
+    }
     const found: { offset: number; size: number; unit: number; spans: number[] }[] = [];
     const length = unitOffset[23] + unitSize[23];
     for (let at = random(30) * 512; at < length;) {
         const size = 512 * (1 + random(random(4) === 0 ? 500 : 30));
-        const touched = unitSize.flatMap((bytes, unit) => (unitOffset[unit] < at + size && unitOffset[unit] + bytes > at ? [unit] : []));
-        if (at + size <= length) found.push({ offset: at, size, unit: touched[0], spans: touched.slice(1) });
+        const touched = unitSize.flatMap((bytes, unit) =>
+            unitOffset[unit] < at + size && unitOffset[unit] + bytes > at ? [unit] : [],
+        );
+        if (at + size <= length) {
+            found.push({ offset: at, size, unit: touched[0], spans: touched.slice(1) });
+        }
         at += size + (random(3) === 0 ? 512 * random(random(3) === 0 ? 700 : 40) : 0);
     }
-    const spans = found.flatMap(({ spans: further }, block) => further.map((unit): [number, number] => [block, unit]));
+    const spans = found.flatMap(({ spans: further }, block) =>
+        further.map((unit): [number, number] => [block, unit]),
+    );
     const start = new Uint32Array(found.length);
     const end = new Uint32Array(found.length).fill(never);
     const always = new Array<number>(unitSize.length).fill(0);
     return {
-        ...device, blocks: {
-            ...blocks, count: found.length, start, end, freed: end, unit: Uint32Array.from(found, ({ unit }) => unit), size: Float64Array.from(found, ({ size }) => size),
-            offset: Float64Array.from(found, ({ offset }) => offset), excess: new Int32Array(found.length), stack: Uint32Array.from(found, () => 1 + random(10)),
+        ...device,
+        blocks: {
+            ...blocks,
+            count: found.length,
+            start,
+            end,
+            freed: end,
+            unit: Uint32Array.from(found, ({ unit }) => unit),
+            size: Float64Array.from(found, ({ size }) => size),
+            offset: Float64Array.from(found, ({ offset }) => offset),
+            excess: new Int32Array(found.length),
+            stack: Uint32Array.from(found, () => 1 + random(10)),
         },
-        units: { count: 24, start: always, end: always.map(() => never), offset: unitOffset, size: unitSize, pool: unitSize.map(() => (random(4) === 0 ? 1 : 0)), stream: always, small: always },
-        spanBlock: Uint32Array.from(spans, ([block]) => block), spanUnit: Uint32Array.from(spans, ([, unit]) => unit), live: new LiveIndex(start, end),
+        units: {
+            count: 24,
+            start: always,
+            end: always.map(() => never),
+            offset: unitOffset,
+            size: unitSize,
+            pool: unitSize.map(() => (random(4) === 0 ? 1 : 0)),
+            stream: always,
+            small: always,
+        },
+        spanBlock: Uint32Array.from(spans, ([block]) => block),
+        spanUnit: Uint32Array.from(spans, ([, unit]) => unit),
+        live: new LiveIndex(start, end),
     };
 }
 
@@ -130,13 +248,20 @@ test("who holds holes open, against the definition over all blocks and units", (
         const heapModel = randomHeap(seed);
         const { blocks: all, units } = heapModel;
         const heap = heapAt(heapModel, 5);
-        const exact = new Map<number, number>();  // with fractions of bytes
-        const parts = new Map<number, number>();  // in how many units a stack has a share
+        const exact = new Map<number, number>(); // with fractions of bytes
+        const parts = new Map<number, number>(); // in how many units a stack has a share
         let alone = 0;
         let held = 0;
         for (let unit = 0; unit < units.count; ++unit) {
             const within = [...Array(all.count).keys()].map((row) =>
-                Math.max(0, Math.min(all.offset[row] + all.size[row], units.offset[unit] + units.size[unit]) - Math.max(all.offset[row], units.offset[unit])));
+                Math.max(
+                    0,
+                    Math.min(
+                        all.offset[row] + all.size[row],
+                        units.offset[unit] + units.size[unit],
+                    ) - Math.max(all.offset[row], units.offset[unit]),
+                ),
+            );
             const used = within.reduce((sum, bytes) => sum + bytes, 0);
             const free = units.size[unit] - used;
             if (used === 0 && units.pool[unit] === 1) alone += free;
@@ -144,17 +269,26 @@ test("who holds holes open, against the definition over all blocks and units", (
             within.forEach((bytes, row) => {
                 if (bytes === 0) return;
                 exact.set(all.stack[row], (exact.get(all.stack[row]) ?? 0) + (free * bytes) / used);
-                parts.set(all.stack[row], (parts.get(all.stack[row]) ?? 0) + within.filter((other) => other > 0).length);
+                parts.set(
+                    all.stack[row],
+                    (parts.get(all.stack[row]) ?? 0) + within.filter((other) => other > 0).length,
+                );
             });
         }
         const sums = heldByStack(heapModel, heap);
         assert.equal(keptByPools(heap), alone);
         assert.equal(sums.get(0) ?? 0, alone);
-        assert.equal([...sums.values()].reduce((sum, bytes) => sum + bytes, 0), heap.held);
+        assert.equal(
+            [...sums.values()].reduce((sum, bytes) => sum + bytes, 0),
+            heap.held,
+        );
         assert.equal(heap.held, held + alone);
         for (const [stack, bytes] of exact) {
             const is = sums.get(stack) ?? 0;
-            assert.ok(Number.isInteger(is) && Math.abs(is - bytes) <= parts.get(stack)!, `seed ${seed}, stack ${stack}: ${is}, not ${bytes}`);
+            assert.ok(
+                Number.isInteger(is) && Math.abs(is - bytes) <= parts.get(stack)!,
+                `seed ${seed}, stack ${stack}: ${is}, not ${bytes}`,
+            );
         }
         kept += alone;
         overSeveral += heapModel.spanBlock.length;
@@ -184,7 +318,10 @@ test("the telling frame is the innermost of the user's own", () => {
 });
 
 test("search takes text and expressions, and says what it cannot use", () => {
-    const find = (query: string): number[] => [...new Stacks(tables).search(makeMatcher(query)) ?? []].flatMap((hit, node) => (hit ? [node] : []));
+    const find = (query: string): number[] =>
+        [...(new Stacks(tables).search(makeMatcher(query)) ?? [])].flatMap((hit, node) =>
+            hit ? [node] : [],
+        );
     assert.deepEqual(find("SAMPLES.py"), [4, 5]);
     assert.deepEqual(find("/samples\\.py:3[0-9]/"), [4, 5]);
     assert.deepEqual(find("/^my.*cache/"), [7, 8]);
@@ -204,40 +341,101 @@ test("kinds: every block has one, the large ones a name", () => {
         for (const row of rows) assert.ok(kinds.of[row] < kinds.names.length, by);
     }
     const ages = kindsOf(device, stacks, "age")!;
-    for (const row of rows) assert.equal(ages.names[ages.of[row]] === "never freed", blocks.freed[row] === never);
-    const last = count - 1;  // freed, and still waiting for another stream when the trace ends
-    const waiting = { ...device, blocks: { ...blocks, freed: blocks.freed.slice(), end: blocks.end.slice() } };
+    for (const row of rows) {
+        assert.equal(ages.names[ages.of[row]] === "never freed", blocks.freed[row] === never);
+    }
+    const last = count - 1; // freed, and still waiting for another stream when the trace ends
+    const waiting = {
+        ...device,
+        blocks: { ...blocks, freed: blocks.freed.slice(), end: blocks.end.slice() },
+    };
     waiting.blocks.freed[last] = blocks.start[last];
     waiting.blocks.end[last] = never;
     const share = (device.lastTick - blocks.start[last]) / device.lastTick;
     assert.ok(share < 0.01, "the last block begins late");
-    assert.match(ages.names[kindsOf(waiting, stacks, "age")!.of[last]], /^(below 0.1 %|0.1 to 1 %)/);
+    assert.match(
+        ages.names[kindsOf(waiting, stacks, "age")!.of[last]],
+        /^(below 0.1 %|0.1 to 1 %)/,
+    );
     const phase = kindsOf(device, stacks, "phase")!;
     for (const row of rows) {
         const at = blocks.start[row];
-        assert.equal(phase.names[phase.of[row]], at >= 5000 ? "train" : at >= 100 && at < 4000 ? "load" : "in a step, outside of its phases");
+        assert.equal(
+            phase.names[phase.of[row]],
+            at >= 5000
+                ? "train"
+                : at >= 100 && at < 4000
+                  ? "load"
+                  : "in a step, outside of its phases",
+        );
     }
     const stream = kindsOf(device, stacks, "stream")!;
-    for (const row of rows) assert.equal(stream.names[stream.of[row]], `stream ${["default", "0x7"][blocks.stream[row]]}`);
+    for (const row of rows) {
+        assert.equal(
+            stream.names[stream.of[row]],
+            `stream ${["default", "0x7"][blocks.stream[row]]}`,
+        );
+    }
 });
 
 test("kinds are ranked by bytes times time, and what is not shown is counted", () => {
     // Each stack a line of its own: eight of ten have a name.
     const many: StackTables = {
-        strings: ["", "/x/a.py", ...Array.from({ length: 10 }, (_, i) => `f${i}`), ...Array.from({ length: 10 }, (_, i) => `a.py:${i + 1} f${i}`)],
-        frames: { function: [0, ...Array.from({ length: 10 }, (_, i) => i + 2)], file: [0, ...Array(10).fill(1)], line: [0, ...Array.from({ length: 10 }, (_, i) => i + 1)], python: Array(11).fill(1),
-            label: [0, ...Array.from({ length: 10 }, (_, i) => i + 12)], library: Array(11).fill(0) },
-        stacks: { parent: Array(11).fill(0), frame: Array.from({ length: 11 }, (_, i) => i), telling: Array(11).fill(0) },
+        strings: [
+            "",
+            "/x/a.py",
+            ...Array.from({ length: 10 }, (_, i) => `f${i}`),
+            ...Array.from({ length: 10 }, (_, i) => `a.py:${i + 1} f${i}`),
+        ],
+        frames: {
+            function: [0, ...Array.from({ length: 10 }, (_, i) => i + 2)],
+            file: [0, ...Array<number>(10).fill(1)],
+            line: [0, ...Array.from({ length: 10 }, (_, i) => i + 1)],
+            python: Array<number>(11).fill(1),
+            label: [0, ...Array.from({ length: 10 }, (_, i) => i + 12)],
+            library: Array<number>(11).fill(0),
+        },
+        stacks: {
+            parent: Array<number>(11).fill(0),
+            frame: Array.from({ length: 11 }, (_, i) => i),
+            telling: Array<number>(11).fill(0),
+        },
     };
     const weights = new Map<number, number>();
-    for (const row of rows) weights.set(blocks.stack[row], (weights.get(blocks.stack[row]) ?? 0) + blocks.size[row] * (Math.min(blocks.end[row], lastTick) - blocks.start[row] + 1));
-    const ranked = [...weights].sort((a, b) => b[1] - a[1]).map(([stack]) => (stack === 0 ? "no stack recorded" : `a.py:${stack} f${stack - 1}`));
+    for (const row of rows) {
+        weights.set(
+            blocks.stack[row],
+            (weights.get(blocks.stack[row]) ?? 0) +
+                blocks.size[row] * (Math.min(blocks.end[row], lastTick) - blocks.start[row] + 1),
+        );
+    }
+    const ranked = [...weights]
+        .sort((a, b) => b[1] - a[1])
+        .map(([stack]) => (stack === 0 ? "no stack recorded" : `a.py:${stack} f${stack - 1}`));
     const kinds = kindsOf(device, new Stacks(many), "stack")!;
     const other = new Set(ranked.slice(mostKinds));
-    const left = rows.filter((row) => other.has(blocks.stack[row] === 0 ? "no stack recorded" : `a.py:${blocks.stack[row]} f${blocks.stack[row] - 1}`));
+    const left = rows.filter((row) =>
+        other.has(
+            blocks.stack[row] === 0
+                ? "no stack recorded"
+                : `a.py:${blocks.stack[row]} f${blocks.stack[row] - 1}`,
+        ),
+    );
     const leftBytes = formatBytes(left.reduce((bytes, row) => bytes + blocks.size[row], 0));
-    assert.deepEqual(kinds.names, [...ranked.slice(0, mostKinds), `${ranked.length - mostKinds} others: ${left.length} blocks, ${leftBytes} in all`]);
-    for (const row of rows) assert.equal(kinds.of[row] === mostKinds, other.has(blocks.stack[row] === 0 ? "no stack recorded" : `a.py:${blocks.stack[row]} f${blocks.stack[row] - 1}`));
+    assert.deepEqual(kinds.names, [
+        ...ranked.slice(0, mostKinds),
+        `${ranked.length - mostKinds} others: ${left.length} blocks, ${leftBytes} in all`,
+    ]);
+    for (const row of rows) {
+        assert.equal(
+            kinds.of[row] === mostKinds,
+            other.has(
+                blocks.stack[row] === 0
+                    ? "no stack recorded"
+                    : `a.py:${blocks.stack[row]} f${blocks.stack[row] - 1}`,
+            ),
+        );
+    }
 });
 
 test("what a search finds is every block there is, in all and in a window", () => {
@@ -245,38 +443,82 @@ test("what a search finds is every block there is, in all and in a window", () =
     for (let trial = 0; trial < 40; ++trial) {
         const wanted = Uint8Array.from({ length: 11 }, () => random(2));
         const t0 = random(lastTick);
-        const area = { t0, t1: t0 + random(3000), a0: random(500_000), a1: 500_000 + random(500_000) };
+        const area = {
+            t0,
+            t1: t0 + random(3000),
+            a0: random(500_000),
+            a1: 500_000 + random(500_000),
+        };
         const hit = (row: number): boolean => wanted[blocks.stack[row]] === 1;
-        const sum = (of: number[]) => ({ blocks: of.length, bytes: of.reduce((bytes, row) => bytes + blocks.size[row], 0) });
+        const sum = (of: number[]) => ({
+            blocks: of.length,
+            bytes: of.reduce((bytes, row) => bytes + blocks.size[row], 0),
+        });
         assert.deepEqual(countAll(device, wanted), sum(rows.filter(hit)));
         const live = heapAt(device, t0).live;
         assert.deepEqual(countOf(device, live, wanted), sum([...live].filter(hit)));
-        const inside = rows.filter((row) => hit(row) && blocks.start[row] <= area.t1 && blocks.end[row] > area.t0 &&
-            blocks.offset[row] < area.a1 && blocks.offset[row] + blocks.size[row] > area.a0);
+        const inside = rows.filter(
+            (row) =>
+                hit(row) &&
+                blocks.start[row] <= area.t1 &&
+                blocks.end[row] > area.t0 &&
+                blocks.offset[row] < area.a1 &&
+                blocks.offset[row] + blocks.size[row] > area.a0,
+        );
         const seen: number[] = [];
-        assert.deepEqual(finish(visitHits(device, area, wanted, (row) => seen.push(row))), sum(inside));
-        assert.deepEqual(seen.sort((a, b) => a - b), inside);
+        assert.deepEqual(
+            finish(visitHits(device, area, wanted, (row) => seen.push(row))),
+            sum(inside),
+        );
+        assert.deepEqual(
+            seen.sort((a, b) => a - b),
+            inside,
+        );
     }
 });
 
 test("what is too thin for a box is counted, with its bytes", () => {
     const random = randomNumbers(31);
     const wide: StackTables = {
-        strings: ["", "f", "/x/a.py"], frames: { function: [0, 1], file: [0, 2], line: [0, 1], python: [0, 1] },
-        stacks: { parent: [0, ...Array.from({ length: 300 }, (_, node) => random(node + 1))], frame: Array(301).fill(1) },
+        strings: ["", "f", "/x/a.py"],
+        frames: {
+            function: [0, 1],
+            file: [0, 2],
+            line: [0, 1],
+            python: [0, 1],
+            label: [0, 1],
+            library: [0, 0],
+        },
+        stacks: {
+            parent: [0, ...Array.from({ length: 300 }, (_, node) => random(node + 1))],
+            frame: Array<number>(301).fill(1),
+            telling: Array<number>(301).fill(0),
+        },
     };
     const { parent } = wide.stacks;
     for (const share of [0, 0.01, 0.05]) {
-        const sums = new Map(Array.from({ length: 120 }, (): [number, number] => [1 + random(300), 1 + random(random(5) === 0 ? 4000 : 40)]));
+        const sums = new Map(
+            Array.from({ length: 120 }, (): [number, number] => [
+                1 + random(300),
+                1 + random(random(5) === 0 ? 4000 : 40),
+            ]),
+        );
         const { boxes, total, thin } = new Stacks(wide).layout(sums, share);
         const values = new Float64Array(301);
-        for (const [node, bytes] of sums) for (let at = node; ; at = parent[at]) {
-            values[at] += bytes;
-            if (at === 0) break;
+        for (const [node, bytes] of sums) {
+            for (let at = node; ; at = parent[at]) {
+                values[at] += bytes;
+                if (at === 0) break;
+            }
         }
         const drawn = new Set(boxes.flatMap((box) => box.chain));
-        const left = [...values.keys()].filter((node) => values[node] > 0 && !drawn.has(node) && drawn.has(parent[node]));
-        assert.deepEqual(thin, { branches: left.length, bytes: left.reduce((bytes, node) => bytes + values[node], 0) });
+        const left = [...values.keys()].filter(
+            (node) => values[node] > 0 && !drawn.has(node) && drawn.has(parent[node]),
+        );
+        assert.deepEqual(thin, {
+            branches: left.length,
+            bytes: left.reduce((bytes, node) => bytes + values[node], 0),
+        });
         assert.equal(total, values[0]);
         assert.equal(share === 0, thin.branches === 0);
     }
@@ -285,24 +527,63 @@ test("what is too thin for a box is counted, with its bytes", () => {
 test("a block's life: who had its bytes before and who after", () => {
     for (const block of rows) {
         const life = lifeOf(device, block);
-        const shares = (row: number): boolean => row !== block && blocks.offset[row] < blocks.offset[block] + blocks.size[block] && blocks.offset[row] + blocks.size[row] > blocks.offset[block];
-        const after = life.reusable === never ? [] : rows.filter((row) => shares(row) && blocks.start[row] >= life.reusable).slice(0, 5);
+        const shares = (row: number): boolean =>
+            row !== block &&
+            blocks.offset[row] < blocks.offset[block] + blocks.size[block] &&
+            blocks.offset[row] + blocks.size[row] > blocks.offset[block];
+        const after =
+            life.reusable === never
+                ? []
+                : rows
+                      .filter((row) => shares(row) && blocks.start[row] >= life.reusable)
+                      .slice(0, 5);
         assert.deepEqual(life.after, after);
         const alike = rows.filter(shares);
-        assert.equal(life.moreAfter, life.reusable !== never && alike.filter((row) => blocks.start[row] >= life.reusable).length > 5);
-        assert.equal(life.moreBefore, alike.filter((row) => row < block && blocks.end[row] <= blocks.start[block]).length > 5);
-        for (const row of life.before) assert.ok(shares(row) && blocks.end[row] <= blocks.start[block]);
-        assert.equal(life.before.length, Math.min(5, rows.filter((row) => row < block && shares(row) && blocks.end[row] <= blocks.start[block]).length));
+        assert.equal(
+            life.moreAfter,
+            life.reusable !== never &&
+                alike.filter((row) => blocks.start[row] >= life.reusable).length > 5,
+        );
+        assert.equal(
+            life.moreBefore,
+            alike.filter((row) => row < block && blocks.end[row] <= blocks.start[block]).length > 5,
+        );
+        for (const row of life.before) {
+            assert.ok(shares(row) && blocks.end[row] <= blocks.start[block]);
+        }
+        assert.equal(
+            life.before.length,
+            Math.min(
+                5,
+                rows.filter(
+                    (row) => row < block && shares(row) && blocks.end[row] <= blocks.start[block],
+                ).length,
+            ),
+        );
         const window = lifeWindow(device, block);
-        assert.ok(window.t0 < blocks.start[block] && window.t1 > Math.min(blocks.end[block], lastTick) && window.a1 > window.a0);
+        assert.ok(
+            window.t0 < blocks.start[block] &&
+                window.t1 > Math.min(blocks.end[block], lastTick) &&
+                window.a1 > window.a0,
+        );
     }
 });
 
 test("the rows of a window are all of its blocks, or the heaviest, and the rest is counted", () => {
     const area = { t0: 2000, t1: 6000, a0: 100_000, a1: 900_000 };
-    const inside = rows.filter((row) => blocks.start[row] <= area.t1 && blocks.end[row] > area.t0 && blocks.offset[row] < area.a1 && blocks.offset[row] + blocks.size[row] > area.a0);
-    const sum = (of: number[]) => ({ blocks: of.length, bytes: of.reduce((bytes, row) => bytes + blocks.size[row], 0) });
-    const weight = (row: number): number => blocks.size[row] * (Math.min(blocks.end[row], lastTick) - blocks.start[row] + 1);
+    const inside = rows.filter(
+        (row) =>
+            blocks.start[row] <= area.t1 &&
+            blocks.end[row] > area.t0 &&
+            blocks.offset[row] < area.a1 &&
+            blocks.offset[row] + blocks.size[row] > area.a0,
+    );
+    const sum = (of: number[]) => ({
+        blocks: of.length,
+        bytes: of.reduce((bytes, row) => bytes + blocks.size[row], 0),
+    });
+    const weight = (row: number): number =>
+        blocks.size[row] * (Math.min(blocks.end[row], lastTick) - blocks.start[row] + 1);
     assert.ok(inside.length > 100);
     for (const most of [0, 1, 7, 60, inside.length - 1, inside.length, 1e6]) {
         const found = windowRows(device, area, most);
@@ -313,27 +594,73 @@ test("the rows of a window are all of its blocks, or the heaviest, and the rest 
         assert.deepEqual(found.all, sum(inside));
         assert.deepEqual(found.left, sum(left));
         const heaviest = Math.max(0, ...left.map(weight));
-        for (const row of shown) assert.ok(weight(row) * 1.05 + 1 >= heaviest, `${weight(row)} and ${heaviest}`);
+        for (const row of shown) {
+            assert.ok(weight(row) * 1.05 + 1 >= heaviest, `${weight(row)} and ${heaviest}`);
+        }
     }
 });
 
 test("rows that are not shown are counted and added up", () => {
-    const data: TableData = { title: "x", columns: [{ name: "at" }, { name: "size", show: (value) => `${value} B`, adds: true }], rows: Array.from({ length: 1200 }, (_, i) => [i, i % 3 === 0 ? null : 2]) };
-    assert.equal(rowsText(data, data.rows, 500), `1,200 rows, the first 500 shown; the others: ${data.rows.slice(500).filter((row) => row[1] !== null).length * 2} B`);
+    const data: TableData = {
+        title: "x",
+        columns: [{ name: "at" }, { name: "size", show: (value) => `${value} B`, adds: true }],
+        rows: Array.from({ length: 1200 }, (_, i) => [i, i % 3 === 0 ? null : 2]),
+    };
+    assert.equal(
+        rowsText(data, data.rows, 500),
+        `1,200 rows, the first 500 shown; the others: ${data.rows.slice(500).filter((row) => row[1] !== null).length * 2} B`,
+    );
     assert.equal(rowsText(data, data.rows.slice(0, 500), 500), "500 rows");
-    assert.equal(rowsText({ ...data, columns: [{ name: "at" }, { name: "size" }] }, data.rows, 1), "1,200 rows, the first 1 shown");
+    assert.equal(
+        rowsText({ ...data, columns: [{ name: "at" }, { name: "size" }] }, data.rows, 1),
+        "1,200 rows, the first 1 shown",
+    );
     for (const evil of ["=1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "\uff1d1"]) {
-        assert.match(csvText(data, [[evil, null]]).split("\r\n").slice(1).join("\r\n"), /^"?'/, JSON.stringify(evil));
-        assert.doesNotMatch(copyText(data, [[evil, null]]).split("\n")[1], /^[=+@-]/, JSON.stringify(evil));
+        assert.match(
+            csvText(data, [[evil, null]])
+                .split("\r\n")
+                .slice(1)
+                .join("\r\n"),
+            /^"?'/,
+            JSON.stringify(evil),
+        );
+        assert.doesNotMatch(
+            copyText(data, [[evil, null]]).split("\n")[1],
+            /^[=+@-]/,
+            JSON.stringify(evil),
+        );
     }
 });
 
 test("tables sort, and text stays text in CSV and on the clipboard", () => {
-    const data: TableData = { title: "x", columns: [{ name: "bytes" }, { name: "name" }], rows: [[10, "b10"], [null, "=1+1"], [9, 'a"b,c'], [200, "b9\n<img>"]] };
-    assert.deepEqual(sortedRows(data.rows, 0, true).map((row) => row[0]), [null, 200, 10, 9].slice(1).concat([null] as never[]));
-    assert.deepEqual(sortedRows(data.rows, 0, false).map((row) => row[0]), [9, 10, 200, null]);
-    assert.deepEqual(sortedRows(data.rows, 1, false).slice(-2).map((row) => row[1]), ["b9\n<img>", "b10"]);
-    assert.equal(csvText(data, data.rows), `"bytes","name"\r\n10,"b10"\r\n,"'=1+1"\r\n9,"a""b,c"\r\n200,"b9\n<img>"\r\n`);
+    const data: TableData = {
+        title: "x",
+        columns: [{ name: "bytes" }, { name: "name" }],
+        rows: [
+            [10, "b10"],
+            [null, "=1+1"],
+            [9, 'a"b,c'],
+            [200, "b9\n<img>"],
+        ],
+    };
+    assert.deepEqual(
+        sortedRows(data.rows, 0, true).map((row) => row[0]),
+        [null, 200, 10, 9].slice(1).concat([null] as never[]),
+    );
+    assert.deepEqual(
+        sortedRows(data.rows, 0, false).map((row) => row[0]),
+        [9, 10, 200, null],
+    );
+    assert.deepEqual(
+        sortedRows(data.rows, 1, false)
+            .slice(-2)
+            .map((row) => row[1]),
+        ["b9\n<img>", "b10"],
+    );
+    assert.equal(
+        csvText(data, data.rows),
+        `"bytes","name"\r\n10,"b10"\r\n,"'=1+1"\r\n9,"a""b,c"\r\n200,"b9\n<img>"\r\n`,
+    );
     assert.equal(copyText(data, data.rows).split("\n").length, 5);
     assert.ok(copyText(data, data.rows).includes("'=1+1"));
 });

@@ -22,7 +22,7 @@ import inspect
 
 from . import _recorder
 
-__all__ = ["phase", "begin", "end", "mark", "start", "stop", "write", "recorder_is_present"]
+__all__ = ["begin", "end", "mark", "phase", "recorder_is_present", "start", "stop", "write"]
 
 
 def recorder_is_present():
@@ -31,6 +31,7 @@ def recorder_is_present():
 
 
 if _recorder.present:
+
     def begin(name):
         """Begins a phase of the calling thread, inside its open phases."""
         _recorder.range_begin(_recorder.encoded(name))
@@ -43,13 +44,14 @@ if _recorder.present:
         """Marks one moment."""
         _recorder.mark(_recorder.encoded(name))
 else:
-    def begin(name):  # noqa: ARG001
+
+    def begin(name):
         """Does nothing: this process has no recorder."""
 
     def end():
         """Does nothing: this process has no recorder."""
 
-    def mark(name):  # noqa: ARG001
+    def mark(name):
         """Does nothing: this process has no recorder."""
 
 
@@ -101,6 +103,7 @@ class phase:
                     return await function(*arguments, **options)
                 finally:
                     _recorder.range_stop(number)
+
             return coroutine
 
         @functools.wraps(function)
@@ -110,16 +113,19 @@ class phase:
                 return function(*arguments, **options)
             finally:
                 _recorder.range_end()
+
         return wrapper
 
 
 def load_ipython_extension(shell):
     """For `%load_ext fragtrace`."""
     from . import notebook
+
     notebook.load(shell)
 
 
 def unload_ipython_extension(shell):
     """For `%unload_ext fragtrace`."""
     from . import notebook
+
     notebook.unload(shell)

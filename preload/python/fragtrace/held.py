@@ -25,9 +25,9 @@ class Held:
         self.kind = kind
         self.shape = shape
         self.has_graph = has_graph
-        self.names = []     # "model.0.weight": through the program's own variables
-        self.history = []   # "Out[3]"
-        self.frames = []    # "h in forward (net.py:42)": kept by a traceback
+        self.names = []  # "model.0.weight": through the program's own variables
+        self.history = []  # "Out[3]"
+        self.frames = []  # "h in forward (net.py:42)": kept by a traceback
 
     def holders(self):
         return self.names + self.history + self.frames
@@ -48,7 +48,7 @@ def root_of(name):
     """The first part of a holder's name: a variable, or the result of a cell."""
     root = name.split(" in the ")[-1].rsplit(" ", 1)[-1]
     if root.startswith("Out["):
-        return root[:root.index("]") + 1]
+        return root[: root.index("]") + 1]
     return root.split(".")[0].split("[")[0].split("{")[0]
 
 
@@ -57,8 +57,7 @@ def storage_of(tensor):
     try:
         if tensor.device.type != "cuda":
             return None
-        storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") \
-            else tensor.storage()
+        storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
         size = storage.nbytes() if hasattr(storage, "nbytes") else 0
         return ((tensor.device.index, storage.data_ptr()), size) if size else None
     except Exception:  # sparse, nested, fake and meta tensors have none
@@ -88,8 +87,12 @@ class Walk:
 
     def add(self, thing, name, depth=0):
         kind = type(thing)
-        if kind in (int, float, str, bytes, bool, type(None), types.ModuleType, complex, range) \
-                or depth > MOST_DEPTH or id(thing) in self.seen or id(thing) in self.ignored:
+        if (
+            kind in (int, float, str, bytes, bool, type(None), types.ModuleType, complex, range)
+            or depth > MOST_DEPTH
+            or id(thing) in self.seen
+            or id(thing) in self.ignored
+        ):
             return
         self.seen.add(id(thing))
         self.queue.append((thing, name, depth))
@@ -152,8 +155,11 @@ class Walk:
             return
         for key, value in list(dict.items(values)):
             # A parameter is shown as model.weight, not as model._parameters["weight"].
-            if is_a(thing, self.module) and key in ("_parameters", "_buffers", "_modules") \
-                    and is_a(value, dict):
+            if (
+                is_a(thing, self.module)
+                and key in ("_parameters", "_buffers", "_modules")
+                and is_a(value, dict)
+            ):
                 for part, child in list(dict.items(value)):
                     self.add(child, f"{name}.{part}", depth)
             elif type(key) is str:
@@ -175,12 +181,14 @@ LAST = ("last_traceback", "last_value", "last_exc")  # of sys, after an error th
 
 def _keepers(shell):
     """The (object, attribute) pairs that keep the last traceback: those of sys and of IPython."""
-    places = [(sys, LAST),
-              (getattr(shell, "InteractiveTB", None), ("tb", "etb", "evalue")),
-              (getattr(shell, "last_execution_result", None),
-               ("error_in_exec", "error_before_exec"))]
-    return [(place, name) for place, names in places for name in names
-            if getattr(place, name, None) is not None]
+    places = [
+        (sys, LAST),
+        (getattr(shell, "InteractiveTB", None), ("tb", "etb", "evalue")),
+        (getattr(shell, "last_execution_result", None), ("error_in_exec", "error_before_exec")),
+    ]
+    return [
+        (place, name) for place, names in places for name in names if getattr(place, name, None) is not None
+    ]
 
 
 def forget_last_error(shell=None):
@@ -211,9 +219,9 @@ def _add_tracebacks(walk, shell):
             of_a_function = frame.f_code.co_flags & _FUNCTION_LOCALS
             module = str(frame.f_globals.get("__name__", ""))
             if of_a_function and module.split(".")[0] not in ("IPython", "ipykernel"):
-                where = "{} ({}:{})".format(frame.f_code.co_name,
-                                            frame.f_code.co_filename.rsplit("/", 1)[-1],
-                                            traceback.tb_lineno)
+                where = "{} ({}:{})".format(
+                    frame.f_code.co_name, frame.f_code.co_filename.rsplit("/", 1)[-1], traceback.tb_lineno
+                )
                 for local, value in _locals_of(frame).items():
                     walk.add(value, f"{local} in {where}")
             traceback = traceback.tb_next
@@ -224,8 +232,11 @@ def _own_modules():
     installed = ("/site-packages/", "/dist-packages/", "/lib/python3")
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None) if type(module) is types.ModuleType else None
-        if type(path) is str and name.split(".")[0] not in ("__main__", "fragtrace") \
-                and not any(part in path for part in installed):
+        if (
+            type(path) is str
+            and name.split(".")[0] not in ("__main__", "fragtrace")
+            and not any(part in path for part in installed)
+        ):
             yield name, module
 
 
@@ -247,8 +258,13 @@ def find(namespace=None, hidden=(), shell=None):
         for tensor in (thing, _gradient_of(thing)):
             known = storage_of(tensor) if tensor is not None else None
             if known is not None and known[0] not in found:
-                found[known[0]] = Held(known[1], known[0][0], str(tensor.dtype).split(".")[-1],
-                                       tuple(tensor.shape), tensor.grad_fn is not None)
+                found[known[0]] = Held(
+                    known[1],
+                    known[0][0],
+                    str(tensor.dtype).split(".")[-1],
+                    tuple(tensor.shape),
+                    tensor.grad_fn is not None,
+                )
         tensor = None
     thing = None
     walk = Walk(torch, found, (main, namespace, shell, found))
@@ -307,13 +323,14 @@ def report(namespace=None, most=10, hidden=(), shell=None):
         rest = sum(each.bytes for each in held[most:])
         lines.append(f"  {size_text(rest):>10}  in {len(held) - most} smaller ones")
     try:
-        allocated = sum(torch.cuda.memory_allocated(device)
-                        for device in range(torch.cuda.device_count()))
+        allocated = sum(torch.cuda.memory_allocated(device) for device in range(torch.cuda.device_count()))
     except Exception:
         allocated = total
     if allocated > total and allocated - total > allocated // 50:
-        lines.append(f"  {size_text(allocated - total):>10}  without a Python tensor: saved for a "
-                     "backward pass (kept by its loss or output), or held by C++")
+        lines.append(
+            f"  {size_text(allocated - total):>10}  without a Python tensor: saved for a "
+            "backward pass (kept by its loss or output), or held by C++"
+        )
     return lines + _advice(held[:most], shell)
 
 
@@ -328,8 +345,11 @@ def _advice(held, shell):
     if roots:
         lines.append("  to free: del " + ", ".join(roots[:6]))
     if any(each.frames for each in held):
-        clear = "%fragtrace forget" if shell is not None else "import sys; " + " = ".join(
-            f"sys.{name}" for name in LAST if hasattr(sys, name)) + " = None"
+        clear = (
+            "%fragtrace forget"
+            if shell is not None
+            else "import sys; " + " = ".join(f"sys.{name}" for name in LAST if hasattr(sys, name)) + " = None"
+        )
         lines.append(f"  the last traceback keeps its functions' variables: {clear}")
     if any(each.history for each in held):
         lines.append("  the notebook's history keeps results: %reset -f out")

@@ -109,7 +109,10 @@ def line(before, delta):
         parts.append(f"{len(kept) - 4} more variables")
     rest = delta - sum(size for size, _ in kept.values())
     if rest >= 1 << 20:
-        reason = "saved for a backward pass, or held by C++ or another module" if whole \
+        reason = (
+            "saved for a backward pass, or held by C++ or another module"
+            if whole
             else "not all was looked at"
+        )
         parts.append(f"{held.size_text(rest)} elsewhere ({reason}: %fragtrace report)")
     return "  still held: " + ", ".join(parts) if parts else ""

@@ -63,8 +63,7 @@ class Cells:
             function(*arguments)
         except Exception as error:  # an error of this module must not make the cell fail
             self.before = self.variables = None
-            print(f"fragtrace: {type(error).__name__}: {error} (the cell is not affected)",
-                  file=sys.stderr)
+            print(f"fragtrace: {type(error).__name__}: {error} (the cell is not affected)", file=sys.stderr)
 
     def cell_number(self):
         # Releases of IPython count the cell before or after its callbacks. All add to the list of
@@ -97,8 +96,7 @@ class Cells:
         after = _Memory()
         if before is None:
             return
-        if (after.allocated, after.reserved, after.peak) != \
-                (before.allocated, before.reserved, before.peak):
+        if (after.allocated, after.reserved, after.peak) != (before.allocated, before.reserved, before.peak):
             print(delta_line(name, before, after))
         if after.refused > before.refused:
             print("\n".join(self.report()))
@@ -119,24 +117,28 @@ class Cells:
             lines = self.report() or ["fragtrace: PyTorch is not loaded"]
             print("\n".join(lines))
         else:
-            print(f"fragtrace: '{word}' is not known: %fragtrace on, off, report or forget",
-                  file=sys.stderr)
+            print(f"fragtrace: '{word}' is not known: %fragtrace on, off, report or forget", file=sys.stderr)
 
 
 def delta_line(name, before, after):
     # PyTorch's peak is not reset, so a lower peak of this cell is not known exactly.
     peak = held.size_text(after.peak)
     peak = f"peak {peak}" if after.peak > before.peak else f"peak at most {peak}"
-    return (f"fragtrace: {name}: allocated {after.allocated - before.allocated:+,d} B "
-            f"(now {held.size_text(after.allocated)}), "
-            f"reserved {after.reserved - before.reserved:+,d} B "
-            f"(now {held.size_text(after.reserved)}), {peak}")
+    return (
+        f"fragtrace: {name}: allocated {after.allocated - before.allocated:+,d} B "
+        f"(now {held.size_text(after.allocated)}), "
+        f"reserved {after.reserved - before.reserved:+,d} B "
+        f"(now {held.size_text(after.reserved)}), {peak}"
+    )
 
 
 def load(shell):
     if not _recorder.present:
-        print("fragtrace: the recorder is not in this process, nothing is done. Start the notebook "
-              "under it: fragtrace run -- jupyter lab", file=sys.stderr)
+        print(
+            "fragtrace: the recorder is not in this process, nothing is done. Start the notebook "
+            "under it: fragtrace run -- jupyter lab",
+            file=sys.stderr,
+        )
         return
     if id(shell) in _loaded:
         return

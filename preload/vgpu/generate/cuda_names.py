@@ -15,7 +15,7 @@ SUFFIX = re.compile(r"_(ptsz|ptds)$")
 
 
 def without_comments(text):
-    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
+    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
 
 
 def exported_names(text, calling_convention, prefix):
@@ -36,7 +36,7 @@ def exported_names(text, calling_convention, prefix):
 
 
 def write_stubs(path, names):
-    lines = ['/* Generated from the CUDA headers. */', '#include "common/stub.h"']
+    lines = ["/* Generated from the CUDA headers. */", '#include "common/stub.h"']
     for name in sorted(names):
         base = SUFFIX.sub("", name)
         if base != name and base in names:
@@ -47,7 +47,7 @@ def write_stubs(path, names):
 
 
 def write_errors(path, text, enum_tag):
-    body = re.search(enum_tag + r"\s*\{(.*?)\}", text, flags=re.S).group(1)
+    body = re.search(enum_tag + r"\s*\{(.*?)\}", text, flags=re.DOTALL).group(1)
     seen = {}
     for name, value in re.findall(r"(\w+)\s*=\s*(0x[0-9a-fA-F]+|\d+)", body):
         seen.setdefault(int(value, 0), name)
@@ -68,8 +68,11 @@ def entry_points(typedefs, names, renames):
         plain = sorted(versions.get((name, ""), found))
         for version in ordered:
             # Per-thread variants count by the plain name's versions: some exist from 7.0 only.
-            position = ordered.index(version) if len(ordered) == len(plain) else (
-                plain.index(version) if version in plain else len(plain) - 1)
+            position = (
+                ordered.index(version)
+                if len(ordered) == len(plain)
+                else (plain.index(version) if version in plain else len(plain) - 1)
+            )
             symbol = name if position == 0 else f"{name}_v{position + 1}"
             newest = renames.get(name, "")
             if version == ordered[-1] and re.fullmatch(name + r"_v\d+", newest):
@@ -99,8 +102,7 @@ def driver(include, out):
     write_stubs(out / "driver_stubs.c", names)
     rows = entry_points(typedefs, names, renames)
     rows += [(name, 4000, 0, name) for name in ("cuProfilerStart", "cuProfilerStop")]
-    (out / "entry_points.inc").write_text(
-        "".join(f"FT_ENTRY({n}, {v}, {t}, {s})\n" for n, v, t, s in rows))
+    (out / "entry_points.inc").write_text("".join(f"FT_ENTRY({n}, {v}, {t}, {s})\n" for n, v, t, s in rows))
     write_errors(out / "driver_errors.inc", text, "cudaError_enum")
 
 

@@ -18,8 +18,9 @@ OTHERS = (("12", "12"), ("11", "11"))
 
 
 def defined_names(nm, objects):
-    listed = subprocess.run([nm, "--defined-only", "--extern-only", *objects], check=True,
-                            capture_output=True, text=True).stdout
+    listed = subprocess.run(
+        [nm, "--defined-only", "--extern-only", *objects], check=True, capture_output=True, text=True
+    ).stdout
     return {line.split()[2] for line in listed.splitlines() if re.match(r"\w+ [TW] \w+$", line)}
 
 

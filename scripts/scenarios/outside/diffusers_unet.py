@@ -9,9 +9,12 @@ BATCHES = (16, 16, 24, 16, 32, 16)
 def main():
     torch.manual_seed(1)
     model = UNet2DModel(
-        sample_size=64, block_out_channels=(128, 256, 256, 512), layers_per_block=2,
+        sample_size=64,
+        block_out_channels=(128, 256, 256, 512),
+        layers_per_block=2,
         down_block_types=("DownBlock2D", "DownBlock2D", "AttnDownBlock2D", "DownBlock2D"),
-        up_block_types=("UpBlock2D", "AttnUpBlock2D", "UpBlock2D", "UpBlock2D")).cuda()
+        up_block_types=("UpBlock2D", "AttnUpBlock2D", "UpBlock2D", "UpBlock2D"),
+    ).cuda()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     scheduler = DDPMScheduler()
     for batch in BATCHES:

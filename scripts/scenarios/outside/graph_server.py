@@ -21,15 +21,23 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cache-gib", type=float)
     asked = parser.parse_args().cache_gib
-    layers = torch.nn.ModuleList([torch.nn.Sequential(
-        torch.nn.Linear(WIDTH, 4 * WIDTH), torch.nn.SiLU(),
-        torch.nn.Linear(4 * WIDTH, WIDTH)) for _ in range(LAYERS)]).cuda().half()
+    layers = (
+        torch.nn.ModuleList(
+            [
+                torch.nn.Sequential(
+                    torch.nn.Linear(WIDTH, 4 * WIDTH), torch.nn.SiLU(), torch.nn.Linear(4 * WIDTH, WIDTH)
+                )
+                for _ in range(LAYERS)
+            ]
+        )
+        .cuda()
+        .half()
+    )
     apply(layers, torch.zeros(8192, WIDTH, device="cuda", dtype=torch.half))
     torch.cuda.empty_cache()
     total = torch.cuda.get_device_properties(0).total_memory
     pages = int(asked * 2**30 if asked else total * 0.6) // (LAYERS * 2 * PAGE * WIDTH * 2)
-    cache = [torch.empty(2, pages, PAGE, WIDTH, device="cuda", dtype=torch.half)
-             for _ in range(LAYERS)]
+    cache = [torch.empty(2, pages, PAGE, WIDTH, device="cuda", dtype=torch.half) for _ in range(LAYERS)]
     pool = torch.cuda.graph_pool_handle()
     graphs = {}
     for batch in BATCHES:

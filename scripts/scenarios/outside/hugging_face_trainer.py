@@ -27,9 +27,18 @@ class InOrder(Trainer):
 def main():
     torch.manual_seed(1)
     model = GPT2LMHeadModel(GPT2Config(n_layer=8, n_embd=768, n_head=12, vocab_size=WORDS))
-    InOrder(model=model, train_dataset=Texts(), args=TrainingArguments(
-        per_device_train_batch_size=8, max_steps=8, bf16=True, report_to=[], save_strategy="no",
-        disable_tqdm=True)).train()
+    InOrder(
+        model=model,
+        train_dataset=Texts(),
+        args=TrainingArguments(
+            per_device_train_batch_size=8,
+            max_steps=8,
+            bf16=True,
+            report_to=[],
+            save_strategy="no",
+            disable_tqdm=True,
+        ),
+    ).train()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Hostile files and folders: fraganalyze refuses or reads them within 10 s and 1 GiB.
 
 Each test makes the file itself, so that it can be read here what is hostile about it."""
+
 import copy
 import ctypes
 import gzip
@@ -28,8 +29,16 @@ MOST_SECONDS = 10
 MOST_BYTES = 1 << 30
 CARD = 16 << 30
 BASE = 0x7F0000000000
-READING = (["dump"], ["dump", "--facts"], ["list"], ["summarize"], ["check", "--max-ooms", "9"],
-           ["replay"], ["validate"], ["whatif"])
+READING = (
+    ["dump"],
+    ["dump", "--facts"],
+    ["list"],
+    ["summarize"],
+    ["check", "--max-ooms", "9"],
+    ["replay"],
+    ["validate"],
+    ["whatif"],
+)
 
 
 class Result:
@@ -40,13 +49,21 @@ class Result:
 
 def run(*command, stdout=None, **options):
     """Runs fraganalyze; memory beyond the bound is measured, twice the bound is refused."""
+
     def limit():
         resource.setrlimit(resource.RLIMIT_DATA, (3 * MOST_BYTES, 3 * MOST_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begin = time.monotonic()
-        process = subprocess.Popen([ANALYZER, *command], stdin=subprocess.DEVNULL,
-                                   stdout=stdout or out, stderr=err, preexec_fn=limit, **options)
+        process = subprocess.Popen(
+            [ANALYZER, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout or out,
+            stderr=err,
+            preexec_fn=limit,
+            **options,
+        )
         deadline = begin + 3 * MOST_SECONDS
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -101,8 +118,9 @@ class Attacks(unittest.TestCase):
         self.bounded("compare", path, path)
 
     def card(self, **more):
-        return Trace(**more).facts(command_line="train", device__0__total_bytes=str(CARD),
-                                   allocator_backend="native")
+        return Trace(**more).facts(
+            command_line="train", device__0__total_bytes=str(CARD), allocator_backend="native"
+        )
 
 
 class RingsOfOthers(Attacks):
@@ -112,8 +130,9 @@ class RingsOfOthers(Attacks):
         folder = folder or self.folder
         ring = folder / "t.ring"
         trace = self.card(ring_path=ring)
-        trace.events(Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR),
-                     Event(BLOCK_ALLOC, BASE, 512, 512))
+        trace.events(
+            Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR), Event(BLOCK_ALLOC, BASE, 512, 512)
+        )
         ring.write_bytes(trace.ring([Event(BLOCK_ALLOC, BASE + 512, 500, 512)], tail=2))
         return trace.save(folder / "t.ftrace"), ring
 
@@ -187,50 +206,76 @@ class Settings(Attacks):
 
     def setUp(self):
         super().setUp()
-        self.trace = self.card().events(
-            Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR),
-            Event(BLOCK_ALLOC, BASE, 512, 512)).save(self.folder / "t.ftrace")
+        self.trace = (
+            self.card()
+            .events(
+                Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR), Event(BLOCK_ALLOC, BASE, 512, 512)
+            )
+            .save(self.folder / "t.ftrace")
+        )
 
     def test_numbers_beyond_all_memory_are_refused_or_read_as_never(self):
-        for conf in ("large_segment_size_mb:17592186044416", "large_segment_size_mb:-1",
-                     "large_segment_size_mb:18446744073709551615"):
+        for conf in (
+            "large_segment_size_mb:17592186044416",
+            "large_segment_size_mb:-1",
+            "large_segment_size_mb:18446744073709551615",
+        ):
             self.refused("replay", self.trace, "--conf", conf, saying=b"large_segment_size_mb")
-        for conf in ("max_split_size_mb:17592186044416", "max_non_split_rounding_mb:-1",
-                     "max_split_size_mb:18446744073709551615", "roundup_power2_divisions:-1",
-                     "roundup_power2_divisions:[1:9223372036854775808,>:4]",
-                     "garbage_collection_threshold:nan", "garbage_collection_threshold:1e999",
-                     "per_process_memory_fraction:nan", "per_process_memory_fraction:-1",
-                     "expandable_segments:True,expandable_segments_reserve:1e300G",
-                     "expandable_segments:True,expandable_segments_reserve:nan",
-                     "expandable_segments:True,large_segment_size_mb:1048576"):
+        for conf in (
+            "max_split_size_mb:17592186044416",
+            "max_non_split_rounding_mb:-1",
+            "max_split_size_mb:18446744073709551615",
+            "roundup_power2_divisions:-1",
+            "roundup_power2_divisions:[1:9223372036854775808,>:4]",
+            "garbage_collection_threshold:nan",
+            "garbage_collection_threshold:1e999",
+            "per_process_memory_fraction:nan",
+            "per_process_memory_fraction:-1",
+            "expandable_segments:True,expandable_segments_reserve:1e300G",
+            "expandable_segments:True,expandable_segments_reserve:nan",
+            "expandable_segments:True,large_segment_size_mb:1048576",
+        ):
             self.bounded("replay", self.trace, "--conf", conf, statuses=(0, 2))
 
     def test_pools_refuse_sizes_of_nothing(self):
-        self.refused("replay", self.trace, "--pool", "best-fit", "--conf", "grow_by:0",
-                     saying=b"grow_by")
-        self.refused("replay", self.trace, "--pool", "best-fit", "--conf", "round_to:0",
-                     saying=b"round_to")
-        for pool, confs in (("best-fit", ("round_to:1PiB,grow_by:1PiB", "grow_by:1e30GiB")),
-                            ("bfc", ("preallocate:nan", "limit:0,preallocate:0",
-                                     "fragmentation_fraction:1e-300", "limit:inf")),
-                            ("rmm-pool", ("initial_pool_size:1PiB", "maximum_pool_size:256",
-                                          "initial_pool_size:0%", "initial_pool_size:100%")),
-                            ("rmm-arena", ("arena_size:0", "arena_size:1e-300%",
-                                           "arena_size:1PiB"))):
+        self.refused("replay", self.trace, "--pool", "best-fit", "--conf", "grow_by:0", saying=b"grow_by")
+        self.refused("replay", self.trace, "--pool", "best-fit", "--conf", "round_to:0", saying=b"round_to")
+        for pool, confs in (
+            ("best-fit", ("round_to:1PiB,grow_by:1PiB", "grow_by:1e30GiB")),
+            (
+                "bfc",
+                ("preallocate:nan", "limit:0,preallocate:0", "fragmentation_fraction:1e-300", "limit:inf"),
+            ),
+            (
+                "rmm-pool",
+                (
+                    "initial_pool_size:1PiB",
+                    "maximum_pool_size:256",
+                    "initial_pool_size:0%",
+                    "initial_pool_size:100%",
+                ),
+            ),
+            ("rmm-arena", ("arena_size:0", "arena_size:1e-300%", "arena_size:1PiB")),
+        ):
             for conf in confs:
-                self.bounded("replay", self.trace, "--pool", pool, "--conf", conf,
-                             statuses=(0, 2))
+                self.bounded("replay", self.trace, "--pool", pool, "--conf", conf, statuses=(0, 2))
 
     def test_settings_and_fractions_in_a_trace_that_make_no_sense_change_nothing(self):
         nan = struct.unpack("<Q", struct.pack("<d", float("nan")))[0]
         minus = struct.unpack("<Q", struct.pack("<d", -1e300))[0]
         trace = self.card(session=(3, 4))
-        trace.facts(text__1="large_segment_size_mb:17592186044416",
-                    allocator_conf="large_segment_size_mb:17592186044416")
-        trace.events(Event(SETTINGS, size=1), Event(MEMORY_FRACTION, size=nan),
-                     Event(MEMORY_FRACTION, size=minus),
-                     Event(DEVICE_ALLOC, BASE, 20 << 20, flags=FROM_ALLOCATOR),
-                     Event(BLOCK_ALLOC, BASE, 5 << 20, 5 << 20), Event(BLOCK_FREE, BASE))
+        trace.facts(
+            text__1="large_segment_size_mb:17592186044416",
+            allocator_conf="large_segment_size_mb:17592186044416",
+        )
+        trace.events(
+            Event(SETTINGS, size=1),
+            Event(MEMORY_FRACTION, size=nan),
+            Event(MEMORY_FRACTION, size=minus),
+            Event(DEVICE_ALLOC, BASE, 20 << 20, flags=FROM_ALLOCATOR),
+            Event(BLOCK_ALLOC, BASE, 5 << 20, 5 << 20),
+            Event(BLOCK_FREE, BASE),
+        )
         self.read_by_all(trace.save(self.folder / "settings.ftrace"))
 
 
@@ -239,8 +284,15 @@ class Unbounded(Attacks):
 
     def test_a_mapping_of_2_to_the_59_bytes_in_a_snapshot(self):
         for size in (2**59, 2**50, 2**40):
-            segment = {"address": BASE, "total_size": size, "stream": 0, "device": 0,
-                       "segment_type": "large", "is_expandable": True, "blocks": []}
+            segment = {
+                "address": BASE,
+                "total_size": size,
+                "stream": 0,
+                "device": 0,
+                "segment_type": "large",
+                "is_expandable": True,
+                "blocks": [],
+            }
             path = self.folder / f"{size}.pickle"
             path.write_bytes(pickle.dumps({"segments": [segment], "device_traces": [[]]}, 4))
             self.bounded(path)
@@ -255,7 +307,8 @@ class Unbounded(Attacks):
             Event(PHYSICAL_CREATE, 78, 1, flags=FROM_ALLOCATOR),
             Event(MAP, BASE + (8 << 30), 1, 78, flags=FROM_ALLOCATOR),
             Event(BLOCK_ALLOC, BASE, 1 << 30, 1 << 30),
-            Event(OUT_OF_MEMORY, size=12 << 30, extra=0))
+            Event(OUT_OF_MEMORY, size=12 << 30, extra=0),
+        )
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
 
     def test_memory_at_the_end_of_the_address_space(self):
@@ -266,8 +319,10 @@ class Unbounded(Attacks):
             Event(PHYSICAL_CREATE, 5, 2 << 20, flags=FROM_ALLOCATOR),
             Event(MAP, MASK - (2 << 20) + 1, 2 << 20, 5, flags=FROM_ALLOCATOR),
             Event(BLOCK_ALLOC, MASK - (2 << 20) + 1, 512, 512),
-            Event(BLOCK_ALLOC, BASE, 2**63, 2**63), Event(MEMORY_INFO, 0, MASK, MASK),
-            Event(OUT_OF_MEMORY, size=4 << 20, extra=0))
+            Event(BLOCK_ALLOC, BASE, 2**63, 2**63),
+            Event(MEMORY_INFO, 0, MASK, MASK),
+            Event(OUT_OF_MEMORY, size=4 << 20, extra=0),
+        )
         path = trace.save(self.folder / "t.ftrace")
         self.read_by_all(path)
         self.assertIn(b"events are left out", self.bounded("dump", path).err)
@@ -301,22 +356,28 @@ class Unbounded(Attacks):
         os.chdir(self.folder)
         self.addCleanup(os.chdir, "/")
         trace = self.card()
-        trace.modules((0x1000, 0x2000, 0, str(pipe), b""), (0x2000, 0x3000, 0, "evil.so", b""),
-                      (0x3000, 0x4000, 0, str(evil), b""), (0x4000, 0x5000, 0, "/dev/zero", b""),
-                      (0x5000, 0x6000, 0, str(self.folder), b""))
+        trace.modules(
+            (0x1000, 0x2000, 0, str(pipe), b""),
+            (0x2000, 0x3000, 0, "evil.so", b""),
+            (0x3000, 0x4000, 0, str(evil), b""),
+            (0x4000, 0x5000, 0, "/dev/zero", b""),
+            (0x5000, 0x6000, 0, str(self.folder), b""),
+        )
         first = trace.stack_nodes([(0, 0x1000 * k + 0x800) for k in range(1, 6)])
-        trace.events(*[Event(DEVICE_ALLOC, BASE + k * (2 << 20), 2 << 20, native=first + k)
-                       for k in range(5)])
+        trace.events(
+            *[Event(DEVICE_ALLOC, BASE + k * (2 << 20), 2 << 20, native=first + k) for k in range(5)]
+        )
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
-
 
     @unittest.skipUnless(os.geteuid() == 0, "changes owners")
     def test_root_opens_no_module_file_of_another_user(self):
         library = self.folder / "library.so"
         shutil.copy(ANALYZER.parents[1] / "lib" / "libfragtrace.so", library)
         symbols = subprocess.run(["nm", "-D", library], capture_output=True, text=True, check=True)
-        address = int(next(line for line in symbols.stdout.splitlines()
-                           if line.endswith(" T cudaMalloc")).split()[0], 16)
+        address = int(
+            next(line for line in symbols.stdout.splitlines() if line.endswith(" T cudaMalloc")).split()[0],
+            16,
+        )
         trace = self.card()
         trace.modules((0, 1 << 24, 0, str(library), b""))
         first = trace.stack_nodes([(0, address + 4)])
@@ -333,56 +394,86 @@ class Quadratic(Attacks):
 
     def test_rewinds_of_a_pool_beside_many_segments(self):
         trace = self.card().facts(pool__1="pytorch 1,0")
-        trace.events(*[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, flags=FROM_ALLOCATOR)
-                       for i in range(20000)], squeezed=True)
-        trace.events(*[Event(BLOCK_ALLOC, BASE + i * (2 << 20), 512, 512, pool=1)
-                       for i in range(20000)], squeezed=True)
+        trace.events(
+            *[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, flags=FROM_ALLOCATOR) for i in range(20000)],
+            squeezed=True,
+        )
+        trace.events(
+            *[Event(BLOCK_ALLOC, BASE + i * (2 << 20), 512, 512, pool=1) for i in range(20000)], squeezed=True
+        )
         trace.events(*[Event(POOL_REWIND, pool=1) for i in range(40000)], squeezed=True)
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
 
     def test_a_rewind_of_many_blocks_of_one_segment_that_wait_for_streams(self):
         count = 20000
-        trace = self.card().facts(pool__1="pytorch 1,0", torch_version="2.15.0",
-                                  allocator_conf="expandable_segments:True")
+        trace = self.card().facts(
+            pool__1="pytorch 1,0", torch_version="2.15.0", allocator_conf="expandable_segments:True"
+        )
         trace.events(Event(ADDRESS_RESERVE, BASE, 1 << 34, flags=FROM_ALLOCATOR))
         for page in range(count // 4096 + 2):
-            trace.events(Event(PHYSICAL_CREATE, 77 + page, 2 << 20, flags=FROM_ALLOCATOR),
-                         Event(MAP, BASE + page * (2 << 20), 2 << 20, 77 + page,
-                               flags=FROM_ALLOCATOR))
+            trace.events(
+                Event(PHYSICAL_CREATE, 77 + page, 2 << 20, flags=FROM_ALLOCATOR),
+                Event(MAP, BASE + page * (2 << 20), 2 << 20, 77 + page, flags=FROM_ALLOCATOR),
+            )
         addresses = [BASE + 512 * i for i in range(count)]
         trace.events(*[Event(BLOCK_ALLOC, at, 512, 512, pool=1) for at in addresses], squeezed=True)
         for i, at in enumerate(addresses):
-            addresses[i] = (Event(BLOCK_FREE, at, 0, 512, flags=2, pool=1),
-                            Event(PENDING_EVENT, at, 0, i + 1, stream=7),
-                            Event(BLOCK_ALLOC, at, UNKNOWN, 512, pool=1))
-        trace.events(*[event for free, pending, _ in addresses for event in (free, pending)],
-                     squeezed=True)
-        trace.events(Event(POOL_REWIND, pool=1), *[again for _, _, again in addresses],
-                     squeezed=True)
+            addresses[i] = (
+                Event(BLOCK_FREE, at, 0, 512, flags=2, pool=1),
+                Event(PENDING_EVENT, at, 0, i + 1, stream=7),
+                Event(BLOCK_ALLOC, at, UNKNOWN, 512, pool=1),
+            )
+        trace.events(*[event for free, pending, _ in addresses for event in (free, pending)], squeezed=True)
+        trace.events(Event(POOL_REWIND, pool=1), *[again for _, _, again in addresses], squeezed=True)
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
 
     def test_segments_in_descending_order(self):
         for step in (1, -1):
             trace = self.card(session=(step + 5, 1))
-            trace.events(*[Event(DEVICE_ALLOC, BASE + (100000 + step * i) * (2 << 20), 2 << 20,
-                                 flags=FROM_ALLOCATOR) for i in range(60000)], squeezed=True)
+            trace.events(
+                *[
+                    Event(DEVICE_ALLOC, BASE + (100000 + step * i) * (2 << 20), 2 << 20, flags=FROM_ALLOCATOR)
+                    for i in range(60000)
+                ],
+                squeezed=True,
+            )
             trace.events(Event(BLOCK_ALLOC, BASE + 100000 * (2 << 20), 512, 512))
             self.read_by_all(trace.save(self.folder / f"{step}.ftrace"))
 
     def test_sixty_thousand_private_pools(self):
         trace = self.card()
         trace.events(Event(DEVICE_ALLOC, BASE, 1 << 30, flags=FROM_ALLOCATOR))
-        trace.events(*[Event(BLOCK_ALLOC, BASE + 512 * i, 512, 512, pool=i + 1)
-                       for i in range(60000)], squeezed=True)
+        trace.events(
+            *[Event(BLOCK_ALLOC, BASE + 512 * i, 512, 512, pool=i + 1) for i in range(60000)], squeezed=True
+        )
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
 
     def test_many_pools_in_a_snapshot(self):
-        traces = [{"action": "alloc", "addr": BASE + 512 * i, "size": 512, "stream": i,
-                   "time_us": i, "pool_id": (i, 1), "segment_pool_id": (i, 1), "frames": []}
-                  for i in range(12000)]
-        segments = [{"address": BASE + i * (2 << 20), "total_size": 2 << 20, "stream": i,
-                     "device": 0, "segment_type": "small", "segment_pool_id": (i, 7),
-                     "blocks": []} for i in range(3000)]
+        traces = [
+            {
+                "action": "alloc",
+                "addr": BASE + 512 * i,
+                "size": 512,
+                "stream": i,
+                "time_us": i,
+                "pool_id": (i, 1),
+                "segment_pool_id": (i, 1),
+                "frames": [],
+            }
+            for i in range(12000)
+        ]
+        segments = [
+            {
+                "address": BASE + i * (2 << 20),
+                "total_size": 2 << 20,
+                "stream": i,
+                "device": 0,
+                "segment_type": "small",
+                "segment_pool_id": (i, 7),
+                "blocks": [],
+            }
+            for i in range(3000)
+        ]
         path = self.folder / "t.pickle"
         path.write_bytes(pickle.dumps({"segments": segments, "device_traces": [traces]}, 4))
         self.bounded(path)
@@ -393,16 +484,19 @@ class Quadratic(Attacks):
         for part in range(8):
             trace.modules(*[(i, 2**40 + i, 0, f"/m{i % 50}", b"") for i in range(20000)])
         first = trace.stack_nodes([(0, 2**39 + i) for i in range(3000)])
-        trace.events(*[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, native=first + i)
-                       for i in range(3000)])
+        trace.events(
+            *[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, native=first + i) for i in range(3000)]
+        )
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
 
     def test_a_stack_as_deep_as_the_table_of_nodes(self):
         trace = self.card()
         body = varint(1) * 200000 + varint(0) * 200000 + varint(zigzag(16)) * 200000
         trace.squeezed(STACKS, body, 200000, 1)
-        trace.events(*[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, native=200000 - i)
-                       for i in range(5000)], squeezed=True)
+        trace.events(
+            *[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, native=200000 - i) for i in range(5000)],
+            squeezed=True,
+        )
         self.read_by_all(trace.save(self.folder / "t.ftrace"))
 
 
@@ -424,8 +518,7 @@ class Amplification(Attacks):
         trace = self.card()
         count = 20 << 20
         for first in range(1, 8 * count, count):
-            trace.squeezed(STACKS, varint(1) * count + varint(0) * count + varint(0) * count,
-                           count, first)
+            trace.squeezed(STACKS, varint(1) * count + varint(0) * count + varint(0) * count, count, first)
         self.read(trace)
 
     def test_stack_nodes_and_code_far_apart(self):
@@ -444,8 +537,9 @@ class Amplification(Attacks):
     def test_facts(self):
         trace = self.card()
         for part in range(64):
-            trace.squeezed(FACTS, b"".join(b"%x\t\n" % i for i in range(part << 14,
-                                                                       (part + 1) << 14)), 1 << 14)
+            trace.squeezed(
+                FACTS, b"".join(b"%x\t\n" % i for i in range(part << 14, (part + 1) << 14)), 1 << 14
+            )
         for _ in range(64):  # and one that is known, over and over
             trace.squeezed(FACTS, b"host\t" + b"x" * (8 << 20) + b"\n", 1)
         self.read(trace)
@@ -453,32 +547,44 @@ class Amplification(Attacks):
     def test_code(self):
         trace = self.card()
         for _ in range(4):
-            trace.squeezed(CODE, b"".join(varint(i) + varint(1) + text("") + text("")
-                                          for i in range(1 << 17)), 1 << 17)
+            trace.squeezed(
+                CODE, b"".join(varint(i) + varint(1) + text("") + text("") for i in range(1 << 17)), 1 << 17
+            )
         self.read(trace)
 
     def test_events(self):
         trace = self.card()
-        columns = [varint(len(c)) + c for c in (
-            [varint(DEVICE_ALLOC) * 65536, varint(FROM_ALLOCATOR) * 65536] +
-            [varint(0) * 65536] + [varint(2)] * 0 + [varint(zigzag(1000)) * 65536] +
-            [varint(zigzag(2 << 20)) * 65536, varint((2 << 20) + 1) * 65536] +
-            [varint(zigzag(-(2 << 20))) * 65536] + [varint(1) * 65536] +
-            [varint(0) * 65536] * 3 + [varint(0) * 65536, varint(1) * 65536, varint(0) * 65536])]
+        columns = [
+            varint(len(c)) + c
+            for c in (
+                [varint(DEVICE_ALLOC) * 65536, varint(FROM_ALLOCATOR) * 65536]
+                + [varint(0) * 65536]
+                + [varint(2)] * 0
+                + [varint(zigzag(1000)) * 65536]
+                + [varint(zigzag(2 << 20)) * 65536, varint((2 << 20) + 1) * 65536]
+                + [varint(zigzag(-(2 << 20))) * 65536]
+                + [varint(1) * 65536]
+                + [varint(0) * 65536] * 3
+                + [varint(0) * 65536, varint(1) * 65536, varint(0) * 65536]
+            )
+        ]
         for number in range(400):
             trace.squeezed(EVENTS, b"".join(columns), 65536, 1 + 65536 * number)
         self.read(trace)
 
     def test_times_in_any_order(self):
         times = (3000, 2**63, 7, 5000, 2**64 - 1, 0)
-        blocks = [Event(BLOCK_ALLOC, BASE + (i << 20), 1 << 20, 1 << 20, time_ns=time_ns)
-                  for i, time_ns in enumerate(times)]
+        blocks = [
+            Event(BLOCK_ALLOC, BASE + (i << 20), 1 << 20, 1 << 20, time_ns=time_ns)
+            for i, time_ns in enumerate(times)
+        ]
         for listed in (False, True):
-            events = [Event(DEVICE_ALLOC, BASE, 20 << 20, flags=FROM_ALLOCATOR, time_ns=6000),
-                      *map(copy.copy, blocks)]
+            events = [
+                Event(DEVICE_ALLOC, BASE, 20 << 20, flags=FROM_ALLOCATOR, time_ns=6000),
+                *map(copy.copy, blocks),
+            ]
             if listed:
-                events = [Event(CHECKPOINT_BEGIN, time_ns=6000), *events,
-                          Event(CHECKPOINT_END, time_ns=6000)]
+                events = [Event(CHECKPOINT_BEGIN, time_ns=6000), *events, Event(CHECKPOINT_END, time_ns=6000)]
             path = self.small(self.card().events(*events))
             self.read_by_all(path)
             self.bounded(path, "--html", self.folder / "page.html", statuses=(0,))
@@ -489,13 +595,16 @@ class Amplification(Attacks):
         trace.events(Event(DEVICE_ALLOC, BASE, 512 * 8 * count, flags=FROM_ALLOCATOR))
         for number in range(8):
             first = BASE + 512 * count * number
-            columns = [bytes([BLOCK_ALLOC]) * count, bytes(count), bytes(count), b"\2" * count,
-                       varint(zigzag(first)) + varint(zigzag(512)) * (count - 1),
-                       varint(513) * count,
-                       *[byte * count for byte in (b"\0", b"\1", b"\0", b"\0", b"\0", b"\0", b"\1",
-                                                   b"\0")]]
-            trace.squeezed(EVENTS, b"".join(varint(len(c)) + c for c in columns), count,
-                           2 + count * number)
+            columns = [
+                bytes([BLOCK_ALLOC]) * count,
+                bytes(count),
+                bytes(count),
+                b"\2" * count,
+                varint(zigzag(first)) + varint(zigzag(512)) * (count - 1),
+                varint(513) * count,
+                *[byte * count for byte in (b"\0", b"\1", b"\0", b"\0", b"\0", b"\0", b"\1", b"\0")],
+            ]
+            trace.squeezed(EVENTS, b"".join(varint(len(c)) + c for c in columns), count, 2 + count * number)
         path = self.small(trace)
         said = self.bounded(path, statuses=(0,)).out
         self.assertIn(b"524,289 events", said)
@@ -508,10 +617,15 @@ class Amplification(Attacks):
         count = 65536
         pair = bytes((BLOCK_ALLOC, BLOCK_FREE))
         for first in range(2, 56 * count, count):
-            columns = [pair * (count // 2), bytes(count), bytes(count), b"\2" * count,
-                       varint(zigzag(BASE)) + bytes(count - 1), b"\x33" * count,
-                       *[byte * count for byte in (b"\0", b"\1", b"\0", b"\0", b"\0", b"\0", b"\1",
-                                                   b"\0")]]
+            columns = [
+                pair * (count // 2),
+                bytes(count),
+                bytes(count),
+                b"\2" * count,
+                varint(zigzag(BASE)) + bytes(count - 1),
+                b"\x33" * count,
+                *[byte * count for byte in (b"\0", b"\1", b"\0", b"\0", b"\0", b"\0", b"\1", b"\0")],
+            ]
             trace.squeezed(EVENTS, b"".join(varint(len(c)) + c for c in columns), count, first)
         path = self.small(trace)
         said = self.bounded("dump", path, "--facts", statuses=(0,))
@@ -530,8 +644,7 @@ class Amplification(Attacks):
 
 class Folders(Attacks):
     def test_bad_traces_are_lines_of_the_folder(self):
-        self.card(pid=11).events(Event(DEVICE_ALLOC, BASE, 2 << 20)).save(
-            self.folder / "good.ftrace")
+        self.card(pid=11).events(Event(DEVICE_ALLOC, BASE, 2 << 20)).save(self.folder / "good.ftrace")
         (self.folder / "empty.ftrace").write_bytes(b"")
         (self.folder / "text.ftrace").write_bytes(b"hello\x1b[31m\nFAKE")
         (self.folder / "bad\nFAKE\x1b[31m.ftrace").write_bytes(b"FTRACE\r\n" + bytes(600))
@@ -550,30 +663,50 @@ class Folders(Attacks):
 
 class Escapes(Attacks):
     """Text of a file reaches the terminal as text."""
+
     EVIL = "x\x1b[31mRED\x1b]0;title\x07\nFAKE line\r\u202eturned\u2066\u0085\x9b1m"
 
     def evil_trace(self):
         trace = self.card()
         evil = self.EVIL
-        trace.fact_lines({"command_line": evil, "device.0.name": evil, "host": evil,
-                          "pool.1": evil, "text.1": evil, "torch_version": evil,
-                          "allocator_conf": evil, "allocator_backend": evil,
-                          "environment.PYTORCH_CUDA_ALLOC_CONF": evil, "executable": evil,
-                          "stacks.native": evil, "stacks.python": evil, "torch.pools": evil,
-                          "torch.captures": evil, "ring.storage": evil, "copy.reason": evil,
-                          "options.rejected": evil, "key" + evil: evil,
-                          "device.0.processes.1": evil, "cuda_driver_version": evil})
+        trace.fact_lines(
+            {
+                "command_line": evil,
+                "device.0.name": evil,
+                "host": evil,
+                "pool.1": evil,
+                "text.1": evil,
+                "torch_version": evil,
+                "allocator_conf": evil,
+                "allocator_backend": evil,
+                "environment.PYTORCH_CUDA_ALLOC_CONF": evil,
+                "executable": evil,
+                "stacks.native": evil,
+                "stacks.python": evil,
+                "torch.pools": evil,
+                "torch.captures": evil,
+                "ring.storage": evil,
+                "copy.reason": evil,
+                "options.rejected": evil,
+                "key" + evil: evil,
+                "device.0.processes.1": evil,
+                "cuda_driver_version": evil,
+            }
+        )
         trace.modules((0x1000, 0x2000, 0, "/lib/" + evil, b"id"))
         trace.code((1, 1, evil, evil))
         native = trace.stack_nodes([(0, 0x1800)])
         python = trace.stack_nodes([(0, 1 << 63 | 1 << 32)])
         trace.events(
-            Event(64, size=1), Event(SETTINGS, size=1),
+            Event(64, size=1),
+            Event(SETTINGS, size=1),
             Event(DEVICE_ALLOC, BASE, 20 << 20, flags=FROM_ALLOCATOR, native=native),
             Event(BLOCK_ALLOC, BASE, 5 << 20, 5 << 20, python=python, pool=1),
             Event(DEVICE_ALLOC, BASE + (40 << 20), 20 << 20, native=native),
-            Event(55, size=1, extra=2), Event(65, size=1),
-            Event(OUT_OF_MEMORY, size=40 << 30, extra=0, python=python))
+            Event(55, size=1, extra=2),
+            Event(65, size=1),
+            Event(OUT_OF_MEMORY, size=40 << 30, extra=0, python=python),
+        )
         return trace
 
     def check(self, *command, **options):
@@ -603,8 +736,15 @@ class Escapes(Attacks):
 
     def test_errors_quote_names_as_text(self):
         for name in ("no\x1b[31m\nFAKE", "no\u202e"):
-            for command in (["dump"], ["list"], ["check", "--no-oom"], ["plan"], ["validate"],
-                            ["explain"], []):
+            for command in (
+                ["dump"],
+                ["list"],
+                ["check", "--no-oom"],
+                ["plan"],
+                ["validate"],
+                ["explain"],
+                [],
+            ):
                 self.check(*command, self.folder / name)
             self.check(name, name)
             self.check("--" + name)
@@ -613,17 +753,23 @@ class Escapes(Attacks):
 
     def test_logs_given_to_explain(self):
         log = self.folder / "log"
-        log.write_text("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
-                       "of 15.00 GiB of which 1.00 GiB is free. " + self.EVIL + "\n")
+        log.write_text(
+            "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
+            "of 15.00 GiB of which 1.00 GiB is free. " + self.EVIL + "\n"
+        )
         self.check("explain", log)
 
 
 class Outputs(Attacks):
     def setUp(self):
         super().setUp()
-        self.trace = self.card().events(
-            Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR),
-            Event(BLOCK_ALLOC, BASE, 512, 512)).save(self.folder / "t.ftrace")
+        self.trace = (
+            self.card()
+            .events(
+                Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR), Event(BLOCK_ALLOC, BASE, 512, 512)
+            )
+            .save(self.folder / "t.ftrace")
+        )
 
     def test_an_output_that_is_an_input_is_refused(self):
         before = self.trace.read_bytes()
@@ -632,11 +778,15 @@ class Outputs(Attacks):
         hard = self.folder / "hard.json"
         os.link(self.trace, hard)
         for output in (self.trace, link, hard):
-            for command in ([self.trace, "--json"], [self.trace, "--html"],
-                            ["whatif", self.trace, "--json"], ["summarize", self.trace, "--json"],
-                            ["replay", self.trace, "--force", "--json"],
-                            ["check", self.trace, "--no-oom", "--json"],
-                            ["anonymize", self.trace]):
+            for command in (
+                [self.trace, "--json"],
+                [self.trace, "--html"],
+                ["whatif", self.trace, "--json"],
+                ["summarize", self.trace, "--json"],
+                ["replay", self.trace, "--force", "--json"],
+                ["check", self.trace, "--no-oom", "--json"],
+                ["anonymize", self.trace],
+            ):
                 self.refused(*command, output, saying=b"this command reads")
         self.assertEqual(self.trace.read_bytes(), before)
 
@@ -649,8 +799,12 @@ class Outputs(Attacks):
         self.assertIn('"schema"', notes.read_text())
         for output in ("r.json", "p.html"):  # our own are replaced
             for _ in range(2):
-                self.bounded(self.trace, "--json" if output == "r.json" else "--html",
-                             self.folder / output, statuses=(0,))
+                self.bounded(
+                    self.trace,
+                    "--json" if output == "r.json" else "--html",
+                    self.folder / output,
+                    statuses=(0,),
+                )
 
     def test_modes(self):
         report = self.folder / "r.json"
@@ -680,21 +834,32 @@ class Outputs(Attacks):
         self.assertEqual(victim.read_text(), '{"schema": 1}')
 
     def test_a_full_device_is_an_error(self):
-        for command in (["dump", self.trace], ["--help"], ["--version"], ["list", self.trace],
-                        [self.trace], ["dump", "--help"], ["summarize", self.trace, "--json", "-"],
-                        ["dump", "--facts", self.trace]):
+        for command in (
+            ["dump", self.trace],
+            ["--help"],
+            ["--version"],
+            ["list", self.trace],
+            [self.trace],
+            ["dump", "--help"],
+            ["summarize", self.trace, "--json", "-"],
+            ["dump", "--facts", self.trace],
+        ):
             with open("/dev/full", "wb") as full:
                 self.refused(*command, stdout=full, saying=b"standard output")
         self.refused("summarize", self.trace, "--json", "/dev/full", saying=b"/dev/full")
 
     def test_a_command_that_is_ended_leaves_no_temporary_file(self):
         trace = self.card()
-        trace.events(*[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, flags=FROM_ALLOCATOR)
-                       for i in range(3000)])
+        trace.events(
+            *[Event(DEVICE_ALLOC, BASE + i * (2 << 20), 2 << 20, flags=FROM_ALLOCATOR) for i in range(3000)]
+        )
         path = trace.save(self.folder / "long.ftrace")
         for number, name in enumerate(("SIGINT", "SIGTERM", "SIGHUP") * 3):
-            process = subprocess.Popen([ANALYZER, path, "--json", self.folder / "r.json"],
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                [ANALYZER, path, "--json", self.folder / "r.json"],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             time.sleep(0.03 * (number % 4))
             process.send_signal(getattr(signal, name))
             process.wait()
@@ -703,16 +868,19 @@ class Outputs(Attacks):
 
 class Misuse(Attacks):
     def test_numbers_and_words_that_are_none(self):
-        trace = self.card().events(Event(DEVICE_ALLOC, BASE, 2 << 20)).save(
-            self.folder / "t.ftrace")
+        trace = self.card().events(Event(DEVICE_ALLOC, BASE, 2 << 20)).save(self.folder / "t.ftrace")
         plan = self.folder / "plan.csv"
         plan.write_bytes(b"id,lower,upper,size,offset\n\xff\xfe,0,2,10,0\n\xff,1,3,10,5\n")
         self.bounded("validate", plan, statuses=(1, 2))
         self.bounded("validate", plan, "--json", "-", statuses=(1, 2))
         baseline = self.folder / "base.json"
-        for text in ('{"schema":1e999,"devices":[]}', '{"schema":1,"devices":[1e999]}',
-                     '{"schema":1,"devices":[{"index":-1,"peak":{}}]}', "[" * 100000,
-                     '{"schema":1,"devices":[{"index":0,"peak":{"reserved":1e300}}]}'):
+        for text in (
+            '{"schema":1e999,"devices":[]}',
+            '{"schema":1,"devices":[1e999]}',
+            '{"schema":1,"devices":[{"index":-1,"peak":{}}]}',
+            "[" * 100000,
+            '{"schema":1,"devices":[{"index":0,"peak":{"reserved":1e300}}]}',
+        ):
             baseline.write_text(text)
             self.refused("check", trace, "--baseline", baseline)
         self.refused("x" * 5000)
@@ -723,25 +891,52 @@ class Misuse(Attacks):
     def test_a_payload_of_thirteen_columns_is_whole(self):
         trace = self.card()
         count = 300
-        columns = [varint(DEVICE_ALLOC), varint(0), varint(0), varint(2), varint(2), varint(9),
-                   varint(zigzag(-8)), varint(1), varint(0), varint(0), varint(0), varint(0),
-                   varint(1)]
+        columns = [
+            varint(DEVICE_ALLOC),
+            varint(0),
+            varint(0),
+            varint(2),
+            varint(2),
+            varint(9),
+            varint(zigzag(-8)),
+            varint(1),
+            varint(0),
+            varint(0),
+            varint(0),
+            varint(0),
+            varint(1),
+        ]
         trace.chunk(EVENTS, b"".join(varint(len(c) * count) + c * count for c in columns), count, 1)
         path = trace.save(self.folder / "t.ftrace")
-        self.assertEqual(self.bounded("dump", path, "--no-stacks").out.count(b"device_alloc"),
-                         count)
+        self.assertEqual(self.bounded("dump", path, "--no-stacks").out.count(b"device_alloc"), count)
 
     def test_differences_beyond_2_to_the_63(self):
         def report(name, value):
             path = self.folder / name
-            path.write_text(json.dumps(base | {"devices": [
-                device | {"peak": dict.fromkeys(device["peak"], value),
-                          "waste_at_peak": dict.fromkeys(device["waste_at_peak"], 0)}
-                for device in base["devices"]]}))
+            path.write_text(
+                json.dumps(
+                    base
+                    | {
+                        "devices": [
+                            device
+                            | {
+                                "peak": dict.fromkeys(device["peak"], value),
+                                "waste_at_peak": dict.fromkeys(device["waste_at_peak"], 0),
+                            }
+                            for device in base["devices"]
+                        ]
+                    }
+                )
+            )
             return path
-        trace = self.card().events(
-            Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR),
-            Event(BLOCK_ALLOC, BASE, 512, 512)).save(self.folder / "t.ftrace")
+
+        trace = (
+            self.card()
+            .events(
+                Event(DEVICE_ALLOC, BASE, 2 << 20, flags=FROM_ALLOCATOR), Event(BLOCK_ALLOC, BASE, 512, 512)
+            )
+            .save(self.folder / "t.ftrace")
+        )
         base = json.loads(run("summarize", trace, "--json", "-").out)
         small, large = report("a.json", 0), report("b.json", MASK)
         for a, b, change in ((small, large, b"+16384 PiB"), (large, small, b"-16384 PiB")):
@@ -750,36 +945,55 @@ class Misuse(Attacks):
 
 
 class Anonymous(Attacks):
-    SECRETS = ("alice", "/home/alice/secret", "gpu-node-17", "model_x", "train_gpt.py", "AKIA",
-               "deadbeef")
+    SECRETS = ("alice", "/home/alice/secret", "gpu-node-17", "model_x", "train_gpt.py", "AKIA", "deadbeef")
 
     def named(self):
         trace = Trace(pid=4194303)
-        trace.fact_lines({
-            "command_line": "python /home/alice/secret/train_gpt.py --key AKIA123",
-            "executable": "/home/alice/secret/bin/python", "host": "gpu-node-17",
-            "host.kernel": "6.1 alice", "working_directory": "/home/alice/secret",
-            "environment.FRAGTRACE_OUTPUT": "/home/alice/secret",
-            "environment.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
-            "allocator_conf": "max_split_size_mb:64", "torch_version": "2.6.0+alice",
-            "device.0.total_bytes": str(CARD), "device.0.name": "card of alice",
-            "device.0.uuid": "GPU-deadbeef", "device.0.pci_bus_id": "deadbeef:00",
-            "options.rejected": "alice", "stacks.native": "off: alice", "text.1": "model_x forward",
-            "text.2": "model_x forward", "text.3": "garbage_collection_threshold:0.5",
-            "pool.1": "pytorch 1,0", "pool.1.allocator": "/home/alice/secret/pool.so alice",
-            "lost.ring_full": "3", "end.code": "0", "alice": "alice", "options.alice": "3",
-            "torch.alice": "on /home/alice"})
+        trace.fact_lines(
+            {
+                "command_line": "python /home/alice/secret/train_gpt.py --key AKIA123",
+                "executable": "/home/alice/secret/bin/python",
+                "host": "gpu-node-17",
+                "host.kernel": "6.1 alice",
+                "working_directory": "/home/alice/secret",
+                "environment.FRAGTRACE_OUTPUT": "/home/alice/secret",
+                "environment.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
+                "allocator_conf": "max_split_size_mb:64",
+                "torch_version": "2.6.0+alice",
+                "device.0.total_bytes": str(CARD),
+                "device.0.name": "card of alice",
+                "device.0.uuid": "GPU-deadbeef",
+                "device.0.pci_bus_id": "deadbeef:00",
+                "options.rejected": "alice",
+                "stacks.native": "off: alice",
+                "text.1": "model_x forward",
+                "text.2": "model_x forward",
+                "text.3": "garbage_collection_threshold:0.5",
+                "pool.1": "pytorch 1,0",
+                "pool.1.allocator": "/home/alice/secret/pool.so alice",
+                "lost.ring_full": "3",
+                "end.code": "0",
+                "alice": "alice",
+                "options.alice": "3",
+                "torch.alice": "on /home/alice",
+            }
+        )
         trace.modules((0x1000, 0x2000, 0, "/home/alice/secret/lib.so", b"deadbeef"))
-        trace.code((1, 7, "model_x.forward", "/home/alice/secret/train_gpt.py"),
-                   (2, 8, "model_x.backward", "/home/alice/secret/train_gpt.py"),
-                   (3, 9, "alice", "/home/alice/venv/lib/python3.11/site-packages/torch/nn/x.py"))
+        trace.code(
+            (1, 7, "model_x.forward", "/home/alice/secret/train_gpt.py"),
+            (2, 8, "model_x.backward", "/home/alice/secret/train_gpt.py"),
+            (3, 9, "alice", "/home/alice/venv/lib/python3.11/site-packages/torch/nn/x.py"),
+        )
         native = trace.stack_nodes([(0, 0x1800)])
         python = trace.stack_nodes([(0, 1 << 63 | 1 << 32), (2, 1 << 63 | 2 << 32)])
-        trace.events(Event(64, size=1, python=python),
-                     Event(DEVICE_ALLOC, BASE, 20 << 20, flags=FROM_ALLOCATOR, native=native),
-                     Event(BLOCK_ALLOC, BASE, 5000000, 5 << 20, python=python + 1, pool=1),
-                     Event(65, size=1), Event(SETTINGS, size=3),
-                     Event(OUT_OF_MEMORY, size=40 << 30, extra=0, python=python))
+        trace.events(
+            Event(64, size=1, python=python),
+            Event(DEVICE_ALLOC, BASE, 20 << 20, flags=FROM_ALLOCATOR, native=native),
+            Event(BLOCK_ALLOC, BASE, 5000000, 5 << 20, python=python + 1, pool=1),
+            Event(65, size=1),
+            Event(SETTINGS, size=3),
+            Event(OUT_OF_MEMORY, size=40 << 30, extra=0, python=python),
+        )
         return trace.end()
 
     def raw(self, data):
@@ -788,12 +1002,11 @@ class Anonymous(Attacks):
         library.ZSTD_decompress.restype = ctypes.c_size_t
         result, at = data[:512], 512
         while at < len(data):
-            _, _, compression, stored, raw = struct.unpack("<IHHII", data[at:at + 16])
-            payload = data[at + 32:at + 32 + stored]
+            _, _, compression, stored, raw = struct.unpack("<IHHII", data[at : at + 16])
+            payload = data[at + 32 : at + 32 + stored]
             if compression:
                 room = ctypes.create_string_buffer(raw)
-                library.ZSTD_decompress(room, ctypes.c_size_t(raw), payload,
-                                        ctypes.c_size_t(stored))
+                library.ZSTD_decompress(room, ctypes.c_size_t(raw), payload, ctypes.c_size_t(stored))
                 payload = room.raw
             result += payload
             at += (32 + stored + 7) // 8 * 8
@@ -806,16 +1019,22 @@ class Anonymous(Attacks):
         raw = self.raw(sent.read_bytes())
         for secret in self.SECRETS + (str(self.folder),):
             self.assertNotIn(secret.encode(), raw)
-        for kept in (b"max_split_size_mb:64", b"pytorch 1,0", b"lost.ring_full", b"2.6.0",
-                     b"garbage_collection_threshold:0.5"):
+        for kept in (
+            b"max_split_size_mb:64",
+            b"pytorch 1,0",
+            b"lost.ring_full",
+            b"2.6.0",
+            b"garbage_collection_threshold:0.5",
+        ):
             self.assertIn(kept, raw)
-        before, after = (json.loads(run("summarize", file, "--json", "-", "--no-stacks").out)
-                         for file in (path, sent))
+        before, after = (
+            json.loads(run("summarize", file, "--json", "-", "--no-stacks").out) for file in (path, sent)
+        )
         self.assertEqual(before["devices"][0]["peak"], after["devices"][0]["peak"])
-        columns = [[line.split(b" | ")[0] for line in run("dump", file).out.splitlines()]
-                   for file in (path, sent)]
-        self.assertEqual([line.replace(b"model_x forward", b"text_1") for line in columns[0]],
-                         columns[1])
+        columns = [
+            [line.split(b" | ")[0] for line in run("dump", file).out.splitlines()] for file in (path, sent)
+        ]
+        self.assertEqual([line.replace(b"model_x forward", b"text_1") for line in columns[0]], columns[1])
         # Stacks keep their shape: one name, one number.
         dump = run("dump", sent).out.decode()
         self.assertEqual(dump.count("program_1.py:7 function_1"), 2)
@@ -825,8 +1044,13 @@ class Anonymous(Attacks):
         ring = self.folder / "t.ring"
         trace = self.card(ring_path=ring)
         trace.events(Event(DEVICE_ALLOC, BASE, 2 << 20))
-        ring.write_bytes(trace.ring([Event(DEVICE_ALLOC, BASE + (2 << 20), 2 << 20)], tail=1,
-                                    facts=b"host\tgpu-node-17\nlost.ring_full\t5\n"))
+        ring.write_bytes(
+            trace.ring(
+                [Event(DEVICE_ALLOC, BASE + (2 << 20), 2 << 20)],
+                tail=1,
+                facts=b"host\tgpu-node-17\nlost.ring_full\t5\n",
+            )
+        )
         path = trace.save(self.folder / "t.ftrace")
         before = path.read_bytes()
         sent = self.folder / "sent.ftrace"
@@ -848,8 +1072,11 @@ class Anonymous(Attacks):
         trace.events(Event(DEVICE_ALLOC, BASE, 2 << 20))
         path, sent = trace.save(self.folder / "t.ftrace"), self.folder / "sent.ftrace"
         self.bounded("anonymize", path, sent, statuses=(0,))
-        told = dict(line.split("\t") for line in
-                    run("dump", "--facts", sent).out.decode().splitlines() if "\t" in line)
+        told = dict(
+            line.split("\t")
+            for line in run("dump", "--facts", sent).out.decode().splitlines()
+            if "\t" in line
+        )
         self.assertEqual({key: told.get(key) for key in facts}, facts)
 
     def test_a_snapshot_and_a_foreign_file_are_refused(self):

@@ -1,4 +1,5 @@
 """Writes traces and rings byte by byte, also ones that no recorder would write."""
+
 import ctypes
 import struct
 import zlib
@@ -49,23 +50,61 @@ def compressed(data):
 
 
 class Event:
-    def __init__(self, kind, address=0, size=0, extra=0, stream=0, flags=0, device=0, pool=0,
-                 native=0, python=0, thread=1, sequence=None, time_ns=None, duration=0):
+    def __init__(
+        self,
+        kind,
+        address=0,
+        size=0,
+        extra=0,
+        stream=0,
+        flags=0,
+        device=0,
+        pool=0,
+        native=0,
+        python=0,
+        thread=1,
+        sequence=None,
+        time_ns=None,
+        duration=0,
+    ):
         self.__dict__.update(locals())
 
     def columns(self, before):
-        return [self.kind, self.flags, self.sequence - before.sequence - 1,
-                zigzag(self.time_ns - before.time_ns), zigzag(self.address - before.address),
-                self.size + 1, zigzag(self.extra - self.size), self.stream + 1,
-                zigzag(self.native - before.native), zigzag(self.python - before.python),
-                zigzag(self.thread - before.thread), self.duration, (self.device + 1) & 0xFFFF,
-                self.pool]
+        return [
+            self.kind,
+            self.flags,
+            self.sequence - before.sequence - 1,
+            zigzag(self.time_ns - before.time_ns),
+            zigzag(self.address - before.address),
+            self.size + 1,
+            zigzag(self.extra - self.size),
+            self.stream + 1,
+            zigzag(self.native - before.native),
+            zigzag(self.python - before.python),
+            zigzag(self.thread - before.thread),
+            self.duration,
+            (self.device + 1) & 0xFFFF,
+            self.pool,
+        ]
 
     def slot(self):
-        return struct.pack("<6Q5IHBB", self.sequence, self.time_ns, self.address & MASK,
-                           self.size & MASK, self.extra & MASK, self.stream & MASK, self.native,
-                           self.python, self.thread, self.duration, self.pool, self.device,
-                           self.kind, self.flags)
+        return struct.pack(
+            "<6Q5IHBB",
+            self.sequence,
+            self.time_ns,
+            self.address & MASK,
+            self.size & MASK,
+            self.extra & MASK,
+            self.stream & MASK,
+            self.native,
+            self.python,
+            self.thread,
+            self.duration,
+            self.pool,
+            self.device,
+            self.kind,
+            self.flags,
+        )
 
 
 class Trace:
@@ -77,8 +116,7 @@ class Trace:
 
     def chunk(self, kind, payload, count=1, first=0, raw=None, compression=0):
         raw = len(payload) if raw is None else raw
-        header = struct.pack("<IHHIIIIQ", 0x4B435446, kind, compression, len(payload), raw, count,
-                             0, first)
+        header = struct.pack("<IHHIIIIQ", 0x4B435446, kind, compression, len(payload), raw, count, 0, first)
         crc = zlib.crc32(payload, zlib.crc32(header))
         self.body += header[:20] + struct.pack("<I", crc) + header[24:] + payload
         self.body += bytes(-len(self.body) % 8)
@@ -96,7 +134,7 @@ class Trace:
 
     def events(self, *events, squeezed=False):
         for at in range(0, len(events), 65536):
-            part = self.number(events[at:at + 65536])
+            part = self.number(events[at : at + 65536])
             before = Event(0, sequence=part[0].sequence - 1, time_ns=0, thread=0)
             columns = [bytearray() for _ in range(14)]
             for event in part:
@@ -104,8 +142,7 @@ class Trace:
                     column += varint(value)
                 before = event
             write = self.squeezed if squeezed else self.chunk
-            write(EVENTS, b"".join(varint(len(c)) + c for c in columns), len(part),
-                  part[0].sequence)
+            write(EVENTS, b"".join(varint(len(c)) + c for c in columns), len(part), part[0].sequence)
         return self
 
     def facts(self, **facts):
@@ -115,6 +152,7 @@ class Trace:
         def escaped(value):
             value = value if isinstance(value, bytes) else str(value).encode()
             return value.replace(b"\\", b"\\\\").replace(b"\t", b"\\t").replace(b"\n", b"\\n")
+
         lines = b"".join(escaped(k) + b"\t" + escaped(v) + b"\n" for k, v in facts.items())
         return self.chunk(FACTS, lines, len(facts))
 
@@ -132,13 +170,17 @@ class Trace:
         return first
 
     def modules(self, *modules):
-        body = b"".join(varint(begin) + varint(end - begin) + varint(bias) + text(path) + text(id_)
-                        for begin, end, bias, path, id_ in modules)
+        body = b"".join(
+            varint(begin) + varint(end - begin) + varint(bias) + text(path) + text(id_)
+            for begin, end, bias, path, id_ in modules
+        )
         return self.chunk(MODULES, body, len(modules))
 
     def code(self, *codes):
-        body = b"".join(varint(number) + varint(line) + text(function) + text(file)
-                        for number, line, function, file in codes)
+        body = b"".join(
+            varint(number) + varint(line) + text(function) + text(file)
+            for number, line, function, file in codes
+        )
         return self.chunk(CODE, body, len(codes))
 
     def end(self, reason=1):
@@ -146,9 +188,25 @@ class Trace:
 
     def bytes(self):
         def header(crc):
-            return struct.pack("<8s4I2Q2Q2I2iQ256sI172x", b"FTRACE\r\n", 1, 0x01020304, 512, crc,
-                               *self.session, 1_700_000_000_000_000_000, 1, self.pid, 0, -1, -1,
-                               0, str(self.ring_path).encode(), self.part)
+            return struct.pack(
+                "<8s4I2Q2Q2I2iQ256sI172x",
+                b"FTRACE\r\n",
+                1,
+                0x01020304,
+                512,
+                crc,
+                *self.session,
+                1_700_000_000_000_000_000,
+                1,
+                self.pid,
+                0,
+                -1,
+                -1,
+                0,
+                str(self.ring_path).encode(),
+                self.part,
+            )
+
         return header(zlib.crc32(header(0))) + bytes(self.body)
 
     def ring(self, events=(), head=None, tail=0, slots=64, facts=b""):
@@ -159,19 +217,32 @@ class Trace:
         nodes_offset = slots_offset + 72 * slots
         code_offset = nodes_offset + 16
         facts_offset = code_offset
-        header = struct.pack("<8s2I2Q2I2Q2I2Q2I", b"FTRING\r\n", 1, 512, *self.session, slots, 72,
-                             slots_offset, nodes_offset, 1, 0, code_offset, facts_offset,
-                             len(facts), 0)
+        header = struct.pack(
+            "<8s2I2Q2I2Q2I2Q2I",
+            b"FTRING\r\n",
+            1,
+            512,
+            *self.session,
+            slots,
+            72,
+            slots_offset,
+            nodes_offset,
+            1,
+            0,
+            code_offset,
+            facts_offset,
+            len(facts),
+            0,
+        )
         header = header.ljust(128, b"\0") + struct.pack("<Q", head)
         header = header.ljust(192, b"\0") + struct.pack("<Q", tail)
-        header = header.ljust(256, b"\0") + struct.pack("<8I", 1, 1, 0, 0, 0, len(facts), 0,
-                                                        self.part)
+        header = header.ljust(256, b"\0") + struct.pack("<8I", 1, 1, 0, 0, 0, len(facts), 0, self.part)
         header = bytearray(header.ljust(384, b"\0"))
         header[12:16] = struct.pack("<I", 384)
         area = bytearray(72 * slots)
         for event in events:
             slot = (event.sequence - 1) % slots
-            area[72 * slot:72 * slot + 72] = event.slot()
+            area[72 * slot : 72 * slot + 72] = event.slot()
         return bytes(header).ljust(4096, b"\0") + bytes(area) + bytes(16) + facts
 
     def save(self, path):

@@ -1,12 +1,12 @@
 # within.sh small|little-memory|read-only COMMAND...: runs it where a folder of its own is a tmpfs of
 # 256 KiB, where /dev/shm has 24 MiB, or where its working folder cannot be written, by whomever.
+# shellcheck shell=sh
 place=$1
 shift
 unshare -m true 2>/dev/null || {
     echo "no right to mount"
     exit 77
 }
-# shellcheck disable=SC2016 # the inner shell expands them
 case $place in
     small)
         exec unshare -m sh -c 'mkdir -p "$CLIENT_FOLDER/small" &&

@@ -5,7 +5,7 @@ from common import GIB, collective, tensor
 FIELD = {
     "thread": "nvidia-cosmos/cosmos-rl#731",
     "finding": "NCCL's own cudaMalloc fails while PyTorch reserves 113 GiB for 57 GiB of "
-               "tensors. Call empty_cache before the collective",
+    "tensors. Call empty_cache before the collective",
     "card": "115GiB,context=0",
     "says": "releasable",
     "requester": "library",

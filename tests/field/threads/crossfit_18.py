@@ -7,7 +7,7 @@ from common import MIB, tensor
 FIELD = {
     "thread": "rapidsai/crossfit#18",
     "finding": "batches of ascending length each allocate new segments beside those of smaller "
-               "batches. With the longest batch first, all later batches reuse its segments",
+    "batches. With the longest batch first, all later batches reuse its segments",
     "card": "2GiB,context=0",
     "kind": "retries",
     "says": "releasable",

@@ -5,8 +5,8 @@ from common import MIB, tensor
 FIELD = {
     "thread": "nanoporetech/dorado#1358",
     "finding": "a smaller request takes part of a large cached block, so the next large "
-               "request allocates new memory. A max_split_size_mb below the large size "
-               "prevents this",
+    "request allocates new memory. A max_split_size_mb below the large size "
+    "prevents this",
     "card": "6GiB,context=0",
     "says": "stitchable",
     "culprit": "decode",

@@ -5,7 +5,7 @@ from common import MIB, tensor
 FIELD = {
     "thread": "pytorch/pytorch#123548",
     "finding": "max_split_size_mb together with expandable_segments makes reserved grow each "
-               "cycle. Either setting alone does not",
+    "cycle. Either setting alone does not",
     "card": "16GiB,context=0",
     "conf": "max_split_size_mb:128,expandable_segments:True",
     "kind": "retries",

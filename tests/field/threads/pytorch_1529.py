@@ -7,7 +7,7 @@ from common import MIB, tensor
 FIELD = {
     "thread": "pytorch/pytorch#1529",
     "finding": "batch A then batch B runs out of memory, B then A fits: the free memory that A "
-               "leaves cannot serve B",
+    "leaves cannot serve B",
     "card": "2GiB,context=0",
     "says": "stitchable",
     "culprit": "optimizer_state",

@@ -5,7 +5,7 @@ from common import GIB, tensor, torch
 FIELD = {
     "thread": "pytorch/pytorch#159674",
     "finding": "60 GiB cached in a MemPool in use are not released for the retry. The same "
-               "program without the MemPool runs",
+    "program without the MemPool runs",
     "card": "80GiB,context=0",
     "says": "other_pool",
 }

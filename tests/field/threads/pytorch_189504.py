@@ -5,7 +5,7 @@ from common import MIB, device_is_busy, runs_out, tensor, torch
 FIELD = {
     "thread": "pytorch/pytorch#189504",
     "finding": "waiting for events before the retry frees a large enough block, but PyTorch "
-               "does not search the pool again. The same request succeeds a moment later",
+    "does not search the pool again. The same request succeeds a moment later",
     "card": "1GiB,context=0",
     "says": "pending",
     "frees_mib": 400,

@@ -4,8 +4,7 @@ from common import MIB, device_is_busy, tensor, torch
 
 FIELD = {
     "thread": "pytorch/pytorch#71616",
-    "finding": "the missing memory is freed memory that waits for events of a side stream, not "
-               "fragmentation",
+    "finding": "the missing memory is freed memory that waits for events of a side stream, not fragmentation",
     "card": "40540MiB,context=0",
     "says": "pending",
     "frees_mib": 10 * 648,

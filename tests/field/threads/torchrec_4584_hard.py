@@ -5,7 +5,7 @@ from common import GIB, tensor
 FIELD = {
     "thread": "meta-pytorch/torchrec#4584, hard fragmentation",
     "finding": "free memory is interleaved with live blocks of the same segment. Nothing can "
-               "be released; only moving live blocks would merge it",
+    "be released; only moving live blocks would merge it",
     "card": "40GiB,context=0",
     "says": "stitchable",
     "culprit": "forward",

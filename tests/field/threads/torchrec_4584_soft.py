@@ -5,7 +5,7 @@ from common import GIB, tensor
 FIELD = {
     "thread": "meta-pytorch/torchrec#4584, soft fragmentation",
     "finding": "the free memory consists of whole segments, each too small. PyTorch releases "
-               "them to the driver, at the cost of a retry",
+    "them to the driver, at the cost of a retry",
     "card": "40GiB,context=0",
     "kind": "retries",
     "says": "releasable",

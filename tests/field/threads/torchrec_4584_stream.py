@@ -5,7 +5,7 @@ from common import GIB, tensor, torch
 FIELD = {
     "thread": "meta-pytorch/torchrec#4584, stream fragmentation",
     "finding": "free segments of another stream cannot serve a request on this stream. "
-               "Allocate on one stream",
+    "Allocate on one stream",
     "card": "40GiB,context=0",
     "says": "stream_bound",
     "culprit": "copies",

@@ -5,7 +5,7 @@ from common import MIB, tensor, torch
 FIELD = {
     "thread": "triton-lang/triton#11720",
     "finding": "one stream per call: memory freed in one case cannot serve the next, and "
-               "reserved grows by each case's working set",
+    "reserved grows by each case's working set",
     "card": "8GiB,context=0",
     "kind": "retries",
     "says": "releasable",

@@ -5,7 +5,7 @@ from common import MIB, collective, tensor
 FIELD = {
     "thread": "verl-project/verl#6912",
     "finding": "a 38883 MiB mapping fails on a card of 81008 MiB while PyTorch caches 48604 "
-               "MiB. Call empty_cache first",
+    "MiB. Call empty_cache first",
     "card": "81008MiB,context=0",
     "says": "releasable",
     "requester": "library",

@@ -5,8 +5,8 @@ from common import MIB, tensor
 FIELD = {
     "thread": "vllm-project/vllm#41268",
     "finding": "each 270 MiB weight is split off a cached 530 MiB segment and prevents its "
-               "release. The remainder of 260 MiB serves no request. A max_split_size_mb "
-               "during loading avoids it",
+    "release. The remainder of 260 MiB serves no request. A max_split_size_mb "
+    "during loading avoids it",
     "card": "32GiB,context=0",
     "says": "stitchable",
     "culprit": "convert_w2",

@@ -5,8 +5,8 @@ from common import MIB, tensor
 FIELD = {
     "thread": "vllm-project/vllm#51205",
     "finding": "with max_split_size_mb:20 a free 20 MiB segment may not be split and may not "
-               "serve smaller requests. Each expert tensor allocates a new segment until "
-               "memory runs out",
+    "serve smaller requests. Each expert tensor allocates a new segment until "
+    "memory runs out",
     "card": "4GiB,context=0",
     "conf": "max_split_size_mb:20",
     "kind": "retries",

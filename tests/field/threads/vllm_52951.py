@@ -5,7 +5,7 @@ from common import GIB, MIB, tensor, torch
 FIELD = {
     "thread": "vllm-project/vllm#52951",
     "finding": "the buffers of each weight transfer stay cached on the streams made for it. "
-               "One pair of streams for all transfers limits them",
+    "One pair of streams for all transfers limits them",
     "card": "24GiB,context=0",
     "says": "stream_bound",
     "culprit": "transfer",

@@ -32,11 +32,20 @@ class Release:
 
     def __init__(self, python, cuda, folder):
         asked = subprocess.run(
-            [python, "-c", "import importlib.util as u, os; "
-             "p = os.path.dirname(u.find_spec('torch').origin); "
-             "v = {}; exec(open(os.path.join(p, 'version.py')).read(), v); "
-             "print(v['__version__']); print(p)"],
-            capture_output=True, text=True, check=True).stdout.split("\n")
+            [
+                python,
+                "-c",
+                (
+                    "import importlib.util as u, os; "
+                    "p = os.path.dirname(u.find_spec('torch').origin); "
+                    "v = {}; exec(open(os.path.join(p, 'version.py')).read(), v); "
+                    "print(v['__version__']); print(p)"
+                ),
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split("\n")
         self.version = asked[0].split("+")[0]
         self.torch = pathlib.Path(asked[1])
         numbers = tuple(int(part) for part in self.version.split(".")[:2])
@@ -49,7 +58,8 @@ class Release:
             "create_while_routed": numbers >= (2, 6),
             "least": 0 if numbers >= (2, 10) else 1,  # MiB above 20 that sizes have to be
             "zero_divisions": numbers >= (2, 4),
-            "pools_with_expandable": numbers >= (2, 1)}
+            "pools_with_expandable": numbers >= (2, 1),
+        }
         self.folder = pathlib.Path(folder) / self.version
         self.folder.mkdir(parents=True, exist_ok=True)
         self.program = self.folder / "real_allocator"
@@ -58,39 +68,84 @@ class Release:
 
     def build(self, cuda):
         lib = self.torch / "lib"
-        needed = subprocess.run(["readelf", "-d", lib / "libc10_cuda.so"], capture_output=True,
-                                text=True, check=True).stdout
+        needed = subprocess.run(
+            ["readelf", "-d", lib / "libc10_cuda.so"], capture_output=True, text=True, check=True
+        ).stdout
         names = [word.strip("[]") for word in needed.split() if word.startswith("[libcudart")]
         if not names:
-            raise SystemExit(f"PyTorch {self.version}: libc10_cuda has the CUDA runtime inside; "
-                             "nothing can be put in its place")
+            raise SystemExit(
+                f"PyTorch {self.version}: libc10_cuda has the CUDA runtime inside; "
+                "nothing can be put in its place"
+            )
         runtime = self.folder / names[0]
-        newest = max(path.stat().st_mtime for path in (
-            *HERE.glob("*.h"), HERE / "stub_cuda.cpp", HERE / "real_allocator.cpp",
-            SOURCE / "analyzer" / "pools" / "address_space.h", lib / "libc10_cuda.so"))
+        newest = max(
+            path.stat().st_mtime
+            for path in (
+                *HERE.glob("*.h"),
+                HERE / "stub_cuda.cpp",
+                HERE / "real_allocator.cpp",
+                SOURCE / "analyzer" / "pools" / "address_space.h",
+                lib / "libc10_cuda.so",
+            )
+        )
         if self.program.exists() and self.program.stat().st_mtime > newest:
             return
-        symbols = subprocess.run(["nm", "-D", lib / "libc10.so"], capture_output=True, text=True,
-                                 check=True).stdout
+        symbols = subprocess.run(
+            ["nm", "-D", lib / "libc10.so"], capture_output=True, text=True, check=True
+        ).stdout
         abi = int("ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_string" in symbols)
         versions = self.folder / "versions.map"
         versions.write_text(f"{names[0]} {{ global: cu*; nvml*; stub_*; local: *; }};\n")
         compiler = [os.environ.get("CXX", "c++"), "-std=c++20", "-O1"]
-        run([*compiler, "-fPIC", "-shared", f"-I{SOURCE}", HERE / "stub_cuda.cpp", "-o", runtime,
-             f"-Wl,-soname,{names[0]}", f"-Wl,--version-script,{versions}"])
+        run(
+            [
+                *compiler,
+                "-fPIC",
+                "-shared",
+                f"-I{SOURCE}",
+                HERE / "stub_cuda.cpp",
+                "-o",
+                runtime,
+                f"-Wl,-soname,{names[0]}",
+                f"-Wl,--version-script,{versions}",
+            ]
+        )
         others = [self.folder / "libcuda.so.1", self.folder / "libnvidia-ml.so.1"]
         for other in others:  # looked up by these names; what they have comes from the runtime
-            run([*compiler, "-shared", "-o", other, f"-Wl,-soname,{other.name}",
-                 "-Wl,--no-as-needed", runtime])
-        run([*compiler, f"-D_GLIBCXX_USE_CXX11_ABI={abi}", "-isystem", self.torch / "include",
-             "-isystem", cuda, HERE / "real_allocator.cpp", "-o", self.program,
-             "-Wl,--no-as-needed", runtime, *others, lib / "libc10_cuda.so", lib / "libc10.so",
-             f"-Wl,-rpath,{self.folder}:{lib}"])
+            run(
+                [
+                    *compiler,
+                    "-shared",
+                    "-o",
+                    other,
+                    f"-Wl,-soname,{other.name}",
+                    "-Wl,--no-as-needed",
+                    runtime,
+                ]
+            )
+        run(
+            [
+                *compiler,
+                f"-D_GLIBCXX_USE_CXX11_ABI={abi}",
+                "-isystem",
+                self.torch / "include",
+                "-isystem",
+                cuda,
+                HERE / "real_allocator.cpp",
+                "-o",
+                self.program,
+                "-Wl,--no-as-needed",
+                runtime,
+                *others,
+                lib / "libc10_cuda.so",
+                lib / "libc10.so",
+                f"-Wl,-rpath,{self.folder}:{lib}",
+            ]
+        )
 
     def knows(self, key):
         value = scripts.KEY_VALUES.get(key, "40")
-        text = (f"script 0\nconfig {key}:{value}\ncard 1073741824 1073741824\n"
-                "addresses 0 0\nstreams 0\n")
+        text = f"script 0\nconfig {key}:{value}\ncard 1073741824 1073741824\naddresses 0 0\nstreams 0\n"
         return "crashed" not in self.play(text)["0"]
 
     def play(self, text):
@@ -98,8 +153,15 @@ class Release:
 
 
 def run(command, text=None):
-    done = subprocess.run([str(part) for part in command], input=text, capture_output=True,
-                          text=True, check=False, errors="replace", timeout=300)
+    done = subprocess.run(
+        [str(part) for part in command],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        errors="replace",
+        timeout=300,
+    )
     if done.returncode != 0:
         raise SystemExit(f"{command[0]}: exit status {done.returncode}\n{done.stderr[-3000:]}")
     return done.stdout
@@ -134,7 +196,8 @@ def same_moment(events):
 def same_release(events):
     """Events with the segments in order that one release gives back."""
     runs = itertools.groupby(
-        events, key=lambda event: event.startswith(("ev segment_free", "ev segment_unmap")))
+        events, key=lambda event: event.startswith(("ev segment_free", "ev segment_unmap"))
+    )
     return [event for together, run in runs for event in (sorted(run) if together else run)]
 
 
@@ -156,16 +219,21 @@ def difference(real, simulated):
             other = [re.sub(r" pool \d+", "", line) for line in other]
         if kind == "ev" and one != other and same_moment(one) == same_moment(other):
             reordered = "streams"
-        elif kind == "ev" and one != other and same_release(same_moment(one)) == \
-                same_release(same_moment(other)):
+        elif (
+            kind == "ev"
+            and one != other
+            and same_release(same_moment(one)) == same_release(same_moment(other))
+        ):
             reordered = "private pools"
         elif one != other:
-            at = next((i for i, (a, b) in enumerate(zip(one, other)) if a != b),
-                      min(len(one), len(other)))
-            found.append(f"{kind} {at}: {one[at:at + 1]} but simulated {other[at:at + 1]}")
+            at = next((i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
+            found.append(f"{kind} {at}: {one[at : at + 1]} but simulated {other[at : at + 1]}")
     for name, line in real.items():
-        if isinstance(line, str) and simulated.get(name) != line \
-                and not (reordered and is_order_of_streams(real, simulated, name)):
+        if (
+            isinstance(line, str)
+            and simulated.get(name) != line
+            and not (reordered and is_order_of_streams(real, simulated, name))
+        ):
             found.append(f"{line} but simulated {simulated.get(name)}")
     return found, reordered
 
@@ -194,11 +262,13 @@ def is_freed_pool(real, simulated, found):
     be.
     """
     real, simulated = sections(real), sections(simulated)
-    if not all(line.startswith("segment ") for line in found) or \
-            not any(event.startswith("ev segment_map") for event in real.get("ev", [])):
+    if not all(line.startswith("segment ") for line in found) or not any(
+        event.startswith("ev segment_map") for event in real.get("ev", [])
+    ):
         return False
-    defaults = [[line for line in side.get("segment", []) if " pool 0 " in line]
-                for side in (real, simulated)]
+    defaults = [
+        [line for line in side.get("segment", []) if " pool 0 " in line] for side in (real, simulated)
+    ]
     return defaults[0] == defaults[1]
 
 
@@ -209,10 +279,12 @@ def is_dropped_pool(script, events, others):
     some address ranges of segments have been mapped in as many calls as unmapped, that one among
     them, though it is still there.
     """
-    at = next((i for i, (a, b) in enumerate(zip(events, others)) if a != b),
-              min(len(events), len(others)))
-    if at == len(others) or not others[at].startswith("ev segment_unmap ") or \
-            not any(line.startswith("d ") for line in script):
+    at = next((i for i, (a, b) in enumerate(zip(events, others)) if a != b), min(len(events), len(others)))
+    if (
+        at == len(others)
+        or not others[at].startswith("ev segment_unmap ")
+        or not any(line.startswith("d ") for line in script)
+    ):
         return False
     total = next(int(line.split()[1]) for line in script if line.startswith("card "))
     reserved = total + total // 8  # by each segment of the library, one behind the other
@@ -228,7 +300,9 @@ def is_dropped_pool(script, events, others):
     rest = [balance[segment] for segment in balance if segment != own][:16]
     return balance[own] > 0 and any(
         sum(some) == -balance[own]
-        for count in range(1, len(rest) + 1) for some in itertools.combinations(rest, count))
+        for count in range(1, len(rest) + 1)
+        for some in itertools.combinations(rest, count)
+    )
 
 
 class Comparison:
@@ -253,8 +327,9 @@ class Comparison:
             return "freed private pool", found
         while events and events[-1].startswith(("ev segment_free", "ev segment_unmap")):
             events.pop()  # in the middle of a release, whose order may be another
-        if "\ncrashed" in "\n" + real and same_release(same_moment(events)) == \
-                same_release(same_moment(others[:len(events)])):
+        if "\ncrashed" in "\n" + real and same_release(same_moment(events)) == same_release(
+            same_moment(others[: len(events)])
+        ):
             return "crash of the library", found
         if is_freed_pool(real, simulated, found):
             return "freed private pool", found
@@ -263,8 +338,7 @@ class Comparison:
     def differs(self, head, lines):
         text = "\n".join([*head, *lines]) + "\n"
         name = head[0].split()[1]
-        kind, found = self.judge([*head, *lines], self.release.play(text)[name],
-                                 self.simulate(text)[name])
+        kind, found = self.judge([*head, *lines], self.release.play(text)[name], self.simulate(text)[name])
         return found if kind is None else []
 
     def shrink(self, head, lines):
@@ -273,7 +347,7 @@ class Comparison:
         while step > 0:
             at = 0
             while at < len(lines):
-                fewer = lines[:at] + lines[at + step:]
+                fewer = lines[:at] + lines[at + step :]
                 if self.differs(head, fewer):
                     lines = fewer
                 else:
@@ -282,8 +356,7 @@ class Comparison:
         return lines
 
     def batch(self, seeds):
-        made = {str(seed): scripts.make(seed, self.release.keys, self.release.traits)
-                for seed in seeds}
+        made = {str(seed): scripts.make(seed, self.release.keys, self.release.traits) for seed in seeds}
         texts = {name: "\n".join([*head, *lines]) + "\n" for name, (head, lines) in made.items()}
         whole = "".join(texts.values())
         real, simulated = self.release.play(whole), self.simulate(whole)
@@ -303,7 +376,7 @@ def compare(comparison, first, count, most):
     kinds = {}
     unexplained = []
     seeds = range(first, first + count)
-    batches = [seeds[at:at + BATCH] for at in range(0, count, BATCH)]
+    batches = [seeds[at : at + BATCH] for at in range(0, count, BATCH)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for found, others in pool.map(comparison.batch, batches):
             for kind, number in found.items():
@@ -328,18 +401,25 @@ def main():
     cuda = (folder / "cuda_include.txt").read_text(encoding="utf-8")
     simulated = options.build.resolve() / "bin" / "simulated_allocator"
     different = 0
-    print("| PyTorch | scripts | equal | of these in another order | explained | unexplained |\n"
-          "| --- | --- | --- | --- | --- | --- |", flush=True)
+    print(
+        "| PyTorch | scripts | equal | of these in another order | explained | unexplained |\n"
+        "| --- | --- | --- | --- | --- | --- |",
+        flush=True,
+    )
     for python in options.pythons:
         release = Release(python, cuda, folder)
-        kinds, others = compare(Comparison(simulated, release), options.first, options.scripts,
-                                options.reduce)
+        kinds, others = compare(
+            Comparison(simulated, release), options.first, options.scripts, options.reduce
+        )
         different += others
         orders = {kind: number for kind, number in kinds.items() if kind.startswith("order of ")}
         equal = kinds.pop("equal", 0) + sum(orders.values())
         rest = {kind: number for kind, number in kinds.items() if kind not in orders}
-        print(f"| {release.version} | {options.scripts} | {equal} | {counted(orders)} | "
-              f"{counted(rest)} | {others} unexplained |", flush=True)
+        print(
+            f"| {release.version} | {options.scripts} | {equal} | {counted(orders)} | "
+            f"{counted(rest)} | {others} unexplained |",
+            flush=True,
+        )
     return 1 if different else 0
 
 

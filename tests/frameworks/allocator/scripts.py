@@ -6,10 +6,37 @@ MIB = 2**20
 
 # A card is what a script plays on: 16 GiB would never run out.
 CARDS = [64, 128, 200, 256, 512, 1024, 4096]
-EDGES = [1, 511, 512, 513, MIB - 1, MIB, MIB + 1, 2 * MIB, 10 * MIB - 1, 10 * MIB, 10 * MIB + 1,
-         20 * MIB, 20 * MIB - 512, 19 * MIB, 21 * MIB, 22 * MIB - 511, 40 * MIB]
-ROUNDUPS = ["1", "2", "4", "8", "16", "[1:2,8:4,32:8,>:2]", "[256:1,512:2,1024:4,>:8]",
-            "[4:8,>:4]", "[>:4]", "[2:0,16:8,64:1]"]
+EDGES = [
+    1,
+    511,
+    512,
+    513,
+    MIB - 1,
+    MIB,
+    MIB + 1,
+    2 * MIB,
+    10 * MIB - 1,
+    10 * MIB,
+    10 * MIB + 1,
+    20 * MIB,
+    20 * MIB - 512,
+    19 * MIB,
+    21 * MIB,
+    22 * MIB - 511,
+    40 * MIB,
+]
+ROUNDUPS = [
+    "1",
+    "2",
+    "4",
+    "8",
+    "16",
+    "[1:2,8:4,32:8,>:2]",
+    "[256:1,512:2,1024:4,>:8]",
+    "[4:8,>:4]",
+    "[>:4]",
+    "[2:0,16:8,64:1]",
+]
 
 
 def settings(rng, keys, traits, initial, least=20):
@@ -30,25 +57,44 @@ def settings(rng, keys, traits, initial, least=20):
     maybe("max_split_size_mb", 0.3, lambda: least + rng.choice([traits["least"], 1, 4, 10, 20, 44, 180]))
     maybe("max_non_split_rounding_mb", 0.15, lambda: least + rng.choice([traits["least"], 5, 30, 100]))
     maybe("garbage_collection_threshold", 0.25, lambda: rng.choice([0.1, 0.3, 0.5, 0.8, 0.95]))
-    maybe("roundup_power2_divisions", 0.2, lambda: rng.choice(ROUNDUPS[:-1] if not traits["zero_divisions"] else ROUNDUPS))
+    maybe(
+        "roundup_power2_divisions",
+        0.2,
+        lambda: rng.choice(ROUNDUPS[:-1] if not traits["zero_divisions"] else ROUNDUPS),
+    )
     maybe("throw_on_cudamalloc_oom", 0.08, lambda: rng.choice(["True", "False"]))
-    maybe("expandable_segments_reserve", 0.1,
-          lambda: rng.choice(["0.25", "0.5", "1.0", "2.0", "0.1G", "0.5G"]))
+    maybe(
+        "expandable_segments_reserve", 0.1, lambda: rng.choice(["0.25", "0.5", "1.0", "2.0", "0.1G", "0.5G"])
+    )
     maybe("release_lock_on_cudamalloc", 0.05, lambda: "True")
-    maybe("per_process_memory_fraction", 0.3 if initial else 0.1,
-          lambda: rng.choice([0.3, 0.6, 0.8, 0.9, 1.0]))
+    maybe(
+        "per_process_memory_fraction", 0.3 if initial else 0.1, lambda: rng.choice([0.3, 0.6, 0.8, 0.9, 1.0])
+    )
     rng.shuffle(found)
     return ",".join(found), least
 
 
-KEYS = ["large_segment_size_mb", "expandable_segments", "max_split_size_mb",
-        "max_non_split_rounding_mb", "garbage_collection_threshold", "roundup_power2_divisions",
-        "throw_on_cudamalloc_oom", "expandable_segments_reserve", "release_lock_on_cudamalloc",
-        "per_process_memory_fraction"]
-KEY_VALUES = {"expandable_segments": "False", "roundup_power2_divisions": "4",
-              "garbage_collection_threshold": "0.5", "throw_on_cudamalloc_oom": "True",
-              "expandable_segments_reserve": "0.5", "release_lock_on_cudamalloc": "True",
-              "per_process_memory_fraction": "0.5"}
+KEYS = [
+    "large_segment_size_mb",
+    "expandable_segments",
+    "max_split_size_mb",
+    "max_non_split_rounding_mb",
+    "garbage_collection_threshold",
+    "roundup_power2_divisions",
+    "throw_on_cudamalloc_oom",
+    "expandable_segments_reserve",
+    "release_lock_on_cudamalloc",
+    "per_process_memory_fraction",
+]
+KEY_VALUES = {
+    "expandable_segments": "False",
+    "roundup_power2_divisions": "4",
+    "garbage_collection_threshold": "0.5",
+    "throw_on_cudamalloc_oom": "True",
+    "expandable_segments_reserve": "0.5",
+    "release_lock_on_cudamalloc": "True",
+    "per_process_memory_fraction": "0.5",
+}
 
 
 class Script:
@@ -73,9 +119,13 @@ class Script:
         if not traits["pools_with_expandable"] and "expandable_segments:True" in config:
             self.with_pools = False
         order, order_seed = rng.choice([(0, 0), (0, 0), (1, 0), (2, seed)])
-        self.head = [f"script {seed}", f"config {config}", f"card {card} {capacity}",
-                     f"addresses {order} {order_seed}",
-                     "streams " + " ".join(str(handle) for handle in streams)]
+        self.head = [
+            f"script {seed}",
+            f"config {config}",
+            f"card {card} {capacity}",
+            f"addresses {order} {order_seed}",
+            "streams " + " ".join(str(handle) for handle in streams),
+        ]
         self.changes = rng.random() < 0.3
         self.lines = []
 
@@ -127,8 +177,12 @@ class Script:
                 del self.pools[number]
                 self.lines.append(f"d {number}")
                 # Not with cross-stream frees: those that a capture has parked complete with it.
-                if self.traits["empty_pool"] and not self.records and self.may_release() \
-                        and not self.capturing:
+                if (
+                    self.traits["empty_pool"]
+                    and not self.records
+                    and self.may_release()
+                    and not self.capturing
+                ):
                     self.lines.append(f"E {number}")
         elif len(self.pools) < 3 and (not self.routes or self.traits["create_while_routed"]):
             flags = rng.choice([0, 0, 1, 2, 3]) & self.traits["flags"]
@@ -151,8 +205,7 @@ class Script:
         elif kind < 0.80 and self.changes:
             text, self.least = settings(rng, self.keys, self.traits, False, self.least)
             expands = "expandable_segments:True" in text
-            if text and not (expands and self.next_pool > 1 and
-                             not self.traits["pools_with_expandable"]):
+            if text and not (expands and self.next_pool > 1 and not self.traits["pools_with_expandable"]):
                 if expands and not self.traits["pools_with_expandable"]:
                     self.with_pools = False
                 self.lines.append(f"s {text}")

@@ -23,13 +23,19 @@ def not_here(what):
 def say(**more):
     """Says what is there, and ends the process before anything is given back."""
     torch.cuda.synchronize()
-    segments = [{
-        "address": segment["address"],
-        "bytes": segment["total_size"],
-        "pool": list(segment.get("segment_pool_id", (0, 0))),
-        "live": [[block["address"], block["size"], block["requested_size"]]
-                 for block in blocks_of(segment) if block["state"] == "active_allocated"],
-    } for segment in snapshot()]
+    segments = [
+        {
+            "address": segment["address"],
+            "bytes": segment["total_size"],
+            "pool": list(segment.get("segment_pool_id", (0, 0))),
+            "live": [
+                [block["address"], block["size"], block["requested_size"]]
+                for block in blocks_of(segment)
+                if block["state"] == "active_allocated"
+            ],
+        }
+        for segment in snapshot()
+    ]
     print(json.dumps({"segments": segments, "release": torch.__version__, **more}), flush=True)
     os._exit(0)
 

@@ -1,6 +1,6 @@
 """A capture whose requests another pool serves, beside memory that the default pool has cached.
 
-    fails_in_capture.py handle|mem_pool|raw"""
+fails_in_capture.py handle|mem_pool|raw"""
 
 import sys
 

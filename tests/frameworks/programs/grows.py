@@ -1,11 +1,9 @@
-#!/usr/bin/env python3
 """Three steps of a small training; with --keep each step's activations stay."""
 
 import sys
 
-import torch
-
 import fragtrace
+import torch
 
 KEEP = "--keep" in sys.argv
 kept = []

@@ -15,8 +15,7 @@ def step(model, optimizer, rows):
 
 
 def main():
-    layers = (nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024))
-              for _ in range(6))
+    layers = (nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024)) for _ in range(6))
     model = nn.Sequential(*layers).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     kept = []

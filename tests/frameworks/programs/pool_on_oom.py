@@ -5,8 +5,10 @@ import inspect
 import torch
 from common import MIB, not_here, say, tensor
 
-if (not hasattr(torch.cuda, "MemPool")
-        or "use_on_oom" not in inspect.signature(torch.cuda.MemPool.__init__).parameters):
+if (
+    not hasattr(torch.cuda, "MemPool")
+    or "use_on_oom" not in inspect.signature(torch.cuda.MemPool.__init__).parameters
+):
     not_here("MemPool with use_on_oom")
 pool = torch.cuda.MemPool(use_on_oom=True)
 with torch.cuda.use_mem_pool(pool):

@@ -25,8 +25,10 @@ graphs.append(graph)
 kept.append(tensor(6 * MIB))
 # The blocks of the checkpoint go on under new storages, the others are dropped.
 old = [made.untyped_storage()._cdata for made in outputs + inner]
-storages = [torch._C._construct_storage_from_data_pointer(made.data_ptr(), made.device, made.nbytes)
-            for made in outputs]
+storages = [
+    torch._C._construct_storage_from_data_pointer(made.data_ptr(), made.device, made.nbytes)
+    for made in outputs
+]
 torch._C._cuda_setCheckpointPoolState(device, state, old, [made._cdata for made in storages])
 del outputs, inner
 graph, again = capture(1 * MIB, 9 * MIB)

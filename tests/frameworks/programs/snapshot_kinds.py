@@ -1,8 +1,9 @@
 """Dumps PyTorch's snapshots as programs record them: by default, and with less, or more.
 
-    snapshot_kinds.py FOLDER      a file NAME.pickle of each kind; prints the names of those that this
-                                  release cannot write
+snapshot_kinds.py FOLDER      a file NAME.pickle of each kind; prints the names of those that this
+                              release cannot write
 """
+
 import gc
 import pathlib
 import sys

@@ -32,10 +32,17 @@ def main():
             torch.cuda.empty_cache()
         torch.cuda.nvtx.range_pop()
     statistics = torch.cuda.memory_stats()
-    print(json.dumps({"weights": len(weights), "kept": len(kept),
-                      "reserved": statistics.get("reserved_bytes.all.peak", 0),
-                      "segments": statistics.get("segment.all.allocated", 0),
-                      "retries": statistics.get("num_alloc_retries", 0)}))
+    print(
+        json.dumps(
+            {
+                "weights": len(weights),
+                "kept": len(kept),
+                "reserved": statistics.get("reserved_bytes.all.peak", 0),
+                "segments": statistics.get("segment.all.allocated", 0),
+                "retries": statistics.get("num_alloc_retries", 0),
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

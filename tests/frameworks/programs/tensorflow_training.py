@@ -1,5 +1,7 @@
 """TensorFlow without cuDNN and XLA, which the virtual GPU does not have."""
+
 import tensorflow as tf
+
 print(len(tf.config.list_physical_devices("GPU")))
 tf.config.experimental.set_memory_growth(tf.config.list_physical_devices("GPU")[0], True)
 weights = [tf.Variable(tf.zeros((256, 256))) for _ in range(4)]

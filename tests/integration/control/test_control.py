@@ -25,8 +25,11 @@ class ControlTest(real_process.RealProcessTest):
         told = []
         into = told
         for line in self.events(trace):
-            found = re.search(r"\b(device_alloc|recording_stopped|recording_started|"
-                              r"checkpoint_begin|checkpoint_end)\b", line)
+            found = re.search(
+                r"\b(device_alloc|recording_stopped|recording_started|"
+                r"checkpoint_begin|checkpoint_end)\b",
+                line,
+            )
             if not found:
                 continue
             if found[1] == "device_alloc":
@@ -45,19 +48,17 @@ class StartAndStop(ControlTest):
     def test_by_call_what_lies_between_is_marked_and_its_outcome_told(self):
         done = self.client("alloc=4096", "stop", "alloc=8192", "start", "alloc=12288")
         self.assertEqual(done.stdout, "stop 0\nstart 0\n")
-        self.assertEqual(self.story(self.only_trace()),
-                         [4096, "stopped", "started", [4096, 8192], 12288])
+        self.assertEqual(self.story(self.only_trace()), [4096, "stopped", "started", [4096, 8192], 12288])
         self.assertEqual(done.stderr, "")
 
     def test_by_signal_each_one_toggles(self):
-        self.client("alloc=4096", "signal=USR2", "alloc=8192", "signal=USR2", "alloc=12288",
-                    FRAGTRACE_SIGNAL="USR2")
-        self.assertEqual(self.story(self.only_trace()),
-                         [4096, "stopped", "started", [4096, 8192], 12288])
+        self.client(
+            "alloc=4096", "signal=USR2", "alloc=8192", "signal=USR2", "alloc=12288", FRAGTRACE_SIGNAL="USR2"
+        )
+        self.assertEqual(self.story(self.only_trace()), [4096, "stopped", "started", [4096, 8192], 12288])
 
     def test_a_signal_that_the_program_handles_is_left_to_it(self):
-        done = self.client("own=USR1", "alloc=4096", "signal=USR1", "alloc=8192",
-                           FRAGTRACE_SIGNAL="SIGUSR1")
+        done = self.client("own=USR1", "alloc=4096", "signal=USR1", "alloc=8192", FRAGTRACE_SIGNAL="SIGUSR1")
         self.assertEqual(done.stdout, f"handled {signal.SIGUSR1.value}\n")
         self.assertEqual(self.story(self.only_trace()), [4096, 8192])
 
@@ -75,8 +76,7 @@ class StartAndStop(ControlTest):
         self.assertIn("device.0.name", facts)
 
     def test_a_process_that_starts_stopped_is_started_by_a_signal(self):
-        self.client("alloc=4096", "signal=USR2", "alloc=8192", FRAGTRACE_START="off",
-                    FRAGTRACE_SIGNAL="USR2")
+        self.client("alloc=4096", "signal=USR2", "alloc=8192", FRAGTRACE_START="off", FRAGTRACE_SIGNAL="USR2")
         self.assertEqual(self.story(self.only_trace()), ["started", [4096], 8192])
 
     def test_a_process_that_is_never_started_leaves_no_trace_and_no_word(self):
@@ -116,8 +116,14 @@ class SizeLimit(PartsTest):
     LIMIT = real_process.MIB
 
     def test_the_parts_stay_below_the_limit_and_each_is_a_trace_by_itself(self):
-        self.client("alloc=4096", "alloc=8192", "churn=150000", "alloc=12288",
-                    FRAGTRACE_SIZE_LIMIT="1MiB", FRAGTRACE_COMPRESSION=0)
+        self.client(
+            "alloc=4096",
+            "alloc=8192",
+            "churn=150000",
+            "alloc=12288",
+            FRAGTRACE_SIZE_LIMIT="1MiB",
+            FRAGTRACE_COMPRESSION=0,
+        )
         found = traces(self.folder)
         self.assertEqual(len(found), 2, found)
         self.assertLessEqual(sum(trace.stat().st_size for trace in found), self.LIMIT)
@@ -135,14 +141,20 @@ class SizeLimit(PartsTest):
         self.assertEqual(self.story(self.only_trace()), [4096])
 
     def test_a_killed_process_leaves_readable_parts_and_its_last_events(self):
-        self.client("alloc=4096", "churn=150000", "alloc=12288", "kill",
-                    expected=-signal.SIGKILL.value, FRAGTRACE_SIZE_LIMIT="1MiB",
-                    FRAGTRACE_COMPRESSION=0)
+        self.client(
+            "alloc=4096",
+            "churn=150000",
+            "alloc=12288",
+            "kill",
+            expected=-signal.SIGKILL.value,
+            FRAGTRACE_SIZE_LIMIT="1MiB",
+            FRAGTRACE_COMPRESSION=0,
+        )
         # Killed while the next part began: the part before the full one is gone already.
         found = sorted(traces(self.folder), key=lambda trace: trace.stat().st_mtime_ns)
         self.assertIn(len(found), (1, 2), found)
         for trace in found[:-1]:
-            self.assertEqual(sorted(self.held(trace).values())[0], 4096)
+            self.assertEqual(min(self.held(trace).values()), 4096)
         self.assertEqual(sorted(self.held(found[-1]).values()), [4096, 12288])
         self.assertEqual(self.report(found[-1])["source"]["ended"], "killed")
         self.assertEqual(list(self.folder.glob("*.ring")), [])  # absorbed, by the last part alone
@@ -150,8 +162,15 @@ class SizeLimit(PartsTest):
 
 class FlightRecorder(PartsTest):
     def test_at_an_out_of_memory_a_copy_is_left_with_all_that_is_held(self):
-        self.client("alloc=4096", "churn=150000", "refused", "wait=*.oom1.ftrace", "alloc=8192",
-                    FRAGTRACE_FLIGHT="1MiB", FRAGTRACE_COMPRESSION=0)
+        self.client(
+            "alloc=4096",
+            "churn=150000",
+            "refused",
+            "wait=*.oom1.ftrace",
+            "alloc=8192",
+            FRAGTRACE_FLIGHT="1MiB",
+            FRAGTRACE_COMPRESSION=0,
+        )
         self.assertEqual(self.names(), ["ftrace", "oom1.ftrace"])
         whole, copy = traces(self.folder)
         self.assertEqual(list(self.held(copy).values()), [4096])
@@ -164,12 +183,21 @@ class FlightRecorder(PartsTest):
             self.assert_whole(trace)
 
     def test_copies_are_written_by_signal_and_by_call(self):
-        done = self.client("alloc=4096", "signal=USR2", "wait=*.signal1.ftrace", "alloc=8192", "write",
-                           "alloc=12288", FRAGTRACE_FLIGHT=1, FRAGTRACE_SIGNAL="USR2")
+        done = self.client(
+            "alloc=4096",
+            "signal=USR2",
+            "wait=*.signal1.ftrace",
+            "alloc=8192",
+            "write",
+            "alloc=12288",
+            FRAGTRACE_FLIGHT=1,
+            FRAGTRACE_SIGNAL="USR2",
+        )
         self.assertEqual(done.stdout, "write 0\n")
         stories = {trace.name.split(".", 2)[2]: self.story(trace) for trace in traces(self.folder)}
-        self.assertEqual(stories, {"ftrace": [4096, 8192, 12288], "signal1.ftrace": [4096],
-                                   "call2.ftrace": [4096, 8192]})
+        self.assertEqual(
+            stories, {"ftrace": [4096, 8192, 12288], "signal1.ftrace": [4096], "call2.ftrace": [4096, 8192]}
+        )
 
     def test_a_refusal_in_a_row_of_many_is_copied_once(self):
         self.client(*["refused"] * 20, "wait=*.oom1.ftrace", *["refused"] * 20, FRAGTRACE_FLIGHT=1)
@@ -178,8 +206,12 @@ class FlightRecorder(PartsTest):
 
 class Top(PartsTest):
     def start(self, *steps, **variables):
-        process = subprocess.Popen([sys.executable, CLIENT, *steps], stdout=subprocess.PIPE,
-                                   text=True, env=environment(CARD, self.folder, **variables))
+        process = subprocess.Popen(
+            [sys.executable, CLIENT, *steps],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(CARD, self.folder, **variables),
+        )
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -192,21 +224,39 @@ class Top(PartsTest):
     def test_shows_what_a_running_process_holds_from_its_file_and_its_ring(self):
         for variables in ({}, {"FRAGTRACE_SIZE_LIMIT": "1MiB", "FRAGTRACE_COMPRESSION": 0}):
             with self.subTest(variables=variables):
-                process = self.start("alloc=1048576", "churn=50000", "alloc=2097152", "write",
-                                     "alloc=4194304", "stop", "sleep=60", **variables)
+                process = self.start(
+                    "alloc=1048576",
+                    "churn=50000",
+                    "alloc=2097152",
+                    "write",
+                    "alloc=4194304",
+                    "stop",
+                    "sleep=60",
+                    **variables,
+                )
                 self.assertEqual(process.stdout.readline(), "stop 0\n")
                 line = json.loads(self.top(process).stdout)
-                self.assertEqual({key: line[key] for key in (
-                    "process", "device", "allocated_bytes", "reserved_bytes", "events_lost")},
-                    {"process": process.pid, "device": 0, "allocated_bytes": 7 * real_process.MIB,
-                     "reserved_bytes": 7 * real_process.MIB, "events_lost": 0})
+                self.assertEqual(
+                    {
+                        key: line[key]
+                        for key in ("process", "device", "allocated_bytes", "reserved_bytes", "events_lost")
+                    },
+                    {
+                        "process": process.pid,
+                        "device": 0,
+                        "allocated_bytes": 7 * real_process.MIB,
+                        "reserved_bytes": 7 * real_process.MIB,
+                        "events_lost": 0,
+                    },
+                )
                 self.assertGreater(line["events"], 100000)
                 self.assertIsNone(process.poll())
 
     def test_follows_a_process_until_it_ends(self):
         process = self.start("alloc=1048576", "write", "alloc=2097152", "wait=seen", "churn=10")
-        top = subprocess.Popen([ANALYZER, "top", str(process.pid), "--interval", "0.2"],
-                               stdout=subprocess.PIPE, text=True)
+        top = subprocess.Popen(
+            [ANALYZER, "top", str(process.pid), "--interval", "0.2"], stdout=subprocess.PIPE, text=True
+        )
         self.addCleanup(top.wait)
         self.addCleanup(top.kill)
         lines = [top.stdout.readline()]

@@ -16,8 +16,11 @@ class StoppedTest(real_process.RealProcessTest):
         held = {}
         ends = {"device_free": "device_alloc", "block_free": "block_alloc", "unmap": "map"}
         for line in self.events(trace):
-            found = re.search(r"\b(device_alloc|device_free|block_alloc|block_free|map|unmap|"
-                              r"checkpoint_begin)\b", line)
+            found = re.search(
+                r"\b(device_alloc|device_free|block_alloc|block_free|map|unmap|"
+                r"checkpoint_begin)\b",
+                line,
+            )
             numbers = dict(re.findall(r"\b(\w+)=(0x[0-9a-f]+|\d+)", line))
             if not found:
                 continue
@@ -45,8 +48,11 @@ class StoppedTest(real_process.RealProcessTest):
 
 class PlainCuda(StoppedTest):
     def client(self, *steps, expected=0, **variables):
-        return self.run_well([sys.executable, CLIENT, *steps], expected,
-                             env=environment("1GiB,context=0", self.folder, **variables))
+        return self.run_well(
+            [sys.executable, CLIENT, *steps],
+            expected,
+            env=environment("1GiB,context=0", self.folder, **variables),
+        )
 
     def sizes(self, trace):
         return sorted(self.held(trace).get("device_alloc", {}).values())
@@ -57,8 +63,16 @@ class PlainCuda(StoppedTest):
             with self.subTest(steps=steps):
                 for old in traces(self.folder):
                     old.unlink()
-                self.client("alloc=4096", "alloc=8192", "free", "churn=100000", *steps,
-                            "alloc=12288", FRAGTRACE_START="off", **variables)
+                self.client(
+                    "alloc=4096",
+                    "alloc=8192",
+                    "free",
+                    "churn=100000",
+                    *steps,
+                    "alloc=12288",
+                    FRAGTRACE_START="off",
+                    **variables,
+                )
                 trace = self.only_trace()
                 self.assertEqual(self.sizes(trace), [4096, 12288])
                 self.assert_sound(self.report(trace))
@@ -70,15 +84,17 @@ class PlainCuda(StoppedTest):
         self.assert_sound(self.report(trace))
 
     def test_what_a_pause_frees_and_makes_is_counted(self):
-        self.client("alloc=4096", "alloc=8192", "stop", "free", "alloc=12288", "alloc=16384", "start",
-                    "alloc=20480")
+        self.client(
+            "alloc=4096", "alloc=8192", "stop", "free", "alloc=12288", "alloc=16384", "start", "alloc=20480"
+        )
         trace = self.only_trace()
         self.assertEqual(self.sizes(trace), [4096, 12288, 16384, 20480])
         report = self.report(trace)
         self.assert_sound(report)
-        gap, = report["recording"]["gaps"]
-        self.assertEqual([gap[key] for key in ("freed", "freed_bytes", "made", "made_bytes")],
-                         [1, 8192, 2, 12288 + 16384])
+        (gap,) = report["recording"]["gaps"]
+        self.assertEqual(
+            [gap[key] for key in ("freed", "freed_bytes", "made", "made_bytes")], [1, 8192, 2, 12288 + 16384]
+        )
         text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout
         self.assertRegex(text, r"recording was stopped from .*; 1 allocation \(8 KiB\) held before")
 
@@ -91,20 +107,25 @@ class PlainCuda(StoppedTest):
         self.assertEqual(self.sizes(trace), [4096, 8192])
         report = self.report(trace)
         self.assert_sound(report)
-        self.assertEqual([(gap["freed"], gap["made"]) for gap in report["recording"]["gaps"]],
-                         [(1, 1)] * 20)
+        self.assertEqual([(gap["freed"], gap["made"]) for gap in report["recording"]["gaps"]], [(1, 1)] * 20)
         self.assertEqual(self.run_well([ANALYZER, "dump", trace, "--no-stacks"]).stderr, "")
 
     def test_more_is_held_than_the_ring_has_room_for(self):
-        self.client(*[*["alloc=512"] * 50, "write"] * 6, "start", "alloc=1024", FRAGTRACE_START="off",
-                    FRAGTRACE_RING_EVENTS=64)
+        self.client(
+            *[*["alloc=512"] * 50, "write"] * 6,
+            "start",
+            "alloc=1024",
+            FRAGTRACE_START="off",
+            FRAGTRACE_RING_EVENTS=64,
+        )
         trace = self.only_trace()
         self.assertEqual(self.sizes(trace), [512] * 300 + [1024])
         self.assert_sound(self.report(trace))
 
     def test_a_process_killed_after_a_late_start_leaves_all_that_it_held(self):
-        self.client("alloc=4096", "start", "alloc=8192", "kill", expected=-signal.SIGKILL.value,
-                    FRAGTRACE_START="off")
+        self.client(
+            "alloc=4096", "start", "alloc=8192", "kill", expected=-signal.SIGKILL.value, FRAGTRACE_START="off"
+        )
         trace = self.only_trace()
         self.assertEqual(self.sizes(trace), [4096, 8192])
         self.assertEqual(self.report(trace)["source"]["ended"], "killed")
@@ -118,9 +139,18 @@ class PlainCuda(StoppedTest):
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_parts_and_pauses_go_together(self):
-        self.client("alloc=4096", "churn=60000", "stop", "churn=60000", "alloc=8192", "start",
-                    "churn=60000", "alloc=12288", FRAGTRACE_SIZE_LIMIT="1MiB",
-                    FRAGTRACE_COMPRESSION=0)
+        self.client(
+            "alloc=4096",
+            "churn=60000",
+            "stop",
+            "churn=60000",
+            "alloc=8192",
+            "start",
+            "churn=60000",
+            "alloc=12288",
+            FRAGTRACE_SIZE_LIMIT="1MiB",
+            FRAGTRACE_COMPRESSION=0,
+        )
         last = max(traces(self.folder), key=lambda trace: trace.stat().st_mtime_ns)
         self.assertEqual(self.sizes(last), [4096, 8192, 12288])
         self.assert_sound(self.report(last))
@@ -130,8 +160,7 @@ class PlainCuda(StoppedTest):
             with self.subTest(kept=kept):
                 for old in traces(self.folder):
                     old.unlink()
-                self.client("alloc=4096", "start", FRAGTRACE_START="off",
-                            FRAGTRACE_STOPPED_STACKS=kept)
+                self.client("alloc=4096", "start", FRAGTRACE_START="off", FRAGTRACE_STOPPED_STACKS=kept)
                 stacks = self.run_well([ANALYZER, "dump", self.only_trace()]).stdout
                 self.assertEqual("client.py" in stacks, bool(kept), stacks)
 

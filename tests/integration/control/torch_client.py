@@ -1,6 +1,6 @@
 """Holds tensors of many sizes, makes and drops many more, runs out of memory, and says what it holds.
 
-    torch_client.py FILE    writes [[address, bytes], ...] of the blocks that PyTorch counts as active
+torch_client.py FILE    writes [[address, bytes], ...] of the blocks that PyTorch counts as active
 """
 
 import json
@@ -11,8 +11,9 @@ import time
 
 import torch
 
-held = [torch.empty(512 * (1 + 37 * number % 4000), dtype=torch.uint8, device="cuda")
-        for number in range(300)]
+held = [
+    torch.empty(512 * (1 + 37 * number % 4000), dtype=torch.uint8, device="cuda") for number in range(300)
+]
 for number in range(25000):
     torch.empty(512 * (1 + number % 5000), dtype=torch.uint8, device="cuda")
     if number % 100 == 0:

@@ -26,16 +26,41 @@ class IpcMemoryHandle(ctypes.Structure):
 
 
 VALUES = {
-    "size_t": ctypes.c_size_t, "unsigned int": ctypes.c_uint, "int": ctypes.c_int,
-    "unsigned long long": ctypes.c_ulonglong, "uint64_t": ctypes.c_uint64,
-    "CUdevice": ctypes.c_int, "CUdeviceptr": ctypes.c_uint64, "CUmemHandle": ctypes.c_uint64,
-    "Extent": Extent, "Dim3": Dim3, "IpcMemoryHandle": IpcMemoryHandle,
+    "size_t": ctypes.c_size_t,
+    "unsigned int": ctypes.c_uint,
+    "int": ctypes.c_int,
+    "unsigned long long": ctypes.c_ulonglong,
+    "uint64_t": ctypes.c_uint64,
+    "CUdevice": ctypes.c_int,
+    "CUdeviceptr": ctypes.c_uint64,
+    "CUmemHandle": ctypes.c_uint64,
+    "Extent": Extent,
+    "Dim3": Dim3,
+    "IpcMemoryHandle": IpcMemoryHandle,
 }
-HANDLES = {"CUarray", "CUcontext", "CUexternalMemory", "CUfunction", "CUgraph", "CUgraphExec",
-           "CUgraphNode", "CUlibrary", "CUmemoryPool", "CUmipmappedArray", "CUmodule", "CUstream",
-           "cudaArray_t", "cudaEvent_t", "cudaExternalMemory_t", "cudaGraphExec_t",
-           "cudaGraphNode_t", "cudaGraph_t", "cudaMemPool_t", "cudaMipmappedArray_t",
-           "cudaStream_t"}
+HANDLES = {
+    "CUarray",
+    "CUcontext",
+    "CUexternalMemory",
+    "CUfunction",
+    "CUgraph",
+    "CUgraphExec",
+    "CUgraphNode",
+    "CUlibrary",
+    "CUmemoryPool",
+    "CUmipmappedArray",
+    "CUmodule",
+    "CUstream",
+    "cudaArray_t",
+    "cudaEvent_t",
+    "cudaExternalMemory_t",
+    "cudaGraphExec_t",
+    "cudaGraphNode_t",
+    "cudaGraph_t",
+    "cudaMemPool_t",
+    "cudaMipmappedArray_t",
+    "cudaStream_t",
+}
 
 
 class Parameter:
@@ -53,8 +78,9 @@ class Row:
         self.symbol, self.library, self.base, self.since = symbol, library, base, since
         self.per_thread = stream == "kPerThreadStream"
         self.family = family
-        self.parameters = [Parameter(part) for part in parameters.split(",")
-                           if part.strip() not in ("", "void")]
+        self.parameters = [
+            Parameter(part) for part in parameters.split(",") if part.strip() not in ("", "void")
+        ]
         self.prototype = ctypes.CFUNCTYPE(ctypes.c_int, *(p.ctype for p in self.parameters))
 
 
@@ -95,8 +121,10 @@ class Libraries:
             return
         for name, flags_last in (("cuGetProcAddress", ()), ("cuGetProcAddress_v2", (None,))):
             yield name, self.entry(getattr(self.driver, name), row, flags_last)
-        for name, stream in (("cudaGetDriverEntryPointByVersion", ""),
-                             ("cudaGetDriverEntryPointByVersion_ptsz", "_ptsz")):
+        for name, stream in (
+            ("cudaGetDriverEntryPointByVersion", ""),
+            ("cudaGetDriverEntryPointByVersion_ptsz", "_ptsz"),
+        ):
             if bool(stream) == row.per_thread:
                 yield name, self.entry(getattr(self.runtime, name), row, (None,))
 
@@ -109,7 +137,11 @@ class Libraries:
     def entry(self, get, row, rest):
         function = ctypes.c_void_p()
         get.argtypes = None
-        result = get(row.base.encode(), ctypes.byref(function), ctypes.c_int(row.since),
-                     ctypes.c_uint64(PER_THREAD if row.per_thread else 0),
-                     *(ctypes.c_void_p(value) for value in rest))
+        result = get(
+            row.base.encode(),
+            ctypes.byref(function),
+            ctypes.c_int(row.since),
+            ctypes.c_uint64(PER_THREAD if row.per_thread else 0),
+            *(ctypes.c_void_p(value) for value in rest),
+        )
         return row.prototype(function.value) if result == 0 and function.value else None

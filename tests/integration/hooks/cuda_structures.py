@@ -5,8 +5,10 @@ MIB = 2**20
 
 def pack(*numbers):
     """Numbers as 4 (int) or 8 (tuple of one) bytes."""
-    return b"".join(n[0].to_bytes(8, "little") if isinstance(n, tuple) else
-                    (n & 0xffffffff).to_bytes(4, "little") for n in numbers)
+    return b"".join(
+        n[0].to_bytes(8, "little") if isinstance(n, tuple) else (n & 0xFFFFFFFF).to_bytes(4, "little")
+        for n in numbers
+    )
 
 
 POOL = pack(1, 0, 1, 0, (0,), (0,)) + bytes(56)

@@ -11,8 +11,20 @@ import subprocess
 import sys
 
 from cuda_calls import Extent, IpcMemoryHandle, Libraries, rows
-from cuda_structures import (ACCESS, ALLOC_NODE, ARRAY, ARRAY_3D, CHANNELS, IMAGE, MIB, MULTICAST,
-                               PHYSICAL, POOL, SHARED_POOL, pack)
+from cuda_structures import (
+    ACCESS,
+    ALLOC_NODE,
+    ARRAY,
+    ARRAY_3D,
+    CHANNELS,
+    IMAGE,
+    MIB,
+    MULTICAST,
+    PHYSICAL,
+    POOL,
+    SHARED_POOL,
+    pack,
+)
 
 LIBRARIES = Libraries()
 DRIVER = LIBRARIES.driver
@@ -80,8 +92,7 @@ def device():
     managed = made(either("cuMemAllocManaged", "cudaMallocManaged"), 3 * MIB, 1)
     expect(f"managed_alloc address={managed:#x} bytes={3 * MIB} flags=0x1")
     made_too_much = ctypes.c_uint64()
-    call(either("cuMemAlloc_v2", "cudaMalloc"), ctypes.byref(made_too_much), 2**40,
-         result=OUT_OF_MEMORY)
+    call(either("cuMemAlloc_v2", "cudaMalloc"), ctypes.byref(made_too_much), 2**40, result=OUT_OF_MEMORY)
     expect(f"alloc_refused bytes={2**40} error=2")
     call(either("cuMemFree_v2", "cudaFree"), 0)
     for freed in {address: 0, pitched: 0, last: 0, managed: 0}:
@@ -125,8 +136,13 @@ def pools():
     expect(f"pool_select handle={pool:#x}{of(pool)}")
     third = made(either("cuMemAllocAsync_ptsz", "cudaMallocAsync_ptsz"), 2 * MIB, 0)
     expect(f"async_alloc address={third:#x} bytes={2 * MIB} stream=0x2{of(pool)}")
-    call(either("cuMemAllocAsync", "cudaMallocAsync"), ctypes.byref(ctypes.c_uint64()), 2**40, stream,
-         result=OUT_OF_MEMORY)
+    call(
+        either("cuMemAllocAsync", "cudaMallocAsync"),
+        ctypes.byref(ctypes.c_uint64()),
+        2**40,
+        stream,
+        result=OUT_OF_MEMORY,
+    )
     expect(f"alloc_refused bytes={2**40} error=2 stream={stream:#x}{of(pool)}")
     expect(f"pool_info handle={pool:#x} used={4 * MIB} reserved={4 * MIB}{of(pool)} by_recorder")
     for freed in (second, third):
@@ -150,8 +166,9 @@ def arrays():
     if IS_DRIVER:
         found.append((made("cuArrayCreate_v2", ARRAY), elements, "cuArrayDestroy"))
         found.append((made("cuArray3DCreate_v2", ARRAY_3D), elements, "cuArrayDestroy"))
-        found.append((made("cuMipmappedArrayCreate", ARRAY_3D, 2), elements + elements // 4,
-                      "cuMipmappedArrayDestroy"))
+        found.append(
+            (made("cuMipmappedArrayCreate", ARRAY_3D, 2), elements + elements // 4, "cuMipmappedArrayDestroy")
+        )
     else:
         found.append((made("cudaMallocArray", CHANNELS, 64, 16, 0), elements, "cudaFreeArray"))
         out = ctypes.c_uint64()
@@ -177,7 +194,7 @@ def virtual():
     call("cuMemMap", address, 2 * MIB, 0, handle, 0)
     expect(f"map address={address:#x} bytes={2 * MIB} handle={handle:#x}")
     call("cuMemSetAccess", address, 2 * MIB, ACCESS, 1)
-    descriptor = made("cuMemExportToShareableHandle", handle, 1, 0) & 0xffffffff
+    descriptor = made("cuMemExportToShareableHandle", handle, 1, 0) & 0xFFFFFFFF
     expect(f"export address={handle:#x} shared=0x0")
     imported = made("cuMemImportFromShareableHandle", descriptor, 1)
     expect(f"import address={imported:#x} bytes=unknown shared=0x0")
@@ -195,9 +212,9 @@ def virtual():
 
 
 def fnv(content):
-    value = 0xcbf29ce484222325
+    value = 0xCBF29CE484222325
     for byte in content:
-        value = (value ^ byte) * 0x100000001b3 % 2**64
+        value = (value ^ byte) * 0x100000001B3 % 2**64
     return value
 
 
@@ -209,8 +226,12 @@ def ipc():
     handle = IpcMemoryHandle()
     call(either("cuIpcGetMemHandle", "cudaIpcGetMemHandle"), ctypes.byref(handle), address)
     expect(f"export address={address:#x} shared={fnv(bytes(handle.bytes)):#x}")
-    done = subprocess.run([sys.executable, __file__, "ipc_peer", LAYER, bytes(handle.bytes).hex()],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, __file__, "ipc_peer", LAYER, bytes(handle.bytes).hex()],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     for line in done.stdout.splitlines():
         print("peer", line)
     if done.returncode != 0:
@@ -222,8 +243,7 @@ def ipc_peer():
     handle = IpcMemoryHandle.from_buffer_copy(bytes.fromhex(sys.argv[3]))
     shared = fnv(bytes(handle.bytes))
     for _ in range(2):
-        address = made(either("cuIpcOpenMemHandle_v2", "cudaIpcOpenMemHandle"), handle,
-                       ctypes.c_uint(1))
+        address = made(either("cuIpcOpenMemHandle_v2", "cudaIpcOpenMemHandle"), handle, ctypes.c_uint(1))
         expect(f"import address={address:#x} bytes=unknown shared={shared:#x}")
     for _ in range(2):
         call(either("cuIpcCloseMemHandle", "cudaIpcCloseMemHandle"), address)
@@ -235,11 +255,9 @@ def external():
     begin()
     prefix = either("cu", "cuda")
     file = os.open("/dev/zero", os.O_RDONLY)
-    memory = made(f"{prefix}ImportExternalMemory",
-                  pack(1, 0, (file,), (0,), (4 * MIB,), 0) + bytes(68))
+    memory = made(f"{prefix}ImportExternalMemory", pack(1, 0, (file,), (0,), (4 * MIB,), 0) + bytes(68))
     expect(f"import address={memory:#x} bytes={4 * MIB} shared=0x0")
-    address = made(f"{prefix}ExternalMemoryGetMappedBuffer", memory,
-                   pack((0,), (2 * MIB,), 0) + bytes(64))
+    address = made(f"{prefix}ExternalMemoryGetMappedBuffer", memory, pack((0,), (2 * MIB,), 0) + bytes(64))
     expect(f"import address={address:#x} bytes={2 * MIB} shared={memory:#x}")
     call(either("cuMemFree_v2", "cudaFree"), address)
     expect(f"device_free address={address:#x}")
@@ -255,7 +273,7 @@ def pool_sharing():
     expect(f"pool_create handle={pool:#x} bytes=0{of(pool)}")
     address = made(either("cuMemAllocFromPoolAsync", "cudaMallocFromPoolAsync"), 2 * MIB, pool, 0)
     expect(f"async_alloc address={address:#x} bytes={2 * MIB} stream=0x0{of(pool)}")
-    descriptor = made(f"{prefix}ExportToShareableHandle", pool, 1, 0) & 0xffffffff
+    descriptor = made(f"{prefix}ExportToShareableHandle", pool, 1, 0) & 0xFFFFFFFF
     expect(f"export address={pool:#x} shared=0x0{of(pool)}")
     content = ctypes.create_string_buffer(64)
     call(f"{prefix}ExportPointer", content, address)
@@ -346,8 +364,7 @@ def modules():
     expect(f"module_load handle={module:#x} bytes={2 * MIB}")
     call("cuModuleUnload", module)
     expect(f"module_unload handle={module:#x}")
-    library = made(either("cuLibraryLoadData", "cudaLibraryLoadData"), IMAGE, None, None, 0, None,
-                   None, 0)
+    library = made(either("cuLibraryLoadData", "cudaLibraryLoadData"), IMAGE, None, None, 0, None, None, 0)
     expect(f"module_load handle={library:#x} bytes=0")
     call(either("cuLibraryUnload", "cudaLibraryUnload"), library)
     expect(f"module_unload handle={library:#x}")
@@ -357,8 +374,12 @@ def refusals():
     """Many refusals in a row."""
     begin()
     for _ in range(50):
-        call(either("cuMemAlloc_v2", "cudaMalloc"), ctypes.byref(ctypes.c_uint64()), 2**40,
-             result=OUT_OF_MEMORY)
+        call(
+            either("cuMemAlloc_v2", "cudaMalloc"),
+            ctypes.byref(ctypes.c_uint64()),
+            2**40,
+            result=OUT_OF_MEMORY,
+        )
 
 
 def ways():

@@ -12,8 +12,22 @@ import re
 import sys
 
 from cuda_calls import Dim3, Extent, IpcMemoryHandle, Libraries, rows
-from cuda_structures import (ACCESS, ALLOC_NODE, ARRAY, ARRAY_3D, CHANNELS, EXTERNAL_BUFFER, IMAGE,
-                               LOCATION, MIB, MULTICAST, PHYSICAL, POOL, SHARED_POOL, pack)
+from cuda_structures import (
+    ACCESS,
+    ALLOC_NODE,
+    ARRAY,
+    ARRAY_3D,
+    CHANNELS,
+    EXTERNAL_BUFFER,
+    IMAGE,
+    LOCATION,
+    MIB,
+    MULTICAST,
+    PHYSICAL,
+    POOL,
+    SHARED_POOL,
+    pack,
+)
 
 ABSURD = 2**62
 NOT_SUPPORTED = 801
@@ -61,7 +75,7 @@ def u64(value):
     return ctypes.c_uint64(value)
 
 
-CONTEXTS = []    # of the program's own, still to be destroyed
+CONTEXTS = []  # of the program's own, still to be destroyed
 REGISTERED = []  # host memory, likewise
 DESCRIPTORS = []
 
@@ -117,7 +131,7 @@ class World:
 
     def pool_descriptor(self, pool=None):
         fd = made("cuMemPoolExportToShareableHandle", u64(pool or self.shared_pool()), 1, u64(0))
-        DESCRIPTORS.append(fd & 0xffffffff)
+        DESCRIPTORS.append(fd & 0xFFFFFFFF)
         return DESCRIPTORS[-1]
 
     def shared_pool_memory(self):
@@ -128,8 +142,9 @@ class World:
         """What names memory of a pool that was exported; imported_pool() is that pool."""
         content = ctypes.create_string_buffer(64)
         CUDA.cuMemPoolExportPointer(content, u64(self.shared_pool_memory()))
-        self.imported = made("cuMemPoolImportFromShareableHandle",
-                             u64(self.pool_descriptor(self.exported_pool)), 1, u64(0))
+        self.imported = made(
+            "cuMemPoolImportFromShareableHandle", u64(self.pool_descriptor(self.exported_pool)), 1, u64(0)
+        )
         self.shared_pointer = content.raw
         return content.raw
 
@@ -182,7 +197,7 @@ class World:
         return made("cuModuleGetFunction", u64(self.module()), b"k")
 
     def shared_physical(self):
-        fd = made("cuMemExportToShareableHandle", u64(self.physical()), 1, u64(0)) & 0xffffffff
+        fd = made("cuMemExportToShareableHandle", u64(self.physical()), 1, u64(0)) & 0xFFFFFFFF
         DESCRIPTORS.append(fd)
         return fd
 
@@ -212,8 +227,12 @@ RIGHT = [
     (r"cuModuleUnload", "CUmodule", "module", World.module),
     (r"cuLibraryUnload", "CUlibrary", "library", World.library),
     (r"cuCtx.*", "CUcontext", "context", World.own_context),
-    (r".*Mipmapped.*", "CUmipmappedArray|cudaMipmappedArray_t", "array",
-     lambda world: made("cuMipmappedArrayCreate", ARRAY_3D, 2)),
+    (
+        r".*Mipmapped.*",
+        "CUmipmappedArray|cudaMipmappedArray_t",
+        "array",
+        lambda world: made("cuMipmappedArrayCreate", ARRAY_3D, 2),
+    ),
     (r".*", "CUarray|cudaArray_t", "array", lambda world: made("cuArray3DCreate_v2", ARRAY_3D)),
     (r".*", "CUexternalMemory|cudaExternalMemory_t", "memory", World.external_memory),
     (r".*", "CUfunction", "function", World.function),
@@ -231,36 +250,105 @@ def host_address(row, world):
 
 # Of numbers: name -> (right, wrong...).
 NUMBERS = {
-    "bytes": (2 * MIB, 0, 1, ABSURD), "width_bytes": (1000, 0, ABSURD), "width": (64, 0, ABSURD),
-    "height": (10, 0, ABSURD), "element_bytes": (4, 3), "alignment": (0, 3), "offset": (0, 7),
-    "multicast_offset": (0, 7), "count": (1, 0), "keep_bytes": (0, ABSURD), "flags": (0, 0xffff),
-    "attach_flags": (1, 0, 0xff), "attribute": (4, 1, 7, 99), "type": (1, 9), "handle_type": (1, 77),
-    "device": (0, 1, -1, 99), "levels": (2, 0), "limit": (2, 77), "value": (8 * MIB,),
-    "dependency_count": (0, 1), "affinity_count": (0,), "log_bytes": (0,), "option_count": (0,),
-    "jit_count": (0,), "library_count": (0,), "version": (12000, 1), "shared_bytes": (0,),
+    "bytes": (2 * MIB, 0, 1, ABSURD),
+    "width_bytes": (1000, 0, ABSURD),
+    "width": (64, 0, ABSURD),
+    "height": (10, 0, ABSURD),
+    "element_bytes": (4, 3),
+    "alignment": (0, 3),
+    "offset": (0, 7),
+    "multicast_offset": (0, 7),
+    "count": (1, 0),
+    "keep_bytes": (0, ABSURD),
+    "flags": (0, 0xFFFF),
+    "attach_flags": (1, 0, 0xFF),
+    "attribute": (4, 1, 7, 99),
+    "type": (1, 9),
+    "handle_type": (1, 77),
+    "device": (0, 1, -1, 99),
+    "levels": (2, 0),
+    "limit": (2, 77),
+    "value": (8 * MIB,),
+    "dependency_count": (0, 1),
+    "affinity_count": (0,),
+    "log_bytes": (0,),
+    "option_count": (0,),
+    "jit_count": (0,),
+    "library_count": (0,),
+    "version": (12000, 1),
+    "shared_bytes": (0,),
     **{f"{what}_{axis}": (1, 0) for what in ("grid", "block") for axis in "xyz"},
 }
 
 # Of structures and other memory that is read: name or type -> content; others are written.
 CONTENT = {
-    "PoolProperties*": POOL, "MemoryProperties*": PHYSICAL, "ArrayDescriptor*": ARRAY,
-    "Array3dDescriptor*": ARRAY_3D, "ChannelFormat*": CHANNELS, "AllocNodeParameters*": ALLOC_NODE,
-    "MemoryLocation*": LOCATION, "MulticastProperties*": MULTICAST,
+    "PoolProperties*": POOL,
+    "MemoryProperties*": PHYSICAL,
+    "ArrayDescriptor*": ARRAY,
+    "Array3dDescriptor*": ARRAY_3D,
+    "ChannelFormat*": CHANNELS,
+    "AllocNodeParameters*": ALLOC_NODE,
+    "MemoryLocation*": LOCATION,
+    "MulticastProperties*": MULTICAST,
     "ExternalBufferDescriptor*": EXTERNAL_BUFFER,
-    "access": ACCESS, "image": IMAGE, "path": b"/nowhere/at/all\0", "value": pack((MIB,)),
-    "instantiation": bytes(64), "symbol": b"cuMemAlloc\0", "shared": bytes(64),
-    "descriptor": bytes(256), "configuration": pack(1, 1, 1, 1, 1, 1) + bytes(64), "function": bytes(64),
-    "kernel": bytes(64), "creation": bytes(32),
+    "access": ACCESS,
+    "image": IMAGE,
+    "path": b"/nowhere/at/all\0",
+    "value": pack((MIB,)),
+    "instantiation": bytes(64),
+    "symbol": b"cuMemAlloc\0",
+    "shared": bytes(64),
+    "descriptor": bytes(256),
+    "configuration": pack(1, 1, 1, 1, 1, 1) + bytes(64),
+    "function": bytes(64),
+    "kernel": bytes(64),
+    "creation": bytes(32),
 }
-NULL_IS_RIGHT = {"dependencies", "dependency_data", "error_node", "log", "options", "option_values",
-                 "jit_options", "jit_values", "library_options", "library_values", "arguments",
-                 "extra", "affinities", "creation"}
-WRITTEN = {"address", "pitch", "pitched", "pool", "array", "handle", "memory", "node", "exec",
-           "context", "module", "library", "free_bytes", "total_bytes", "shared", "function",
-           "status", "count", "parameters"}
+NULL_IS_RIGHT = {
+    "dependencies",
+    "dependency_data",
+    "error_node",
+    "log",
+    "options",
+    "option_values",
+    "jit_options",
+    "jit_values",
+    "library_options",
+    "library_values",
+    "arguments",
+    "extra",
+    "affinities",
+    "creation",
+}
+WRITTEN = {
+    "address",
+    "pitch",
+    "pitched",
+    "pool",
+    "array",
+    "handle",
+    "memory",
+    "node",
+    "exec",
+    "context",
+    "module",
+    "library",
+    "free_bytes",
+    "total_bytes",
+    "shared",
+    "function",
+    "status",
+    "count",
+    "parameters",
+}
 # The program ends if it asks this of the virtual libraries, and would of NVIDIA's: nothing to compare.
-NO_NULL = {("configuration", ".*"), ("symbol", "cudaGetDriver.*"), ("path", ".*"), ("image", ".*"),
-           ("function", "cudaGetDriver.*")}
+NO_NULL = {
+    ("configuration", ".*"),
+    ("symbol", "cudaGetDriver.*"),
+    ("path", ".*"),
+    ("image", ".*"),
+    ("function", "cudaGetDriver.*"),
+}
 
 
 def external(world):
@@ -285,8 +373,7 @@ def choices(row, parameter, world):
             CUDA.cuIpcGetMemHandle(ctypes.byref(right), u64(world.device_memory()))
         return [right, {"Extent": Extent(0, 0, 0), "Dim3": Dim3(0, 0, 0)}.get(kind, IpcMemoryHandle())]
     for pattern, types, names, make in RIGHT:
-        if (re.fullmatch(pattern, row.symbol) and re.fullmatch(types, kind) and
-                re.fullmatch(names, name)):
+        if re.fullmatch(pattern, row.symbol) and re.fullmatch(types, kind) and re.fullmatch(names, name):
             right = host_address(row, world) if make is None else make(world)
             return [right, 0, UNKNOWN]
     if not parameter.is_pointer:
@@ -351,8 +438,9 @@ def main():
             for changed, index in variants:
                 world = World()
                 arguments = [choices(row, p, world) for p in row.parameters]
-                arguments = [options[index if position == changed else 0]
-                             for position, options in enumerate(arguments)]
+                arguments = [
+                    options[index if position == changed else 0] for position, options in enumerate(arguments)
+                ]
                 label = "right" if changed is None else f"{row.parameters[changed].name}.{index}"
                 call(row, way, function, arguments, label, world)
 

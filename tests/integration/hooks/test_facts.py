@@ -10,8 +10,10 @@ PROGRAM = real_process.SOURCE / "tests" / "integration" / "hooks" / "families.py
 
 class Facts(real_process.RealProcessTest):
     def facts_of(self, scene, **variables):
-        self.run_well([sys.executable, PROGRAM, scene, "driver"],
-                      env=environment("4GiB", record_to=self.folder, **variables))
+        self.run_well(
+            [sys.executable, PROGRAM, scene, "driver"],
+            env=environment("4GiB", record_to=self.folder, **variables),
+        )
         trace = self.only_trace()
         lines = self.run_well([real_process.ANALYZER, "dump", trace, "--facts"]).stdout.splitlines()
         return dict(line.split("\t", 1) for line in lines if "\t" in line), trace
@@ -26,12 +28,10 @@ class Facts(real_process.RealProcessTest):
     def test_what_the_context_took_is_measured_and_says_how(self):
         facts, _ = self.facts_of("device")
         self.assertEqual(facts["device.0.context_bytes"], str(256 * MIB))
-        self.assertEqual(facts["device.0.context_bytes.measured"],
-                         "NVML before and after its creation")
+        self.assertEqual(facts["device.0.context_bytes.measured"], "NVML before and after its creation")
 
     def test_who_else_was_there_when_memory_was_refused(self):
-        facts, trace = self.facts_of("device",
-                                     FRAGTRACE_VIRTUAL_GPU_PROCESSES=f"4242:{GIB},77:{MIB}")
+        facts, trace = self.facts_of("device", FRAGTRACE_VIRTUAL_GPU_PROCESSES=f"4242:{GIB},77:{MIB}")
         said = facts["device.0.processes.1"]
         words = said.split()
         self.assertEqual(words[0], "event")

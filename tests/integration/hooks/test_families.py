@@ -7,8 +7,20 @@ import real_process
 from real_process import environment
 
 PROGRAM = real_process.SOURCE / "tests" / "integration" / "hooks" / "families.py"
-SCENES = ("device", "host", "pools", "arrays", "virtual", "ipc", "external", "pool_sharing", "graphs",
-          "contexts", "modules", "ways")
+SCENES = (
+    "device",
+    "host",
+    "pools",
+    "arrays",
+    "virtual",
+    "ipc",
+    "external",
+    "pool_sharing",
+    "graphs",
+    "contexts",
+    "modules",
+    "ways",
+)
 
 
 def words(line):
@@ -28,17 +40,24 @@ class Families(real_process.RealProcessTest):
             text = text.replace("[captured]", captured)
             # The dump does not name the driver's streams: see hook_tests.
             wanted.append(re.sub(r" stream=\w+", "", text))
-        found = ["graph_memory" if "graph_memory" in wanted and said.startswith("graph_memory") and
-                 not said.endswith("reserved=0") else said for said in found]
+        found = [
+            "graph_memory"
+            if "graph_memory" in wanted
+            and said.startswith("graph_memory")
+            and not said.endswith("reserved=0")
+            else said
+            for said in found
+        ]
         self.assertEqual(found, wanted)
 
     def scene(self, name, layer):
-        done = self.run_well([sys.executable, PROGRAM, name, layer],
-                             env=environment("4GiB", record_to=self.folder))
-        captured = "".join(re.findall(r"^captured (\S+)$", done.stdout, flags=re.M))
+        done = self.run_well(
+            [sys.executable, PROGRAM, name, layer], env=environment("4GiB", record_to=self.folder)
+        )
+        captured = "".join(re.findall(r"^captured (\S+)$", done.stdout, flags=re.MULTILINE))
         traces = real_process.traces(self.folder)
-        expectations = [re.findall(r"^expect (.*)$", done.stdout, flags=re.M)]
-        peer = re.findall(r"^peer expect (.*)$", done.stdout, flags=re.M)
+        expectations = [re.findall(r"^expect (.*)$", done.stdout, flags=re.MULTILINE)]
+        peer = re.findall(r"^peer expect (.*)$", done.stdout, flags=re.MULTILINE)
         if peer:
             expectations.append(peer)
         self.assertEqual(len(traces), len(expectations))
@@ -50,13 +69,13 @@ class Families(real_process.RealProcessTest):
             self.assert_events(trace, expected, captured)
         if name == "contexts":
             stated = [line for line in self.report(traces[0])["assumptions"] if "destroyed" in line]
-            self.assertEqual([line.split(";")[0] for line in stated],
-                             ["device 0: 1 context was destroyed"])
+            self.assertEqual([line.split(";")[0] for line in stated], ["device 0: 1 context was destroyed"])
 
 
 def add_test(name, layer):
     def test(self):
         self.scene(name, layer)
+
     setattr(Families, f"test_{name}_by_the_{layer}", test)
 
 

@@ -15,8 +15,7 @@ LAST_32_BIT = 2000  # those signatures are left alone
 class HeaderVersions(unittest.TestCase):
     def test_every_version_of_a_name_has_its_row(self):
         declared = {}
-        for name, version, stream in re.findall(r"\*PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)",
-                                                HEADER.read_text()):
+        for name, version, stream in re.findall(r"\*PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)", HEADER.read_text()):
             declared.setdefault(name, set()).add((int(version), bool(stream)))
         table = {}
         for row in rows():

@@ -13,8 +13,7 @@ PROGRAM = real_process.SOURCE / "tests" / "integration" / "hooks" / "families.py
 
 class Pitfalls(real_process.RealProcessTest):
     def scene(self, name, layer="driver"):
-        self.run_well([sys.executable, PROGRAM, name, layer],
-                      env=environment("4GiB", record_to=self.folder))
+        self.run_well([sys.executable, PROGRAM, name, layer], env=environment("4GiB", record_to=self.folder))
         return self.only_trace()
 
     def count(self, trace, kind):
@@ -26,8 +25,7 @@ class Pitfalls(real_process.RealProcessTest):
 
     def test_memory_from_a_given_pool_is_counted(self):
         trace = self.scene("pools")
-        from_pool = [line for line in self.events(trace)
-                     if "async_alloc" in line and "(cuda 0x" in line]
+        from_pool = [line for line in self.events(trace) if "async_alloc" in line and "(cuda 0x" in line]
         self.assertEqual(len(from_pool), 2)
 
     def test_error_codes_reach_the_program_as_they_are(self):
@@ -57,19 +55,23 @@ class Pitfalls(real_process.RealProcessTest):
         self.assertGreaterEqual(min(sizes), -1)
         self.assertEqual([size for size in sizes if 2**62 < size < 2**64], [])
 
-    @unittest.skipUnless(real_process.TORCH_PYTHON and os.path.exists(real_process.TORCH_PYTHON),
-                         "no PyTorch")
+    @unittest.skipUnless(
+        real_process.TORCH_PYTHON and os.path.exists(real_process.TORCH_PYTHON), "no PyTorch"
+    )
     def test_pytorch_does_not_crash(self):
-        program = ("import torch; a = torch.zeros(1 << 20, device='cuda'); del a\n"
-                   "torch.cuda.empty_cache(); b = torch.ones(8).pin_memory()\n"
-                   "s = torch.cuda.Stream()\n"
-                   "with torch.cuda.stream(s): c = torch.ones(1 << 20, device='cuda') @ "
-                   "torch.ones(1 << 20, device='cuda')\n"
-                   "torch.cuda.synchronize(); print('done')")
+        program = (
+            "import torch; a = torch.zeros(1 << 20, device='cuda'); del a\n"
+            "torch.cuda.empty_cache(); b = torch.ones(8).pin_memory()\n"
+            "s = torch.cuda.Stream()\n"
+            "with torch.cuda.stream(s): c = torch.ones(1 << 20, device='cuda') @ "
+            "torch.ones(1 << 20, device='cuda')\n"
+            "torch.cuda.synchronize(); print('done')"
+        )
         for conf in ("", "expandable_segments:True", "backend:cudaMallocAsync"):
-            done = self.run_well([real_process.TORCH_PYTHON, "-c", program],
-                                 env=environment("4GiB", record_to=self.folder,
-                                                 PYTORCH_CUDA_ALLOC_CONF=conf))
+            done = self.run_well(
+                [real_process.TORCH_PYTHON, "-c", program],
+                env=environment("4GiB", record_to=self.folder, PYTORCH_CUDA_ALLOC_CONF=conf),
+            )
             self.assertEqual(done.stdout, "done\n")
         self.assertEqual(len(real_process.traces(self.folder)), 3)
 

@@ -16,10 +16,16 @@ NOT_SUPPORTED = "801"
 NEVER_SUCCEED = {
     "cuModuleLoad": "no file is given",
     "cuLibraryLoadFromFile": "no file is given",
-    **{f"{prefix}{name}": "a process cannot open its own memory"
-       for prefix, name in (("cu", "IpcOpenMemHandle"), ("cu", "IpcOpenMemHandle_v2"),
-                            ("cu", "IpcCloseMemHandle"), ("cuda", "IpcOpenMemHandle"),
-                            ("cuda", "IpcCloseMemHandle"))},
+    **{
+        f"{prefix}{name}": "a process cannot open its own memory"
+        for prefix, name in (
+            ("cu", "IpcOpenMemHandle"),
+            ("cu", "IpcOpenMemHandle_v2"),
+            ("cu", "IpcCloseMemHandle"),
+            ("cuda", "IpcOpenMemHandle"),
+            ("cuda", "IpcCloseMemHandle"),
+        )
+    },
 }
 
 
@@ -40,8 +46,7 @@ class SameAnswers(real_process.RealProcessTest):
 
         results = {}
         for line in bare[:-1]:
-            symbol, way, result = re.match(r"(\w+) \[(.*?)\] .*?(?:-> (\d+).*|is not there)$",
-                                           line).groups()
+            symbol, way, result = re.match(r"(\w+) \[(.*?)\] .*?(?:-> (\d+).*|is not there)$", line).groups()
             results.setdefault(symbol, {}).setdefault(way, set()).add(result)
         for row in rows():
             with self.subTest(row.symbol):
@@ -49,8 +54,10 @@ class SameAnswers(real_process.RealProcessTest):
                 self.assertEqual(len(ways), 5 if row.library == "driver" else 3)
                 for way, found in ways.items():
                     self.assertNotIn(None, found, f"not found by {way}")
-                    self.assertTrue("0" in found or found == {NOT_SUPPORTED} or
-                                    row.symbol in NEVER_SUCCEED, f"{way}: only {found}")
+                    self.assertTrue(
+                        "0" in found or found == {NOT_SUPPORTED} or row.symbol in NEVER_SUCCEED,
+                        f"{way}: only {found}",
+                    )
 
 
 if __name__ == "__main__":

@@ -15,33 +15,71 @@ CARD = "1GiB,context=0"
 
 def snapshot(requested):
     """What torch.cuda.memory._dump_snapshot() writes of a process with one block."""
-    address, segment = 0x7f0000000000, 2 * MIB
+    address, segment = 0x7F0000000000, 2 * MIB
     free = segment - 1 * MIB
-    return pickle.dumps({
-        "segments": [{
-            "device": 0, "address": address, "total_size": segment, "stream": 0,
-            "segment_type": "small", "allocated_size": MIB, "active_size": MIB,
-            "requested_size": requested, "segment_pool_id": (0, 0), "is_expandable": False,
-            "frames": [],
-            "blocks": [
-                {"address": address, "size": MIB, "requested_size": requested,
-                 "state": "active_allocated", "frames": []},
-                {"address": address + MIB, "size": free, "requested_size": 0,
-                 "state": "inactive", "frames": []}]}],
-        "device_traces": [[
-            {"action": "segment_alloc", "addr": address, "size": segment, "stream": 0,
-             "time_us": 1000, "frames": []},
-            {"action": "alloc", "addr": address, "size": requested, "stream": 0,
-             "time_us": 1001, "frames": []}]],
-        "allocator_settings": {}})
+    return pickle.dumps(
+        {
+            "segments": [
+                {
+                    "device": 0,
+                    "address": address,
+                    "total_size": segment,
+                    "stream": 0,
+                    "segment_type": "small",
+                    "allocated_size": MIB,
+                    "active_size": MIB,
+                    "requested_size": requested,
+                    "segment_pool_id": (0, 0),
+                    "is_expandable": False,
+                    "frames": [],
+                    "blocks": [
+                        {
+                            "address": address,
+                            "size": MIB,
+                            "requested_size": requested,
+                            "state": "active_allocated",
+                            "frames": [],
+                        },
+                        {
+                            "address": address + MIB,
+                            "size": free,
+                            "requested_size": 0,
+                            "state": "inactive",
+                            "frames": [],
+                        },
+                    ],
+                }
+            ],
+            "device_traces": [
+                [
+                    {
+                        "action": "segment_alloc",
+                        "addr": address,
+                        "size": segment,
+                        "stream": 0,
+                        "time_us": 1000,
+                        "frames": [],
+                    },
+                    {
+                        "action": "alloc",
+                        "addr": address,
+                        "size": requested,
+                        "stream": 0,
+                        "time_us": 1001,
+                        "frames": [],
+                    },
+                ]
+            ],
+            "allocator_settings": {},
+        }
+    )
 
 
 class JobTest(real_process.RealProcessTest):
     def record(self, *steps, **variables):
         """The name of the trace that a process with these steps left."""
         before = traces(self.folder)
-        self.run_well([sys.executable, CLIENT, *steps],
-                      env=environment(CARD, self.folder, **variables))
+        self.run_well([sys.executable, CLIENT, *steps], env=environment(CARD, self.folder, **variables))
         (new,) = set(traces(self.folder)) - set(before)
         return new.name
 
@@ -58,13 +96,18 @@ class JobTest(real_process.RealProcessTest):
         first = self.record("alloc=2097152", "alloc=2097152", "free", RANK="0", WORLD_SIZE="2")
         alone = self.record("alloc=8192")
         job = self.job()
-        self.assertEqual((job["schema"], job["folder"], job["unreadable"]),
-                         (1, str(self.folder), []))
+        self.assertEqual((job["schema"], job["folder"], job["unreadable"]), (1, str(self.folder), []))
         self.assertEqual(
-            [(row["rank"], row["file"], row["peak_reserved_bytes"], row["ooms"], row["ended"])
-             for row in job["processes"]],
-            [(0, first, 4 * MIB, 0, "normal"), (1, last, 4 * MIB, 1, "normal"),
-             (None, alone, 8192, 0, "normal")])
+            [
+                (row["rank"], row["file"], row["peak_reserved_bytes"], row["ooms"], row["ended"])
+                for row in job["processes"]
+            ],
+            [
+                (0, first, 4 * MIB, 0, "normal"),
+                (1, last, 4 * MIB, 1, "normal"),
+                (None, alone, 8192, 0, "normal"),
+            ],
+        )
         for row in job["processes"]:
             self.assertIn("client.py", row["command_line"])
             self.assertEqual(row["retries"], 0)
@@ -77,8 +120,7 @@ class JobTest(real_process.RealProcessTest):
         self.assertEqual(json.loads(file.read_text()), self.job())
         failure, heading, first, second, footer = text.splitlines()
         self.assertEqual(failure, "rank 1 of 2 ran out of memory first")
-        self.assertEqual(heading.split()[:6],
-                         ["rank", "pid", "allocated", "reserved", "retries", "OOMs"])
+        self.assertEqual(heading.split()[:6], ["rank", "pid", "allocated", "reserved", "retries", "OOMs"])
         self.assertRegex(first, r"^ +0 +\d+ +2 MiB +2 MiB +0 +0  ended normally +python")
         self.assertRegex(second, r"^ +1 +\d+ +4 MiB +4 MiB +0 +1  ended normally +python")
         self.assertTrue(footer.startswith("Peaks are each process's own."))
@@ -112,10 +154,16 @@ class JobTest(real_process.RealProcessTest):
         trace = self.snapshots_and_a_trace()
         job = self.job()
         self.assertEqual(
-            [(row["file"], row["rank"], row["peak_allocated_bytes"], row["peak_reserved_bytes"])
-             for row in job["processes"]],
-            [(trace, 5, 4 * MIB, 4 * MIB), ("rank0.pickle", None, MIB, 2 * MIB),
-             ("rank1.pkl.gz", None, MIB, 2 * MIB)])
+            [
+                (row["file"], row["rank"], row["peak_allocated_bytes"], row["peak_reserved_bytes"])
+                for row in job["processes"]
+            ],
+            [
+                (trace, 5, 4 * MIB, 4 * MIB),
+                ("rank0.pickle", None, MIB, 2 * MIB),
+                ("rank1.pkl.gz", None, MIB, 2 * MIB),
+            ],
+        )
         self.assertEqual(job["unreadable"], [])
         lines = self.run_well([ANALYZER, self.folder]).stdout.splitlines()
         self.assertRegex(lines[2], r"^ +- +- +1 MiB +2 MiB .*rank0\.pickle")
@@ -125,21 +173,20 @@ class JobTest(real_process.RealProcessTest):
         listed = json.loads(self.run_well([ANALYZER, "list", self.folder, "--json", "-"]).stdout)
         self.assertEqual(
             [(row["path"].rpartition("/")[2], row["snapshot"]) for row in listed["traces"]],
-            sorted([(trace, False), ("rank0.pickle", True), ("rank1.pkl.gz", True)]))
-        self.assertIn("snapshot, 2 events",
-                      self.run_well([ANALYZER, "list", self.folder]).stdout)
+            sorted([(trace, False), ("rank0.pickle", True), ("rank1.pkl.gz", True)]),
+        )
+        self.assertIn("snapshot, 2 events", self.run_well([ANALYZER, "list", self.folder]).stdout)
         told = self.run_well([ANALYZER, "summarize", self.folder, "--json", "-"]).stdout
         runs = {run["path"].rpartition("/")[2]: run for run in json.loads(told)["runs"]}
         self.assertEqual(sorted(runs), sorted([trace, "rank0.pickle", "rank1.pkl.gz"]))
-        alone = self.run_well(
-            [ANALYZER, "summarize", self.folder / "rank1.pkl.gz", "--json", "-"]).stdout
+        alone = self.run_well([ANALYZER, "summarize", self.folder / "rank1.pkl.gz", "--json", "-"]).stdout
         self.assertEqual(runs["rank1.pkl.gz"], json.loads(alone))
         (device,) = json.loads(alone)["devices"]
-        self.assertEqual(device["peak"], {"requested": MIB - 512, "allocated": MIB, "active": MIB,
-                                          "reserved": 2 * MIB})
+        self.assertEqual(
+            device["peak"], {"requested": MIB - 512, "allocated": MIB, "active": MIB, "reserved": 2 * MIB}
+        )
         self.assertEqual(device["waste_at_peak"]["releasable"], 0)
-        self.assertEqual([(row["bytes"], row["blocks"]) for row in device["holders_at_peak"]],
-                         [(MIB, 1)])
+        self.assertEqual([(row["bytes"], row["blocks"]) for row in device["holders_at_peak"]], [(MIB, 1)])
         text = self.run_well([ANALYZER, "summarize", self.folder]).stdout
         self.assertEqual(text.count("peak reserved 2 MiB"), 2)
 
@@ -170,17 +217,21 @@ class JobTest(real_process.RealProcessTest):
                 continue
             page = header["devices"][row["device"]]
             shown.add(row["device"])
-            (report,) = [device for device in self.report(self.folder / row["file"])["devices"]
-                         if device["index"] == page["index"]]
+            (report,) = [
+                device
+                for device in self.report(self.folder / row["file"])["devices"]
+                if device["index"] == page["index"]
+            ]
             totals = {total["label"]: total["value"] for total in page["totals"]}
             for peak in ("requested", "allocated", "active", "reserved"):
                 self.assertEqual(totals[f"peak {peak}"], report["peak"][peak])
             for part in ("rounding", "slack", "pending", "releasable", "inactive_split"):
                 self.assertEqual(totals[part.replace("_", " ")], report["waste_at_peak"][part])
-            self.assertEqual((totals["retries"], totals["ooms"]),
-                             (report["retries"], report["ooms"]))
-            self.assertEqual((row["peak_reserved"], row["peak_allocated"]),
-                             (report["peak"]["reserved"], report["peak"]["allocated"]))
+            self.assertEqual((totals["retries"], totals["ooms"]), (report["retries"], report["ooms"]))
+            self.assertEqual(
+                (row["peak_reserved"], row["peak_allocated"]),
+                (report["peak"]["reserved"], report["peak"]["allocated"]),
+            )
             process = header["processes"][page["process"]]
             self.assertEqual(process["process"], f"pid {row['pid']}, rank {row['rank']}")
             self.assertIn("client.py", process["command"])
@@ -192,8 +243,10 @@ class JobTest(real_process.RealProcessTest):
         self.record("alloc=4194304", "refused", RANK="2", WORLD_SIZE="3")
         self.record("alloc=2097152", "refused", RANK="1", WORLD_SIZE="3")
         header, done = self.page(self.folder)
-        self.assertEqual([(row["rank"], row["device"], row["ooms"]) for row in header["ranks"]],
-                         [(0, 2, 0), (1, 1, 1), (2, 0, 1)])
+        self.assertEqual(
+            [(row["rank"], row["device"], row["ooms"]) for row in header["ranks"]],
+            [(0, 2, 0), (1, 1, 1), (2, 0, 1)],
+        )
         self.assert_totals_of_its_own_report(header, 3)
         self.assertEqual(header["unreadable"], [])
         plain = self.run_well([ANALYZER, self.folder])
@@ -226,8 +279,9 @@ class JobTest(real_process.RealProcessTest):
 
     def test_a_page_of_nothing_to_draw_is_refused_and_leaves_no_file(self):
         for name in ("a.pickle", "b.pickle"):
-            (self.folder / name).write_bytes(pickle.dumps(
-                {"segments": [], "device_traces": [], "allocator_settings": {}}))
+            (self.folder / name).write_bytes(
+                pickle.dumps({"segments": [], "device_traces": [], "allocator_settings": {}})
+            )
         self.run_well([ANALYZER, self.folder])
         done = self.run_well([ANALYZER, self.folder, "--html", self.folder / "x.html"], 2)
         self.assertRegex(done.stderr, r"^fraganalyze: no page: .*\n$")
@@ -245,8 +299,11 @@ class JobTest(real_process.RealProcessTest):
         self.assertEqual((both.stdout, both.stderr.count("\n")), ("", 1))
 
     def test_a_folder_without_traces_is_refused_in_one_line(self):
-        for arguments in ([self.folder], [self.folder, "--html", self.folder / "x.html"],
-                          ["summarize", self.folder]):
+        for arguments in (
+            [self.folder],
+            [self.folder, "--html", self.folder / "x.html"],
+            ["summarize", self.folder],
+        ):
             done = self.run_well([ANALYZER, *arguments], 2)
             self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
         self.assertEqual(list(self.folder.iterdir()), [])

@@ -61,17 +61,27 @@ class Documents(real_process.RealProcessTest):
 
     def record(self, client, *steps, card="1GiB,context=128MiB", **variables):
         before = real_process.traces(self.folder)
-        self.run_well([sys.executable, client, *steps],
-                      env=environment(card, self.folder, PYTHONPATH=SOURCE / "preload/python",
-                                      **variables))
+        self.run_well(
+            [sys.executable, client, *steps],
+            env=environment(card, self.folder, PYTHONPATH=SOURCE / "preload/python", **variables),
+        )
         (new,) = set(real_process.traces(self.folder)) - set(before)
         return new
 
     def check_recorded(self):
         steps = self.record(STEPS_CLIENT, real_process.MIB, RANK=0, WORLD_SIZE=3)
         larger = self.record(STEPS_CLIENT, 2 * real_process.MIB, RANK=2, WORLD_SIZE=3)
-        other = self.record(CONTROL_CLIENT, "alloc=4194304", "stop", "free", "alloc=8192", "start",
-                            "refused", RANK=1, WORLD_SIZE=3)
+        other = self.record(
+            CONTROL_CLIENT,
+            "alloc=4194304",
+            "stop",
+            "free",
+            "alloc=8192",
+            "start",
+            "refused",
+            RANK=1,
+            WORLD_SIZE=3,
+        )
         for trace in (steps, other):
             for command in ([], ["replay"], ["whatif"], ["summarize"], ["validate"]):
                 self.check(*command, trace)
@@ -97,19 +107,20 @@ class Documents(real_process.RealProcessTest):
 
     def check_others(self):
         state = self.folder / "state.pickle"
-        state.write_bytes(pickle.dumps({"segments": [], "device_traces": [],
-                                        "allocator_settings": {}}))
+        state.write_bytes(pickle.dumps({"segments": [], "device_traces": [], "allocator_settings": {}}))
         self.check("list", state)
         plan = self.folder / "plan.csv"
         plan.write_text("id,lower,upper,size,offset\na,0,2,10,0\nb,1,3,10,10\n")
         self.check("validate", plan)
         log = self.folder / "log"
-        log.write_text(BFC_DUMP + "".join(file.read_text() for file in
-                                          sorted(MESSAGES.iterdir())))
+        log.write_text(BFC_DUMP + "".join(file.read_text() for file in sorted(MESSAGES.iterdir())))
         self.check("explain", log)
-        process = subprocess.Popen([sys.executable, CONTROL_CLIENT, "alloc=4096", "write",
-                                    "sleep=60"], stdout=subprocess.PIPE, text=True,
-                                   env=environment("1GiB", self.folder))
+        process = subprocess.Popen(
+            [sys.executable, CONTROL_CLIENT, "alloc=4096", "write", "sleep=60"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment("1GiB", self.folder),
+        )
         try:
             self.assertEqual(process.stdout.readline(), "write 0\n")
             self.run_well([ANALYZER, "top", process.pid, "--once", "--json"])
@@ -136,11 +147,13 @@ class Documents(real_process.RealProcessTest):
         self.assertEqual(json_schema.schemas().unseen(), [])
 
     def test_every_command_with_json_is_known(self):
-        commands = re.findall(r"^  ([a-z]+) ", self.run_well([ANALYZER, "--help"]).stdout.partition(
-            "Commands")[2], re.MULTILINE)
+        commands = re.findall(
+            r"^  ([a-z]+) ", self.run_well([ANALYZER, "--help"]).stdout.partition("Commands")[2], re.MULTILINE
+        )
         self.assertGreater(len(commands), 10)
-        with_json = {command for command in commands
-                     if "--json" in self.run_well([ANALYZER, command, "--help"]).stdout}
+        with_json = {
+            command for command in commands if "--json" in self.run_well([ANALYZER, command, "--help"]).stdout
+        }
         self.assertEqual(with_json, set(json_schema.COMMANDS))
 
 
@@ -172,8 +185,10 @@ class Schemas(real_process.RealProcessTest):
                         reference = one.get("$ref", "").rpartition("/")[2]
                         text = one.get("description") or described[reference]["description"]
                         self.assertRegex(text, r"\.$", key)
-        self.assertEqual({place: "all" if MAY_BE_ABSENT.get(place) == "all" else keys
-                          for place, keys in found.items()}, MAY_BE_ABSENT)
+        self.assertEqual(
+            {place: "all" if MAY_BE_ABSENT.get(place) == "all" else keys for place, keys in found.items()},
+            MAY_BE_ABSENT,
+        )
 
     def test_a_key_more_or_less_is_found(self):
         whole = json.loads((APPROVED / "out_of_memory.json").read_bytes())

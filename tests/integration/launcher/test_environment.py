@@ -14,14 +14,25 @@ PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 CLIENT = real_process.SOURCE / "tests" / "integration" / "process_life" / "client.py"
 CARD = "1GiB,context=0"
 BAD_VALUES = {
-    "FRAGTRACE_OUTPUT": "x" * 5000, "FRAGTRACE_OFF": "maybe", "FRAGTRACE_STACKS": "some",
-    "FRAGTRACE_STACK_DEPTH": "0", "FRAGTRACE_RING_EVENTS": "many",
-    "FRAGTRACE_RING_DIRECTORY": "y" * 5000, "FRAGTRACE_COMPRESSION": "20",
-    "FRAGTRACE_FOLLOW_FORK": "2", "FRAGTRACE_NVTX": "never", "FRAGTRACE_START": "later",
-    "FRAGTRACE_START_AFTER": "1s", "FRAGTRACE_STOPPED_STACKS": "x", "FRAGTRACE_SIGNAL": "KILL",
-    "FRAGTRACE_MIN_BYTES": "1XB", "FRAGTRACE_SIZE_LIMIT": "1KB", "FRAGTRACE_FLIGHT": "much",
+    "FRAGTRACE_OUTPUT": "x" * 5000,
+    "FRAGTRACE_OFF": "maybe",
+    "FRAGTRACE_STACKS": "some",
+    "FRAGTRACE_STACK_DEPTH": "0",
+    "FRAGTRACE_RING_EVENTS": "many",
+    "FRAGTRACE_RING_DIRECTORY": "y" * 5000,
+    "FRAGTRACE_COMPRESSION": "20",
+    "FRAGTRACE_FOLLOW_FORK": "2",
+    "FRAGTRACE_NVTX": "never",
+    "FRAGTRACE_START": "later",
+    "FRAGTRACE_START_AFTER": "1s",
+    "FRAGTRACE_STOPPED_STACKS": "x",
+    "FRAGTRACE_SIGNAL": "KILL",
+    "FRAGTRACE_MIN_BYTES": "1XB",
+    "FRAGTRACE_SIZE_LIMIT": "1KB",
+    "FRAGTRACE_FLIGHT": "much",
     "FRAGTRACE_KEEP_FREE": "100%",
-    "FRAGTRACE_VIRTUAL_GPU": "24XiB"}
+    "FRAGTRACE_VIRTUAL_GPU": "24XiB",
+}
 
 
 class Environment(real_process.RealProcessTest):
@@ -30,8 +41,9 @@ class Environment(real_process.RealProcessTest):
 
     def refused(self, command, expected=2, **options):
         """One line, nothing started: the command would have made the file `started`."""
-        done = self.run_well([*command, "--", "touch", self.folder / "started"], expected,
-                             **{"cwd": self.folder, **options})
+        done = self.run_well(
+            [*command, "--", "touch", self.folder / "started"], expected, **{"cwd": self.folder, **options}
+        )
         self.assertEqual(done.stdout, "")
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertTrue(done.stderr.startswith("fragtrace: "), done.stderr)
@@ -60,10 +72,16 @@ class Environment(real_process.RealProcessTest):
                 self.assertRegex(said, r"give |expected ")
 
     def test_an_empty_variable_is_none_and_an_option_replaces_a_bad_one(self):
-        self.run_well([LAUNCHER, "run", "--", "true"], cwd=self.folder,
-                      env=environment(**{name: "" for name in BAD_VALUES}))
-        self.run_well([LAUNCHER, "run", "--stacks", "none", "--", "true"], cwd=self.folder,
-                      env=environment(FRAGTRACE_STACKS="some"))
+        self.run_well(
+            [LAUNCHER, "run", "--", "true"],
+            cwd=self.folder,
+            env=environment(**{name: "" for name in BAD_VALUES}),
+        )
+        self.run_well(
+            [LAUNCHER, "run", "--stacks", "none", "--", "true"],
+            cwd=self.folder,
+            env=environment(FRAGTRACE_STACKS="some"),
+        )
 
     def test_control_characters_of_a_value_do_not_reach_the_terminal(self):
         for name in ("FRAGTRACE_STACKS", "FRAGTRACE_VIRTUAL_GPU"):
@@ -71,25 +89,46 @@ class Environment(real_process.RealProcessTest):
             self.assertNotIn("\x1b", said)
 
     def test_sizes_mean_the_same_as_option_variable_and_card(self):
-        for text, size in (("1GB", 10**9), ("1GiB", 2**30), ("1G", 2**30), ("1.5 GiB", 3 * 2**29),
-                           ("20mb", 20 * 10**6), ("1073741824", 2**30)):
+        for text, size in (
+            ("1GB", 10**9),
+            ("1GiB", 2**30),
+            ("1G", 2**30),
+            ("1.5 GiB", 3 * 2**29),
+            ("20mb", 20 * 10**6),
+            ("1073741824", 2**30),
+        ):
             with self.subTest(text=text):
                 folder = self.folder / text
                 common = [LAUNCHER, "run", "--quiet", "--virtual-gpu", CARD, "-o", folder]
-                self.run_well([*common, "--size-limit", text, "--", *self.client()],
-                              env=environment(FRAGTRACE_MIN_BYTES=text))
+                self.run_well(
+                    [*common, "--size-limit", text, "--", *self.client()],
+                    env=environment(FRAGTRACE_MIN_BYTES=text),
+                )
                 facts = self.facts(self.only_trace(folder))
-                self.assertEqual((facts["options.size_limit"], facts["options.min_bytes"]),
-                                 (str(size), str(size)))
+                self.assertEqual(
+                    (facts["options.size_limit"], facts["options.min_bytes"]), (str(size), str(size))
+                )
                 self.assertNotIn("options.rejected", facts)
-                self.run_well([LAUNCHER, "run", "--quiet", "--virtual-gpu", f"{text},context=0",
-                               "-o", folder / "card", "--", *self.client(1)])
+                self.run_well(
+                    [
+                        LAUNCHER,
+                        "run",
+                        "--quiet",
+                        "--virtual-gpu",
+                        f"{text},context=0",
+                        "-o",
+                        folder / "card",
+                        "--",
+                        *self.client(1),
+                    ]
+                )
                 card = self.report(self.only_trace(folder / "card"))["devices"][0]
                 self.assertEqual(card["total_bytes"], size)
 
     def test_the_recorder_alone_keeps_the_default_and_says_so(self):
-        self.run_well(self.client(), env=environment(card=CARD, record_to=self.folder,
-                                                     FRAGTRACE_SIZE_LIMIT="1XB"))
+        self.run_well(
+            self.client(), env=environment(card=CARD, record_to=self.folder, FRAGTRACE_SIZE_LIMIT="1XB")
+        )
         self.assertEqual(self.facts(self.only_trace())["options.rejected"], "FRAGTRACE_SIZE_LIMIT")
 
     # ---- paths ----------------------------------------------------------------------------------
@@ -97,13 +136,27 @@ class Environment(real_process.RealProcessTest):
     def test_folders_with_spaces_colons_and_worse_hold_traces(self):
         for name in ("a b", "a:b", "a;b'c\"d", "-dash", "[x]", "tab\there", "über"):
             with self.subTest(name=name):
-                done = self.run_well([LAUNCHER, "run", "--virtual-gpu", CARD, f"--output={name}",
-                                      "--", *self.client()], cwd=self.folder)
+                done = self.run_well(
+                    [LAUNCHER, "run", "--virtual-gpu", CARD, f"--output={name}", "--", *self.client()],
+                    cwd=self.folder,
+                )
                 trace = self.only_trace(self.folder / name)
                 self.assertIn(" events, ", done.stderr)
                 self.assertIn("1 trace of job", done.stderr)
-                done = self.run_well([LAUNCHER, "run", "--quiet", "--virtual-gpu", CARD, "--output",
-                                      f"./{name}/deeper/..", "--", *self.client()], cwd=self.folder)
+                done = self.run_well(
+                    [
+                        LAUNCHER,
+                        "run",
+                        "--quiet",
+                        "--virtual-gpu",
+                        CARD,
+                        "--output",
+                        f"./{name}/deeper/..",
+                        "--",
+                        *self.client(),
+                    ],
+                    cwd=self.folder,
+                )
                 trace.unlink()
                 command = done.stderr.removeprefix("fragtrace: ").strip()
                 self.run_well(["bash", "-c", command], cwd=self.folder)
@@ -144,21 +197,37 @@ class Environment(real_process.RealProcessTest):
     def sanitized(self, *arguments, **options):
         program = self.folder / "sanitized"
         if not program.exists():
-            built = run(["cc", "-g", "-fsanitize=address", "-o", program,
-                         PROGRAMS / "sanitized.c", "-ldl"])
+            built = run(["cc", "-g", "-fsanitize=address", "-o", program, PROGRAMS / "sanitized.c", "-ldl"])
             needed = run(["sh", "-c", f"ldd {program}"]).stdout
             if built.returncode != 0 or "libasan" not in needed:
                 self.skipTest("the compiler has no shared address sanitizer")
-        return run([LAUNCHER, "run", "--quiet", "--virtual-gpu", CARD, "-o", self.folder / "out",
-                    "--", program, *arguments], cwd=self.folder, **options)
+        return run(
+            [
+                LAUNCHER,
+                "run",
+                "--quiet",
+                "--virtual-gpu",
+                CARD,
+                "-o",
+                self.folder / "out",
+                "--",
+                program,
+                *arguments,
+            ],
+            cwd=self.folder,
+            **options,
+        )
 
     def test_a_program_with_the_address_sanitizer_starts_and_is_recorded(self):
         done = self.sanitized()
         self.assertEqual((done.returncode, done.stdout), (0, "up\n"), done.stderr)
         done = self.sanitized("cuda")
         self.assertEqual(done.returncode, 0, done.stderr)
-        events = [line for line in self.events(self.only_trace(self.folder / "out"))
-                  if "cuMem" in line or "device" in line]
+        events = [
+            line
+            for line in self.events(self.only_trace(self.folder / "out"))
+            if "cuMem" in line or "device" in line
+        ]
         self.assertGreaterEqual(len(events), 40)
 
     def test_the_sanitizer_still_finds_and_keeps_the_users_options(self):
@@ -175,8 +244,21 @@ class Environment(real_process.RealProcessTest):
 
     def test_a_disk_that_is_too_full_to_record_on_is_said_before_the_program_starts(self):
         for share, said in (("99%", True), ("0", False), ("1MiB", False)):
-            done = self.run_well([LAUNCHER, "run", "--quiet", "--keep-free", share, "-o", self.folder,
-                                  "--", "sh", "-c", "echo here >&2"])
+            done = self.run_well(
+                [
+                    LAUNCHER,
+                    "run",
+                    "--quiet",
+                    "--keep-free",
+                    share,
+                    "-o",
+                    self.folder,
+                    "--",
+                    "sh",
+                    "-c",
+                    "echo here >&2",
+                ]
+            )
             first = done.stderr.splitlines()[0]
             self.assertEqual(first.startswith("fragtrace: little will be recorded"), said, first)
         for bad in ("100%", "-1", "half", "5%%"):
@@ -188,9 +270,22 @@ class Environment(real_process.RealProcessTest):
         if not os.path.isabs(runtime):
             self.skipTest("the compiler has no shared address sanitizer")
         done = self.run_well(
-            ["env", f"LD_PRELOAD={runtime}", "ASAN_OPTIONS=detect_leaks=0", LAUNCHER, "run",
-             "--virtual-gpu", CARD, "-o", self.folder, "--", sys.executable, "-c",
-             "import os; print(os.environ['LD_PRELOAD'])"])
+            [
+                "env",
+                f"LD_PRELOAD={runtime}",
+                "ASAN_OPTIONS=detect_leaks=0",
+                LAUNCHER,
+                "run",
+                "--virtual-gpu",
+                CARD,
+                "-o",
+                self.folder,
+                "--",
+                sys.executable,
+                "-c",
+                "import os; print(os.environ['LD_PRELOAD'])",
+            ]
+        )
         self.assertTrue(done.stdout.startswith(f"{runtime}:"), done.stdout)
 
 

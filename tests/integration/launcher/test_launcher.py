@@ -64,27 +64,56 @@ class Launcher(real_process.RealProcessTest):
         self.launch("run", "--virtual-gpu", CARD, "--quiet", "--flight-recorder", *self.client())
         facts = self.run_well([ANALYZER, "dump", "--facts", self.only_trace()]).stdout
         self.assertIn(f"options.size_limit\t{64 * real_process.MIB}\n", facts)
-        for arguments in (["--size-limit"], ["--size-limit", "12"], ["--size-limit=1KiB"],
-                          ["--flight-recorder=much"]):
+        for arguments in (
+            ["--size-limit"],
+            ["--size-limit", "12"],
+            ["--size-limit=1KiB"],
+            ["--flight-recorder=much"],
+        ):
             with self.subTest(arguments=arguments):
                 done = self.launch("run", *arguments, "true", expected=2)
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_options_set_the_recorders_variables_and_are_checked(self):
         program = "import os; print({k: v for k, v in os.environ.items() if 'FRAGTRACE_S' in k})"
-        done = self.launch("run", "--stacks", "native", "--stack-depth=128", "--start", "off",
-                           "--start-after=60", "--signal", "USR2", "--", sys.executable, "-c",
-                           program)
-        self.assertEqual(eval(done.stdout), {
-            "FRAGTRACE_STACKS": "native", "FRAGTRACE_STACK_DEPTH": "128", "FRAGTRACE_START": "off",
-            "FRAGTRACE_START_AFTER": "60", "FRAGTRACE_SIGNAL": "USR2"})
-        self.launch("run", "--quiet", "--min-bytes", "1MiB", "--virtual-gpu", CARD, "--",
-                    *self.client())
+        done = self.launch(
+            "run",
+            "--stacks",
+            "native",
+            "--stack-depth=128",
+            "--start",
+            "off",
+            "--start-after=60",
+            "--signal",
+            "USR2",
+            "--",
+            sys.executable,
+            "-c",
+            program,
+        )
+        self.assertEqual(
+            eval(done.stdout),
+            {
+                "FRAGTRACE_STACKS": "native",
+                "FRAGTRACE_STACK_DEPTH": "128",
+                "FRAGTRACE_START": "off",
+                "FRAGTRACE_START_AFTER": "60",
+                "FRAGTRACE_SIGNAL": "USR2",
+            },
+        )
+        self.launch("run", "--quiet", "--min-bytes", "1MiB", "--virtual-gpu", CARD, "--", *self.client())
         facts = self.run_well([ANALYZER, "dump", "--facts", self.only_trace()]).stdout
         self.assertIn(f"options.min_bytes\t{real_process.MIB}\n", facts)
-        for arguments in (["--stacks", "some"], ["--stack-depth", "129"], ["--stack-depth"],
-                          ["--min-bytes=much"], ["--start", "later"], ["--signal=KILL"],
-                          ["--nothing=1"], ["--nothing", "1"]):
+        for arguments in (
+            ["--stacks", "some"],
+            ["--stack-depth", "129"],
+            ["--stack-depth"],
+            ["--min-bytes=much"],
+            ["--start", "later"],
+            ["--signal=KILL"],
+            ["--nothing=1"],
+            ["--nothing", "1"],
+        ):
             with self.subTest(arguments=arguments):
                 done = self.launch("run", *arguments, "true", expected=2)
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
@@ -92,8 +121,10 @@ class Launcher(real_process.RealProcessTest):
     def test_top_is_fraganalyze_top(self):
         text = self.launch("top", "--help").stdout
         self.assertIn("fragtrace top 4711", text)
-        self.assertEqual(text.replace("fragtrace top", "fraganalyze top"),
-                         self.run_well([ANALYZER, "top", "--help"]).stdout)
+        self.assertEqual(
+            text.replace("fragtrace top", "fraganalyze top"),
+            self.run_well([ANALYZER, "top", "--help"]).stdout,
+        )
         for wrong in (["--interval", "much"], [str(2**31)]):
             done = self.launch("top", *wrong, expected=2)
             self.assertRegex(done.stderr, r"^fragtrace: .*\n$")
@@ -102,17 +133,25 @@ class Launcher(real_process.RealProcessTest):
         self.assertRegex(self.launch("--version").stdout, r"^fragtrace \d+\.\d+\.\d+\n$")
 
     def test_bad_usage_is_one_line_and_exit_code_2(self):
-        for arguments in ([], ["frob"], ["run"], ["run", "--"], ["run", "--bogus", "true"],
-                          ["run", "--virtual-gpu"], ["run", "--virtual-gpu", "", "true"],
-                          ["run", "--virtual-gpu", "24XiB", "true"],
-                          ["run", "--virtual-gpu", "24GiB,count=0", "true"],
-                          ["run", "--virtual-gpu", "24GiB,colour=red", "true"],
-                          ["run", "--virtual-gpu", "no-such-card", "true"],
-                          ["run", "--virtual-gpu", "0GiB", "true"],
-                          ["run", "--virtual-gpu", "99999999999999999999GiB", "true"],
-                          ["run", "--virtual-gpu", "24GiB,count=1000", "true"],
-                          ["run", "--virtual-gpu", "24GiB,context=30GiB", "true"],
-                          ["run", "-o", "", "true"], ["run", "-o", "/proc/none", "true"]):
+        for arguments in (
+            [],
+            ["frob"],
+            ["run"],
+            ["run", "--"],
+            ["run", "--bogus", "true"],
+            ["run", "--virtual-gpu"],
+            ["run", "--virtual-gpu", "", "true"],
+            ["run", "--virtual-gpu", "24XiB", "true"],
+            ["run", "--virtual-gpu", "24GiB,count=0", "true"],
+            ["run", "--virtual-gpu", "24GiB,colour=red", "true"],
+            ["run", "--virtual-gpu", "no-such-card", "true"],
+            ["run", "--virtual-gpu", "0GiB", "true"],
+            ["run", "--virtual-gpu", "99999999999999999999GiB", "true"],
+            ["run", "--virtual-gpu", "24GiB,count=1000", "true"],
+            ["run", "--virtual-gpu", "24GiB,context=30GiB", "true"],
+            ["run", "-o", "", "true"],
+            ["run", "-o", "/proc/none", "true"],
+        ):
             with self.subTest(arguments=arguments):
                 done = self.launch(*arguments, expected=2)
                 self.assertEqual(done.stdout, "")
@@ -123,8 +162,7 @@ class Launcher(real_process.RealProcessTest):
         prefix = self.folder / "prefix"
         (prefix / "bin").mkdir(parents=True)
         shutil.copy(LAUNCHER, prefix / "bin")
-        done = run([prefix / "bin" / "fragtrace", "run", "--", "touch", "started"],
-                   cwd=self.folder)
+        done = run([prefix / "bin" / "fragtrace", "run", "--", "touch", "started"], cwd=self.folder)
         self.assertEqual(done.returncode, 2)
         self.assertIn("libfragtrace.so is missing", done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
@@ -143,39 +181,59 @@ class Launcher(real_process.RealProcessTest):
         self.assertTrue(done.stderr.startswith("bad\n"), done.stderr)
 
     def test_the_end_of_the_program_is_told_and_kept_in_its_trace(self):
-        for ending, status, words in (("signal=11", 128 + 11, "SIGSEGV"),
-                                      ("kill", 128 + 9, "killed (SIGKILL)"),
-                                      ("exit=139", 139, "exit code 139"),
-                                      ("return", 0, "ended normally")):
+        for ending, status, by_signal, words in (
+            ("signal=11", 128 + 11, "SIGSEGV", "SIGSEGV"),
+            ("kill", 128 + 9, "SIGKILL", "killed (SIGKILL)"),
+            ("exit=139", 139, None, "exit code 139"),
+            ("return", 0, None, "ended normally"),
+        ):
             folder = self.folder / ending
             folder.mkdir()
-            done = self.launch("run", "--virtual-gpu", CARD, "-o", folder, "--",
-                               *self.client(20, ending), expected=status,
-                               env=environment(FRAGTRACE_RING_DIRECTORY=folder))
+            done = self.launch(
+                "run",
+                "--virtual-gpu",
+                CARD,
+                "-o",
+                folder,
+                "--",
+                *self.client(20, ending),
+                expected=status,
+                env=environment(FRAGTRACE_RING_DIRECTORY=folder),
+            )
             lines = done.stderr.splitlines()
             said = next(number for number, line in enumerate(lines) if " events, " in line)
             self.assertTrue(lines[said].endswith(words), done.stderr)
             self.assertIn(words, lines[-1])
             ended = self.report(self.only_trace(folder))["source"]["ending"]
-            self.assertEqual((ended["code"], ended["signal"]),
-                             (None, words.strip("killed ()")) if words.endswith(("SEGV", "KILL)"))
-                             else (status, None))
+            self.assertEqual(
+                (ended["code"], ended["signal"]), (None, by_signal) if by_signal else (status, None)
+            )
 
     def test_a_signal_that_ends_the_program_is_128_and_its_number(self):
         for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
             with self.subTest(number=number):
-                done = self.launch("run", "--", sys.executable, "-c",
-                                   f"import os; os.kill(os.getpid(), {int(number)})",
-                                   expected=128 + number)
+                done = self.launch(
+                    "run",
+                    "--",
+                    sys.executable,
+                    "-c",
+                    f"import os; os.kill(os.getpid(), {int(number)})",
+                    expected=128 + number,
+                )
                 self.assertNotIn("line ", done.stderr, "the shell's own message shows")
 
     def test_signals_are_forwarded(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with self.subTest(number=number):
-                with subprocess.Popen([LAUNCHER, "run", "--", sys.executable, "-c", WAITER],
-                                      env=environment(), cwd=self.folder, text=True,
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                      start_new_session=True) as process:
+                with subprocess.Popen(
+                    [LAUNCHER, "run", "--", sys.executable, "-c", WAITER],
+                    env=environment(),
+                    cwd=self.folder,
+                    text=True,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                ) as process:
                     self.assertEqual(process.stdout.readline(), "up\n")
                     process.send_signal(number)
                     output, _ = process.communicate(timeout=120)
@@ -185,16 +243,21 @@ class Launcher(real_process.RealProcessTest):
     def test_a_signal_at_any_moment_of_the_start_leaves_no_program_behind(self):
         for pause_ms in range(0, 60, 4):
             with self.subTest(pause_ms=pause_ms):
-                with subprocess.Popen([LAUNCHER, "run", "--", sys.executable, "-c", WAITER],
-                                      env=environment(), cwd=self.folder,
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                      start_new_session=True) as process:
+                with subprocess.Popen(
+                    [LAUNCHER, "run", "--", sys.executable, "-c", WAITER],
+                    env=environment(),
+                    cwd=self.folder,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                ) as process:
                     time.sleep(pause_ms / 1000)
                     process.send_signal(signal.SIGTERM)
                     process.wait(timeout=120)
                 # Before the launcher's traps, before the program's handler, or after it.
-                self.assertIn(process.returncode, (-signal.SIGTERM, 128 + signal.SIGTERM,
-                                                   40 + signal.SIGTERM))
+                self.assertIn(
+                    process.returncode, (-signal.SIGTERM, 128 + signal.SIGTERM, 40 + signal.SIGTERM)
+                )
                 # What the launcher itself had started ends at once, the program would wait.
                 until = time.monotonic() + 60
                 while running_in_group(process.pid) and time.monotonic() < until:
@@ -203,27 +266,36 @@ class Launcher(real_process.RealProcessTest):
 
     def test_an_interrupt_at_the_terminal_reaches_the_program_once(self):
         controller, terminal = os.openpty()
-        program = (f"import signal, time\n"
-                   f"count = 0\n"
-                   f"def more(number, frame):\n"
-                   f"    global count\n"
-                   f"    count += 1\n"
-                   f"signal.signal(signal.SIGINT, more)\n"
-                   f"print('up', flush=True)\n"
-                   f"end = time.monotonic() + 60\n"
-                   f"while count == 0 and time.monotonic() < end: time.sleep(0.05)\n"
-                   f"time.sleep(0.5)  # a second one would come now\n"
-                   f"print('interrupts:', count, flush=True)\n")
+        program = (
+            "import signal, time\n"
+            "count = 0\n"
+            "def more(number, frame):\n"
+            "    global count\n"
+            "    count += 1\n"
+            "signal.signal(signal.SIGINT, more)\n"
+            "print('up', flush=True)\n"
+            "end = time.monotonic() + 60\n"
+            "while count == 0 and time.monotonic() < end: time.sleep(0.05)\n"
+            "time.sleep(0.5)  # a second one would come now\n"
+            "print('interrupts:', count, flush=True)\n"
+        )
         script = self.folder / "count.py"
         script.write_text(program)
-        starter = ("import fcntl, os, sys, termios\n"
-                   "os.setsid()\n"
-                   "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
-                   "os.execv(sys.argv[1], sys.argv[1:])\n")
-        with subprocess.Popen([sys.executable, "-c", starter, LAUNCHER, "run", "--",
-                               sys.executable, script], stdin=terminal, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, env=environment(), cwd=self.folder,
-                              text=True) as process:
+        starter = (
+            "import fcntl, os, sys, termios\n"
+            "os.setsid()\n"
+            "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+            "os.execv(sys.argv[1], sys.argv[1:])\n"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", starter, LAUNCHER, "run", "--", sys.executable, script],
+            stdin=terminal,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            cwd=self.folder,
+            text=True,
+        ) as process:
             self.assertEqual(process.stdout.readline(), "up\n")
             os.write(controller, b"\x03")
             output, errors = process.communicate(timeout=120)
@@ -235,8 +307,7 @@ class Launcher(real_process.RealProcessTest):
         mine = VIRTUAL_GPU / (VIRTUAL_GPU / "preload.list").read_text().split()[0]
         program = "import os; print(os.environ['LD_PRELOAD'])"
         env = environment(LD_PRELOAD=mine)
-        done = self.launch("run", "--virtual-gpu", CARD, "--", sys.executable, "-c", program,
-                           env=env)
+        done = self.launch("run", "--virtual-gpu", CARD, "--", sys.executable, "-c", program, env=env)
         names = (VIRTUAL_GPU / "preload.list").read_text().split()
         expected = [str(SHIM), *(str(VIRTUAL_GPU / name) for name in names), str(mine)]
         self.assertEqual(done.stdout.strip().split(":"), expected)
@@ -251,8 +322,9 @@ class Launcher(real_process.RealProcessTest):
         self.run_well(["cmake", "--install", real_process.BUILD, "--prefix", prefix])
         moved = self.folder / "moved"
         prefix.rename(moved)
-        done = self.run_well([moved / "bin" / "fragtrace", "run", "--virtual-gpu", CARD, "--",
-                              *self.client()], cwd=self.folder)
+        done = self.run_well(
+            [moved / "bin" / "fragtrace", "run", "--virtual-gpu", CARD, "--", *self.client()], cwd=self.folder
+        )
         self.assertEqual(done.stdout, "50 allocations, then return\n")
         self.run_well([moved / "bin" / "fraganalyze", self.only_trace(), "--summary"])
 
@@ -273,8 +345,10 @@ class Launcher(real_process.RealProcessTest):
         analyzer = prefix / "bin" / "fraganalyze"
         analyzer.write_text("#!/bin/sh\nseq 1000\n")
         analyzer.chmod(0o755)
-        done = run([prefix / "bin" / "fragtrace", "run", "--virtual-gpu", CARD, "--",
-                    *self.client()], cwd=self.folder)
+        done = run(
+            [prefix / "bin" / "fragtrace", "run", "--virtual-gpu", CARD, "--", *self.client()],
+            cwd=self.folder,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(40 <= done.stderr.count("\n") <= 47, done.stderr)
 
@@ -288,8 +362,9 @@ class Launcher(real_process.RealProcessTest):
         done = self.launch("run", "--", "true")
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertIn("no trace", done.stderr)
-        done = self.launch("run", "--virtual-gpu", CARD, "--", *self.client(),
-                           env=environment(FRAGTRACE_OFF=1))
+        done = self.launch(
+            "run", "--virtual-gpu", CARD, "--", *self.client(), env=environment(FRAGTRACE_OFF=1)
+        )
         self.assertIn("FRAGTRACE_OFF", done.stderr)
 
     def test_every_trace_of_the_run_is_listed_and_older_ones_are_not(self):
@@ -297,15 +372,27 @@ class Launcher(real_process.RealProcessTest):
         older = self.only_trace()
         time.sleep(0.05)
         normal, killed = (" ".join(self.client(20, ending)) for ending in ("return", "kill"))
-        done = self.launch("run", "--virtual-gpu", CARD, "--", "sh", "-c",
-                           f"RANK=3 {normal}; {killed}; true",
-                           env=environment(FRAGTRACE_RING_DIRECTORY=self.folder))
+        done = self.launch(
+            "run",
+            "--virtual-gpu",
+            CARD,
+            "--",
+            "sh",
+            "-c",
+            f"RANK=3 {normal}; {killed}; true",
+            env=environment(FRAGTRACE_RING_DIRECTORY=self.folder),
+        )
         lines = done.stderr.splitlines()
-        heading = next(number for number, line in enumerate(lines)
-                       if re.fullmatch("fragtrace: 2 traces of job [0-9a-f]{12}:", line))
-        listed = lines[heading + 1:]
-        self.assertEqual(sorted(line.split()[0] for line in listed),
-                         sorted(trace.name for trace in traces(self.folder) if trace != older))
+        heading = next(
+            number
+            for number, line in enumerate(lines)
+            if re.fullmatch("fragtrace: 2 traces of job [0-9a-f]{12}:", line)
+        )
+        listed = lines[heading + 1 :]
+        self.assertEqual(
+            sorted(line.split()[0] for line in listed),
+            sorted(trace.name for trace in traces(self.folder) if trace != older),
+        )
         said = {re.search(r"pid (\d+)", line)[1]: line for line in listed}
         for trace in traces(self.folder):
             if trace == older:
@@ -329,8 +416,16 @@ class Launcher(real_process.RealProcessTest):
     def test_quiet_takes_over_what_killed_processes_left_in_memory(self):
         rings = self.folder / "rings"
         rings.mkdir()
-        done = self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client(20, "kill"),
-                           env=environment(FRAGTRACE_RING_DIRECTORY=rings), expected=137)
+        done = self.launch(
+            "run",
+            "--quiet",
+            "--virtual-gpu",
+            CARD,
+            "--",
+            *self.client(20, "kill"),
+            env=environment(FRAGTRACE_RING_DIRECTORY=rings),
+            expected=137,
+        )
         self.assertEqual(list(rings.iterdir()), [])
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         (trace,) = traces(self.folder)
@@ -343,12 +438,17 @@ class Launcher(real_process.RealProcessTest):
         rings.mkdir()
         env = environment(FRAGTRACE_RING_DIRECTORY=rings)
         # Recorded without the launcher, which would take the ring over.
-        run(self.client(20, "kill"),
-            env=environment(CARD, record_to=self.folder, FRAGTRACE_RING_DIRECTORY=rings))
+        run(
+            self.client(20, "kill"),
+            env=environment(CARD, record_to=self.folder, FRAGTRACE_RING_DIRECTORY=rings),
+        )
         (ring,) = rings.glob("*.ring")
         (self.folder / "a.99999999.part2.ftrace.tmp").touch()
-        kept = [rings / f"fragtrace-0-{os.getpid()}-1.ring", rings / "fragtrace-notes.txt",
-                self.folder / f"a.{os.getpid()}.part2.ftrace.tmp"]
+        kept = [
+            rings / f"fragtrace-0-{os.getpid()}-1.ring",
+            rings / "fragtrace-notes.txt",
+            self.folder / f"a.{os.getpid()}.part2.ftrace.tmp",
+        ]
         for path in kept:
             path.touch()
         (rings / "fragtrace-0-99999998-1.ring").symlink_to(kept[1])
@@ -363,31 +463,36 @@ class Launcher(real_process.RealProcessTest):
         said = self.launch("clean", "--age", "0s", *where).stdout
         self.assertIn(f"{ring}  ", said)
         self.assertIn("2 removed", said)
-        self.assertEqual(set(before) - set(self.folder.rglob("*")),
-                         {ring, self.folder / "a.99999999.part2.ftrace.tmp"})
+        self.assertEqual(
+            set(before) - set(self.folder.rglob("*")), {ring, self.folder / "a.99999999.part2.ftrace.tmp"}
+        )
         for bad in (["--age", "soon"], ["--age", "nan"], ["/nonexistent"], ["--wrong"]):
             done = self.launch("clean", *bad, expected=2)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
     def test_of_many_traces_the_first_20_are_listed_and_the_rest_are_counted(self):
         line = " ".join(self.client(1))
-        done = self.launch("run", "--virtual-gpu", CARD, "--", "sh", "-c",
-                           f"for i in $(seq 23); do {line} & done; wait")
+        done = self.launch(
+            "run", "--virtual-gpu", CARD, "--", "sh", "-c", f"for i in $(seq 23); do {line} & done; wait"
+        )
         self.assertEqual(len(traces(self.folder)), 23)
-        listed = done.stderr[done.stderr.index("fragtrace: 23 traces of job "):].splitlines()
+        listed = done.stderr[done.stderr.index("fragtrace: 23 traces of job ") :].splitlines()
         self.assertEqual(len(listed), 22, done.stderr)
         self.assertEqual(listed[-1], "  and 3 more")
 
     def test_the_list_of_a_folder_is_json_too_and_leaves_other_jobs_out(self):
         for rank in (0, 1):
-            self.launch("run", "--quiet", "--virtual-gpu", CARD, "--", *self.client(),
-                        env=environment(RANK=rank))
+            self.launch(
+                "run", "--quiet", "--virtual-gpu", CARD, "--", *self.client(), env=environment(RANK=rank)
+            )
         (self.folder / "foreign.ftrace").write_text("not a trace")
         done = self.run_well([ANALYZER, "list", self.folder, "--json", "-"])
         self.assertIn("foreign.ftrace: is not a trace", done.stderr)
         listed = sorted(json.loads(done.stdout)["traces"], key=lambda trace: trace["rank"])
-        self.assertEqual([(trace["rank"], trace["ended"], trace["events_lost"], trace["damaged"])
-                          for trace in listed], [(0, "normal", 0, False), (1, "normal", 0, False)])
+        self.assertEqual(
+            [(trace["rank"], trace["ended"], trace["events_lost"], trace["damaged"]) for trace in listed],
+            [(0, "normal", 0, False), (1, "normal", 0, False)],
+        )
         job = listed[1]["job"]
         self.assertNotEqual(job, listed[0]["job"])
         done = self.run_well([ANALYZER, "list", self.folder, "--job", job])

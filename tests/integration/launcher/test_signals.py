@@ -65,8 +65,13 @@ class Signals(real_process.RealProcessTest):
         """The launcher with the program that logs its signals; its process id is `self.program`."""
         process = subprocess.Popen(
             [*prefix, LAUNCHER, "run", *options, "--", self.log_program, *arguments],
-            env=environment(), cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, **{"start_new_session": True, **more})
+            env=environment(),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **{"start_new_session": True, **more},
+        )
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
@@ -113,30 +118,39 @@ class Signals(real_process.RealProcessTest):
         wait_until(lambda: state_of(self.program) in ("", "Z"), "the program ends")
 
     def test_a_signal_before_there_is_a_program_reaches_it(self):
-        early = ("import os, signal, sys\n"
-                 "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGRTMIN})\n"
-                 "os.kill(os.getpid(), signal.SIGUSR1)\n"
-                 "os.kill(os.getpid(), signal.SIGRTMIN)\n"
-                 "os.execv(sys.argv[1], sys.argv[1:])\n")
-        program = ("import signal\n"
-                   "for each in (signal.SIGUSR1, signal.SIGRTMIN):\n"
-                   "    print(signal.sigtimedwait({each}, 30).si_signo)\n")
-        done = self.run_well([sys.executable, "-c", early, LAUNCHER, "run", "--no-record", "--",
-                              sys.executable, "-c", program])
-        self.assertEqual(done.stdout.split(),
-                         [str(int(signal.SIGUSR1)), str(int(signal.SIGRTMIN))])
+        early = (
+            "import os, signal, sys\n"
+            "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGRTMIN})\n"
+            "os.kill(os.getpid(), signal.SIGUSR1)\n"
+            "os.kill(os.getpid(), signal.SIGRTMIN)\n"
+            "os.execv(sys.argv[1], sys.argv[1:])\n"
+        )
+        program = (
+            "import signal\n"
+            "for each in (signal.SIGUSR1, signal.SIGRTMIN):\n"
+            "    print(signal.sigtimedwait({each}, 30).si_signo)\n"
+        )
+        done = self.run_well(
+            [sys.executable, "-c", early, LAUNCHER, "run", "--no-record", "--", sys.executable, "-c", program]
+        )
+        self.assertEqual(done.stdout.split(), [str(int(signal.SIGUSR1)), str(int(signal.SIGRTMIN))])
 
     def test_the_program_starts_with_the_mask_and_the_handling_that_the_launcher_had(self):
         ask = ["grep", "-E", "^(Sig|Shd)", "/proc/self/status"]
         # The interpreter ignores some signals itself: both ways begin with it.
         plain = self.run_well([sys.executable, "-c", STRANGE, "/usr/bin/env", *ask]).stdout
-        launched = self.run_well([sys.executable, "-c", STRANGE, LAUNCHER, "run", "--no-record",
-                                  "--", "/usr/bin/env", *ask]).stdout
+        launched = self.run_well(
+            [sys.executable, "-c", STRANGE, LAUNCHER, "run", "--no-record", "--", "/usr/bin/env", *ask]
+        ).stdout
         # SigQ counts what waits for all processes of the user.
-        self.assertEqual([line for line in plain.splitlines() if not line.startswith("SigQ")],
-                         [line for line in launched.splitlines() if not line.startswith("SigQ")])
-        self.run_well([sys.executable, "-c", STRANGE, LAUNCHER, "run", "--no-record", "--", "sh",
-                       "-c", "exit 7"], expected=7)
+        self.assertEqual(
+            [line for line in plain.splitlines() if not line.startswith("SigQ")],
+            [line for line in launched.splitlines() if not line.startswith("SigQ")],
+        )
+        self.run_well(
+            [sys.executable, "-c", STRANGE, LAUNCHER, "run", "--no-record", "--", "sh", "-c", "exit 7"],
+            expected=7,
+        )
 
     # ---- stopping -------------------------------------------------------------------------------
 
@@ -156,11 +170,9 @@ class Signals(real_process.RealProcessTest):
     def test_a_stopped_launcher_continues_its_program(self):
         process = self.start("default", start_new_session=False, process_group=0)
         process.send_signal(signal.SIGTSTP)
-        wait_until(lambda: (state_of(process.pid), state_of(self.program)) == ("T", "T"),
-                   "both stop")
+        wait_until(lambda: (state_of(process.pid), state_of(self.program)) == ("T", "T"), "both stop")
         process.send_signal(signal.SIGCONT)
-        wait_until(lambda: (state_of(process.pid), state_of(self.program)) == ("S", "S"),
-                   "both continue")
+        wait_until(lambda: (state_of(process.pid), state_of(self.program)) == ("S", "S"), "both continue")
         self.assertEqual(process.stdout.readline(), f"signal {int(signal.SIGCONT)} 0\n")
         self.end(process)
 
@@ -172,12 +184,27 @@ class Signals(real_process.RealProcessTest):
         controller, terminal = os.openpty()
         orders, to_shell = os.pipe()
         from_shell, answers = os.pipe()
-        command = (f"exec {sys.executable} {PROGRAMS}/shell.py \"$@\" 3<&{orders} 4>&{answers}")
+        command = f'exec {sys.executable} {PROGRAMS}/shell.py "$@" 3<&{orders} 4>&{answers}'
         shell = subprocess.Popen(
-            ["bash", "-c", command, "bash", LAUNCHER, "run", "--no-record", "--",
-             self.log_program, *arguments],
-            stdin=terminal, stdout=subprocess.PIPE, text=True, env=environment(),
-            cwd=self.folder, pass_fds=(orders, answers))
+            [
+                "bash",
+                "-c",
+                command,
+                "bash",
+                LAUNCHER,
+                "run",
+                "--no-record",
+                "--",
+                self.log_program,
+                *arguments,
+            ],
+            stdin=terminal,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            cwd=self.folder,
+            pass_fds=(orders, answers),
+        )
         for each in (orders, answers, terminal):
             os.close(each)
         self.addCleanup(shell.stdout.close)
@@ -192,6 +219,7 @@ class Signals(real_process.RealProcessTest):
         def ask(word):
             os.write(to_shell, f"{word}\n".encode())
             return lines.readline().strip()
+
         return controller, shell, ask
 
     def nothing_more(self, stream):
@@ -199,11 +227,15 @@ class Signals(real_process.RealProcessTest):
 
     def test_keys_and_resizing_reach_the_program_once(self):
         controller, shell, ask = self.at_terminal()
-        for number, act in ((signal.SIGINT, lambda: os.write(controller, b"\x03")),
-                            (signal.SIGQUIT, lambda: os.write(controller, b"\x1c")),
-                            (signal.SIGTSTP, lambda: os.write(controller, b"\x1a")),
-                            (signal.SIGWINCH, lambda: fcntl.ioctl(
-                                controller, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 90, 0, 0)))):
+        for number, act in (
+            (signal.SIGINT, lambda: os.write(controller, b"\x03")),
+            (signal.SIGQUIT, lambda: os.write(controller, b"\x1c")),
+            (signal.SIGTSTP, lambda: os.write(controller, b"\x1a")),
+            (
+                signal.SIGWINCH,
+                lambda: fcntl.ioctl(controller, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 90, 0, 0)),
+            ),
+        ):
             with self.subTest(number=number):
                 act()
                 self.assertEqual(shell.stdout.readline(), f"signal {int(number)} 0\n")
@@ -230,12 +262,13 @@ class Signals(real_process.RealProcessTest):
 
     def test_a_terminal_that_goes_away_hangs_up_the_program_of_a_session_leader(self):
         controller, terminal = os.openpty()
-        starter = ("import fcntl, os, sys, termios\n"
-                   "os.setsid()\n"
-                   "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
-                   "os.execv(sys.argv[1], sys.argv[1:])\n")
-        process = self.start(prefix=(sys.executable, "-c", starter), stdin=terminal,
-                             start_new_session=False)
+        starter = (
+            "import fcntl, os, sys, termios\n"
+            "os.setsid()\n"
+            "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+            "os.execv(sys.argv[1], sys.argv[1:])\n"
+        )
+        process = self.start(prefix=(sys.executable, "-c", starter), stdin=terminal, start_new_session=False)
         os.close(terminal)
         os.close(controller)
         self.assertEqual(process.stdout.readline(), f"signal {int(signal.SIGHUP)} 0\n")
@@ -262,14 +295,17 @@ class Signals(real_process.RealProcessTest):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
             with self.subTest(number=number):
                 with subprocess.Popen(
-                        [launcher, "run", "--", "sh", "-c", "echo x > a.$$.ftrace; exit 5"],
-                        cwd=self.folder, env=environment(), text=True, stderr=subprocess.PIPE,
-                        start_new_session=True) as process:
+                    [launcher, "run", "--", "sh", "-c", "echo x > a.$$.ftrace; exit 5"],
+                    cwd=self.folder,
+                    env=environment(),
+                    text=True,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                ) as process:
                     said = process.stderr.readline()
                     process.send_signal(number)
                     self.assertEqual(process.wait(timeout=20), 5)
-                wait_until(lambda text=said: state_of(int(text)) in ("", "Z"),
-                           "fraganalyze ends")
+                wait_until(lambda text=said: state_of(int(text)) in ("", "Z"), "fraganalyze ends")
 
 
 if __name__ == "__main__":

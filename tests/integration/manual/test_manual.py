@@ -29,17 +29,17 @@ class Analyzer(real_process.RealProcessTest):
     def setUp(self):
         super().setUp()
         shown = self.run_well([ANALYZER, "--help"]).stdout
-        listed = shown[shown.index("\nCommands"):shown.index("\nExit status")]
+        listed = shown[shown.index("\nCommands") : shown.index("\nExit status")]
         self.commands = re.findall(r"^  (\w+) +\w", listed, re.MULTILINE)
         self.text = page("fraganalyze.1")
-        self.told = {line.removeprefix(".B "): text
-                     for line, text in entries(section(self.text, "COMMANDS"))}
+        self.told = {line.removeprefix(".B "): text for line, text in entries(section(self.text, "COMMANDS"))}
 
     def known(self, command):
         """The options of a command, by its --help."""
         shown = self.run_well([ANALYZER, command, "--help"]).stdout
-        return set(re.findall(r"^ +(?:-\w,)?(--[\w-]+)", shown[shown.index("\nOptions:"):],
-                              re.MULTILINE)) - {"--help"}
+        return set(
+            re.findall(r"^ +(?:-\w,)?(--[\w-]+)", shown[shown.index("\nOptions:") :], re.MULTILINE)
+        ) - {"--help"}
 
     def test_each_command_has_its_entry(self):
         self.assertGreater(len(self.commands), 10)
@@ -60,8 +60,10 @@ class Analyzer(real_process.RealProcessTest):
         pools = re.search(r"simulated pool: ([a-z, -]+)\n", shown)[1].split(", ")
         self.assertGreater(len(pools), 10)
         (told,) = [text for line, text in entries(section(self.text, "OPTIONS")) if "--pool" in line]
-        self.assertEqual(sorted(re.findall(r"[\w-]+", told[told.index(":"):told.index(". (")])),
-                         sorted([*pools, "or", "a", "bound"]))
+        self.assertEqual(
+            sorted(re.findall(r"[\w-]+", told[told.index(":") : told.index(". (")])),
+            sorted([*pools, "or", "a", "bound"]),
+        )
 
     def test_no_option_is_made_up(self):
         known = set().union(*map(self.known, self.commands))
@@ -72,7 +74,7 @@ class Launcher(real_process.RealProcessTest):
     def test_options_and_variables_are_those_of_help(self):
         told = page("fragtrace.1")
         shown = self.run_well([LAUNCHER, "--help"]).stdout
-        shown = shown[shown.index("\nUsage:"):]  # without the examples
+        shown = shown[shown.index("\nUsage:") :]  # without the examples
         self.assertEqual(options(told), options(shown))
         for text in (told, shown):
             self.assertGreater(len(options(text)), 10)

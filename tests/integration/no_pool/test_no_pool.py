@@ -20,12 +20,12 @@ class NoPool(real_process.RealProcessTest):
     def assert_all_is_counted(self, kind, blocks=28, culprit="1.75 GiB"):
         trace = self.record(kind)
         report = self.report(trace)
-        device, = report["devices"]
+        (device,) = report["devices"]
         all_of_it = dict.fromkeys(("requested", "allocated", "active", "reserved"), HELD)
         self.assertEqual(device["peak"], all_of_it)
         self.assertEqual(device["ooms"], 1)
         self.assertEqual(device["others_bytes"], 256 * MIB)
-        failure, = report["ooms"]
+        (failure,) = report["ooms"]
         self.assertEqual((failure["verdict"], failure["requester"]), ("genuine", "program"))
         self.assertEqual(failure["allocated_bytes"], HELD)
         self.assertEqual(failure["reserved_bytes"], HELD)
@@ -34,8 +34,9 @@ class NoPool(real_process.RealProcessTest):
         self.assertEqual(sum(place["blocks"] for place in places), blocks)
         self.assertIn(f"in no_pool_client holds {culprit}", device["conclusion"]["culprit"])
         # The other commands say the same.
-        summary, = json.loads(
-            self.run_well([ANALYZER, "summarize", trace, "--json", "-"]).stdout)["devices"]
+        (summary,) = json.loads(self.run_well([ANALYZER, "summarize", trace, "--json", "-"]).stdout)[
+            "devices"
+        ]
         self.assertEqual(summary["peak"], all_of_it)
         self.assertEqual(sum(line["bytes"] for line in summary["holders_at_peak"]), HELD)
         text = self.run_well([ANALYZER, trace]).stdout
@@ -78,8 +79,9 @@ class NoPool(real_process.RealProcessTest):
 
     def test_managed_memory_alone_is_told(self):
         text = self.run_well([ANALYZER, self.record("managed")]).stdout
-        self.assertIn("No device memory was allocated in this process, but managed memory: at most "
-                      "64 MiB", text)
+        self.assertIn(
+            "No device memory was allocated in this process, but managed memory: at most 64 MiB", text
+        )
 
     def test_physical_memory_of_the_host_is_no_devices(self):
         text = self.run_well([ANALYZER, self.record("host")]).stdout

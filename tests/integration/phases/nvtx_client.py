@@ -2,6 +2,7 @@
 
 With the argument "which" it only prints which tool the environment names to C code.
 """
+
 import ctypes
 import os
 import sys
@@ -17,13 +18,17 @@ CORE, CORE2 = 1, 5
 SIZES = {CORE: 16, CORE2: 16}
 Slot = ctypes.c_void_p
 slots = {module: (Slot * size)() for module, size in SIZES.items()}
-tables = {module: (ctypes.c_void_p * size)(*(
-    ctypes.addressof(slots[module]) + 8 * i if i else None for i in range(size)))
-    for module, size in SIZES.items()}
+tables = {
+    module: (ctypes.c_void_p * size)(
+        *(ctypes.addressof(slots[module]) + 8 * i if i else None for i in range(size))
+    )
+    for module, size in SIZES.items()
+}
 
 
-@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(ctypes.c_void_p),
-                  ctypes.POINTER(ctypes.c_uint32))
+@ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_uint32)
+)
 def module_functions(module, table, size):
     if module not in tables:
         return 0
@@ -45,9 +50,14 @@ def export_table(number):
 
 
 class Event(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint16), ("size", ctypes.c_uint16),
-                ("unused", ctypes.c_uint32 * 5), ("payload", ctypes.c_uint64),
-                ("message_type", ctypes.c_int32), ("message", ctypes.c_void_p)]
+    _fields_ = [
+        ("version", ctypes.c_uint16),
+        ("size", ctypes.c_uint16),
+        ("unused", ctypes.c_uint32 * 5),
+        ("payload", ctypes.c_uint64),
+        ("message_type", ctypes.c_int32),
+        ("message", ctypes.c_void_p),
+    ]
 
 
 def event(kind, message):

@@ -26,12 +26,23 @@ class Nvtx(real_process.RealProcessTest):
     def test_ranges_of_pytorch(self):
         self.run_training(["-c", PROGRAM], env=environment("4GiB", self.folder))
         lines = self.events(self.only_trace())
-        told = [f"{found[1]} {found[2]}" for found in
-                (re.search(r'(range_begin|range_end|mark) text="([^"]*)"', line) for line in lines)
-                if found]
-        self.assertEqual(told[:7], ["range_begin before cuda", "range_end before cuda",
-                                    "range_begin step 1", "range_end step 1",
-                                    "range_begin across", "mark moment", "range_end across"])
+        told = [
+            f"{found[1]} {found[2]}"
+            for found in (re.search(r'(range_begin|range_end|mark) text="([^"]*)"', line) for line in lines)
+            if found
+        ]
+        self.assertEqual(
+            told[:7],
+            [
+                "range_begin before cuda",
+                "range_end before cuda",
+                "range_begin step 1",
+                "range_end step 1",
+                "range_begin across",
+                "mark moment",
+                "range_end across",
+            ],
+        )
         operations = [text for text in told[7:] if text.startswith("range_begin")]
         self.assertIn("range_begin aten::addmm", operations)
         self.assertIn("range_begin AddmmBackward0", operations)

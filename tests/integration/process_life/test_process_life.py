@@ -17,8 +17,11 @@ CARD = "1GiB,context=0"
 class ProcessLife(real_process.RealProcessTest):
     def start(self, count, ending, expected):
         log = self.folder / "log"
-        done = self.run_well([sys.executable, CLIENT, log, count, ending], expected,
-                             env=environment(CARD, record_to=self.folder))
+        done = self.run_well(
+            [sys.executable, CLIENT, log, count, ending],
+            expected,
+            env=environment(CARD, record_to=self.folder),
+        )
         return done, read_log(log)
 
     def assert_ending(self, ending, code, ended, kind="exit", signal_name=None):
@@ -26,8 +29,9 @@ class ProcessLife(real_process.RealProcessTest):
         trace = self.only_trace()
         source = self.report(trace)["source"]
         self.assertEqual(source["ended"], ended)
-        self.assertEqual(source["ending"], {"kind": kind, "code": code if kind == "exit" else None,
-                                            "signal": signal_name})
+        self.assertEqual(
+            source["ending"], {"kind": kind, "code": code if kind == "exit" else None, "signal": signal_name}
+        )
         self.assertEqual(len(logged), 3000)
         self.assert_events_hold(trace, logged, "device_alloc")
 
@@ -60,20 +64,32 @@ class ProcessLife(real_process.RealProcessTest):
         self.assert_ending("kill", -signal.SIGKILL, "killed", "unknown")
 
     def test_a_recorded_parent_notes_the_signal_that_killed_its_child(self):
-        parent = ("import subprocess, sys\n"
-                  "sys.exit(subprocess.run(sys.argv[1:]).returncode != int(sys.argv[-1]))\n")
+        parent = (
+            "import subprocess, sys\nsys.exit(subprocess.run(sys.argv[1:]).returncode != int(sys.argv[-1]))\n"
+        )
         for name in ("SIGKILL", "SIGSEGV", "SIGTERM", "SIGABRT"):
             number = getattr(signal, name)
             folder = self.folder / name
             folder.mkdir()
             log = folder / "log"
-            command = [sys.executable, "-c", parent, sys.executable, CLIENT, log, "300",
-                       f"signal={number}", f"-{number}"]
+            command = [
+                sys.executable,
+                "-c",
+                parent,
+                sys.executable,
+                CLIENT,
+                log,
+                "300",
+                f"signal={number}",
+                f"-{number}",
+            ]
             self.run_well(command, env=environment(CARD, record_to=folder))
             trace = self.only_trace(folder)
             source = self.report(trace)["source"]
-            self.assertEqual((source["ended"], source["ending"]),
-                             ("killed", {"kind": "signal", "code": None, "signal": name}))
+            self.assertEqual(
+                (source["ended"], source["ending"]),
+                ("killed", {"kind": "signal", "code": None, "signal": name}),
+            )
             self.assert_events_hold(trace, read_log(log), "device_alloc")
             # The ring is gone by now: the trace keeps it.
             self.assertEqual(self.report(trace)["source"]["ending"]["signal"], name)
@@ -82,18 +98,29 @@ class ProcessLife(real_process.RealProcessTest):
 
     def test_a_shell_and_every_function_that_waits_notes_it_too(self):
         ways = {"sh": ["sh", "-c", '"$@"; true', "sh"]}
-        for call in ("wait(None)", "wait3(None, 0, None)", "wait4(-1, None, 0, None)",
-                     "waitpid(-1, None, 0)", "waitid(0, 0, ctypes.create_string_buffer(128), 4)"):
-            ways[call.partition("(")[0]] = [sys.executable, "-c", (
-                "import ctypes, os, sys\n"
-                "os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)\n"
-                f"ctypes.CDLL(None).{call}\n")]
+        for call in (
+            "wait(None)",
+            "wait3(None, 0, None)",
+            "wait4(-1, None, 0, None)",
+            "waitpid(-1, None, 0)",
+            "waitid(0, 0, ctypes.create_string_buffer(128), 4)",
+        ):
+            ways[call.partition("(")[0]] = [
+                sys.executable,
+                "-c",
+                (
+                    "import ctypes, os, sys\n"
+                    "os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)\n"
+                    f"ctypes.CDLL(None).{call}\n"
+                ),
+            ]
         for name, parent in ways.items():
             folder = self.folder / name
             folder.mkdir()
-            self.run_well([*parent, sys.executable, CLIENT, folder / "log", "20",
-                           f"signal={int(signal.SIGSEGV)}"],
-                          env=environment(CARD, record_to=folder))
+            self.run_well(
+                [*parent, sys.executable, CLIENT, folder / "log", "20", f"signal={int(signal.SIGSEGV)}"],
+                env=environment(CARD, record_to=folder),
+            )
             with self.subTest(name):
                 ending = self.report(self.only_trace(folder))["source"]["ending"]
                 self.assertEqual(ending["signal"], "SIGSEGV")
@@ -103,15 +130,19 @@ class ProcessLife(real_process.RealProcessTest):
         (ring,) = self.folder.glob("fragtrace-*.ring")
         os.utime(ring, (1, 1))
         user, _, rest = ring.name.removeprefix("fragtrace-").partition("-")
-        parent = ("import os, signal, sys\n"
-                  "child = os.fork()\n"
-                  "if not child: signal.pause()\n"
-                  "user, rest, old = sys.argv[1:]\n"
-                  "os.rename(old, f'{os.path.dirname(old)}/fragtrace-{user}-{child}-{rest}')\n"
-                  "os.kill(child, signal.SIGTERM)\n"
-                  "os.waitpid(child, 0)\n")
-        self.run_well([sys.executable, "-c", parent, user, rest.partition("-")[2], ring],
-                      env=environment(CARD, record_to=self.folder))
+        parent = (
+            "import os, signal, sys\n"
+            "child = os.fork()\n"
+            "if not child: signal.pause()\n"
+            "user, rest, old = sys.argv[1:]\n"
+            "os.rename(old, f'{os.path.dirname(old)}/fragtrace-{user}-{child}-{rest}')\n"
+            "os.kill(child, signal.SIGTERM)\n"
+            "os.waitpid(child, 0)\n"
+        )
+        self.run_well(
+            [sys.executable, "-c", parent, user, rest.partition("-")[2], ring],
+            env=environment(CARD, record_to=self.folder),
+        )
         (renamed,) = self.folder.glob("fragtrace-*.ring")
         self.assertNotIn(b"end.signal", renamed.read_bytes())
 
@@ -120,8 +151,9 @@ class ProcessLife(real_process.RealProcessTest):
             folder = self.folder / f"{pause_s}"
             folder.mkdir()
             log = folder / "log"
-            with subprocess.Popen([sys.executable, CLIENT, log, "0", "forever"],
-                                  env=environment(CARD, record_to=folder)) as process:
+            with subprocess.Popen(
+                [sys.executable, CLIENT, log, "0", "forever"], env=environment(CARD, record_to=folder)
+            ) as process:
                 until = time.monotonic() + 60
                 while not (log.exists() and log.stat().st_size) and time.monotonic() < until:
                     time.sleep(0.005)
@@ -141,9 +173,11 @@ class ProcessLife(real_process.RealProcessTest):
             folder = self.folder / ending
             ring_folder = folder / "rings"
             ring_folder.mkdir(parents=True)
-            self.run_well([sys.executable, CLIENT, folder / "log", 100, ending], code,
-                          env=environment(CARD, record_to=folder,
-                                          FRAGTRACE_RING_DIRECTORY=ring_folder))
+            self.run_well(
+                [sys.executable, CLIENT, folder / "log", 100, ending],
+                code,
+                env=environment(CARD, record_to=folder, FRAGTRACE_RING_DIRECTORY=ring_folder),
+            )
             rings[ending] = len(list(ring_folder.iterdir()))
         self.assertEqual(rings, {"return": 0, "kill": 1})
 
@@ -151,9 +185,11 @@ class ProcessLife(real_process.RealProcessTest):
         ring_folder = self.folder / "rings"
         ring_folder.mkdir()
         log = self.folder / "log"
-        self.run_well([sys.executable, CLIENT, log, 100000, "kill"], -signal.SIGKILL,
-                      env=environment(CARD, record_to=self.folder,
-                                      FRAGTRACE_RING_DIRECTORY=ring_folder))
+        self.run_well(
+            [sys.executable, CLIENT, log, 100000, "kill"],
+            -signal.SIGKILL,
+            env=environment(CARD, record_to=self.folder, FRAGTRACE_RING_DIRECTORY=ring_folder),
+        )
         for ring in ring_folder.iterdir():
             ring.unlink()
         report = self.report(self.only_trace())
@@ -163,8 +199,9 @@ class ProcessLife(real_process.RealProcessTest):
 
     def test_a_running_process_can_be_read(self):
         log = self.folder / "log"
-        with subprocess.Popen([sys.executable, CLIENT, log, "0", "forever"],
-                              env=environment(CARD, record_to=self.folder)) as process:
+        with subprocess.Popen(
+            [sys.executable, CLIENT, log, "0", "forever"], env=environment(CARD, record_to=self.folder)
+        ) as process:
             try:
                 until = time.monotonic() + 60
                 while not (log.exists() and log.stat().st_size) and time.monotonic() < until:
@@ -179,10 +216,11 @@ class ProcessLife(real_process.RealProcessTest):
             with self.subTest(ending=ending):
                 arguments = [sys.executable, CLIENT, "/dev/null", 500, ending]
                 plain = real_process.run(arguments, env=environment(CARD))
-                shimmed = real_process.run(arguments,
-                                           env=environment(CARD, record_to=self.folder))
-                self.assertEqual((shimmed.returncode, shimmed.stdout, shimmed.stderr),
-                                 (plain.returncode, plain.stdout, plain.stderr))
+                shimmed = real_process.run(arguments, env=environment(CARD, record_to=self.folder))
+                self.assertEqual(
+                    (shimmed.returncode, shimmed.stdout, shimmed.stderr),
+                    (plain.returncode, plain.stdout, plain.stderr),
+                )
 
     def test_a_process_without_cuda_leaves_no_file(self):
         self.start(0, "none-at-all", 0)
@@ -190,14 +228,17 @@ class ProcessLife(real_process.RealProcessTest):
         self.assertEqual([path.name for path in self.folder.iterdir()], ["log"])
 
     def test_each_forked_child_has_a_trace_of_its_own(self):
-        program = (f"import os, subprocess, sys\n"
-                   f"exec(open({str(CLIENT)!r}).read().replace('end()\\n', ''))\n"
-                   f"child = os.fork()\n"
-                   f"work()\n"
-                   f"if child: os.waitpid(child, 0)\n")
+        program = (
+            f"import os, subprocess, sys\n"
+            f"exec(open({str(CLIENT)!r}).read().replace('end()\\n', ''))\n"
+            f"child = os.fork()\n"
+            f"work()\n"
+            f"if child: os.waitpid(child, 0)\n"
+        )
         log = self.folder / "log"
-        self.run_well([sys.executable, "-c", program, log, 50, "return"],
-                      env=environment(CARD, record_to=self.folder))
+        self.run_well(
+            [sys.executable, "-c", program, log, 50, "return"], env=environment(CARD, record_to=self.folder)
+        )
         found = traces(self.folder)
         self.assertEqual(len(found), 2, found)
         for trace in found:
@@ -206,13 +247,17 @@ class ProcessLife(real_process.RealProcessTest):
 
     def test_a_trace_is_never_overwritten_when_a_process_executes_another(self):
         program = self.folder / "again.py"
-        program.write_text(f"import os, sys\n"
-                           f"exec(open({str(CLIENT)!r}).read().replace('end()\\n', ''))\n"
-                           f"if 'AGAIN' not in os.environ:\n"
-                           f"    os.environ['AGAIN'] = 'yes'\n"
-                           f"    os.execv(sys.executable, [sys.executable, *sys.argv])\n")
-        self.run_well([sys.executable, program, self.folder / "log", 50, "return"],
-                      env=environment(CARD, record_to=self.folder))
+        program.write_text(
+            f"import os, sys\n"
+            f"exec(open({str(CLIENT)!r}).read().replace('end()\\n', ''))\n"
+            f"if 'AGAIN' not in os.environ:\n"
+            f"    os.environ['AGAIN'] = 'yes'\n"
+            f"    os.execv(sys.executable, [sys.executable, *sys.argv])\n"
+        )
+        self.run_well(
+            [sys.executable, program, self.folder / "log", 50, "return"],
+            env=environment(CARD, record_to=self.folder),
+        )
         found = traces(self.folder)
         self.assertEqual(len(found), 2, found)
         self.assertTrue(any(re.search(r"\.2\.ftrace$", trace.name) for trace in found), found)
@@ -227,8 +272,10 @@ class ProcessLife(real_process.RealProcessTest):
         self.assertEqual(len(traces(self.folder)), 10)
 
     def test_an_output_folder_that_is_missing_does_not_disturb_the_program(self):
-        done = self.run_well([sys.executable, CLIENT, "/dev/null", 50, "return"],
-                             env=environment(CARD, record_to=self.folder / "missing"))
+        done = self.run_well(
+            [sys.executable, CLIENT, "/dev/null", 50, "return"],
+            env=environment(CARD, record_to=self.folder / "missing"),
+        )
         self.assertEqual(done.stdout, "50 allocations, then return\n")
 
 

@@ -2,9 +2,9 @@
 
 What each cell changed by PyTorch's own account is printed after it, as "truth: ...".
 """
-from IPython.core.interactiveshell import InteractiveShell
 
 import torch
+from IPython.core.interactiveshell import InteractiveShell
 
 shell = InteractiveShell.instance(colors="nocolor")
 

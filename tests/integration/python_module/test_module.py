@@ -45,18 +45,39 @@ class Module(real_process.RealProcessTest):
                 env = environment(CARD, folder, PYTHONPATH=MODULE, PYTHONDONTWRITEBYTECODE=1)
                 done = self.run_well([python, "-c", PROGRAM], env=env)
                 self.assertEqual(done.stdout, "True\nTrue True True\n")
-                told = [f"{found[1]} {found[2] or ''}".strip() for found in
-                        (re.search(r'(range_begin|range_end|mark|device_alloc|checkpoint_\w+)'
-                                   r'(?: text="(.*)")?', line)
-                         for line in self.events(self.only_trace(folder)))
-                        if found]
-                self.assertEqual(told, [
-                    "range_begin größe", "range_begin decorated", "device_alloc",
-                    "range_end decorated", "range_end größe", "range_begin plain",
-                    "range_begin fails", "range_end fails", "range_end plain",
-                    "range_begin coroutine", "mark inside", "range_end coroutine",
-                    # stopped and started again
-                    "checkpoint_begin", "device_alloc", "checkpoint_end"])
+                told = [
+                    f"{found[1]} {found[2] or ''}".strip()
+                    for found in (
+                        re.search(
+                            r"(range_begin|range_end|mark|device_alloc|checkpoint_\w+)"
+                            r'(?: text="(.*)")?',
+                            line,
+                        )
+                        for line in self.events(self.only_trace(folder))
+                    )
+                    if found
+                ]
+                self.assertEqual(
+                    told,
+                    [
+                        "range_begin größe",
+                        "range_begin decorated",
+                        "device_alloc",
+                        "range_end decorated",
+                        "range_end größe",
+                        "range_begin plain",
+                        "range_begin fails",
+                        "range_end fails",
+                        "range_end plain",
+                        "range_begin coroutine",
+                        "mark inside",
+                        "range_end coroutine",
+                        # stopped and started again
+                        "checkpoint_begin",
+                        "device_alloc",
+                        "checkpoint_end",
+                    ],
+                )
 
     def test_without_the_recorder_nothing_happens(self):
         for version, python in interpreters().items():
@@ -69,8 +90,7 @@ class Module(real_process.RealProcessTest):
     def test_without_the_recorder_a_decorated_function_is_itself(self):
         program = "import fragtrace; f = len; assert fragtrace.phase('x')(f) is f"
         python = next(iter(interpreters().values()))
-        self.run_well([python, "-c", program],
-                      env=environment(PYTHONPATH=MODULE, PYTHONDONTWRITEBYTECODE=1))
+        self.run_well([python, "-c", program], env=environment(PYTHONPATH=MODULE, PYTHONDONTWRITEBYTECODE=1))
 
 
 if __name__ == "__main__":

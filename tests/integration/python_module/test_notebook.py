@@ -11,8 +11,9 @@ from real_process import SOURCE, TORCH_PYTHON, environment, run
 CLIENT = pathlib.Path(__file__).with_name("notebook_client.py")
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
 # scripts/setup puts IPython beside PyTorch's environment, which stays as it is.
-PATH = ":".join(str(path) for path in (SOURCE / "preload" / "python",
-                                       *sorted((CACHE / "fragtrace").glob("ipython-*"))))
+PATH = ":".join(
+    str(path) for path in (SOURCE / "preload" / "python", *sorted((CACHE / "fragtrace").glob("ipython-*")))
+)
 
 
 def start(**variables):
@@ -23,8 +24,13 @@ class Notebook(real_process.RealProcessTest):
     def notebook(self, record):
         env = start(IPYTHONDIR=self.folder / "ipython")
         if record:
-            env = environment("2GiB", self.folder, PYTHONPATH=PATH, PYTHONDONTWRITEBYTECODE=1,
-                              IPYTHONDIR=self.folder / "ipython")
+            env = environment(
+                "2GiB",
+                self.folder,
+                PYTHONPATH=PATH,
+                PYTHONDONTWRITEBYTECODE=1,
+                IPYTHONDIR=self.folder / "ipython",
+            )
         return self.run_training([CLIENT], env=env)
 
     def test_cells_say_what_they_allocated_and_what_is_held(self):
@@ -33,7 +39,7 @@ class Notebook(real_process.RealProcessTest):
         # To the byte what PyTorch says itself, in every cell.
         compared = 0
         for part in text.split("truth: ")[:-1]:
-            truth = text[text.index(part) + len(part) + len("truth: "):].split("\n", 1)[0]
+            truth = text[text.index(part) + len(part) + len("truth: ") :].split("\n", 1)[0]
             said = re.search(r"In \[(\d+)\]: allocated (\S+) B .*?, reserved (\S+) B", part)
             if said:
                 self.assertEqual(f"{said[2]} {said[3]}", truth, part)
@@ -42,13 +48,16 @@ class Notebook(real_process.RealProcessTest):
         self.assertIn("In [3]: allocated +4,194,304 B (now 4.0 MiB)", text)
 
         after_error, rest = text.split("== the traceback is let go")
-        report = after_error[after_error.index("tensors hold"):]
-        for line in (r"64\.0 MiB  h in step \(.*:\d+\)  \(float32 16777216\)",
-                     r"20\.0 MiB  kept in the closure of keep  \(float32 5242880\)",
-                     r"12\.0 MiB  trainer\.ema  \(float32 3145728\)",
-                     r"4\.0 MiB  x, views\[0\], views\[1\]  \(float32 1048576\)",
-                     r"4\.0 MiB  model\.weight  \(float32 1024x1024\)",
-                     r"4\.0 KiB  model\.bias", r"4 B  Out\[5\]"):
+        report = after_error[after_error.index("tensors hold") :]
+        for line in (
+            r"64\.0 MiB  h in step \(.*:\d+\)  \(float32 16777216\)",
+            r"20\.0 MiB  kept in the closure of keep  \(float32 5242880\)",
+            r"12\.0 MiB  trainer\.ema  \(float32 3145728\)",
+            r"4\.0 MiB  x, views\[0\], views\[1\]  \(float32 1048576\)",
+            r"4\.0 MiB  model\.weight  \(float32 1024x1024\)",
+            r"4\.0 KiB  model\.bias",
+            r"4 B  Out\[5\]",
+        ):
             self.assertRegex(report, line)
         self.assertRegex(report, r"tensors hold 104\.0 MiB")
         self.assertLess(report.index("h in step"), report.index("trainer.ema"))
@@ -66,13 +75,23 @@ class Notebook(real_process.RealProcessTest):
         self.assertNotIn("allocated", off)
         # What a cell left behind goes by the variable that leads to it: new, or changed within.
         still = re.findall(r"(?m)^  still held: (.*)$", cells)
-        self.assertEqual(still[:3], [
-            "net 4.0 MiB",
-            "optimizer 8.0 MiB in 2 tensors, batch 4.0 MiB, batches 4.0 MiB",
-            "Out[17] 4.0 MiB"])
+        self.assertEqual(
+            still[:3],
+            [
+                "net 4.0 MiB",
+                "optimizer 8.0 MiB in 2 tensors, batch 4.0 MiB, batches 4.0 MiB",
+                "Out[17] 4.0 MiB",
+            ],
+        )
         self.assertRegex(still[3], r"^loss 4 B, [48]\.0 MiB elsewhere \(saved for a backward pass")
-        self.assertEqual(still[4:], ["several 8.0 MiB in 8 tensors", "again 2.0 MiB",
-                                     "2.0 MiB elsewhere (not all was looked at: %fragtrace report)"])
+        self.assertEqual(
+            still[4:],
+            [
+                "several 8.0 MiB in 8 tensors",
+                "again 2.0 MiB",
+                "2.0 MiB elsewhere (not all was looked at: %fragtrace report)",
+            ],
+        )
         self.assertIn("  still held: x 4.0 MiB\n", text)
         self.assertIn("  still held: keep 20.0 MiB, trainer 12.0 MiB\n", text)
         self.assertNotIn("still held", freed)

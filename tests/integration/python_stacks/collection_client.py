@@ -1,7 +1,7 @@
 """Allocates with a garbage collection due at every object: none may begin inside the recorder."""
+
 import ctypes
 import gc
-import sys
 
 cuda = ctypes.PyDLL("libcudart.so.13")  # keeps the GIL: what allocates Python objects would collect
 inside = False

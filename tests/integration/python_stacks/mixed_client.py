@@ -1,4 +1,5 @@
 """Allocates from Python functions that C code called from Python functions, in several ways."""
+
 import ctypes
 
 cuda = ctypes.CDLL("libcudart.so.13")

@@ -33,13 +33,15 @@ class Backward(real_process.RealProcessTest):
         program.write_text(PROGRAM)
         self.run_well([TORCH_PYTHON, program], env=environment("4GiB", self.folder))
         trace = self.only_trace()
-        lines = [line for line in self.run_well([ANALYZER, "dump", trace]).stdout.splitlines()
-                 if "block_alloc" in line]
+        lines = [
+            line
+            for line in self.run_well([ANALYZER, "dump", trace]).stdout.splitlines()
+            if "block_alloc" in line
+        ]
         names = {line.split(" | ")[1] for line in lines if " | " in line}
         self.assertIn("AddmmBackward0 (backward pass)", names)
         self.assertIn("ReluBackward0 (backward pass)", names)
-        self.assertTrue([name for name in names if re.search(r"train\.py:9 Double\.backward", name)],
-                        names)
+        self.assertTrue([name for name in names if re.search(r"train\.py:9 Double\.backward", name)], names)
         self.assertFalse([name for name in names if "thread_init" in name], names)
         # Not the generated function, but the user's line that called it.
         made_up = [line for line in lines if "requested=49382712" in line]

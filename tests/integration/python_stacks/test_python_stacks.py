@@ -40,13 +40,14 @@ class PythonStacks(real_process.RealProcessTest):
             with self.subTest(version):
                 folder = self.folder / re.sub(r"\W", "", version)
                 folder.mkdir()
-                self.run_well([python, FOLDER / "mixed_client.py"],
-                              env=environment(CARD, folder))
+                self.run_well([python, FOLDER / "mixed_client.py"], env=environment(CARD, folder))
                 stacks = self.stacks(self.only_trace(folder))
-                for size, order in {4: "allocate innermost compare qsort sort <module>",
-                                    8: "allocate generate consume <module>",
-                                    12: "allocate generate consume <module>",
-                                    16: "allocate wait drive <module>"}.items():
+                for size, order in {
+                    4: "allocate innermost compare qsort sort <module>",
+                    8: "allocate generate consume <module>",
+                    12: "allocate generate consume <module>",
+                    16: "allocate wait drive <module>",
+                }.items():
                     self.assertEqual(" ".join(stacks[size]), order)
 
     def test_no_collection_begins_inside_the_recorder(self):
@@ -54,10 +55,8 @@ class PythonStacks(real_process.RealProcessTest):
             with self.subTest(version):
                 folder = self.folder / re.sub(r"\W", "", version)
                 folder.mkdir()
-                done = self.run_well([python, FOLDER / "collection_client.py"],
-                                     env=environment(CARD, folder))
-                bare = self.run_well([python, FOLDER / "collection_client.py"],
-                                     env=environment(CARD))
+                done = self.run_well([python, FOLDER / "collection_client.py"], env=environment(CARD, folder))
+                bare = self.run_well([python, FOLDER / "collection_client.py"], env=environment(CARD))
                 self.assertEqual(done.stdout, bare.stdout)
 
 

@@ -42,9 +42,17 @@ class VirtualGpu(real_process.RealProcessTest):
 
     def test_two_devices_in_one_process(self):
         second = "GPU-66726167-7472-6163-652d-766770752d31"
-        for visible, physical in ((None, "01"), ("0,1", "01"), ("1,0", "10"), ("1", "1"),
-                                  ("1,9,0", "1"), ("0,0", ""), (second, "1"), (second[:4], ""),
-                                  (f"{second},0", "10")):
+        for visible, physical in (
+            (None, "01"),
+            ("0,1", "01"),
+            ("1,0", "10"),
+            ("1", "1"),
+            ("1,9,0", "1"),
+            ("0,0", ""),
+            (second, "1"),
+            (second[:4], ""),
+            (f"{second},0", "10"),
+        ):
             env = environment("RTX-4090,count=2")
             env.pop("CUDA_VISIBLE_DEVICES", None)
             if visible is not None:
@@ -54,8 +62,9 @@ class VirtualGpu(real_process.RealProcessTest):
 
     def test_libraries_need_libc_alone(self):
         for library in sorted(VIRTUAL_GPU.glob("*.so*")):
-            dynamic = subprocess.run(["readelf", "-d", library], capture_output=True, text=True,
-                                     check=True).stdout
+            dynamic = subprocess.run(
+                ["readelf", "-d", library], capture_output=True, text=True, check=True
+            ).stdout
             needed = [line.split("[")[1][:-1] for line in dynamic.splitlines() if "NEEDED" in line]
             extra = [name for name in needed if not name.startswith(("libc.so", "ld-linux"))]
             self.assertEqual(extra, [], library.name)

@@ -14,11 +14,13 @@ class PyTorch(real_process.RealProcessTest):
         return self.run_training([PROGRAMS / name, *arguments], env=env).stdout
 
     def test_fragmentation_decides(self):
-        for conf, memory, served in (("", "846 1880", False),
-                                     ("expandable_segments:True", "846 1700", False),
-                                     ("max_split_size_mb:20", "846 1880", False),
-                                     ("garbage_collection_threshold:0.6", "846 1880", False),
-                                     ("roundup_power2_divisions:4", "940 1880", True)):
+        for conf, memory, served in (
+            ("", "846 1880", False),
+            ("expandable_segments:True", "846 1700", False),
+            ("max_split_size_mb:20", "846 1880", False),
+            ("garbage_collection_threshold:0.6", "846 1880", False),
+            ("roundup_power2_divisions:4", "940 1880", True),
+        ):
             lines = self.program("fragmented.py", card="1894MiB,context=0", conf=conf).splitlines()
             self.assertEqual(lines[0], memory, conf)
             self.assertEqual(lines[1] == "served", served, conf)
@@ -45,15 +47,26 @@ class PyTorch(real_process.RealProcessTest):
 
     def test_two_ranks(self):
         env = environment("A100-80GB,count=2")
-        done = self.run_well([TORCH_PYTHON, "-m", "torch.distributed.run", "--standalone",
-                              "--nproc-per-node", "2", PROGRAMS / "two_ranks.py"], env=env)
+        done = self.run_well(
+            [
+                TORCH_PYTHON,
+                "-m",
+                "torch.distributed.run",
+                "--standalone",
+                "--nproc-per-node",
+                "2",
+                PROGRAMS / "two_ranks.py",
+            ],
+            env=env,
+        )
         for rank in (0, 1):
             self.assertIn(f"{rank} done", done.stdout)
 
     def test_features(self):
         self.assertEqual(
             self.program("features.py", card="A100-80GB,count=2").split(),
-            ["copies", "graphs", "streams", "pinned", "pools", "devices", "after_fork"])
+            ["copies", "graphs", "streams", "pinned", "pools", "devices", "after_fork"],
+        )
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ import torch
 from torch import nn
 
 with torch.device("cuda"):
-    tables = nn.ModuleList(nn.EmbeddingBag(rows, 64, mode="sum", sparse=True)
-                           for rows in (200_000, 50_000, 9_000))
+    tables = nn.ModuleList(
+        nn.EmbeddingBag(rows, 64, mode="sum", sparse=True) for rows in (200_000, 50_000, 9_000)
+    )
     top = nn.Sequential(nn.Linear(192, 512), nn.ReLU(), nn.Linear(512, 1))
 optimizer = torch.optim.SGD([*tables.parameters(), *top.parameters()], lr=0.1)
 for step in range(12):

@@ -20,8 +20,7 @@ class Block(nn.Module):
     def forward(self, x):
         batch, length, width = x.shape
         parts = self.input(self.first(x)).split(width, dim=2)
-        query, key, value = (part.view(batch, length, self.heads, -1).transpose(1, 2)
-                             for part in parts)
+        query, key, value = (part.view(batch, length, self.heads, -1).transpose(1, 2) for part in parts)
         mixed = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.output(mixed.transpose(1, 2).reshape(batch, length, width))
         return x + self.mlp(self.second(x))

@@ -1,4 +1,5 @@
 """Records one event in each of many functions, which are made as a program's generated code is."""
+
 import ctypes
 import sys
 

@@ -1,12 +1,19 @@
 """An interpreter whose frames lie elsewhere than the recorder believes: it must find out."""
+
 import ctypes
 import sys
 
 client = ctypes.PyDLL(None)
 RIGHT = 0
 # Of PythonLayout, in its order; those that the check follows a pointer through, or compares.
-FIELDS = {1: "thread_frame", 3: "frame_code", 5: "frame_instruction", 9: "code_file",
-          10: "code_name", 11: "code_line_table"}
+FIELDS = {
+    1: "thread_frame",
+    3: "frame_code",
+    5: "frame_instruction",
+    9: "code_file",
+    10: "code_name",
+    11: "code_line_table",
+}
 # Neighbours that look alike: the unqualified name (from 3.11 on), other small integers (before).
 ALIKE = {("code_name", -8)}
 if sys.version_info < (3, 11):

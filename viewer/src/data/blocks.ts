@@ -10,29 +10,46 @@ const unknownExcess = 2 ** 48 - 1;
 export interface Blocks {
     count: number;
     start: Uint32Array;
-    freed: Uint32Array;  // the program's free
-    end: Uint32Array;    // reusable from here on; the same array as `freed` where nothing ever waits
+    freed: Uint32Array; // the program's free
+    end: Uint32Array; // reusable from here on; the same array as `freed` where nothing ever waits
     unit: Uint32Array;
-    offset: Float64Array;  // on the axis
+    offset: Float64Array; // on the axis
     size: Uint32Array | Float64Array;
-    excess: Int32Array | Float64Array;  // size - requested; < 0 = not known
+    excess: Int32Array | Float64Array; // size - requested; < 0 = not known
     stack: Uint16Array | Uint32Array;
     stream: Uint8Array | Uint16Array;
 }
 
 /** Which of the columns need their wide form, the same in all packs of a device. */
-export interface BlockLayout { pending: boolean; size: boolean; excess: boolean; stack: boolean; stream: boolean }
+export interface BlockLayout {
+    pending: boolean;
+    size: boolean;
+    excess: boolean;
+    stack: boolean;
+    stream: boolean;
+}
 
 export function blockLayout(packs: PackDescription[]): BlockLayout {
     const widest = (name: string): number =>
-        packs.reduce((most, pack) => Math.max(most, pack.columns.find((column) => column[0] === name)?.[1] ?? 0), 0);
-    return { pending: widest("pending") > 0, size: widest("size") > 4, excess: widest("excess") > 3, stack: widest("stack") > 2, stream: widest("stream") > 1 };
+        packs.reduce(
+            (most, pack) =>
+                Math.max(most, pack.columns.find((column) => column[0] === name)?.[1] ?? 0),
+            0,
+        );
+    return {
+        pending: widest("pending") > 0,
+        size: widest("size") > 4,
+        excess: widest("excess") > 3,
+        stack: widest("stack") > 2,
+        stream: widest("stream") > 1,
+    };
 }
 
 export function emptyBlocks(count: number, layout: BlockLayout): Blocks {
     const end = new Uint32Array(count);
     return {
-        count, end,
+        count,
+        end,
         start: new Uint32Array(count),
         freed: layout.pending ? new Uint32Array(count) : end,
         unit: new Uint32Array(count),
@@ -50,25 +67,35 @@ const copied = ["start", "unit", "size", "excess", "stack", "stream"] as const;
 export function blocksOf(columns: Columns, unitOffset: Float64Array, layout: BlockLayout): Blocks {
     const count = columns.start.length;
     const blocks = emptyBlocks(count, layout);
-    for (const name of copied) blocks[name].set(columns[name] as never);
+    for (const name of copied) blocks[name].set(columns[name]);
     const { start, freed, end, unit, offset, excess } = blocks;
     const { held, pending, offset: inUnit } = columns;
-    for (let row = 0; row < count; ++row) end[row] = held[row] === never ? never : start[row] + held[row];
+    for (let row = 0; row < count; ++row) {
+        end[row] = held[row] === never ? never : start[row] + held[row];
+    }
     if (layout.pending) {
         freed.set(end);
         for (let row = 0; row < count; ++row) {
-            if (pending[row] !== 0 && freed[row] !== never) end[row] = pending[row] === never ? never : freed[row] + pending[row];
+            if (pending[row] !== 0 && freed[row] !== never) {
+                end[row] = pending[row] === never ? never : freed[row] + pending[row];
+            }
         }
     }
-    for (let row = 0; row < count; ++row) offset[row] = inUnit[row] + (unit[row] === noUnit ? 0 : unitOffset[unit[row]]);
-    if (layout.excess) for (let row = 0; row < count; ++row) if (excess[row] === unknownExcess) excess[row] = -1;
+    for (let row = 0; row < count; ++row) {
+        offset[row] = inUnit[row] + (unit[row] === noUnit ? 0 : unitOffset[unit[row]]);
+    }
+    if (layout.excess) {
+        for (let row = 0; row < count; ++row) if (excess[row] === unknownExcess) excess[row] = -1;
+    }
     return blocks;
 }
 
 /** Copies a pack's blocks to the rows from `at` on. */
 export function placeBlocks(blocks: Blocks, part: Blocks, at: number): void {
-    if (at + part.count > blocks.count) throw new Error("the file has more blocks than it announces");
-    for (const name of copied) blocks[name].set(part[name] as never, at);
+    if (at + part.count > blocks.count) {
+        throw new Error("the file has more blocks than it announces");
+    }
+    for (const name of copied) blocks[name].set(part[name], at);
     blocks.end.set(part.end, at);
     if (blocks.freed !== blocks.end) blocks.freed.set(part.freed, at);
     blocks.offset.set(part.offset, at);

@@ -8,7 +8,9 @@ export type Column = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 export type Columns = Record<string, Column>;
 
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-    const modern = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64;
+    const modern = (
+        Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }
+    ).fromBase64;
     if (modern) return modern.call(Uint8Array, text);
     const binary = atob(text);
     const bytes = new Uint8Array(binary.length);
@@ -22,7 +24,10 @@ export async function gunzip(packed: Uint8Array<ArrayBuffer>, length: number): P
     const { readable, writable } = new DecompressionStream("gzip");
     const writer = writable.getWriter();
     // What is wrong with the data is told by the reader.
-    void writer.write(packed).then(() => writer.close()).catch(() => undefined);
+    void writer
+        .write(packed)
+        .then(() => writer.close())
+        .catch(() => undefined);
     const reader = readable.getReader();
     let filled = 0;
     for (;;) {
@@ -43,9 +48,21 @@ function narrow(raw: Uint8Array, begin: number, rows: number, width: number): Co
     const third = second + rows;
     const fourth = third + rows;
     const column = width === 2 ? new Uint16Array(rows) : new Uint32Array(rows);
-    if (width === 2) for (let i = 0; i < rows; ++i) column[i] = raw[begin + i] | (raw[second + i] << 8);
-    else if (width === 3) for (let i = 0; i < rows; ++i) column[i] = raw[begin + i] | (raw[second + i] << 8) | (raw[third + i] << 16);
-    else for (let i = 0; i < rows; ++i) column[i] = raw[begin + i] | (raw[second + i] << 8) | (raw[third + i] << 16) | (raw[fourth + i] << 24);
+    if (width === 2) {
+        for (let i = 0; i < rows; ++i) column[i] = raw[begin + i] | (raw[second + i] << 8);
+    } else if (width === 3) {
+        for (let i = 0; i < rows; ++i) {
+            column[i] = raw[begin + i] | (raw[second + i] << 8) | (raw[third + i] << 16);
+        }
+    } else {
+        for (let i = 0; i < rows; ++i) {
+            column[i] =
+                raw[begin + i] |
+                (raw[second + i] << 8) |
+                (raw[third + i] << 16) |
+                (raw[fourth + i] << 24);
+        }
+    }
     return column;
 }
 
@@ -53,7 +70,9 @@ function wide(raw: Uint8Array, begin: number, rows: number, width: number): Floa
     const column = new Float64Array(rows);
     for (let i = 0; i < rows; ++i) {
         let value = 0;
-        for (let plane = width - 1; plane >= 0; --plane) value = value * 256 + raw[begin + plane * rows + i];
+        for (let plane = width - 1; plane >= 0; --plane) {
+            value = value * 256 + raw[begin + plane * rows + i];
+        }
         column[i] = value;
     }
     return column;
@@ -78,7 +97,10 @@ export function unpack(raw: Uint8Array, description: PackDescription): Columns {
     const columns: Columns = {};
     let begin = 0;
     for (const [name, width, difference] of description.columns) {
-        const column = width <= 4 ? narrow(raw, begin, description.rows, width) : wide(raw, begin, description.rows, width);
+        const column =
+            width <= 4
+                ? narrow(raw, begin, description.rows, width)
+                : wide(raw, begin, description.rows, width);
         columns[name] = difference === 1 ? added(column, width) : column;
         begin += width * description.rows;
     }
@@ -87,11 +109,16 @@ export function unpack(raw: Uint8Array, description: PackDescription): Columns {
 }
 
 /** Throws one plain sentence whatever is wrong with the element's text. */
-export async function readPack(text: string | null | undefined, description: PackDescription): Promise<Columns> {
+export async function readPack(
+    text: string | null | undefined,
+    description: PackDescription,
+): Promise<Columns> {
     if (!text) throw new Error(`the file is cut off: ${description.id} is missing`);
     try {
         return unpack(await gunzip(fromBase64(text), description.bytes), description);
     } catch (error) {
-        throw new Error(`the file is cut off or damaged at ${description.id} (${(error as Error).message})`);
+        throw new Error(
+            `the file is cut off or damaged at ${description.id} (${(error as Error).message})`,
+        );
     }
 }

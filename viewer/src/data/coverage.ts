@@ -6,7 +6,10 @@ export class CoverageGrid {
     private readonly stride: number;
     private readonly differences: Float64Array;
 
-    constructor(readonly columns: number, readonly rows: number) {
+    constructor(
+        readonly columns: number,
+        readonly rows: number,
+    ) {
         this.stride = columns + 2;
         this.differences = new Float64Array(this.stride * (rows + 2));
     }
@@ -42,7 +45,9 @@ export class CoverageGrid {
         differences[at + stride + 1] += second * acrossSecond;
     }
 
-    /** Turns `shares` from those of the row before (zeros before row 0) into the shares of `row`. */
+    /**
+     * Turns `shares` from those of the row before (zeros before row 0) into the shares of `row`.
+     */
     sumRow(row: number, shares: Float64Array): void {
         const { columns, differences } = this;
         const from = row * this.stride;

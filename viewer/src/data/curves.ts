@@ -3,8 +3,8 @@ import type { Columns } from "./columns";
 import type { DeviceHeader } from "./header";
 
 export interface Curves {
-    times: Uint32Array;               // ticks at which the points begin
-    byRow: (Float64Array | null)[];   // bytes, per what-if row
+    times: Uint32Array; // ticks at which the points begin
+    byRow: (Float64Array | null)[]; // bytes, per what-if row
 }
 
 export function readCurves(head: DeviceHeader, times: Columns, values: Columns): Curves {
@@ -14,7 +14,9 @@ export function readCurves(head: DeviceHeader, times: Columns, values: Columns):
     const byRow = head.whatif.map((row) => {
         if (!row.curve) return null;
         const curve = all.subarray(at, at + ticks.length);
-        if (curve.length !== ticks.length) throw new Error("the file is cut off: a curve is missing");
+        if (curve.length !== ticks.length) {
+            throw new Error("the file is cut off: a curve is missing");
+        }
         at += ticks.length;
         return curve;
     });

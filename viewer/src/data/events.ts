@@ -40,7 +40,8 @@ export function eventBefore(model: DeviceModel, tick: number): number {
     const row = upperBound(start, tick - 1) - 1;
     if (row >= 0) {
         offer(start[row]);
-        // Between that beginning and `tick` nothing begins: what ends there was live at the beginning.
+        // Between that beginning and `tick` nothing begins: what ends there was live at the
+        // beginning.
         for (const block of model.live.at(start[row])) {
             offer(freed[block]);
             offer(end[block]);

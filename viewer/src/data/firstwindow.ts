@@ -1,37 +1,43 @@
 // Which part of the trace a page shows first: from where it begins to matter to the last thing that
-// happens. Programs load and end slowly, and what is told apart in between would be a few pixels wide.
+// happens. Programs load and end slowly, and what is told apart in between would be a few pixels
+// wide.
 import type { DeviceModel } from "./model";
 
-const matters = 0.1;    // of the most that was ever reserved
-const margin = 0.08;    // of what is shown
-const mostOfIt = 0.75;  // of the trace: then all of it is shown
+const matters = 0.1; // of the most that was ever reserved
+const margin = 0.08; // of what is shown
+const mostOfIt = 0.75; // of the trace: then all of it is shown
 
 /** The first time at which more than a tenth of the peak was reserved; Infinity = never. */
 function firstReserved(model: DeviceModel): number {
     const { reserved_max, count } = model.bins;
     let most = 0;
     for (let i = 0; i < count; ++i) most = Math.max(most, reserved_max[i]);
-    for (let i = 0; i < count; ++i) if (reserved_max[i] > most * matters) return Math.floor((i / count) * model.lastTick);
+    for (let i = 0; i < count; ++i) {
+        if (reserved_max[i] > most * matters) return Math.floor((i / count) * model.lastTick);
+    }
     return Infinity;
 }
 
 function firstStep(model: DeviceModel): number {
     const { phases, head } = model;
     const lane = head.phase_lanes.indexOf("steps");
-    if (lane >= 0) for (let i = 0; i < phases.count; ++i) if (phases.lane[i] === lane) return phases.start[i];
+    if (lane >= 0) {
+        for (let i = 0; i < phases.count; ++i) if (phases.lane[i] === lane) return phases.start[i];
+    }
     return Infinity;
 }
 
 /**
- * Begins with the first step, or with the first time that a tenth of the peak is reserved, whichever
- * is earlier, and never after something that a card tells of; ends with the last segment or block.
+ * Begins with the first step, or with the first time that a tenth of the peak is reserved,
+ * whichever is earlier, and never after something that a card tells of; ends with the last segment
+ * or block.
  */
 export function activeWindow(model: DeviceModel): [from: number, to: number] {
     const { units, head, lastTick } = model;
     let first = Math.min(lastTick, firstStep(model), firstReserved(model));
     let last = 0;
     const reach = (tick: number): void => {
-        if (tick <= lastTick) last = Math.max(last, tick);  // not "never"
+        if (tick <= lastTick) last = Math.max(last, tick); // not "never"
     };
     for (const card of head.cards) {
         first = Math.min(first, card.time_ns / head.tick_ns);

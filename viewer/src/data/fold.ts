@@ -4,15 +4,19 @@ import type { StackTables } from "./header";
 
 export interface FoldedStacks {
     tables: StackTables;
-    to: Uint32Array;  // node of the folded tree, per node of the whole one
+    to: Uint32Array; // node of the folded tree, per node of the whole one
 }
 
 export function foldStacks(whole: StackTables): FoldedStacks {
     const { parent, frame } = whole.stacks;
     const strings = whole.strings.slice();
     const frames = {
-        function: whole.frames.function.slice(), file: whole.frames.file.slice(), line: whole.frames.line.slice(), python: whole.frames.python.slice(),
-        label: whole.frames.label.slice(), library: whole.frames.library.slice(),
+        function: whole.frames.function.slice(),
+        file: whole.frames.file.slice(),
+        line: whole.frames.line.slice(),
+        python: whole.frames.python.slice(),
+        label: whole.frames.label.slice(),
+        library: whole.frames.library.slice(),
     };
     const noFile = strings.push("") - 1;
     const packageFrames = new Map<string, number>();
@@ -30,7 +34,7 @@ export function foldStacks(whole: StackTables): FoldedStacks {
     };
     const libraryOf = (at: number): string => whole.strings[whole.frames.library[at]];
     const stacks = { parent: [0], frame: [frame[0] ?? 0], telling: [0] };
-    const folded = [false];  // per new node: stands for library frames
+    const folded = [false]; // per new node: stands for library frames
     const known = new Map<string, number>();
     const to = new Uint32Array(parent.length);
     const tellingOf = (node: number): number => {

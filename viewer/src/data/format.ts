@@ -3,7 +3,8 @@
 
 // As C++ rounds: what lies in the middle goes to the even digit, where toFixed takes the larger.
 function rounded(value: number, digits: number): string {
-    const middle = (value * 2 ** (digits + 1)) % 2 === 1;  // exact: decimals' middles are eighths at most
+    // exact: decimals' middles are eighths at most
+    const middle = (value * 2 ** (digits + 1)) % 2 === 1;
     if (!middle) return value.toFixed(digits);
     const below = Math.floor(value * 10 ** digits);
     return ((below % 2 === 0 ? below : below + 1) / 10 ** digits).toFixed(digits);
@@ -26,7 +27,9 @@ export function formatBytes(bytes: number): string {
 
 export function formatCount(count: number): string {
     // toLocaleString loads the browser's tables of languages, which takes longer than a frame.
-    const [whole, rest] = String(Number.isInteger(count) ? count : Math.round(count * 1000) / 1000).split(".");
+    const [whole, rest] = String(
+        Number.isInteger(count) ? count : Math.round(count * 1000) / 1000,
+    ).split(".");
     return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? "." + rest : "");
 }
 

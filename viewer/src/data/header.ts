@@ -1,5 +1,5 @@
-// The small part of the page: what analyzer/report/page/page_header.cpp writes. Times are nanoseconds,
-// sizes bytes, null = not known.
+// The small part of the page, which analyzer/report/page/page_header.cpp writes. Times are in
+// nanoseconds, sizes in bytes; null is unknown.
 
 export type ColumnDescription = [name: string, width: number, difference: 0 | 1];
 
@@ -78,7 +78,8 @@ export interface WhatIf {
     usable: boolean;
     note: string;
     as_run: boolean;
-    gets_past: boolean;  // an out-of-memory of the record does not happen: what comes after it is not known
+    // an out-of-memory of the record does not happen: what comes after it is not known
+    gets_past: boolean;
     curve: boolean;
 }
 
@@ -89,24 +90,24 @@ export interface Total {
 }
 
 export interface DeviceHeader {
-    process: number;  // index into Header.processes
+    process: number; // index into Header.processes
     name: string;
     index: number;
     virtual: boolean;
-    capacity: number | null;  // what the pool can have
-    total: number | null;     // of the card
-    limit: number | null;     // that the process set itself
+    capacity: number | null; // what the pool can have
+    total: number | null; // of the card
+    limit: number | null; // that the process set itself
     tick_ns: number;
     end_ns: number;
     blocks: number;
     blocks_left_out: number;
-    bytes_left_out: number;  // allocated over the run
+    bytes_left_out: number; // allocated over the run
     longest_left_out_ns: number;
-    first_start_ns: number | null;  // of all blocks
+    first_start_ns: number | null; // of all blocks
     last_start_ns: number | null;
     map: [columns: number, rows: number];
     streams: string[];
-    pools: { name: string; changes_ns: number[] }[];  // the first is the default one
+    pools: { name: string; changes_ns: number[] }[]; // the first is the default one
     axis: [address: string, size: number, offset: number][];
     axis_bytes: number;
     markers: Marker[];
@@ -130,28 +131,35 @@ export interface Process {
 /** One device of one process of a job, as a line, whether all of it is in the file or not. */
 export interface Rank {
     rank: number | null;
-    pid: number;         // 0 = not known
-    gpu: number | null;  // null = the process used none
+    pid: number; // 0 = not known
+    gpu: number | null; // null = the process used none
     capacity: number | null;
     peak_allocated: number;
     peak_reserved: number;
     retries: number;
     ooms: number;
-    first_oom_ns: number | null;    // on the process's own clock
-    start_after_ns: number | null;  // from the start of the job's first process
+    first_oom_ns: number | null; // on the process's own clock
+    start_after_ns: number | null; // from the start of the job's first process
     ended: string;
     program: string;
     file: string;
-    command: string;        // makes a page of this process alone
-    device: number | null;  // index into Header.devices; null = only this line
+    command: string; // makes a page of this process alone
+    device: number | null; // index into Header.devices; null = only this line
 }
 
 /** Names, frames and the call tree; the parts of the header that stacks are made of. */
 export interface StackTables {
     strings: string[];
-    // Numbers of strings, but for line and python. `label` is how the report names the frame, `library`
-    // whose code it is ("" = the program's own).
-    frames: { function: number[]; file: number[]; line: number[]; python: number[]; label: number[]; library: number[] };
+    // Numbers of strings, but for line and python. `label` is how the report names the frame,
+    // `library` whose code it is ("" = the program's own).
+    frames: {
+        function: number[];
+        file: number[];
+        line: number[];
+        python: number[];
+        label: number[];
+        library: number[];
+    };
     // `telling`: so many callers up is the frame that the report names the stack by.
     stacks: { parent: number[]; frame: number[]; telling: number[] };
 }
@@ -161,9 +169,9 @@ export interface Header extends StackTables {
     version: number;
     title: string;
     processes: Process[];
-    ranks: Rank[];  // by rank; empty where the page is of one process alone
+    ranks: Rank[]; // by rank; empty where the page is of one process alone
     unreadable: { file: string; reason: string }[];
-    class_words: { word: string; meaning: string }[];  // how certain a figure is
+    class_words: { word: string; meaning: string }[]; // how certain a figure is
     devices: DeviceHeader[];
 }
 
@@ -178,7 +186,9 @@ export function parseHeader(text: string): Header {
         throw new Error("the file is cut off or damaged: its header cannot be read");
     }
     if (header.format !== "fragtrace-page" || header.version !== formatVersion) {
-        throw new Error(`the data has format ${header.format} ${header.version}, not fragtrace-page ${formatVersion}`);
+        throw new Error(
+            `the data has format ${header.format} ${header.version}, not fragtrace-page ${formatVersion}`,
+        );
     }
     return header;
 }

@@ -4,7 +4,7 @@ import { type DeviceModel, forUnits, noUnit, poolsHeld } from "./model";
 
 export interface UnitState {
     unit: number;
-    blocks: number[];  // ascending offset
+    blocks: number[]; // ascending offset
     used: number;
     free: number;
     kept: boolean;
@@ -24,21 +24,45 @@ export interface HeapState {
 
 /** Of a device whose blocks have not been read. */
 export function emptyHeap(tick: number): HeapState {
-    return { tick, live: new Uint32Array(0), units: [], requested: 0, allocated: 0, pending: 0, reserved: 0, held: 0, releasable: 0 };
+    return {
+        tick,
+        live: new Uint32Array(0),
+        units: [],
+        requested: 0,
+        allocated: 0,
+        pending: 0,
+        reserved: 0,
+        held: 0,
+        releasable: 0,
+    };
 }
 
 export function heapAt(model: DeviceModel, tick: number): HeapState {
     const { blocks, units } = model;
     const live = model.live.at(tick);
-    const states: (UnitState | undefined)[] = new Array(units.count);  // by unit
+    const states = new Array<UnitState | undefined>(units.count); // by unit
     const spans = model.spanBlock.length > 0;
     const poolHeld = poolsHeld(model, tick);
     const heap: HeapState = {
-        tick, live, units: [], requested: 0, allocated: 0, pending: 0, reserved: 0, held: 0, releasable: 0,
+        tick,
+        live,
+        units: [],
+        requested: 0,
+        allocated: 0,
+        pending: 0,
+        reserved: 0,
+        held: 0,
+        releasable: 0,
     };
     for (let unit = 0; unit < units.count; ++unit) {
         if (units.start[unit] <= tick && tick < units.end[unit]) {
-            const state: UnitState = { unit, blocks: [], used: 0, free: units.size[unit], kept: poolHeld[units.pool[unit]] === 1 };
+            const state: UnitState = {
+                unit,
+                blocks: [],
+                used: 0,
+                free: units.size[unit],
+                kept: poolHeld[units.pool[unit]] === 1,
+            };
             states[unit] = state;
             heap.units.push(state);
             heap.reserved += units.size[unit];
@@ -95,15 +119,21 @@ export function liveByStack(model: DeviceModel, heap: HeapState): Map<number, nu
     return someOf(bytes);
 }
 
-/** The highest stack of a live block: sums by stack fit into an array, which is faster than a map. */
+/**
+ * The highest stack of a live block: sums by stack fit into an array, which is faster than a map.
+ */
 export function mostStack(model: DeviceModel, heap: HeapState): number {
     let most = 0;
-    for (const block of heap.live) if (model.blocks.stack[block] > most) most = model.blocks.stack[block];
+    for (const block of heap.live) {
+        if (model.blocks.stack[block] > most) most = model.blocks.stack[block];
+    }
     return most;
 }
 
 export function someOf(bytes: Float64Array): Map<number, number> {
     const sums = new Map<number, number>();
-    for (let node = 0; node < bytes.length; ++node) if (bytes[node] > 0) sums.set(node, bytes[node]);
+    for (let node = 0; node < bytes.length; ++node) {
+        if (bytes[node] > 0) sums.set(node, bytes[node]);
+    }
     return sums;
 }

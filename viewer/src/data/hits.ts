@@ -1,12 +1,18 @@
-// Blocks of some stacks: how many there are in the whole trace, and which lie in a window. Looking at
-// every block takes longer than a frame, so the first is added up per stack once, and the second is
-// done in steps.
+// Blocks of some stacks: how many there are in the whole trace, and which lie in a window. Looking
+// at every block takes longer than a frame, so the first is added up per stack once, and the second
+// is done in steps.
 import { type DeviceModel, upperBound } from "./model";
 import { rowsInStep } from "./steps";
 
-export interface BlockCount { blocks: number; bytes: number }
+export interface BlockCount {
+    blocks: number;
+    bytes: number;
+}
 
-interface StackTotals { blocks: Uint32Array; bytes: Float64Array }
+interface StackTotals {
+    blocks: Uint32Array;
+    bytes: Float64Array;
+}
 const totalsOf = new WeakMap<DeviceModel, StackTotals>();
 
 function totals(model: DeviceModel): StackTotals {
@@ -47,15 +53,30 @@ export function countOf(model: DeviceModel, rows: Uint32Array, wanted: Uint8Arra
     return count;
 }
 
-export interface Area { t0: number; t1: number; a0: number; a1: number }
-
+export interface Area {
+    t0: number;
+    t1: number;
+    a0: number;
+    a1: number;
+}
 
 /** Calls back with every such block that lives in the window and reaches into its addresses. */
-export function* visitHits(model: DeviceModel, area: Area, wanted: Uint8Array, visit: (row: number) => void): Generator<void, BlockCount> {
+export function* visitHits(
+    model: DeviceModel,
+    area: Area,
+    wanted: Uint8Array,
+    visit: (row: number) => void,
+): Generator<void, BlockCount> {
     const { start, stack, size, offset } = model.blocks;
     const found = { blocks: 0, bytes: 0 };
     const look = (row: number): void => {
-        if (wanted[stack[row]] !== 1 || offset[row] >= area.a1 || offset[row] + size[row] <= area.a0) return;
+        if (
+            wanted[stack[row]] !== 1 ||
+            offset[row] >= area.a1 ||
+            offset[row] + size[row] <= area.a0
+        ) {
+            return;
+        }
         ++found.blocks;
         found.bytes += size[row];
         visit(row);

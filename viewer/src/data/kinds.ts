@@ -9,19 +9,25 @@ import { finish, rowsInStep } from "./steps";
 export type ColourBy = "state" | "age" | "phase" | "stream" | "pool" | "stack";
 export const colourings: readonly ColourBy[] = ["state", "age", "phase", "stream", "pool", "stack"];
 
-export const mostKinds = 8;  // colours that can be told apart; what is left is "other"
+export const mostKinds = 8; // colours that can be told apart; what is left is "other"
 
 export interface Kinds {
-    names: string[];   // at most mostKinds, and "other" behind them where there are more
-    of: Uint8Array;    // per block
+    names: string[]; // at most mostKinds, and "other" behind them where there are more
+    of: Uint8Array; // per block
 }
 
 type Steps<T> = Generator<void, T>;
 
 // A block's kind is told by its value in a column: a table has the key of each value, a place among
-// `keys` names; of values beyond the table it is 0. The keys that hold most (bytes x time) get a name
-// each, the others share one.
-function* largest(model: DeviceModel, column: ArrayLike<number>, table: Uint32Array, keys: number, name: (key: number) => string): Steps<Kinds> {
+// `keys` names; of values beyond the table it is 0. The keys that hold most (bytes x time) get a
+// name each, the others share one.
+function* largest(
+    model: DeviceModel,
+    column: ArrayLike<number>,
+    table: Uint32Array,
+    keys: number,
+    name: (key: number) => string,
+): Steps<Kinds> {
     const { blocks, lastTick } = model;
     const { start, end, size, count } = blocks;
     const known = table.length;
@@ -30,7 +36,8 @@ function* largest(model: DeviceModel, column: ArrayLike<number>, table: Uint32Ar
         const to = Math.min(count, from + rowsInStep);
         for (let row = from; row < to; ++row) {
             const value = column[row];
-            weights[value < known ? table[value] : 0] += size[row] * ((end[row] < lastTick ? end[row] : lastTick) - start[row] + 1);
+            weights[value < known ? table[value] : 0] +=
+                size[row] * ((end[row] < lastTick ? end[row] : lastTick) - start[row] + 1);
         }
         yield;
     }
@@ -54,12 +61,16 @@ function* largest(model: DeviceModel, column: ArrayLike<number>, table: Uint32Ar
         yield;
     }
     const names = shown.map(name);
-    if (some > mostKinds) names.push(`${some - mostKinds} others: ${formatCount(others)} blocks, ${formatBytes(otherBytes)} in all`);
+    if (some > mostKinds) {
+        names.push(
+            `${some - mostKinds} others: ${formatCount(others)} blocks, ${formatBytes(otherBytes)} in all`,
+        );
+    }
     return { names, of };
 }
 
-// The keys with the largest weights, largest first, and how many have any. There may be a name for each
-// of many thousand steps: they are not sorted.
+// The keys with the largest weights, largest first, and how many have any. There may be a name for
+// each of many thousand steps: they are not sorted.
 function heaviest(weights: Float64Array): [shown: number[], some: number] {
     const shown: number[] = [];
     let some = 0;
@@ -77,18 +88,40 @@ function heaviest(weights: Float64Array): [shown: number[], some: number] {
 
 const identity = (count: number): Uint32Array => Uint32Array.from({ length: count }, (_, at) => at);
 
-const ageLimits = [0.001, 0.01, 0.1, 0.5];  // shares of the run
-const ageNames = ["below 0.1 % of the run", "0.1 to 1 %", "1 to 10 %", "10 to 50 %", "over half of it", "never freed"];
+const ageLimits = [0.001, 0.01, 0.1, 0.5]; // shares of the run
+const ageNames = [
+    "below 0.1 % of the run",
+    "0.1 to 1 %",
+    "1 to 10 %",
+    "10 to 50 %",
+    "over half of it",
+    "never freed",
+];
 
 function* byAge(model: DeviceModel): Steps<Kinds> {
-    const { lastTick, blocks: { start, end, freed, count } } = model;
+    const {
+        lastTick,
+        blocks: { start, end, freed, count },
+    } = model;
     const [first, second, third, fourth] = ageLimits.map((share) => share * lastTick);
     const of = new Uint8Array(count);
     for (let from = 0; from < count; from += rowsInStep) {
         const to = Math.min(count, from + rowsInStep);
         for (let row = from; row < to; ++row) {
-            const lived = (end[row] < lastTick ? end[row] : lastTick) - start[row];  // some wait beyond the end
-            of[row] = freed[row] === never ? 5 : lived < first ? 0 : lived < second ? 1 : lived < third ? 2 : lived < fourth ? 3 : 4;
+            // some wait beyond the end
+            const lived = (end[row] < lastTick ? end[row] : lastTick) - start[row];
+            of[row] =
+                freed[row] === never
+                    ? 5
+                    : lived < first
+                      ? 0
+                      : lived < second
+                        ? 1
+                        : lived < third
+                          ? 2
+                          : lived < fourth
+                            ? 3
+                            : 4;
         }
         yield;
     }
@@ -97,23 +130,48 @@ function* byAge(model: DeviceModel): Steps<Kinds> {
 
 function byPool(model: DeviceModel): Steps<Kinds> {
     const { blocks, units } = model;
-    const [outside, small, large] = [0, 1, 2];  // private pools behind them
-    const keys = Uint32Array.from(units.pool, (pool, at) => (pool > 0 ? pool + 2 : units.small[at] === 1 ? small : large));
+    const [outside, small, large] = [0, 1, 2]; // private pools behind them
+    const keys = Uint32Array.from(units.pool, (pool, at) =>
+        pool > 0 ? pool + 2 : units.small[at] === 1 ? small : large,
+    );
     // Blocks outside of all units have a number beyond them.
-    return largest(model, blocks.unit, keys, model.pools.length + 2,
-        (key) => (key === outside ? "outside" : key === small ? "small blocks" : key === large ? "large blocks" : model.pools[key - 2].name));
+    return largest(model, blocks.unit, keys, model.pools.length + 2, (key) =>
+        key === outside
+            ? "outside"
+            : key === small
+              ? "small blocks"
+              : key === large
+                ? "large blocks"
+                : model.pools[key - 2].name,
+    );
 }
 
 function* byPhase(model: DeviceModel): Steps<Kinds> {
-    const { phases, head: { phase_lanes, phase_names }, blocks } = model;
+    const {
+        phases,
+        head: { phase_lanes, phase_names },
+        blocks,
+    } = model;
     // Each of hundreds of steps would be a kind: where the program marked phases, steps are one.
     const stepLane = phase_lanes.length > 1 ? phase_lanes.indexOf("steps") : -1;
     const [none, step, names] = [0, 1, 2];
-    const keys = Uint32Array.from(phases.name, (name, phase) => (phases.lane[phase] === stepLane ? step : names + name));
+    const keys = Uint32Array.from(phases.name, (name, phase) =>
+        phases.lane[phase] === stepLane ? step : names + name,
+    );
     const found = yield* phasesInSteps(phases, blocks.start);
     // No phase, -1, is beyond all of them as a number without a sign.
-    return yield* largest(model, new Uint32Array(found.buffer), keys, phase_names.length + names,
-        (key) => (key === none ? "in no phase" : key === step ? "in a step, outside of its phases" : phase_names[key - names]));
+    return yield* largest(
+        model,
+        new Uint32Array(found.buffer),
+        keys,
+        phase_names.length + names,
+        (key) =>
+            key === none
+                ? "in no phase"
+                : key === step
+                  ? "in a step, outside of its phases"
+                  : phase_names[key - names],
+    );
 }
 
 function byStack(model: DeviceModel, stacks: Stacks): Steps<Kinds> {
@@ -134,17 +192,32 @@ function byStack(model: DeviceModel, stacks: Stacks): Steps<Kinds> {
 }
 
 /** Steps of well below 10 ms each. null for "state", which is the pictures' own. */
-export function kindsInSteps(model: DeviceModel, stacks: Stacks, by: ColourBy): Steps<Kinds> | null {
+export function kindsInSteps(
+    model: DeviceModel,
+    stacks: Stacks,
+    by: ColourBy,
+): Steps<Kinds> | null {
     switch (by) {
-        case "state": return null;
-        case "age": return byAge(model);
-        case "phase": return byPhase(model);
+        case "state":
+            return null;
+        case "age":
+            return byAge(model);
+        case "phase":
+            return byPhase(model);
         case "stream": {
             const { streams } = model.head;
-            return largest(model, model.blocks.stream, identity(Math.max(1, streams.length)), Math.max(1, streams.length), (key) => `stream ${streams[key] ?? key}`);
+            return largest(
+                model,
+                model.blocks.stream,
+                identity(Math.max(1, streams.length)),
+                Math.max(1, streams.length),
+                (key) => `stream ${streams[key] ?? key}`,
+            );
         }
-        case "pool": return byPool(model);
-        case "stack": return byStack(model, stacks);
+        case "pool":
+            return byPool(model);
+        case "stack":
+            return byStack(model, stacks);
     }
 }
 

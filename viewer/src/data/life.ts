@@ -3,38 +3,51 @@ import { type DeviceModel, never, upperBound } from "./model";
 
 export interface Life {
     block: number;
-    born: number;      // ticks
-    freed: number;     // never = still held
-    reusable: number;  // > freed while other streams may still use it
-    before: number[];  // the latest blocks that ended before and shared bytes, latest first
-    after: number[];   // the first blocks that began afterwards on its bytes, earliest first
-    moreBefore: boolean;  // than are named
+    born: number; // ticks
+    freed: number; // never = still held
+    reusable: number; // > freed while other streams may still use it
+    before: number[]; // the latest blocks that ended before and shared bytes, latest first
+    after: number[]; // the first blocks that began afterwards on its bytes, earliest first
+    moreBefore: boolean; // than are named
     moreAfter: boolean;
     searched: boolean; // false: stopped before the end of the trace
 }
 
 const mostNeighbours = 5;
-const mostRows = 3_000_000;  // looked at, in each direction
+const mostRows = 3_000_000; // looked at, in each direction
 
 export function lifeOf(model: DeviceModel, block: number): Life {
     const { blocks } = model;
     const low = blocks.offset[block];
     const high = low + blocks.size[block];
-    const overlaps = (row: number): boolean => row !== block && blocks.offset[row] < high && blocks.offset[row] + blocks.size[row] > low;
+    const overlaps = (row: number): boolean =>
+        row !== block && blocks.offset[row] < high && blocks.offset[row] + blocks.size[row] > low;
     const life: Life = {
-        block, born: blocks.start[block], freed: blocks.freed[block], reusable: blocks.end[block], before: [], after: [], moreBefore: false, moreAfter: false, searched: true,
+        block,
+        born: blocks.start[block],
+        freed: blocks.freed[block],
+        reusable: blocks.end[block],
+        before: [],
+        after: [],
+        moreBefore: false,
+        moreAfter: false,
+        searched: true,
     };
     const floor = Math.max(0, block - mostRows);
     for (let row = block - 1; row >= floor && life.before.length <= mostNeighbours; --row) {
         if (overlaps(row) && blocks.end[row] <= life.born) life.before.push(row);
     }
     life.moreBefore = life.before.length > mostNeighbours;
-    life.before = life.before.slice(0, mostNeighbours).sort((a, b) => blocks.end[b] - blocks.end[a]);
+    life.before = life.before
+        .slice(0, mostNeighbours)
+        .sort((a, b) => blocks.end[b] - blocks.end[a]);
     if (life.reusable === never) return life;
     const first = upperBound(blocks.start, life.reusable - 1);
     const ceiling = Math.min(blocks.count, first + mostRows);
     let row = first;
-    for (; row < ceiling && life.after.length <= mostNeighbours; ++row) if (overlaps(row)) life.after.push(row);
+    for (; row < ceiling && life.after.length <= mostNeighbours; ++row) {
+        if (overlaps(row)) life.after.push(row);
+    }
     life.moreAfter = life.after.length > mostNeighbours;
     life.after = life.after.slice(0, mostNeighbours);
     life.searched = row >= blocks.count || life.moreAfter;
@@ -42,14 +55,20 @@ export function lifeOf(model: DeviceModel, block: number): Life {
 }
 
 /** A window that shows a whole life with room around it. */
-export function lifeWindow(model: DeviceModel, block: number): { t0: number; t1: number; a0: number; a1: number } {
+export function lifeWindow(
+    model: DeviceModel,
+    block: number,
+): { t0: number; t1: number; a0: number; a1: number } {
     const { blocks, units, lastTick } = model;
     const end = Math.min(blocks.end[block], lastTick);
     const margin = Math.max(4, (end - blocks.start[block]) * 0.15);
     const unit = blocks.unit[block];
     const inUnit = unit < units.count;
     const low = inUnit ? units.offset[unit] : blocks.offset[block];
-    const high = Math.max(blocks.offset[block] + blocks.size[block], inUnit ? units.offset[unit] + units.size[unit] : 0);
+    const high = Math.max(
+        blocks.offset[block] + blocks.size[block],
+        inUnit ? units.offset[unit] + units.size[unit] : 0,
+    );
     const room = (high - low) * 0.1;
     return { t0: blocks.start[block] - margin, t1: end + margin, a0: low - room, a1: high + room };
 }

@@ -3,18 +3,24 @@
 //
 // A checkpoint would hold every long-lived block, and with many of them all checkpoints together
 // would be many times the blocks. So checkpoints are the leaves of a binary tree, and a block is in
-// the few nodes that cover the checkpoints in its life: at most twice the depth, mostly one or none.
+// the few nodes that cover the checkpoints in its life: at most twice the depth, mostly one or
+// none.
 
 import { finish, rowsInStep } from "./steps";
 
 export class LiveIndex {
     private readonly stride: number;
-    private readonly leaves: number;  // a power of two; node 1 is the root, leaf of point p = leaves + p
-    private readonly firsts: Uint32Array;  // of each node into ids
+    // a power of two; node 1 is the root, leaf of point p = leaves + p
+    private readonly leaves: number;
+    private readonly firsts: Uint32Array; // of each node into ids
     private readonly ids: Uint32Array;
-    private readonly sorted = new Map<number, Uint32Array>();  // nodes by offset
+    private readonly sorted = new Map<number, Uint32Array>(); // nodes by offset
 
-    constructor(private readonly start: Uint32Array, private readonly end: Uint32Array, checkpoints = 512) {
+    constructor(
+        private readonly start: Uint32Array,
+        private readonly end: Uint32Array,
+        checkpoints = 512,
+    ) {
         const count = start.length;
         this.stride = Math.max(64, Math.ceil(count / checkpoints));
         const { stride } = this;
@@ -39,11 +45,25 @@ export class LiveIndex {
             }
         }
         const firsts = new Uint32Array(2 * leaves + 1);
-        for (let i = 0; i < found; ++i) forNodes(leaves, Math.floor(rows[i] / stride) + 1, lasts[i], (node) => ++firsts[node + 1]);
+        for (let i = 0; i < found; ++i) {
+            forNodes(
+                leaves,
+                Math.floor(rows[i] / stride) + 1,
+                lasts[i],
+                (node) => ++firsts[node + 1],
+            );
+        }
         for (let node = 0; node < 2 * leaves; ++node) firsts[node + 1] += firsts[node];
         const ids = new Uint32Array(firsts[2 * leaves]);
         const fill = firsts.slice();
-        for (let i = 0; i < found; ++i) forNodes(leaves, Math.floor(rows[i] / stride) + 1, lasts[i], (node) => (ids[fill[node]++] = rows[i]));
+        for (let i = 0; i < found; ++i) {
+            forNodes(
+                leaves,
+                Math.floor(rows[i] / stride) + 1,
+                lasts[i],
+                (node) => (ids[fill[node]++] = rows[i]),
+            );
+        }
         this.firsts = firsts;
         this.ids = ids;
     }
@@ -65,17 +85,21 @@ export class LiveIndex {
         let most = last - begin;
         if (base >= 0) {
             most += begin - base * stride;
-            for (let node = leaves + base; node > 0; node >>= 1) most += firsts[node + 1] - firsts[node];
+            for (let node = leaves + base; node > 0; node >>= 1) {
+                most += firsts[node + 1] - firsts[node];
+            }
         }
         let rows = new Uint32Array(most);
-        let spare: Uint32Array<ArrayBuffer> | null = null;  // for merging
+        let spare: Uint32Array<ArrayBuffer> | null = null; // for merging
         let found = 0;
         if (base >= 0) {
-            // The rows of each node ascend, and the nodes are mostly the larger the higher they are: merged one by one.
+            // The rows of each node ascend, and the nodes are mostly the larger the higher they
+            // are: merged one by one.
             for (let node = leaves + base; node > 0; node >>= 1) {
                 const [first, behind] = [firsts[node], firsts[node + 1]];
                 if (first === behind) continue;
-                const into: Uint32Array<ArrayBuffer> = found > 0 ? (spare ??= new Uint32Array(most)) : rows;
+                const into: Uint32Array<ArrayBuffer> =
+                    found > 0 ? (spare ??= new Uint32Array(most)) : rows;
                 let at = 0;
                 let count = 0;
                 for (let i = first; i < behind; ++i) {
@@ -93,7 +117,9 @@ export class LiveIndex {
                 }
                 found = count;
             }
-            for (let row = base * stride; row < begin; ++row) if (end[row] > from) rows[found++] = row;
+            for (let row = base * stride; row < begin; ++row) {
+                if (end[row] > from) rows[found++] = row;
+            }
         }
         for (let row = begin; row < last; ++row) {
             rows[found++] = row;
@@ -103,15 +129,17 @@ export class LiveIndex {
     }
 
     /**
-     * The row that is live at a time and has `at` in [offset, offset + size); -1 = none. For rows that
-     * do not overlap while both live. Looks at a few rows of each node and at those behind a checkpoint.
+     * The row that is live at a time and has `at` in [offset, offset + size); -1 = none. For rows
+     * that do not overlap while both live. Looks at a few rows of each node and at those behind a
+     * checkpoint.
      */
     find(time: number, at: number, offset: ArrayLike<number>, size: ArrayLike<number>): number {
         const { end, stride, leaves } = this;
         const begin = this.firstAfter(time);
         const base = Math.floor((begin - 1) / stride);
         if (base < 0) return -1;
-        const holds = (row: number): boolean => end[row] > time && offset[row] <= at && at < offset[row] + size[row];
+        const holds = (row: number): boolean =>
+            end[row] > time && offset[row] <= at && at < offset[row] + size[row];
         for (let node = leaves + base; node > 0; node >>= 1) {
             const rows = this.byOffset(node, offset);
             let low = 0;
@@ -127,11 +155,14 @@ export class LiveIndex {
         return -1;
     }
 
-    // A node's rows all live at its checkpoints, so none overlaps another. Sorted when first asked for.
+    // A node's rows all live at its checkpoints, so none overlaps another. Sorted when first asked
+    // for.
     private byOffset(node: number, offset: ArrayLike<number>): Uint32Array {
         let rows = this.sorted.get(node);
         if (!rows) {
-            rows = this.ids.slice(this.firsts[node], this.firsts[node + 1]).sort((a, b) => offset[a] - offset[b]);
+            rows = this.ids
+                .slice(this.firsts[node], this.firsts[node + 1])
+                .sort((a, b) => offset[a] - offset[b]);
             this.sorted.set(node, rows);
         }
         return rows;
@@ -177,7 +208,12 @@ function grown(values: Uint32Array<ArrayBuffer>): Uint32Array<ArrayBuffer> {
 }
 
 // The fewest nodes that cover the leaves first .. last.
-function forNodes(leaves: number, first: number, last: number, visit: (node: number) => void): void {
+function forNodes(
+    leaves: number,
+    first: number,
+    last: number,
+    visit: (node: number) => void,
+): void {
     let low = leaves + first;
     let high = leaves + last + 1;
     while (low < high) {

@@ -8,17 +8,19 @@ export type Measure = "holes" | "live" | "churn" | "growth";
 export const measures: readonly Measure[] = ["holes", "live", "churn", "growth"];
 
 export interface StackSums {
-    sums: Map<number, number>;  // > 0 each
+    sums: Map<number, number>; // > 0 each
     total: number;
-    shrunk: Map<number, number>;  // growth only: what there is less of, > 0 each
-    blocks: () => Map<number, number>;  // how many, counted when asked: pictures need it not
+    shrunk: Map<number, number>; // growth only: what there is less of, > 0 each
+    blocks: () => Map<number, number>; // how many, counted when asked: pictures need it not
 }
 
 let lastChurn: { model: DeviceModel; from: number; to: number; result: StackSums } | null = null;
 
 /** Of all blocks that were allocated in (from, to]; kept while only the cursor moves. */
 function churn(model: DeviceModel, from: number, to: number): StackSums {
-    if (lastChurn && lastChurn.model === model && lastChurn.from === from && lastChurn.to === to) return lastChurn.result;
+    if (lastChurn?.model === model && lastChurn.from === from && lastChurn.to === to) {
+        return lastChurn.result;
+    }
     const { start, size, stack } = model.blocks;
     const [first, last] = [upperBound(start, from), upperBound(start, to)];
     let most = 0;
@@ -58,9 +60,13 @@ function countOf(model: DeviceModel, live: Uint32Array): Map<number, number> {
     return blocks;
 }
 
-let lastMark: { model: DeviceModel; tick: number; live: Uint32Array; bytes: Float64Array } | null = null;
+let lastMark: { model: DeviceModel; tick: number; live: Uint32Array; bytes: Float64Array } | null =
+    null;
 
-/** Live at the later of two times against the earlier one. What is live at the mark is kept while only the cursor moves. */
+/**
+ * Live at the later of two times against the earlier one. What is live at the mark is kept while
+ * only the cursor moves.
+ */
 function growth(model: DeviceModel, heap: HeapState, mark: number, cursor: number): StackSums {
     if (lastMark?.model !== model || lastMark.tick !== mark) {
         const live = model.live.at(mark);
@@ -68,7 +74,8 @@ function growth(model: DeviceModel, heap: HeapState, mark: number, cursor: numbe
     }
     const live = heap.tick === cursor ? heap.live : model.live.at(cursor);
     const bytes = bytesOf(model, live);
-    const [before, after, later] = mark <= cursor ? [lastMark.bytes, bytes, live] : [bytes, lastMark.bytes, lastMark.live];
+    const [before, after, later] =
+        mark <= cursor ? [lastMark.bytes, bytes, live] : [bytes, lastMark.bytes, lastMark.live];
     const sums = new Map<number, number>();
     const shrunk = new Map<number, number>();
     for (let stack = 0; stack < Math.max(before.length, after.length); ++stack) {
@@ -85,11 +92,23 @@ function sum(values: Map<number, number>): number {
     return total;
 }
 
-export interface Times { t0: number; t1: number; cursor: number; mark: number }
+export interface Times {
+    t0: number;
+    t1: number;
+    cursor: number;
+    mark: number;
+}
 
-export function stackSums(model: DeviceModel, heap: HeapState, measure: Measure, times: Times): StackSums {
+export function stackSums(
+    model: DeviceModel,
+    heap: HeapState,
+    measure: Measure,
+    times: Times,
+): StackSums {
     if (measure === "churn") return churn(model, times.t0, times.t1);
-    if (measure === "growth") return growth(model, heap, times.mark < 0 ? times.t0 : times.mark, times.cursor);
+    if (measure === "growth") {
+        return growth(model, heap, times.mark < 0 ? times.t0 : times.mark, times.cursor);
+    }
     const sums = measure === "holes" ? heldByStack(model, heap) : liveByStack(model, heap);
     return { sums, total: sum(sums), shrunk: new Map(), blocks: () => countOf(model, heap.live) };
 }

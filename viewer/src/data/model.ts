@@ -15,13 +15,16 @@ export interface Units {
     end: ArrayLike<number>;
     offset: Float64Array;
     size: ArrayLike<number>;
-    pool: ArrayLike<number>;    // 0 = the default one
+    pool: ArrayLike<number>; // 0 = the default one
     stream: ArrayLike<number>;
-    small: ArrayLike<number>;   // 1 = of the pool's class for small blocks
+    small: ArrayLike<number>; // 1 = of the pool's class for small blocks
 }
 
 /** When a private pool gives up its segments, and when it keeps them again: ticks, in turns. */
-export interface PoolHistory { name: string; changes: number[] }
+export interface PoolHistory {
+    name: string;
+    changes: number[];
+}
 
 export interface Bins {
     count: number;
@@ -47,21 +50,24 @@ export interface MapPlanes {
 export interface DeviceModel {
     head: DeviceHeader;
     lastTick: number;
-    complete: boolean;  // false: blocks are still being read, and there is none here
+    complete: boolean; // false: blocks are still being read, and there is none here
     bins: Bins;
     map: MapPlanes;
     units: Units;
     blocks: Blocks;
-    spanBlock: Uint32Array;  // blocks over several units: ascending, with the further unit each
+    spanBlock: Uint32Array; // blocks over several units: ascending, with the further unit each
     spanUnit: Uint32Array;
     live: LiveIndex;
     phases: Phases;
     curves: Curves;
-    others: { time: ArrayLike<number>; bytes: ArrayLike<number> };  // from a tick on, up to the next
-    pools: PoolHistory[];  // by units.pool
+    others: { time: ArrayLike<number>; bytes: ArrayLike<number> }; // from a tick on, up to the next
+    pools: PoolHistory[]; // by units.pool
 }
 
-/** What others have of the device at a time: the context, libraries beside the pool, other processes. */
+/**
+ * What others have of the device at a time: the context, libraries beside the pool, other
+ * processes.
+ */
 export function othersAt(model: DeviceModel, tick: number): number {
     const after = upperBound(model.others.time, tick);
     return after > 0 ? model.others.bytes[after - 1] : 0;
@@ -69,7 +75,9 @@ export function othersAt(model: DeviceModel, tick: number): number {
 
 /** Per pool whether it keeps its segments at a time, empty or not. */
 export function poolsHeld(model: DeviceModel, tick: number): Uint8Array {
-    return Uint8Array.from(model.pools, ({ changes }, pool) => (pool > 0 && upperBound(changes, tick) % 2 === 0 ? 1 : 0));
+    return Uint8Array.from(model.pools, ({ changes }, pool) =>
+        pool > 0 && upperBound(changes, tick) % 2 === 0 ? 1 : 0,
+    );
 }
 
 /** The packs whose names end with these draw a device before its blocks are read. */
@@ -86,7 +94,11 @@ export function makeOverview(head: DeviceHeader, packs: Map<string, Columns>): D
         complete: false,
         bins: { count: bins.held.length, ...bins } as unknown as Bins,
         map: { columns: head.map[0], rows: head.map[1], ...pack("map") } as unknown as MapPlanes,
-        units: { count: units.start.length, ...units, offset: Float64Array.from(units.offset) } as unknown as Units,
+        units: {
+            count: units.start.length,
+            ...units,
+            offset: Float64Array.from(units.offset),
+        } as unknown as Units,
         blocks,
         spanBlock: new Uint32Array(0),
         spanUnit: new Uint32Array(0),
@@ -94,13 +106,20 @@ export function makeOverview(head: DeviceHeader, packs: Map<string, Columns>): D
         phases: readPhases(pack("phases")),
         curves: readCurves(head, pack("curve_times"), pack("curves")),
         others: pack("others") as unknown as DeviceModel["others"],
-        pools: head.pools.map(({ name, changes_ns }) => ({ name, changes: changes_ns.map((time) => Math.floor(time / head.tick_ns)) })),
+        pools: head.pools.map(({ name, changes_ns }) => ({
+            name,
+            changes: changes_ns.map((time) => Math.floor(time / head.tick_ns)),
+        })),
     };
 }
 
 export function withBlocks(overview: DeviceModel, blocks: Blocks, spans: Columns): DeviceModel {
     return {
-        ...overview, complete: true, blocks, spanBlock: Uint32Array.from(spans.block), spanUnit: Uint32Array.from(spans.unit),
+        ...overview,
+        complete: true,
+        blocks,
+        spanBlock: Uint32Array.from(spans.block),
+        spanUnit: Uint32Array.from(spans.unit),
         live: new LiveIndex(blocks.start, blocks.end),
     };
 }
@@ -146,14 +165,19 @@ export function forUnits(model: DeviceModel, block: number, visit: (unit: number
     visit(unit);
     const { spanBlock, spanUnit } = model;
     if (spanBlock.length === 0) return;
-    for (let i = upperBound(spanBlock, block - 1); i < spanBlock.length && spanBlock[i] === block; ++i) {
+    for (
+        let i = upperBound(spanBlock, block - 1);
+        i < spanBlock.length && spanBlock[i] === block;
+        ++i
+    ) {
         visit(spanUnit[i]);
     }
 }
 
 /**
- * Where the cursor shows the state that a card speaks of. That of a retry is the one before its block:
- * the tick before. Where another event shares a tick of the page's clock, the state is the one after both.
+ * Where the cursor shows the state that a card speaks of. That of a retry is the one before its
+ * block: the tick before. Where another event shares a tick of the page's clock, the state is the
+ * one after both.
  */
 export function cardTick(head: DeviceHeader, card: Card): number {
     return Math.max(0, Math.floor(card.time_ns / head.tick_ns) - (card.kind === "retry" ? 1 : 0));

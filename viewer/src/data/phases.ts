@@ -4,21 +4,33 @@ import { upperBound } from "./model";
 
 export interface Phases {
     count: number;
-    start: Uint32Array;  // ticks
-    end: Uint32Array;    // never = still open at the end
-    name: Uint32Array;   // index into the header's phase_names
+    start: Uint32Array; // ticks
+    end: Uint32Array; // never = still open at the end
+    name: Uint32Array; // index into the header's phase_names
     lane: Uint8Array;
 }
 
 export function readPhases(columns: Columns): Phases {
     const { start, end, name, lane } = columns;
-    return { count: start.length, start: Uint32Array.from(start), end: Uint32Array.from(end), name: Uint32Array.from(name), lane: Uint8Array.from(lane) };
+    return {
+        count: start.length,
+        start: Uint32Array.from(start),
+        end: Uint32Array.from(end),
+        name: Uint32Array.from(name),
+        lane: Uint8Array.from(lane),
+    };
 }
 
 /** What is true from each of ascending ticks on until the next; -1 = nothing. */
-interface Course { at: Float64Array; phase: Int32Array }
+interface Course {
+    at: Float64Array;
+    phase: Int32Array;
+}
 
-interface PhaseIndex { lanes: Course[]; innermost: Course }
+interface PhaseIndex {
+    lanes: Course[];
+    innermost: Course;
+}
 
 const indexes = new WeakMap<Phases, PhaseIndex>();
 
@@ -27,9 +39,14 @@ function indexOf(phases: Phases): PhaseIndex {
     let index = indexes.get(phases);
     if (!index) {
         const lanes: number[][] = [];
-        for (let phase = 0; phase < phases.count; ++phase) (lanes[phases.lane[phase]] ??= []).push(phase);
+        for (let phase = 0; phase < phases.count; ++phase) {
+            (lanes[phases.lane[phase]] ??= []).push(phase);
+        }
         const courses = Array.from(lanes, (rows) => courseOf(phases, rows ?? []));
-        index = { lanes: courses, innermost: courses.reduce(over, { at: new Float64Array(0), phase: new Int32Array(0) }) };
+        index = {
+            lanes: courses,
+            innermost: courses.reduce(over, { at: new Float64Array(0), phase: new Int32Array(0) }),
+        };
         indexes.set(phases, index);
     }
     return index;
@@ -40,8 +57,9 @@ function courseOf(phases: Phases, rows: number[]): Course {
     const at: number[] = [];
     const phase: number[] = [];
     const put = (tick: number, value: number): void => {
-        if (at.length > 0 && at[at.length - 1] === tick) phase[phase.length - 1] = value;
-        else {
+        if (at.length > 0 && at[at.length - 1] === tick) {
+            phase[phase.length - 1] = value;
+        } else {
             at.push(tick);
             phase.push(value);
         }
@@ -85,7 +103,10 @@ function atTick({ at, phase }: Course, tick: number): number {
     return found > 0 ? phase[found - 1] : -1;
 }
 
-/** The innermost phase open at a tick: the highest lane (steps are the lowest), then the latest start; -1 = none. */
+/**
+ * The innermost phase open at a tick: the highest lane (steps are the lowest), then the latest
+ * start; -1 = none.
+ */
 export function phaseAt(phases: Phases, tick: number): number {
     return atTick(indexOf(phases).innermost, tick);
 }

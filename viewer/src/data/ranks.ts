@@ -10,33 +10,42 @@ export function rankState({ ooms, retries }: Rank): "OOM" | "retries" | "" {
 /** "rank 3 · pid 4711 · GPU 0 · OOM" */
 export function rankLabel(row: Rank): string {
     const parts = [
-        row.rank === null ? "no rank" : `rank ${row.rank}`, row.pid === 0 ? row.file : `pid ${row.pid}`,
-        row.gpu === null ? "no GPU" : `GPU ${row.gpu}`, rankState(row),
+        row.rank === null ? "no rank" : `rank ${row.rank}`,
+        row.pid === 0 ? row.file : `pid ${row.pid}`,
+        row.gpu === null ? "no GPU" : `GPU ${row.gpu}`,
+        rankState(row),
     ];
     return parts.filter((part) => part).join(" · ");
 }
 
 /** What runs on a device: the program and the process. */
 export function processTitle({ processes }: Header, { process }: DeviceHeader): string {
-    return [processes[process].title, processes[process].process].filter((part) => part).join(" · ");
+    return [processes[process].title, processes[process].process]
+        .filter((part) => part)
+        .join(" · ");
 }
 
 /** How many processes are in the file, and how; nothing is left out unsaid. */
 export function ranksText({ ranks, processes, unreadable }: Header): string {
-    const counted = (rows: Rank[]): number => new Set(rows.map(({ command }) => command)).size;  // a process has a row per device
+    // a process has a row per device
+    const counted = (rows: Rank[]): number => new Set(rows.map(({ command }) => command)).size;
     const all = counted(ranks);
     const lines = all - processes.length;
     const oom = counted(ranks.filter(({ ooms }) => ooms > 0));
     return [
-        lines > 0 ? `${formatCount(processes.length)} of ${formatCount(all)} whole in this file (underlined), ${formatCount(lines)} as lines` : `all ${all} whole in this file`,
+        lines > 0
+            ? `${formatCount(processes.length)} of ${formatCount(all)} whole in this file (underlined), ${formatCount(lines)} as lines`
+            : `all ${all} whole in this file`,
         oom > 0 ? `${formatCount(oom)} out of memory` : "none out of memory",
         unreadable.length > 0 ? `${formatCount(unreadable.length)} unreadable` : "",
-    ].filter((part) => part).join("; ");
+    ]
+        .filter((part) => part)
+        .join("; ");
 }
 
 export interface Slots {
-    width: number;  // of one row, in pixels
-    first: number;  // where the first begins
+    width: number; // of one row, in pixels
+    first: number; // where the first begins
 }
 
 const widest = 150;
@@ -47,7 +56,10 @@ export function slotsOf(count: number, width: number): Slots {
 
 /** What a column of pixels shows: where several rows share it, the one to look at first. */
 export function worstOf(ranks: Rank[], from: number, to: number): number {
-    const severity = ({ ooms, retries, peak_reserved }: Rank): [number, number] => [ooms > 0 ? 2 : retries > 0 ? 1 : 0, peak_reserved];
+    const severity = ({ ooms, retries, peak_reserved }: Rank): [number, number] => [
+        ooms > 0 ? 2 : retries > 0 ? 1 : 0,
+        peak_reserved,
+    ];
     let worst = from;
     for (let i = from + 1; i < to; ++i) {
         const [a, b] = [severity(ranks[i]), severity(ranks[worst])];
@@ -61,10 +73,17 @@ export function rankAt(ranks: Rank[], width: number, x: number): number {
     const slots = slotsOf(ranks.length, width);
     const from = Math.floor((x - slots.first) / slots.width);
     if (x < slots.first || from >= ranks.length) return -1;
-    return worstOf(ranks, from, Math.min(ranks.length, Math.max(from + 1, Math.floor((x + 1 - slots.first) / slots.width))));
+    return worstOf(
+        ranks,
+        from,
+        Math.min(ranks.length, Math.max(from + 1, Math.floor((x + 1 - slots.first) / slots.width))),
+    );
 }
 
-/** How full the row's device was at most, 0 to 1; where its capacity is not known, against the fullest of all. */
+/**
+ * How full the row's device was at most, 0 to 1; where its capacity is not known, against the
+ * fullest of all.
+ */
 export function fillOf({ peak_reserved, capacity }: Rank, most: number): number {
     return Math.min(1, peak_reserved / Math.max(1, capacity ?? most));
 }
@@ -74,18 +93,51 @@ export function rankTables({ ranks, devices, unreadable }: Header): TableData[] 
     const bytes = (name: string): TableData["columns"][0] => ({ name, show: formatBytes });
     const time = (name: string): TableData["columns"][0] => ({ name, show: formatTime });
     const rows = ranks.map((row): Cell[] => [
-        row.rank, row.pid || null, row.gpu, row.peak_allocated, row.peak_reserved, row.capacity, row.retries, row.ooms, row.first_oom_ns,
-        row.start_after_ns, row.ended, row.device === null ? "as a line" : `whole, ${devices[row.device].blocks} blocks`, row.program, row.file, row.command]);
-    const tables: TableData[] = [{
-        title: "Processes",
-        columns: [
-            { name: "rank" }, { name: "pid" }, { name: "GPU" }, bytes("peak allocated"), bytes("peak reserved"), bytes("capacity"), { name: "retries" }, { name: "OOMs" },
-            time("first OOM, own clock"), time("started after the first"), { name: "ended" }, { name: "in this file" }, { name: "program" }, { name: "file" }, { name: "its own page" },
-        ],
-        rows,
-    }];
+        row.rank,
+        row.pid || null,
+        row.gpu,
+        row.peak_allocated,
+        row.peak_reserved,
+        row.capacity,
+        row.retries,
+        row.ooms,
+        row.first_oom_ns,
+        row.start_after_ns,
+        row.ended,
+        row.device === null ? "as a line" : `whole, ${devices[row.device].blocks} blocks`,
+        row.program,
+        row.file,
+        row.command,
+    ]);
+    const tables: TableData[] = [
+        {
+            title: "Processes",
+            columns: [
+                { name: "rank" },
+                { name: "pid" },
+                { name: "GPU" },
+                bytes("peak allocated"),
+                bytes("peak reserved"),
+                bytes("capacity"),
+                { name: "retries" },
+                { name: "OOMs" },
+                time("first OOM, own clock"),
+                time("started after the first"),
+                { name: "ended" },
+                { name: "in this file" },
+                { name: "program" },
+                { name: "file" },
+                { name: "its own page" },
+            ],
+            rows,
+        },
+    ];
     if (unreadable.length > 0) {
-        tables.push({ title: "Traces that could not be read", columns: [{ name: "file" }, { name: "reason" }], rows: unreadable.map(({ file, reason }) => [file, reason]) });
+        tables.push({
+            title: "Traces that could not be read",
+            columns: [{ name: "file" }, { name: "reason" }],
+            rows: unreadable.map(({ file, reason }) => [file, reason]),
+        });
     }
     return tables;
 }

@@ -5,8 +5,8 @@ export type Cell = string | number | null;
 
 export interface TableColumn {
     name: string;
-    show?: (value: number) => string;  // how a number is shown; copied and saved as it is
-    adds?: boolean;                    // its numbers can be added up
+    show?: (value: number) => string; // how a number is shown; copied and saved as it is
+    adds?: boolean; // its numbers can be added up
 }
 
 export interface TableData {
@@ -17,12 +17,16 @@ export interface TableData {
 
 /** Rows in order of a column; numbers before text, nothing last, equal ones as they were. */
 export function sortedRows(rows: Cell[][], column: number, descending: boolean): Cell[][] {
-    const rank = (value: Cell): number => (value === null || value === "" ? 2 : typeof value === "number" ? 0 : 1);
+    const rank = (value: Cell): number =>
+        value === null || value === "" ? 2 : typeof value === "number" ? 0 : 1;
     const order = rows.map((_, at) => at);
     order.sort((a, b) => {
         const [x, y] = [rows[a][column], rows[b][column]];
         if (rank(x) !== rank(y)) return rank(x) - rank(y);
-        const difference = typeof x === "number" && typeof y === "number" ? x - y : String(x ?? "").localeCompare(String(y ?? ""), "en", { numeric: true });
+        const difference =
+            typeof x === "number" && typeof y === "number"
+                ? x - y
+                : String(x ?? "").localeCompare(String(y ?? ""), "en", { numeric: true });
         return (descending ? -difference : difference) || a - b;
     });
     return order.map((at) => rows[at]);
@@ -30,23 +34,33 @@ export function sortedRows(rows: Cell[][], column: number, descending: boolean):
 
 export function shownCell(data: TableData, column: number, value: Cell): string {
     if (value === null) return "";
-    return typeof value === "number" ? (data.columns[column].show?.(value) ?? String(value)) : value;
+    return typeof value === "number"
+        ? (data.columns[column].show?.(value) ?? String(value))
+        : value;
 }
 
-/** How many rows there are, and of those that are not among the first `shown` how much they are in all. */
+/**
+ * How many rows there are, and of those that are not among the first `shown` how much they are in
+ * all.
+ */
 export function rowsText(data: TableData, rows: Cell[][], shown: number): string {
     const all = `${formatCount(rows.length)} ${rows.length === 1 ? "row" : "rows"}`;
     if (rows.length <= shown) return all;
     const column = data.columns.findIndex((one) => one.adds);
-    const sum = rows.slice(shown).reduce((bytes, row) => bytes + (typeof row[column] === "number" ? (row[column] as number) : 0), 0);
-    return `${all}, the first ${shown} shown` + (column < 0 ? "" : `; the others: ${shownCell(data, column, sum)}`);
+    const sum = rows
+        .slice(shown)
+        .reduce((bytes, row) => bytes + (typeof row[column] === "number" ? row[column] : 0), 0);
+    return (
+        `${all}, the first ${shown} shown` +
+        (column < 0 ? "" : `; the others: ${shownCell(data, column, sum)}`)
+    );
 }
 
 // A name from a trace must stay text in a spreadsheet as well.
 function csvCell(value: Cell): string {
     if (value === null) return "";
     if (typeof value === "number") return String(value);
-    return `"${harmless(value).replace(/"/g, '""')}"`;  // quoted, as some spreadsheets separate by semicolons
+    return `"${harmless(value).replace(/"/g, '""')}"`; // quoted, as some spreadsheets separate by semicolons
 }
 
 function harmless(text: string): string {
@@ -55,11 +69,20 @@ function harmless(text: string): string {
 
 /** RFC 4180, with exact numbers. */
 export function csvText(data: TableData, rows: Cell[][]): string {
-    return [data.columns.map((column) => column.name), ...rows].map((row) => row.map(csvCell).join(",")).join("\r\n") + "\r\n";
+    return (
+        [data.columns.map((column) => column.name), ...rows]
+            .map((row) => row.map(csvCell).join(","))
+            .join("\r\n") + "\r\n"
+    );
 }
 
 /** Separated by tabs, as spreadsheets take it from the clipboard. */
 export function copyText(data: TableData, rows: Cell[][]): string {
-    const plain = (value: Cell): string => (typeof value === "string" ? harmless(value.replace(/[\t\r\n]+/g, " ")) : String(value ?? ""));
-    return [data.columns.map((column) => column.name), ...rows].map((row) => row.map(plain).join("\t")).join("\n");
+    const plain = (value: Cell): string =>
+        typeof value === "string"
+            ? harmless(value.replace(/[\t\r\n]+/g, " "))
+            : String(value ?? "");
+    return [data.columns.map((column) => column.name), ...rows]
+        .map((row) => row.map(plain).join("\t"))
+        .join("\n");
 }

@@ -3,10 +3,11 @@ import { Expression } from "./expression";
 
 export interface Matcher {
     test: (text: string) => boolean;
-    readonly problem: string | null;  // why the expression cannot be used; nothing, or nothing more, matches then
+    // why the expression cannot be used; nothing, or nothing more, matches then
+    readonly problem: string | null;
 }
 
-const longest = 2000;  // of a name: what comes behind is not looked at
+const longest = 2000; // of a name: what comes behind is not looked at
 
 /** null for an empty query. Case does not matter. */
 export function makeMatcher(query: string): Matcher | null {
@@ -22,10 +23,15 @@ export function makeMatcher(query: string): Matcher | null {
         return {
             test: (text) => expression.test(text.slice(0, longest)),
             get problem() {
-                return expression.effort < 0 ? "the expression is too much work for the names of this trace; not all were looked at" : null;
+                return expression.effort < 0
+                    ? "the expression is too much work for the names of this trace; not all were looked at"
+                    : null;
             },
         };
     } catch (error) {
-        return { test: () => false, problem: `not a regular expression that can be used: ${(error as Error).message}` };
+        return {
+            test: () => false,
+            problem: `not a regular expression that can be used: ${(error as Error).message}`,
+        };
     }
 }

@@ -4,17 +4,28 @@ import type { StackTables } from "./header";
 import type { Matcher } from "./search";
 
 export interface StackBox {
-    node: number;   // innermost node of the box
-    chain: number[];  // nodes drawn as one box, innermost first
+    node: number; // innermost node of the box
+    chain: number[]; // nodes drawn as one box, innermost first
     depth: number;
     from: number;
     to: number;
 }
 
-/** Branches of the tree that are too thin for a box; their bytes are part of the boxes of their callers. */
-export interface Thin { branches: number; bytes: number }
+/**
+ * Branches of the tree that are too thin for a box; their bytes are part of the boxes of their
+ * callers.
+ */
+export interface Thin {
+    branches: number;
+    bytes: number;
+}
 
-export interface StackLayout { boxes: StackBox[]; total: number; depth: number; thin: Thin }
+export interface StackLayout {
+    boxes: StackBox[];
+    total: number;
+    depth: number;
+    thin: Thin;
+}
 
 export class Stacks {
     readonly count: number;
@@ -26,7 +37,9 @@ export class Stacks {
         this.count = Math.max(1, parent.length);
         this.firstChild = new Uint32Array(this.count + 1);
         for (let node = 1; node < this.count; ++node) ++this.firstChild[parent[node] + 1];
-        for (let node = 0; node < this.count; ++node) this.firstChild[node + 1] += this.firstChild[node];
+        for (let node = 0; node < this.count; ++node) {
+            this.firstChild[node + 1] += this.firstChild[node];
+        }
         this.children = new Uint32Array(Math.max(0, this.count - 1));
         const fill = this.firstChild.slice();
         for (let node = 1; node < this.count; ++node) this.children[fill[parent[node]]++] = node;
@@ -39,7 +52,8 @@ export class Stacks {
     /** "samples.py:33 SampleCache.add", in the report's words. */
     label(node: number): string {
         const { frames, strings, stacks } = this.header;
-        const known = node > 0 && node < this.count ? strings[frames.label[stacks.frame[node]]] : "";
+        const known =
+            node > 0 && node < this.count ? strings[frames.label[stacks.frame[node]]] : "";
         return known || "no stack recorded";
     }
 
@@ -77,13 +91,16 @@ export class Stacks {
         if (!matcher) return null;
         const { frames, strings, stacks } = this.header;
         const hit = strings.map((text) => matcher.test(text));
-        const labels = new Map<number, boolean>();  // per frame: many nodes share one
+        const labels = new Map<number, boolean>(); // per frame: many nodes share one
         const matches = new Uint8Array(this.count);
         for (let node = 1; node < this.count; ++node) {
             const frame = stacks.frame[node];
             let self = labels.get(frame);
             if (self === undefined) {
-                self = hit[frames.function[frame]] || hit[frames.file[frame]] || matcher.test(this.label(node));
+                self =
+                    hit[frames.function[frame]] ||
+                    hit[frames.file[frame]] ||
+                    matcher.test(this.label(node));
                 labels.set(frame, self);
             }
             matches[node] = self || matches[stacks.parent[node]] ? 1 : 0;
@@ -95,7 +112,9 @@ export class Stacks {
     andBelow(top: number): Uint8Array {
         const below = new Uint8Array(this.count);
         below[top] = 1;
-        for (let node = top + 1; node < this.count; ++node) below[node] = below[this.header.stacks.parent[node]];
+        for (let node = top + 1; node < this.count; ++node) {
+            below[node] = below[this.header.stacks.parent[node]];
+        }
         return below;
     }
 
@@ -112,18 +131,31 @@ export class Stacks {
         const total = values[0];
         const boxes: StackBox[] = [];
         const thin: Thin = { branches: 0, bytes: 0 };
-        const work: { node: number; depth: number; from: number }[] = [{ node: 0, depth: 0, from: 0 }];
+        const work: { node: number; depth: number; from: number }[] = [
+            { node: 0, depth: 0, from: 0 },
+        ];
         let depth = 0;
         while (total > 0 && work.length > 0) {
             const item = work.pop()!;
             const value = values[item.node];
             const chain = [item.node];
             let kids = this.heavyChildren(item.node, values, total * smallestShare, thin);
-            while (item.node !== 0 && kids.length === 1 && own[chain[0]] === 0 && values[kids[0]] >= value * 0.9999) {
+            while (
+                item.node !== 0 &&
+                kids.length === 1 &&
+                own[chain[0]] === 0 &&
+                values[kids[0]] >= value * 0.9999
+            ) {
                 chain.unshift(kids[0]);
                 kids = this.heavyChildren(kids[0], values, total * smallestShare, thin);
             }
-            boxes.push({ node: chain[0], chain, depth: item.depth, from: item.from, to: item.from + value });
+            boxes.push({
+                node: chain[0],
+                chain,
+                depth: item.depth,
+                from: item.from,
+                to: item.from + value,
+            });
             depth = Math.max(depth, item.depth + 1);
             let at = item.from;
             for (const kid of kids) {
@@ -138,8 +170,9 @@ export class Stacks {
         const kids: number[] = [];
         for (let i = this.firstChild[node]; i < this.firstChild[node + 1]; ++i) {
             const value = values[this.children[i]];
-            if (value > least) kids.push(this.children[i]);
-            else if (value > 0) {
+            if (value > least) {
+                kids.push(this.children[i]);
+            } else if (value > 0) {
                 ++thin.branches;
                 thin.bytes += value;
             }

@@ -6,9 +6,9 @@ import { each, finish } from "./steps";
 export interface WindowSweep {
     from: number;
     to: number;
-    blocks: Uint32Array;  // live at some time of the window
+    blocks: Uint32Array; // live at some time of the window
     bins: Bins;
-    keptUnit: number[];  // intervals in which a unit was not releasable
+    keptUnit: number[]; // intervals in which a unit was not releasable
     keptFrom: number[];
     keptTo: number[];
 }
@@ -16,16 +16,37 @@ export interface WindowSweep {
 export function emptyBins(count: number): Bins {
     const column = (): Float64Array => new Float64Array(count);
     return {
-        count, requested: column(), internal: column(), pending: column(), held: column(), releasable: column(),
-        other: column(), allocated_max: column(), allocated_min: column().fill(Infinity), reserved_max: column(),
+        count,
+        requested: column(),
+        internal: column(),
+        pending: column(),
+        held: column(),
+        releasable: column(),
+        other: column(),
+        allocated_max: column(),
+        allocated_min: column().fill(Infinity),
+        reserved_max: column(),
     };
 }
 
 // Of events at one tick, what gives memory back comes before what takes it.
-const enum Step { blockEnd, unitEnd, poolChange, unitStart, blockStart, blockFreed }
+const enum Step {
+    blockEnd,
+    unitEnd,
+    poolChange,
+    unitStart,
+    blockStart,
+    blockFreed,
+}
 
 /** All at once; null when more than `limit` blocks start in the window. */
-export function sweepWindow(model: DeviceModel, from: number, to: number, binCount: number, limit: number): WindowSweep | null {
+export function sweepWindow(
+    model: DeviceModel,
+    from: number,
+    to: number,
+    binCount: number,
+    limit: number,
+): WindowSweep | null {
     if (model.live.startsIn(from, to) > limit) return null;
     return finish(sweepInSteps(model, from, to, binCount));
 }
@@ -33,7 +54,12 @@ export function sweepWindow(model: DeviceModel, from: number, to: number, binCou
 const eventsInStep = 4096;
 
 /** The same in steps of a few milliseconds at most, however many blocks there are. */
-export function* sweepInSteps(model: DeviceModel, from: number, to: number, binCount: number): Generator<void, WindowSweep> {
+export function* sweepInSteps(
+    model: DeviceModel,
+    from: number,
+    to: number,
+    binCount: number,
+): Generator<void, WindowSweep> {
     const { blocks, units } = model;
     const rows = yield* model.live.betweenInSteps(from, to);
     // In the order of steps; sorted by time below, and events of one time keep this order.
@@ -49,15 +75,35 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
         ids[count] = id;
         times[count++] = time;
     };
-    yield* each(rows.length, (at) => inside(blocks.end[rows[at]]) && add(Step.blockEnd, rows[at], blocks.end[rows[at]]));
-    yield* each(units.count, (unit) => inside(units.end[unit]) && add(Step.unitEnd, unit, units.end[unit]));
-    model.pools.forEach((pool, id) => pool.changes.forEach((time) => { if (inside(time)) add(Step.poolChange, id, time); }));
-    yield* each(units.count, (unit) => inside(units.start[unit]) && add(Step.unitStart, unit, units.start[unit]));
-    yield* each(rows.length, (at) => inside(blocks.start[rows[at]]) && add(Step.blockStart, rows[at], blocks.start[rows[at]]));
+    yield* each(
+        rows.length,
+        (at) => inside(blocks.end[rows[at]]) && add(Step.blockEnd, rows[at], blocks.end[rows[at]]),
+    );
+    yield* each(
+        units.count,
+        (unit) => inside(units.end[unit]) && add(Step.unitEnd, unit, units.end[unit]),
+    );
+    model.pools.forEach((pool, id) =>
+        pool.changes.forEach((time) => {
+            if (inside(time)) add(Step.poolChange, id, time);
+        }),
+    );
+    yield* each(
+        units.count,
+        (unit) => inside(units.start[unit]) && add(Step.unitStart, unit, units.start[unit]),
+    );
+    yield* each(
+        rows.length,
+        (at) =>
+            inside(blocks.start[rows[at]]) &&
+            add(Step.blockStart, rows[at], blocks.start[rows[at]]),
+    );
     if (blocks.freed !== blocks.end) {
         yield* each(rows.length, (at) => {
             const freed = blocks.freed[rows[at]];
-            if (freed < blocks.end[rows[at]] && inside(freed)) add(Step.blockFreed, rows[at], freed);
+            if (freed < blocks.end[rows[at]] && inside(freed)) {
+                add(Step.blockFreed, rows[at], freed);
+            }
         });
     }
     const order = yield* orderByTime(times.subarray(0, count), Math.floor(from), to);
@@ -78,8 +124,11 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
             allocated += size;
             requested += size - Math.max(0, blocks.excess[row]);
         }
-        if (spans) forUnits(model, row, (unit) => isThere(unit) && ++liveIn[unit]);
-        else if (blocks.unit[row] !== noUnit && isThere(blocks.unit[row])) ++liveIn[blocks.unit[row]];
+        if (spans) {
+            forUnits(model, row, (unit) => isThere(unit) && ++liveIn[unit]);
+        } else if (blocks.unit[row] !== noUnit && isThere(blocks.unit[row])) {
+            ++liveIn[blocks.unit[row]];
+        }
     });
     const poolHeld = poolsHeld(model, from);
     yield* each(units.count, (unit) => {
@@ -89,7 +138,15 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
         else releasable += units.size[unit];
     });
     const bins = emptyBins(binCount);
-    const sweep: WindowSweep = { from, to, blocks: rows, bins, keptUnit: [], keptFrom: [], keptTo: [] };
+    const sweep: WindowSweep = {
+        from,
+        to,
+        blocks: rows,
+        bins,
+        keptUnit: [],
+        keptFrom: [],
+        keptTo: [],
+    };
     const scale = binCount / Math.max(1e-9, to - from);
     let now = from;
     const hold = (until: number): void => {
@@ -122,7 +179,14 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
     const changePool = (pool: number, time: number): void => {
         poolHeld[pool] ^= 1;
         for (let unit = 0; unit < units.count; ++unit) {
-            if (units.pool[unit] !== pool || units.start[unit] >= time || units.end[unit] <= time || liveIn[unit] > 0) continue;
+            if (
+                units.pool[unit] !== pool ||
+                units.start[unit] >= time ||
+                units.end[unit] <= time ||
+                liveIn[unit] > 0
+            ) {
+                continue;
+            }
             if (poolHeld[pool] === 1) {
                 keptSince[unit] = time;
                 releasable -= units.size[unit];
@@ -152,7 +216,7 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
         const id = ids[event];
         const size = blocks.size[id];
         const asked = size - Math.max(0, blocks.excess[id]);
-        switch (steps[event]) {
+        switch (steps[event] as Step) {
             case Step.unitStart:
                 reserved += units.size[id];
                 if (releasableUnit(id)) releasable += units.size[id];
@@ -191,13 +255,19 @@ export function* sweepInSteps(model: DeviceModel, from: number, to: number, binC
     }
     hold(to);
     for (let unit = 0; unit < units.count; ++unit) close(unit, to);
-    for (let i = 0; i < binCount; ++i) if (bins.allocated_min[i] === Infinity) bins.allocated_min[i] = 0;
+    for (let i = 0; i < binCount; ++i) {
+        if (bins.allocated_min[i] === Infinity) bins.allocated_min[i] = 0;
+    }
     addOthers(model, sweep);
     return sweep;
 }
 
 /** Positions of `times`, all in [from, to], ascending by time; equal ones stay in their order. */
-export function* orderByTime(times: Uint32Array, from: number, to: number): Generator<void, Uint32Array> {
+export function* orderByTime(
+    times: Uint32Array,
+    from: number,
+    to: number,
+): Generator<void, Uint32Array> {
     let order = new Uint32Array(times.length);
     yield* each(order.length, (i) => (order[i] = i));
     let sorted = new Uint32Array(times.length);
@@ -209,7 +279,10 @@ export function* orderByTime(times: Uint32Array, from: number, to: number): Gene
         counts.fill(0);
         yield* each(times.length, (i) => ++counts[(((times[i] - from) >>> shift) & mask) + 1]);
         for (let digit = 0; digit < mask; ++digit) counts[digit + 1] += counts[digit];
-        yield* each(order.length, (i) => (sorted[counts[((times[order[i]] - from) >>> shift) & mask]++] = order[i]));
+        yield* each(
+            order.length,
+            (i) => (sorted[counts[((times[order[i]] - from) >>> shift) & mask]++] = order[i]),
+        );
         [order, sorted] = [sorted, order];
     }
     return order;

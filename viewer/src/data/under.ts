@@ -17,7 +17,13 @@ export function byAddress(model: DeviceModel, of: Iterable<number>): Uint32Array
  * The block at a point of the map; -1 = none. `pins`, by address, live at one time together and can
  * be hit within `slack` bytes, as they are drawn thicker than they are. Of several the smallest.
  */
-export function blockUnder(model: DeviceModel, tick: number, at: number, pins: Uint32Array, slack: number): number {
+export function blockUnder(
+    model: DeviceModel,
+    tick: number,
+    at: number,
+    pins: Uint32Array,
+    slack: number,
+): number {
     const { start, end, offset, size } = model.blocks;
     let best = model.live.find(tick, at, offset, size);
     let low = 0;
@@ -29,13 +35,19 @@ export function blockUnder(model: DeviceModel, tick: number, at: number, pins: U
     }
     for (let i = low - 1; i >= 0 && at < offset[pins[i]] + size[pins[i]] + slack; --i) {
         const row = pins[i];
-        if (start[row] <= tick && tick < end[row] && (best < 0 || size[row] < size[best])) best = row;
+        if (start[row] <= tick && tick < end[row] && (best < 0 || size[row] < size[best])) {
+            best = row;
+        }
     }
     return best;
 }
 
 /** The block of a unit at an offset of the axis, or the hole there. */
-export function partAt(model: DeviceModel, state: UnitState, at: number): { block: number; hole: [offset: number, size: number] | null } {
+export function partAt(
+    model: DeviceModel,
+    state: UnitState,
+    at: number,
+): { block: number; hole: [offset: number, size: number] | null } {
     const { blocks, units } = model;
     let low = 0;
     let high = state.blocks.length;
@@ -45,7 +57,8 @@ export function partAt(model: DeviceModel, state: UnitState, at: number): { bloc
         else high = middle;
     }
     const before = low > 0 ? state.blocks[low - 1] : -1;
-    const from = before >= 0 ? blocks.offset[before] + blocks.size[before] : units.offset[state.unit];
+    const from =
+        before >= 0 ? blocks.offset[before] + blocks.size[before] : units.offset[state.unit];
     if (at < from) return { block: before, hole: null };
     const end = units.offset[state.unit] + units.size[state.unit];
     const to = low < state.blocks.length ? Math.min(end, blocks.offset[state.blocks[low]]) : end;

@@ -1,21 +1,27 @@
-// The blocks of a window of the map as rows of a table: all of them, or of very many those that hold
-// most (bytes x time), with what that leaves out.
+// The blocks of a window of the map as rows of a table: all of them, or of very many those that
+// hold most (bytes x time), with what that leaves out.
 import { type Area, type BlockCount, visitHits } from "./hits";
 import type { DeviceModel } from "./model";
 import { finish } from "./steps";
 
-export interface WindowRows { rows: Uint32Array; all: BlockCount; left: BlockCount }
+export interface WindowRows {
+    rows: Uint32Array;
+    all: BlockCount;
+    left: BlockCount;
+}
 
 // Weights that differ by less than a sixteenth are alike here, so that nothing has to be sorted.
 const classes = 16 * 130;
-const classOf = (weight: number): number => Math.min(classes - 1, Math.floor(16 * Math.log2(weight + 1)));
+const classOf = (weight: number): number =>
+    Math.min(classes - 1, Math.floor(16 * Math.log2(weight + 1)));
 
 export function windowRows(model: DeviceModel, area: Area, most: number): WindowRows {
     const { start, end, size, stack } = model.blocks;
     let highest = 0;
-    for (let row = 0; row < stack.length; ++row) if (stack[row] > highest) highest = stack[row];
+    for (const node of stack) if (node > highest) highest = node;
     const every = new Uint8Array(highest + 1).fill(1);
-    const weightClass = (row: number): number => classOf(size[row] * (Math.min(end[row], model.lastTick) - start[row] + 1));
+    const weightClass = (row: number): number =>
+        classOf(size[row] * (Math.min(end[row], model.lastTick) - start[row] + 1));
     const counts = new Uint32Array(classes);
     const all = finish(visitHits(model, area, every, (row) => void ++counts[weightClass(row)]));
     // From the heaviest class on down to the one that is taken in part.
@@ -24,14 +30,16 @@ export function windowRows(model: DeviceModel, area: Area, most: number): Window
     while (last > 0 && counts[last] <= room) room -= counts[last--];
     const rows: number[] = [];
     const left = { blocks: 0, bytes: 0 };
-    finish(visitHits(model, area, every, (row) => {
-        const of = all.blocks <= most ? classes : weightClass(row);
-        if (of > last || (of === last && room-- > 0)) {
-            rows.push(row);
-        } else {
-            ++left.blocks;
-            left.bytes += size[row];
-        }
-    }));
+    finish(
+        visitHits(model, area, every, (row) => {
+            const of = all.blocks <= most ? classes : weightClass(row);
+            if (of > last || (of === last && room-- > 0)) {
+                rows.push(row);
+            } else {
+                ++left.blocks;
+                left.bytes += size[row];
+            }
+        }),
+    );
     return { rows: Uint32Array.from(rows).sort(), all, left };
 }

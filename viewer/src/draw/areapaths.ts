@@ -4,7 +4,13 @@ import { type Colours, hatched } from "./colours";
 import type { Layer } from "./surface";
 
 export function drawAreaPaths(
-    layer: Layer, data: AreaData, t0: number, t1: number, frame: AreaFrame, areas: [values: Float64Array, colour: string][], colours: Colours,
+    layer: Layer,
+    data: AreaData,
+    t0: number,
+    t1: number,
+    frame: AreaFrame,
+    areas: [values: Float64Array, colour: string][],
+    colours: Colours,
 ): void {
     const { context } = layer;
     const { left, right } = frame;
@@ -12,8 +18,13 @@ export function drawAreaPaths(
     const step = (data.to - data.from) / bins.count;
     const first = Math.max(0, Math.floor((t0 - data.from) / step));
     const last = Math.min(bins.count - 1, Math.ceil((t1 - data.from) / step));
-    const x = (bin: number): number => Math.max(left, Math.min(right, left + ((data.from + bin * step - t0) / (t1 - t0)) * (right - left)));
-    const y = (bytes: number): number => frame.bottom - (bytes / frame.most) * (frame.bottom - frame.top);
+    const x = (bin: number): number =>
+        Math.max(
+            left,
+            Math.min(right, left + ((data.from + bin * step - t0) / (t1 - t0)) * (right - left)),
+        );
+    const y = (bytes: number): number =>
+        frame.bottom - (bytes / frame.most) * (frame.bottom - frame.top);
     context.fillStyle = colours.ground;
     context.fillRect(left, frame.top, right - left, frame.bottom - frame.top);
     const lower = new Float64Array(bins.count);
@@ -36,7 +47,14 @@ export function drawAreaPaths(
     if (frame.capacity !== null) {
         context.fillStyle = colours.other;
         for (let i = first; i <= last; ++i) {
-            if (bins.other[i] > 0) context.fillRect(x(i), y(frame.capacity), x(i + 1) - x(i), y(frame.capacity - bins.other[i]) - y(frame.capacity));
+            if (bins.other[i] > 0) {
+                context.fillRect(
+                    x(i),
+                    y(frame.capacity),
+                    x(i + 1) - x(i),
+                    y(frame.capacity - bins.other[i]) - y(frame.capacity),
+                );
+            }
         }
     }
     context.strokeStyle = colours.ink;

@@ -1,24 +1,34 @@
-// The stacked areas of memory over time, column of pixels by column of pixels: each shows the mean of
-// its time, and edges share a pixel by area. As paths the same takes several times as long.
+// The stacked areas of memory over time, column of pixels by column of pixels: each shows the mean
+// of its time, and edges share a pixel by area. As paths the same takes several times as long.
 import type { Bins } from "../data/model";
 import type { Colours } from "./colours";
 import { blended, pictureOf, pixelOfColour } from "./pixels";
 import type { Layer } from "./surface";
 
 export interface AreaFrame {
-    left: number;    // CSS pixels
+    left: number; // CSS pixels
     right: number;
     top: number;
     bottom: number;
-    most: number;    // bytes at the top
-    capacity: number | null;  // what others use hangs from here
+    most: number; // bytes at the top
+    capacity: number | null; // what others use hangs from here
 }
 
-export interface AreaData { bins: Bins; from: number; to: number }
+export interface AreaData {
+    bins: Bins;
+    from: number;
+    to: number;
+}
 
 /** `areas`: from below, each with its colour; an empty colour is the hatching of holes. */
 export function drawAreas(
-    layer: Layer, data: AreaData, t0: number, t1: number, frame: AreaFrame, areas: [values: Float64Array, colour: string][], colours: Colours,
+    layer: Layer,
+    data: AreaData,
+    t0: number,
+    t1: number,
+    frame: AreaFrame,
+    areas: [values: Float64Array, colour: string][],
+    colours: Colours,
 ): void {
     const { ratio } = layer;
     const left = Math.round(frame.left * ratio);
@@ -29,7 +39,9 @@ export function drawAreas(
     const picture = pictureOf(layer, columns, rows);
     const { pixels } = picture;
     const ground = pixelOfColour(colours.ground);
-    const [hole, hatch, other, ink] = [colours.hole, colours.hatch, colours.other, colours.ink].map(pixelOfColour);
+    const [hole, hatch, other, ink] = [colours.hole, colours.hatch, colours.other, colours.ink].map(
+        pixelOfColour,
+    );
     const fills = areas.map(([, colour]) => (colour ? pixelOfColour(colour) : hole));
     pixels.fill(ground);
     const { bins } = data;
@@ -37,7 +49,13 @@ export function drawAreas(
     const scale = rows / frame.most;
     const means = new Float64Array(areas.length + 1);
     let lastLine = -1;
-    const fill = (column: number, from: number, to: number, colour: number, hatched: boolean): void => {
+    const fill = (
+        column: number,
+        from: number,
+        to: number,
+        colour: number,
+        hatched: boolean,
+    ): void => {
         from = Math.max(0, from);
         to = Math.min(rows, to);
         if (!(to > from)) return;
@@ -51,7 +69,10 @@ export function drawAreas(
     };
     for (let column = 0; column < columns; ++column) {
         const begin = Math.max(0, (t0 + (column / columns) * (t1 - t0) - data.from) * binsPerTick);
-        const end = Math.min(bins.count, (t0 + ((column + 1) / columns) * (t1 - t0) - data.from) * binsPerTick);
+        const end = Math.min(
+            bins.count,
+            (t0 + ((column + 1) / columns) * (t1 - t0) - data.from) * binsPerTick,
+        );
         if (!(end > begin)) {
             lastLine = -1;
             continue;
@@ -70,7 +91,15 @@ export function drawAreas(
             fill(column, height, next, fills[i], areas[i][1] === "");
             height = next;
         }
-        if (frame.capacity !== null) fill(column, (frame.capacity - means[areas.length]) * scale, frame.capacity * scale, other, false);
+        if (frame.capacity !== null) {
+            fill(
+                column,
+                (frame.capacity - means[areas.length]) * scale,
+                frame.capacity * scale,
+                other,
+                false,
+            );
+        }
         // The highest allocated of the column's time: what a mean alone would hide.
         const line = Math.max(0, Math.min(rows - 1, rows - 1 - Math.floor(most * scale)));
         const previous = lastLine < 0 ? line : lastLine;

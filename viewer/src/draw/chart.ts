@@ -8,19 +8,32 @@ import { drawAreas } from "./areas";
 import { type Colours, hatched } from "./colours";
 import { drawLanes, laneHeight, lanesHeight } from "./lanes";
 import { drawMarkers, markersHeight } from "./markers";
-import { axisHeight, drawTimes, plotLeft, plotRight, stripWidth, timeX, type Window } from "./timeaxis";
+import {
+    axisHeight,
+    drawTimes,
+    plotLeft,
+    plotRight,
+    stripWidth,
+    timeX,
+    type Window,
+} from "./timeaxis";
 import { type Layer, fitText, font } from "./surface";
 
 const top = markersHeight;
 
 export interface ChartData {
     bins: Bins;
-    from: number;  // ticks of the bins' edges
+    from: number; // ticks of the bins' edges
     to: number;
 }
 
 /** Reserved memory of a replay, laid over the recorded areas. */
-export interface Overlay { name: string; times: Uint32Array; bytes: Float64Array; endTick: number }
+export interface Overlay {
+    name: string;
+    times: Uint32Array;
+    bytes: Float64Array;
+    endTick: number;
+}
 
 /** Where the lanes begin, and which is at a height of the chart; -1 = none. */
 export function laneAt(layer: Layer, model: DeviceModel, y: number): number {
@@ -32,15 +45,22 @@ function lanesTop(layer: Layer, model: DeviceModel): number {
     return layer.height - axisHeight - lanesHeight(model);
 }
 
-export const layers: [name: keyof Bins & string, label: string][] = [
-    ["requested", "requested"], ["internal", "rounding and slack"], ["pending", "waiting for streams"],
-    ["held", "holes held open"], ["releasable", "cached, releasable"],
+export const layers: [name: keyof Bins, label: string][] = [
+    ["requested", "requested"],
+    ["internal", "rounding and slack"],
+    ["pending", "waiting for streams"],
+    ["held", "holes held open"],
+    ["releasable", "cached, releasable"],
 ];
 
 export function layerColour(colours: Colours, name: string): string {
     const table: Record<string, string> = {
-        requested: colours.use, internal: colours.internal, pending: colours.pending,
-        held: colours.hole, releasable: colours.cached, other: colours.other,
+        requested: colours.use,
+        internal: colours.internal,
+        pending: colours.pending,
+        held: colours.hole,
+        releasable: colours.cached,
+        other: colours.other,
     };
     return table[name];
 }
@@ -48,27 +68,49 @@ export function layerColour(colours: Colours, name: string): string {
 export function chartScale(model: DeviceModel): number {
     let most = 1;
     const { bins, head } = model;
-    for (let i = 0; i < bins.count; ++i) most = Math.max(most, bins.reserved_max[i] + bins.other[i]);
+    for (let i = 0; i < bins.count; ++i) {
+        most = Math.max(most, bins.reserved_max[i] + bins.other[i]);
+    }
     const ceiling = head.total ?? head.capacity;
     return ceiling ? Math.max(ceiling, most) : most * 1.05;
 }
 
 /** Where the areas are, and the pixel of a number of bytes. */
-function chartFrame(layer: Layer, model: DeviceModel): { bottom: number; most: number; y: (bytes: number) => number } {
+function chartFrame(
+    layer: Layer,
+    model: DeviceModel,
+): { bottom: number; most: number; y: (bytes: number) => number } {
     const bottom = lanesTop(layer, model) - 3;
     const most = chartScale(model);
     return { bottom, most, y: (bytes) => bottom - (bytes / most) * (bottom - top) };
 }
 
-export function drawChart(layer: Layer, model: DeviceModel, data: ChartData, window: Window, overlay: Overlay | null, colours: Colours): void {
+export function drawChart(
+    layer: Layer,
+    model: DeviceModel,
+    data: ChartData,
+    window: Window,
+    overlay: Overlay | null,
+    colours: Colours,
+): void {
     const { context, width, height } = layer;
     const { bottom, most, y } = chartFrame(layer, model);
     const right = plotRight(layer);
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
-    const areas = layers.map(([name]): [Float64Array, string] => [data.bins[name] as Float64Array, name === "held" ? "" : layerColour(colours, name)]);
-    const frame = { left: plotLeft, right, top, bottom, most, capacity: model.head.total ?? model.head.capacity };
-    const draw = "putImageData" in context ? drawAreas : drawAreaPaths;  // SVG has no pixels
+    const areas = layers.map(([name]): [Float64Array, string] => [
+        data.bins[name] as Float64Array,
+        name === "held" ? "" : layerColour(colours, name),
+    ]);
+    const frame = {
+        left: plotLeft,
+        right,
+        top,
+        bottom,
+        most,
+        capacity: model.head.total ?? model.head.capacity,
+    };
+    const draw = "putImageData" in context ? drawAreas : drawAreaPaths; // SVG has no pixels
     draw(layer, data, window.t0, window.t1, frame, areas, colours);
     if (overlay) {
         context.save();
@@ -86,7 +128,14 @@ export function drawChart(layer: Layer, model: DeviceModel, data: ChartData, win
 }
 
 // The capacity stands with the sizes at the left, where no curve is.
-function drawSizes(layer: Layer, most: number, capacity: number | null, bottom: number, y: (bytes: number) => number, colours: Colours): void {
+function drawSizes(
+    layer: Layer,
+    most: number,
+    capacity: number | null,
+    bottom: number,
+    y: (bytes: number) => number,
+    colours: Colours,
+): void {
     const { context } = layer;
     const right = plotRight(layer);
     const line = (at: number): void => {
@@ -104,7 +153,15 @@ function drawSizes(layer: Layer, most: number, capacity: number | null, bottom: 
     context.globalAlpha = 1;
     context.fillStyle = colours.faint;
     const ceiling = capacity ? y(capacity) : -Infinity;
-    for (const at of steps) if (y(at) > ceiling + 16) context.fillText(at === 0 ? "0" : formatBytes(at), plotLeft - 6, y(at) + (at === 0 ? 1 : 4));
+    for (const at of steps) {
+        if (y(at) > ceiling + 16) {
+            context.fillText(
+                at === 0 ? "0" : formatBytes(at),
+                plotLeft - 6,
+                y(at) + (at === 0 ? 1 : 4),
+            );
+        }
+    }
     if (!capacity) return;
     context.strokeStyle = context.fillStyle = colours.ink;
     context.setLineDash([5, 3]);
@@ -116,7 +173,12 @@ function drawSizes(layer: Layer, most: number, capacity: number | null, bottom: 
 }
 
 // A memory fraction: the pool may have no more of the card than this.
-function drawLimit(layer: Layer, limit: number, y: (bytes: number) => number, colours: Colours): void {
+function drawLimit(
+    layer: Layer,
+    limit: number,
+    y: (bytes: number) => number,
+    colours: Colours,
+): void {
     const { context } = layer;
     const right = plotRight(layer);
     context.strokeStyle = context.fillStyle = colours.ink;
@@ -131,10 +193,19 @@ function drawLimit(layer: Layer, limit: number, y: (bytes: number) => number, co
     context.fillText(`limit ${formatBytes(limit)}`, right - 4, y(limit) - 4);
 }
 
-function drawOverlay(layer: Layer, overlay: Overlay, window: Window, y: (bytes: number) => number, colours: Colours): void {
+function drawOverlay(
+    layer: Layer,
+    overlay: Overlay,
+    window: Window,
+    y: (bytes: number) => number,
+    colours: Colours,
+): void {
     const { context } = layer;
     const { times, bytes } = overlay;
-    for (const [colour, size] of [[colours.paper, 4], [colours.good, 2]] as const) {
+    for (const [colour, size] of [
+        [colours.paper, 4],
+        [colours.good, 2],
+    ] as const) {
         context.strokeStyle = colour;
         context.lineWidth = size;
         context.beginPath();
@@ -150,7 +221,11 @@ function drawOverlay(layer: Layer, overlay: Overlay, window: Window, y: (bytes: 
     // At the left, where memory is low in most runs.
     context.font = font(11, "bold");
     context.textAlign = "left";
-    const text = fitText(context, `reserved, replayed with ${overlay.name}`, (plotRight(layer) - plotLeft) / 2);
+    const text = fitText(
+        context,
+        `reserved, replayed with ${overlay.name}`,
+        (plotRight(layer) - plotLeft) / 2,
+    );
     const at = plotLeft + 6;
     context.fillStyle = colours.paper;
     context.globalAlpha = 0.85;
@@ -161,24 +236,40 @@ function drawOverlay(layer: Layer, overlay: Overlay, window: Window, y: (bytes: 
 }
 
 /** At the right, what is reserved at the cursor: the same split, of that one moment. */
-export function drawSplit(layer: Layer, context: CanvasRenderingContext2D, model: DeviceModel, heap: HeapState, colours: Colours): void {
+export function drawSplit(
+    layer: Layer,
+    context: CanvasRenderingContext2D,
+    model: DeviceModel,
+    heap: HeapState,
+    colours: Colours,
+): void {
     const { y } = chartFrame(layer, model);
     const left = layer.width - stripWidth;
     const parts: [name: string, bytes: number][] = [
-        ["requested", heap.requested], ["internal", heap.allocated - heap.requested], ["pending", heap.pending],
-        ["held", heap.held], ["releasable", heap.releasable],
+        ["requested", heap.requested],
+        ["internal", heap.allocated - heap.requested],
+        ["pending", heap.pending],
+        ["held", heap.held],
+        ["releasable", heap.releasable],
     ];
     context.fillStyle = colours.ground;
     context.fillRect(left, top, stripWidth, y(0) - top);
     let below = 0;
     for (const [name, bytes] of parts) {
-        context.fillStyle = name === "held" ? hatched(context, colours) : layerColour(colours, name);
+        context.fillStyle =
+            name === "held" ? hatched(context, colours) : layerColour(colours, name);
         context.fillRect(left, y(below + bytes), stripWidth, y(below) - y(below + bytes));
         below += bytes;
     }
 }
 
-export function drawCursor(context: CanvasRenderingContext2D, x: number, topY: number, bottomY: number, colours: Colours): void {
+export function drawCursor(
+    context: CanvasRenderingContext2D,
+    x: number,
+    topY: number,
+    bottomY: number,
+    colours: Colours,
+): void {
     context.strokeStyle = colours.halo;
     context.globalAlpha = 0.8;
     context.lineWidth = 3;
@@ -194,7 +285,13 @@ export function drawCursor(context: CanvasRenderingContext2D, x: number, topY: n
 }
 
 /** The second cursor, that growth is measured from. */
-export function drawMark(context: CanvasRenderingContext2D, x: number, topY: number, bottomY: number, colours: Colours): void {
+export function drawMark(
+    context: CanvasRenderingContext2D,
+    x: number,
+    topY: number,
+    bottomY: number,
+    colours: Colours,
+): void {
     context.strokeStyle = context.fillStyle = colours.mark;
     context.lineWidth = 1.5;
     context.setLineDash([4, 3]);

@@ -5,7 +5,7 @@ import { hatchName } from "./svg";
 
 export interface Colours {
     paper: string;
-    ground: string;  // nothing reserved
+    ground: string; // nothing reserved
     ink: string;
     faint: string;
     line: string;
@@ -19,38 +19,72 @@ export interface Colours {
     other: string;
     pin: string;
     halo: string;
-    mark: string;  // search and selection
-    onMark: string;  // text on it
+    mark: string; // search and selection
+    onMark: string; // text on it
     onHole: string;
     oom: string;
     retry: string;
     phases: string[];
-    good: string;       // a replayed curve
-    kinds: string[];    // blocks by age, phase, stream, pool, stack
+    good: string; // a replayed curve
+    kinds: string[]; // blocks by age, phase, stream, pool, stack
     otherKind: string;
-    freeKind: string;   // reserved but not in use, where blocks are drawn by kind
+    freeKind: string; // reserved but not in use, where blocks are drawn by kind
 }
 
 export const light: Colours = {
-    paper: "#ffffff", ground: "#dde1e8", ink: "#1b1f27", faint: "#5b6372", line: "#d0d5dd",
-    use: "#8faac8", useLong: "#6585ac", internal: "#b9a3cf", pending: "#6aaea4",
-    hole: "#f28c1c", hatch: "#c65d00", cached: "#f3ead0", other: "#c3c7cf",
-    pin: "#4a0633", halo: "#ffffff", mark: "#00857a", onMark: "#ffffff", onHole: "#1b1f27", oom: "#b3001b", retry: "#6b3fc0",
+    paper: "#ffffff",
+    ground: "#dde1e8",
+    ink: "#1b1f27",
+    faint: "#5b6372",
+    line: "#d0d5dd",
+    use: "#8faac8",
+    useLong: "#6585ac",
+    internal: "#b9a3cf",
+    pending: "#6aaea4",
+    hole: "#f28c1c",
+    hatch: "#c65d00",
+    cached: "#f3ead0",
+    other: "#c3c7cf",
+    pin: "#4a0633",
+    halo: "#ffffff",
+    mark: "#00857a",
+    onMark: "#ffffff",
+    onHole: "#1b1f27",
+    oom: "#b3001b",
+    retry: "#6b3fc0",
     phases: ["#9db8d6", "#c9dcec", "#e6cf9a", "#b5d2b0", "#d2c0e0", "#e3bcc1"],
     good: "#1a7f37",
     kinds: ["#332288", "#88ccee", "#117733", "#ddcc77", "#cc6677", "#44aa99", "#882255", "#999933"],
-    otherKind: "#c3c7ce", freeKind: "#f7f4ec",
+    otherKind: "#c3c7ce",
+    freeKind: "#f7f4ec",
 };
 
 export const dark: Colours = {
-    paper: "#14171c", ground: "#20242b", ink: "#e8eaee", faint: "#a2a9b6", line: "#3a404b",
-    use: "#4b6784", useLong: "#6f92b8", internal: "#806a9c", pending: "#3f8a80",
-    hole: "#d4780f", hatch: "#8a4300", cached: "#57503a", other: "#4b515c",
-    pin: "#ffffff", halo: "#5c0f42", mark: "#2fd3c2", onMark: "#14171c", onHole: "#1b1f27", oom: "#ff5c6f", retry: "#b394ff",
+    paper: "#14171c",
+    ground: "#20242b",
+    ink: "#e8eaee",
+    faint: "#a2a9b6",
+    line: "#3a404b",
+    use: "#4b6784",
+    useLong: "#6f92b8",
+    internal: "#806a9c",
+    pending: "#3f8a80",
+    hole: "#d4780f",
+    hatch: "#8a4300",
+    cached: "#57503a",
+    other: "#4b515c",
+    pin: "#ffffff",
+    halo: "#5c0f42",
+    mark: "#2fd3c2",
+    onMark: "#14171c",
+    onHole: "#1b1f27",
+    oom: "#ff5c6f",
+    retry: "#b394ff",
     phases: ["#34567f", "#2a4560", "#6b5220", "#37573a", "#54406a", "#673d45"],
     good: "#5ccf7b",
     kinds: ["#7d72d8", "#88ccee", "#2f9a4f", "#ddcc77", "#cc6677", "#44aa99", "#b04a82", "#a5a53a"],
-    otherKind: "#50545c", freeKind: "#2a2b2e",
+    otherKind: "#50545c",
+    freeKind: "#2a2b2e",
 };
 
 export function rgb(colour: string): [number, number, number] {
@@ -61,8 +95,11 @@ export function rgb(colour: string): [number, number, number] {
 const patterns = new Map<string, CanvasPattern>();
 
 /** The hatching of holes, in device pixels. */
-export function hatched(context: CanvasRenderingContext2D, colours: Colours): CanvasPattern | string {
-    if (!("createPattern" in context)) return hatchName;  // SVG
+export function hatched(
+    context: CanvasRenderingContext2D,
+    colours: Colours,
+): CanvasPattern | string {
+    if (!("createPattern" in context)) return hatchName; // SVG
     const key = colours.hole + colours.hatch;
     const known = patterns.get(key);
     if (known) return known;

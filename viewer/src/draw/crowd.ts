@@ -1,21 +1,37 @@
-// Where more blocks than pixels lie side by side: one pass over them adds up what they cover of each
-// pixel, and the pixels are mixed by these shares. Rectangles would be drawn by the thousand for
-// nothing to be seen.
+// Where more blocks than pixels lie side by side: one pass over them adds up what they cover of
+// each pixel, and the pixels are mixed by these shares. Rectangles would be drawn by the thousand
+// for nothing to be seen.
 import { LineCoverage } from "../data/coverage";
 import type { UnitState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
 import { type Colours, rgb } from "./colours";
 import { pixelOf } from "./pixels";
 
-export interface Box { x: number; y: number; width: number; height: number }
+export interface Box {
+    x: number;
+    y: number;
+    width: number;
+    height: number;
+}
 
 const lines = new Map<number, { used: LineCoverage; pending: LineCoverage; pins: LineCoverage }>();
 
-function linesOf(length: number): { used: LineCoverage; pending: LineCoverage; pins: LineCoverage } {
+function linesOf(length: number): {
+    used: LineCoverage;
+    pending: LineCoverage;
+    pins: LineCoverage;
+} {
     let known = lines.get(length);
     if (!known) {
         if (lines.size > 64) lines.clear();
-        lines.set(length, (known = { used: new LineCoverage(length), pending: new LineCoverage(length), pins: new LineCoverage(length) }));
+        lines.set(
+            length,
+            (known = {
+                used: new LineCoverage(length),
+                pending: new LineCoverage(length),
+                pins: new LineCoverage(length),
+            }),
+        );
     }
     for (const line of [known.used, known.pending, known.pins]) line.clear();
     return known;
@@ -23,8 +39,14 @@ function linesOf(length: number): { used: LineCoverage; pending: LineCoverage; p
 
 /** A unit with its blocks from left to right. */
 export function drawCrowd(
-    context: CanvasRenderingContext2D, ratio: number, model: DeviceModel, state: UnitState, box: Box, tick: number,
-    isPin: (block: number) => boolean, colours: Colours,
+    context: CanvasRenderingContext2D,
+    ratio: number,
+    model: DeviceModel,
+    state: UnitState,
+    box: Box,
+    tick: number,
+    isPin: (block: number) => boolean,
+    colours: Colours,
 ): void {
     const { blocks, units } = model;
     const left = Math.round(box.x * ratio);
@@ -41,18 +63,31 @@ export function drawCrowd(
     }
     const image = context.createImageData(columns, rows);
     const pixels = new Uint32Array(image.data.buffer);
-    const [hole, hatch, cached, use, waiting, pin] = [colours.hole, colours.hatch, colours.cached, colours.use, colours.pending, colours.pin].map(rgb);
+    const [hole, hatch, cached, use, waiting, pin] = [
+        colours.hole,
+        colours.hatch,
+        colours.cached,
+        colours.use,
+        colours.pending,
+        colours.pin,
+    ].map(rgb);
     const shares = [used.shares(), pending.shares(), pins.shares()];
     for (let column = 0; column < columns; ++column) {
         const [inUse, isPending, pinned] = shares.map((line) => Math.max(0, line[column]));
         const free = Math.max(0, 1 - inUse - isPending - pinned);
         const mix = (empty: [number, number, number]): number => {
-            const channel = (i: 0 | 1 | 2): number => Math.min(255, free * empty[i] + inUse * use[i] + isPending * waiting[i] + pinned * pin[i]);
+            const channel = (i: 0 | 1 | 2): number =>
+                Math.min(
+                    255,
+                    free * empty[i] + inUse * use[i] + isPending * waiting[i] + pinned * pin[i],
+                );
             return pixelOf(channel(0), channel(1), channel(2));
         };
         const plain = mix(state.kept ? hole : cached);
         const lined = state.kept && free > 0.5 ? mix(hatch) : plain;
-        for (let row = 0; row < rows; ++row) pixels[row * columns + column] = ((column + row) & 7) < 2 ? lined : plain;
+        for (let row = 0; row < rows; ++row) {
+            pixels[row * columns + column] = ((column + row) & 7) < 2 ? lined : plain;
+        }
     }
     context.putImageData(image, left, top);
 }

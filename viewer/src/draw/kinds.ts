@@ -9,13 +9,20 @@ import { drawAxes, mapFrame } from "./map";
 import type { MapWindow } from "./shares";
 import type { Layer } from "./surface";
 
-const mostCells = 400_000;  // of each kind's grid
+const mostCells = 400_000; // of each kind's grid
 
 export function kindColour(colours: Colours, kind: number): string {
     return kind >= mostKinds ? colours.otherKind : colours.kinds[kind];
 }
 
-export function drawKinds(layer: Layer, model: DeviceModel, window: MapWindow, sweep: WindowSweep, kinds: Kinds, colours: Colours): void {
+export function drawKinds(
+    layer: Layer,
+    model: DeviceModel,
+    window: MapWindow,
+    sweep: WindowSweep,
+    kinds: Kinds,
+    colours: Colours,
+): void {
     const { context, width, height } = layer;
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
@@ -28,11 +35,24 @@ export function drawKinds(layer: Layer, model: DeviceModel, window: MapWindow, s
     const down = rows / (window.a1 - window.a0);
     const { blocks, units } = model;
     const end = Math.max(window.t1, model.lastTick);
-    const add = (grid: CoverageGrid, start: number, stop: number, offset: number, size: number): void =>
-        grid.add((start - window.t0) * across, (Math.min(end, stop) - window.t0) * across, (offset - window.a0) * down, (offset + size - window.a0) * down);
+    const add = (
+        grid: CoverageGrid,
+        start: number,
+        stop: number,
+        offset: number,
+        size: number,
+    ): void =>
+        grid.add(
+            (start - window.t0) * across,
+            (Math.min(end, stop) - window.t0) * across,
+            (offset - window.a0) * down,
+            (offset + size - window.a0) * down,
+        );
     const reserved = new CoverageGrid(columns, rows);
     for (let unit = 0; unit < units.count; ++unit) {
-        if (units.start[unit] <= window.t1 && units.end[unit] >= window.t0) add(reserved, units.start[unit], units.end[unit], units.offset[unit], units.size[unit]);
+        if (units.start[unit] <= window.t1 && units.end[unit] >= window.t0) {
+            add(reserved, units.start[unit], units.end[unit], units.offset[unit], units.size[unit]);
+        }
     }
     const grids: (CoverageGrid | undefined)[] = [];
     for (const row of sweep.blocks) {
@@ -50,7 +70,9 @@ export function drawKinds(layer: Layer, model: DeviceModel, window: MapWindow, s
         for (let at = 0; at < shares.length; ++at) {
             if (shares[at] <= 0) continue;
             used[at] += shares[at];
-            for (let channel = 0; channel < 3; ++channel) sums[channel][at] += shares[at] * colour[channel];
+            for (let channel = 0; channel < 3; ++channel) {
+                sums[channel][at] += shares[at] * colour[channel];
+            }
         }
     });
     const held = reserved.shares();
@@ -61,13 +83,20 @@ export function drawKinds(layer: Layer, model: DeviceModel, window: MapWindow, s
         const unused = Math.max(0, Math.min(1, held[at]) - Math.min(1, used[at]));
         const nothing = Math.max(0, 1 - Math.min(1, used[at]) - unused);
         for (let channel = 0; channel < 3; ++channel) {
-            image.data[at * 4 + channel] = sums[channel][at] * scale + unused * free[channel] + nothing * ground[channel];
+            image.data[at * 4 + channel] =
+                sums[channel][at] * scale + unused * free[channel] + nothing * ground[channel];
         }
         image.data[at * 4 + 3] = 255;
     }
     const canvas = new OffscreenCanvas(columns, rows);
     canvas.getContext("2d")!.putImageData(image, 0, 0);
     context.imageSmoothingEnabled = false;
-    context.drawImage(canvas, frame.left, frame.top, frame.right - frame.left, frame.bottom - frame.top);
+    context.drawImage(
+        canvas,
+        frame.left,
+        frame.top,
+        frame.right - frame.left,
+        frame.bottom - frame.top,
+    );
     drawAxes(layer, frame, model, window, colours);
 }

@@ -9,8 +9,8 @@ import { type Layer, fitText, font } from "./surface";
 import { plotLeft, plotRight, type Window } from "./timeaxis";
 
 export const laneHeight = 13;
-const thin = 3;        // pixels; narrower ones are not told apart
-const namedFrom = 30;  // room for some letters
+const thin = 3; // pixels; narrower ones are not told apart
+const namedFrom = 30; // room for some letters
 
 export function lanesHeight(model: DeviceModel): number {
     return model.head.phase_lanes.length * laneHeight;
@@ -27,12 +27,14 @@ export function laneKind(model: DeviceModel, lane: number): string {
 /** For each lane the name that all its ranges have, else its kind. */
 export function laneNames(model: DeviceModel): string[] {
     const { phases, head } = model;
-    const only: number[] = head.phase_lanes.map(() => -1);  // -2 = several
+    const only: number[] = head.phase_lanes.map(() => -1); // -2 = several
     for (let i = 0; i < phases.count; ++i) {
         const lane = phases.lane[i];
         if (only[lane] !== phases.name[i]) only[lane] = only[lane] === -1 ? phases.name[i] : -2;
     }
-    return head.phase_lanes.map((kind, lane) => (kind !== "steps" && only[lane] >= 0 ? head.phase_names[only[lane]] : laneKind(model, lane)));
+    return head.phase_lanes.map((kind, lane) =>
+        kind !== "steps" && only[lane] >= 0 ? head.phase_names[only[lane]] : laneKind(model, lane),
+    );
 }
 
 const namesOf = new WeakMap<DeviceModel["phases"], string[]>();
@@ -43,14 +45,28 @@ function knownNames(model: DeviceModel): string[] {
     return names;
 }
 
-/** What a lane shows: boxes of one range each, and bands of several (`first` is the first's position). */
-export interface LanePart { from: number; to: number; first: number; count: number }
+/**
+ * What a lane shows: boxes of one range each, and bands of several (`first` is the first's
+ * position).
+ */
+export interface LanePart {
+    from: number;
+    to: number;
+    first: number;
+    count: number;
+}
 
 /**
- * The parts of every lane between two pixels, ascending. `x` gives the pixel of a tick. One pass over
- * the ranges that begin before the window's end.
+ * The parts of every lane between two pixels, ascending. `x` gives the pixel of a tick. One pass
+ * over the ranges that begin before the window's end.
  */
-export function laneParts(model: DeviceModel, window: Window, x: (tick: number) => number, left: number, right: number): LanePart[][] {
+export function laneParts(
+    model: DeviceModel,
+    window: Window,
+    x: (tick: number) => number,
+    left: number,
+    right: number,
+): LanePart[][] {
     const { phases, head, lastTick } = model;
     const lanes: LanePart[][] = head.phase_lanes.map(() => []);
     const last = upperBound(phases.start, window.t1);
@@ -62,7 +78,12 @@ export function laneParts(model: DeviceModel, window: Window, x: (tick: number) 
         const parts = lanes[phases.lane[i]];
         const before = parts[parts.length - 1];
         // A thin one joins thin ones that it touches, or nearly.
-        if (before && to - from < thin && from - before.to < thin && (before.count > 1 || before.to - before.from < thin)) {
+        if (
+            before &&
+            to - from < thin &&
+            from - before.to < thin &&
+            (before.count > 1 || before.to - before.from < thin)
+        ) {
             before.to = Math.max(before.to, to);
             ++before.count;
         } else {
@@ -73,7 +94,12 @@ export function laneParts(model: DeviceModel, window: Window, x: (tick: number) 
 }
 
 // The text, the number of a step alone, or as many letters as tell something.
-function lettersInside(context: CanvasRenderingContext2D, text: string, room: number, step: boolean): string {
+function lettersInside(
+    context: CanvasRenderingContext2D,
+    text: string,
+    room: number,
+    step: boolean,
+): string {
     if (room < 5) return "";
     if (context.measureText(text).width <= room) return text;
     if (!step) return room > namedFrom ? fitText(context, text, room) : "";
@@ -81,26 +107,50 @@ function lettersInside(context: CanvasRenderingContext2D, text: string, room: nu
     return context.measureText(number).width <= room ? number : "";
 }
 
-export function drawLanes(layer: Layer, model: DeviceModel, window: Window, top: number, colours: Colours): void {
+export function drawLanes(
+    layer: Layer,
+    model: DeviceModel,
+    window: Window,
+    top: number,
+    colours: Colours,
+): void {
     const { context } = layer;
     const { phases, head } = model;
     const right = plotRight(layer);
     context.font = font(10);
     context.textAlign = "right";
     context.fillStyle = colours.faint;
-    knownNames(model).forEach((name, lane) => context.fillText(fitText(context, name, plotLeft - 8), plotLeft - 6, top + lane * laneHeight + 10));
+    knownNames(model).forEach((name, lane) =>
+        context.fillText(
+            fitText(context, name, plotLeft - 8),
+            plotLeft - 6,
+            top + lane * laneHeight + 10,
+        ),
+    );
     context.textAlign = "left";
     const scale = (right - plotLeft) / (window.t1 - window.t0);
-    const lanes = laneParts(model, window, (tick) => plotLeft + (tick - window.t0) * scale, plotLeft, right);
+    const lanes = laneParts(
+        model,
+        window,
+        (tick) => plotLeft + (tick - window.t0) * scale,
+        plotLeft,
+        right,
+    );
     lanes.forEach((parts, lane) => {
         const y = top + lane * laneHeight;
         const steps = head.phase_lanes[lane] === "steps";
         parts.forEach(({ from, to, first, count }, at) => {
             const width = Math.max(count > 1 ? thin : 0.5, to - from - (to - from > thin ? 1 : 0));
             const name = phases.name[first];
-            const text = count > 1 ? `${formatCount(count)} ${steps ? "steps" : "ranges"}` : head.phase_names[name];
-            // Steps follow one another: two shades tell odd from even. Names of phases have their colour.
-            const shade = steps ? text.charCodeAt(text.length - 1) % 2 : name % colours.phases.length;
+            const text =
+                count > 1
+                    ? `${formatCount(count)} ${steps ? "steps" : "ranges"}`
+                    : head.phase_names[name];
+            // Steps follow one another: two shades tell odd from even. Names of phases have their
+            // colour.
+            const shade = steps
+                ? text.charCodeAt(text.length - 1) % 2
+                : name % colours.phases.length;
             context.fillStyle = count > 1 ? colours.line : colours.phases[shade];
             context.fillRect(from, y, width, laneHeight - 2);
             const next = at + 1 < parts.length ? parts[at + 1].from : right;
@@ -108,8 +158,12 @@ export function drawLanes(layer: Layer, model: DeviceModel, window: Window, top:
             const inside = lettersInside(context, text, to - from - 6, steps && count === 1);
             if (inside !== "") {
                 context.fillText(inside, from + 3, y + 9);
-            } else if (count === 1 && next - to > namedFrom && context.measureText(text).width + 6 < next - to) {
-                context.fillText(text, to + 2, y + 9);  // beside it, where nothing else is
+            } else if (
+                count === 1 &&
+                next - to > namedFrom &&
+                context.measureText(text).width + 6 < next - to
+            ) {
+                context.fillText(text, to + 2, y + 9); // beside it, where nothing else is
             }
         });
     });

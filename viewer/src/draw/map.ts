@@ -25,7 +25,10 @@ export function mapFrame(layer: Layer, window: MapWindow): MapFrame {
     const top = 0;
     const bottom = Math.max(1, layer.height - axisHeight);
     return {
-        left, right, top, bottom,
+        left,
+        right,
+        top,
+        bottom,
         x: (tick) => left + ((tick - window.t0) / (window.t1 - window.t0)) * (right - left),
         y: (offset) => top + ((offset - window.a0) / (window.a1 - window.a0)) * (bottom - top),
     };
@@ -33,19 +36,39 @@ export function mapFrame(layer: Layer, window: MapWindow): MapFrame {
 
 export type MapMode = "rectangles" | "exact shares" | "overview";
 
-export function drawMap(layer: Layer, model: DeviceModel, window: MapWindow, sweep: WindowSweep | null, colours: Colours): MapMode {
+export function drawMap(
+    layer: Layer,
+    model: DeviceModel,
+    window: MapWindow,
+    sweep: WindowSweep | null,
+    colours: Colours,
+): MapMode {
     const { context, width, height } = layer;
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
     const frame = mapFrame(layer, window);
     let mode: MapMode = "overview";
     if (sweep) mode = edgesVisible(frame, model, sweep) ? "rectangles" : "exact shares";
-    if (mode === "rectangles") drawRectangles(layer, frame, model, window, sweep!, colours);
-    else {
-        const place = [frame.left, frame.top, frame.right - frame.left, frame.bottom - frame.top].map((at) => Math.round(at * layer.ratio));
-        const [left, top, columns, rows] = [place[0], place[1], Math.max(1, place[2]), Math.max(1, place[3])];
-        if (mode === "exact shares") drawExact(layer, left, top, columns, rows, model, window, sweep!, colours);
-        else drawOverview(layer, left, top, columns, rows, model, window, colours);
+    if (mode === "rectangles") {
+        drawRectangles(layer, frame, model, window, sweep!, colours);
+    } else {
+        const place = [
+            frame.left,
+            frame.top,
+            frame.right - frame.left,
+            frame.bottom - frame.top,
+        ].map((at) => Math.round(at * layer.ratio));
+        const [left, top, columns, rows] = [
+            place[0],
+            place[1],
+            Math.max(1, place[2]),
+            Math.max(1, place[3]),
+        ];
+        if (mode === "exact shares") {
+            drawExact(layer, left, top, columns, rows, model, window, sweep!, colours);
+        } else {
+            drawOverview(layer, left, top, columns, rows, model, window, colours);
+        }
     }
     drawAxes(layer, frame, model, window, colours);
     return mode;
@@ -67,7 +90,14 @@ function edgesVisible(frame: MapFrame, model: DeviceModel, sweep: WindowSweep): 
     return thin * 4 <= visible;
 }
 
-function drawRectangles(layer: Layer, frame: MapFrame, model: DeviceModel, window: MapWindow, sweep: WindowSweep, colours: Colours): void {
+function drawRectangles(
+    layer: Layer,
+    frame: MapFrame,
+    model: DeviceModel,
+    window: MapWindow,
+    sweep: WindowSweep,
+    colours: Colours,
+): void {
     const { context } = layer;
     const { blocks, units } = model;
     const end = Math.max(window.t1, model.lastTick);
@@ -77,18 +107,38 @@ function drawRectangles(layer: Layer, frame: MapFrame, model: DeviceModel, windo
     context.clip();
     context.fillStyle = colours.ground;
     context.fillRect(frame.left, frame.top, frame.right - frame.left, frame.bottom - frame.top);
-    const rectangle = (start: number, stop: number, offset: number, size: number, gap: number): void => {
+    const rectangle = (
+        start: number,
+        stop: number,
+        offset: number,
+        size: number,
+        gap: number,
+    ): void => {
         const left = Math.max(frame.left, frame.x(start));
         const right = Math.min(frame.right, frame.x(Math.min(end, stop)));
         const top = frame.y(offset);
         const height = frame.y(offset + size) - top;
-        if (right < frame.left || left > frame.right || top > frame.bottom || top + height < frame.top) return;
+        if (
+            right < frame.left ||
+            left > frame.right ||
+            top > frame.bottom ||
+            top + height < frame.top
+        ) {
+            return;
+        }
         const edge = height > 3 && right - left > 3 ? gap : 0;
-        context.fillRect(left, top, Math.max(0.3, right - left - edge), Math.max(0.1, height - edge));
+        context.fillRect(
+            left,
+            top,
+            Math.max(0.3, right - left - edge),
+            Math.max(0.1, height - edge),
+        );
     };
     context.fillStyle = colours.cached;
     for (let unit = 0; unit < units.count; ++unit) {
-        if (units.start[unit] <= window.t1 && units.end[unit] >= window.t0) rectangle(units.start[unit], units.end[unit], units.offset[unit], units.size[unit], 0);
+        if (units.start[unit] <= window.t1 && units.end[unit] >= window.t0) {
+            rectangle(units.start[unit], units.end[unit], units.offset[unit], units.size[unit], 0);
+        }
     }
     context.fillStyle = hatched(context, colours);
     for (let i = 0; i < sweep.keptUnit.length; ++i) {
@@ -97,7 +147,10 @@ function drawRectangles(layer: Layer, frame: MapFrame, model: DeviceModel, windo
     }
     const long = model.lastTick / 4;
     for (const row of sweep.blocks) {
-        context.fillStyle = Math.min(end, blocks.end[row]) - blocks.start[row] > long ? colours.useLong : colours.use;
+        context.fillStyle =
+            Math.min(end, blocks.end[row]) - blocks.start[row] > long
+                ? colours.useLong
+                : colours.use;
         rectangle(blocks.start[row], blocks.end[row], blocks.offset[row], blocks.size[row], 0.7);
     }
     context.restore();
@@ -106,7 +159,13 @@ function drawRectangles(layer: Layer, frame: MapFrame, model: DeviceModel, windo
 const stripName = "at cursor";
 
 /** Addresses at the left, times below, and what the column at the right is. */
-export function drawAxes(layer: Layer, frame: MapFrame, model: DeviceModel, window: MapWindow, colours: Colours): void {
+export function drawAxes(
+    layer: Layer,
+    frame: MapFrame,
+    model: DeviceModel,
+    window: MapWindow,
+    colours: Colours,
+): void {
     const { context, width, height } = layer;
     context.font = font(11);
     drawTimes(layer, model.head.tick_ns, window, context.measureText(stripName).width + 4, colours);
@@ -115,7 +174,11 @@ export function drawAxes(layer: Layer, frame: MapFrame, model: DeviceModel, wind
     context.fillText(stripName, width, height - 3);
     const steps = ticks(window.a0, window.a1, Math.max(2, (frame.bottom - frame.top) / 50), true);
     for (const at of steps) {
-        context.fillText("+" + (at === 0 ? "0" : formatBytes(at)), frame.left - 6, Math.max(10, Math.min(frame.bottom, frame.y(at) + 4)));
+        context.fillText(
+            "+" + (at === 0 ? "0" : formatBytes(at)),
+            frame.left - 6,
+            Math.max(10, Math.min(frame.bottom, frame.y(at) + 4)),
+        );
     }
     // Where the axis leaves out addresses that were never reserved.
     context.strokeStyle = colours.faint;

@@ -1,23 +1,32 @@
-// Above the memory over time: what happened. Out of memory and retries have a sign, a line and, where
-// there is room, a word; below these, small and never over them, what else happened.
+// Above the memory over time: what happened. Out of memory and retries have a sign, a line and,
+// where there is room, a word; below these, small and never over them, what else happened.
 import type { Marker } from "../data/header";
 import type { DeviceModel } from "../data/model";
 import type { Colours } from "./colours";
 import { type Layer, font } from "./surface";
 import { plotLeft, timeX, type Window } from "./timeaxis";
 
-export const signsHeight = 13;     // the row of signs and words
-export const markersHeight = 24;   // with the row of small ones
-const reach = 6;                   // half a sign
-const near = 13;                   // signs closer than this share a word
+export const signsHeight = 13; // the row of signs and words
+export const markersHeight = 24; // with the row of small ones
+const reach = 6; // half a sign
+const near = 13; // signs closer than this share a word
 
 export function markerColour(colours: Colours, marker: Marker): string {
-    return marker.kind === "oom" ? colours.oom : marker.kind === "retry" ? colours.retry : colours.faint;
+    return marker.kind === "oom"
+        ? colours.oom
+        : marker.kind === "retry"
+          ? colours.retry
+          : colours.faint;
 }
 
 const isMain = (marker: Marker): boolean => marker.kind === "oom" || marker.kind === "retry";
 
-export interface MarkerGroup { from: number; to: number; ooms: number; retries: number }
+export interface MarkerGroup {
+    from: number;
+    to: number;
+    ooms: number;
+    retries: number;
+}
 
 /** Neighbours of `signs` (ascending) that are too close for a word of their own. */
 export function groupMarkers(signs: { x: number; oom: boolean }[]): MarkerGroup[] {
@@ -37,16 +46,35 @@ export function groupWord({ ooms, retries }: MarkerGroup): string {
     return retries > 1 ? `${retries} retries` : "retry";
 }
 
-/** Where the words of groups go: right of their signs, else left, never over a sign or another word; null = no room. */
-export function placeWords(groups: MarkerGroup[], widths: number[], left: number, right: number): (number | null)[] {
+/**
+ * Where the words of groups go: right of their signs, else left, never over a sign or another word;
+ * null = no room.
+ */
+export function placeWords(
+    groups: MarkerGroup[],
+    widths: number[],
+    left: number,
+    right: number,
+): (number | null)[] {
     const places: (number | null)[] = groups.map(() => null);
-    const taken: [from: number, to: number][] = groups.map(({ from, to }) => [from - reach, to + reach]);
+    const taken: [from: number, to: number][] = groups.map(({ from, to }) => [
+        from - reach,
+        to + reach,
+    ]);
     // Out of memory first, then in the order of time.
-    const order = groups.map((_, i) => i).sort((a, b) => Number(groups[b].ooms > 0) - Number(groups[a].ooms > 0) || a - b);
+    const order = groups
+        .map((_, i) => i)
+        .sort((a, b) => Number(groups[b].ooms > 0) - Number(groups[a].ooms > 0) || a - b);
     for (const i of order) {
         for (const begin of [groups[i].to + reach + 3, groups[i].from - reach - 3 - widths[i]]) {
             const end = begin + widths[i];
-            if (begin < left || end > right || taken.some(([from, to]) => begin < to + 2 && end > from - 2)) continue;
+            if (
+                begin < left ||
+                end > right ||
+                taken.some(([from, to]) => begin < to + 2 && end > from - 2)
+            ) {
+                continue;
+            }
             places[i] = begin;
             taken.push([begin, end]);
             break;
@@ -63,11 +91,18 @@ function inTime(markers: Marker[]): Marker[] {
     return order;
 }
 
-export function drawMarkers(layer: Layer, model: DeviceModel, window: Window, bottom: number, colours: Colours): void {
+export function drawMarkers(
+    layer: Layer,
+    model: DeviceModel,
+    window: Window,
+    bottom: number,
+    colours: Colours,
+): void {
     const { context, width } = layer;
     const { markers, tick_ns } = model.head;
     const [first, last] = [window.t0 * tick_ns, window.t1 * tick_ns];
-    const shown = inTime(markers).filter((marker) => marker.time_ns >= first && marker.time_ns <= last)
+    const shown = inTime(markers)
+        .filter((marker) => marker.time_ns >= first && marker.time_ns <= last)
         .map((marker) => ({ marker, x: timeX(layer, window, marker.time_ns / tick_ns) }));
     let lastX = -Infinity;
     let lastKind = "";
@@ -78,7 +113,8 @@ export function drawMarkers(layer: Layer, model: DeviceModel, window: Window, bo
         drawSmall(context, marker, x, colours);
     }
     const main = shown.filter(({ marker }) => isMain(marker));
-    for (const oom of [false, true]) {  // out of memory above all
+    for (const oom of [false, true]) {
+        // out of memory above all
         lastX = -Infinity;
         for (const { marker, x } of main) {
             if ((marker.kind === "oom") !== oom || x - lastX < 1) continue;
@@ -97,7 +133,13 @@ export function drawMarkers(layer: Layer, model: DeviceModel, window: Window, bo
     });
 }
 
-function drawSign(context: CanvasRenderingContext2D, marker: Marker, x: number, bottom: number, colours: Colours): void {
+function drawSign(
+    context: CanvasRenderingContext2D,
+    marker: Marker,
+    x: number,
+    bottom: number,
+    colours: Colours,
+): void {
     context.strokeStyle = context.fillStyle = markerColour(colours, marker);
     context.beginPath();
     context.moveTo(x, signsHeight - 2);
@@ -114,30 +156,49 @@ function drawSign(context: CanvasRenderingContext2D, marker: Marker, x: number, 
     context.fill();
 }
 
-function drawSmall(context: CanvasRenderingContext2D, marker: Marker, x: number, colours: Colours): void {
+function drawSmall(
+    context: CanvasRenderingContext2D,
+    marker: Marker,
+    x: number,
+    colours: Colours,
+): void {
     context.strokeStyle = context.fillStyle = markerColour(colours, marker);
     context.globalAlpha = 0.8;
     context.beginPath();
-    if (marker.kind === "empty_cache") {  // an open square: what was emptied
+    if (marker.kind === "empty_cache") {
+        // an open square: what was emptied
         context.rect(x - 3, signsHeight + 2, 6, 6);
         context.stroke();
     } else {
-        if (marker.kind === "burst") context.rect(x - 1, signsHeight + 1, 3, 8);  // a small tower: cudaMallocs in a row
-        else context.arc(x, signsHeight + 5, 2.5, 0, 7);
+        if (marker.kind === "burst") {
+            // a small tower: cudaMallocs in a row
+            context.rect(x - 1, signsHeight + 1, 3, 8);
+        } else {
+            context.arc(x, signsHeight + 5, 2.5, 0, 7);
+        }
         context.fill();
     }
     context.globalAlpha = 1;
 }
 
 /** The marker whose sign is at a place of the chart; each row prefers its own. */
-export function markerAt(layer: Layer, model: DeviceModel, window: Window, x: number, y: number): Marker | null {
+export function markerAt(
+    layer: Layer,
+    model: DeviceModel,
+    window: Window,
+    x: number,
+    y: number,
+): Marker | null {
     if (y > markersHeight) return null;
     let best: Marker | null = null;
     let least = Infinity;
     for (const marker of model.head.markers) {
         const distance = Math.abs(timeX(layer, window, marker.time_ns / model.head.tick_ns) - x);
         if (distance > reach) continue;
-        const cost = distance + (isMain(marker) === y < signsHeight ? 0 : 100) - (marker.kind === "oom" ? 1 : 0);
+        const cost =
+            distance +
+            (isMain(marker) === y < signsHeight ? 0 : 100) -
+            (marker.kind === "oom" ? 1 : 0);
         if (cost >= least) continue;
         least = cost;
         best = marker;

@@ -1,5 +1,5 @@
-// Many marked blocks as one picture over the map. Every one is there, at least a cell in size; a cell
-// is as opaque as it is covered, so that what lies below stays to be seen.
+// Many marked blocks as one picture over the map. Every one is there, at least a cell in size; a
+// cell is as opaque as it is covered, so that what lies below stays to be seen.
 import { CoverageGrid } from "../data/coverage";
 import type { Area } from "../data/hits";
 import { rgb } from "./colours";
@@ -10,12 +10,20 @@ const mostOpaque = 0.85;
 
 export class MarkRaster {
     private readonly grid: CoverageGrid;
-    private readonly across: number;  // cells per tick
-    private readonly down: number;    // cells per byte
+    private readonly across: number; // cells per tick
+    private readonly down: number; // cells per byte
 
-    constructor(readonly area: Area, width: number, height: number, ratio: number) {
+    constructor(
+        readonly area: Area,
+        width: number,
+        height: number,
+        ratio: number,
+    ) {
         const step = Math.max(1 / ratio, Math.sqrt((width * height) / mostCells));
-        this.grid = new CoverageGrid(Math.max(1, Math.round(width / step)), Math.max(1, Math.round(height / step)));
+        this.grid = new CoverageGrid(
+            Math.max(1, Math.round(width / step)),
+            Math.max(1, Math.round(height / step)),
+        );
         this.across = this.grid.columns / (area.t1 - area.t0);
         this.down = this.grid.rows / (area.a1 - area.a0);
     }
@@ -24,7 +32,12 @@ export class MarkRaster {
         const { area, across, down } = this;
         const left = (start - area.t0) * across;
         const top = (offset - area.a0) * down;
-        this.grid.add(left, Math.max(left + 1, (end - area.t0) * across), top, Math.max(top + 1, top + size * down));
+        this.grid.add(
+            left,
+            Math.max(left + 1, (end - area.t0) * across),
+            top,
+            Math.max(top + 1, top + size * down),
+        );
     }
 
     draw(colour: string): OffscreenCanvas {
@@ -34,7 +47,12 @@ export class MarkRaster {
         const image = context.createImageData(columns, rows);
         const [red, green, blue] = rgb(colour);
         this.grid.shares().forEach((share, cell) => {
-            if (share > 1e-6) image.data.set([red, green, blue, Math.ceil(255 * Math.min(mostOpaque, share))], cell * 4);
+            if (share > 1e-6) {
+                image.data.set(
+                    [red, green, blue, Math.ceil(255 * Math.min(mostOpaque, share))],
+                    cell * 4,
+                );
+            }
         });
         context.putImageData(image, 0, 0);
         return canvas;
@@ -42,7 +60,12 @@ export class MarkRaster {
 }
 
 /** Where it lies in the window of `frame`, which may have moved since. */
-export function drawRaster(context: CanvasRenderingContext2D, frame: MapFrame, picture: OffscreenCanvas, area: Area): void {
+export function drawRaster(
+    context: CanvasRenderingContext2D,
+    frame: MapFrame,
+    picture: OffscreenCanvas,
+    area: Area,
+): void {
     context.save();
     context.beginPath();
     context.rect(frame.left, frame.top, frame.right - frame.left, frame.bottom - frame.top);

@@ -22,8 +22,13 @@ function extent(shapes: [number, number, number, number][]): number {
 }
 
 export function drawBlocks(
-    context: CanvasRenderingContext2D, frame: MapFrame, model: DeviceModel, rows: Iterable<number>,
-    colour: string, halo: string, least: number,
+    context: CanvasRenderingContext2D,
+    frame: MapFrame,
+    model: DeviceModel,
+    rows: Iterable<number>,
+    colour: string,
+    halo: string,
+    least: number,
 ): void {
     const { blocks, lastTick } = model;
     context.save();
@@ -36,8 +41,15 @@ export function drawBlocks(
         const right = frame.x(Math.min(blocks.end[row], lastTick));
         const top = frame.y(blocks.offset[row]);
         const bottom = frame.y(blocks.offset[row] + blocks.size[row]);
-        if (right < frame.left || left > frame.right || bottom < frame.top || top > frame.bottom) continue;
-        shapes.push([left, top, Math.max(least, right - left), bottom - top - (bottom - top > 6 ? 0.7 : 0)]);
+        if (right < frame.left || left > frame.right || bottom < frame.top || top > frame.bottom) {
+            continue;
+        }
+        shapes.push([
+            left,
+            top,
+            Math.max(least, right - left),
+            bottom - top - (bottom - top > 6 ? 0.7 : 0),
+        ]);
     }
     // At least a visible line, centred on the block. Many lines in little room would cover the very
     // holes that they keep open: there they shrink towards their true height.
@@ -59,7 +71,13 @@ export function drawBlocks(
     context.restore();
 }
 
-export function outlineBlock(context: CanvasRenderingContext2D, frame: MapFrame, model: DeviceModel, row: number, colours: Colours): void {
+export function outlineBlock(
+    context: CanvasRenderingContext2D,
+    frame: MapFrame,
+    model: DeviceModel,
+    row: number,
+    colours: Colours,
+): void {
     const { blocks, lastTick } = model;
     context.save();
     context.beginPath();
@@ -69,7 +87,10 @@ export function outlineBlock(context: CanvasRenderingContext2D, frame: MapFrame,
     const right = frame.x(Math.min(blocks.end[row], lastTick));
     const top = frame.y(blocks.offset[row]);
     const bottom = frame.y(blocks.offset[row] + blocks.size[row]);
-    for (const [colour, width] of [[colours.halo, 4], [colours.mark, 2]] as const) {
+    for (const [colour, width] of [
+        [colours.halo, 4],
+        [colours.mark, 2],
+    ] as const) {
         context.strokeStyle = colour;
         context.lineWidth = width;
         context.strokeRect(left, top, Math.max(3, right - left), Math.max(3, bottom - top));
@@ -78,9 +99,17 @@ export function outlineBlock(context: CanvasRenderingContext2D, frame: MapFrame,
     context.lineWidth = 1;
 }
 
-/** Right of the map, what lies at each address at the cursor's time. The same `of` draws the same. */
+/**
+ * Right of the map, what lies at each address at the cursor's time. The same `of` draws the same.
+ */
 export function drawAtCursor(
-    layer: Layer, frame: MapFrame, window: MapWindow, model: DeviceModel, heap: HeapState, isPin: (block: number) => boolean, colours: Colours,
+    layer: Layer,
+    frame: MapFrame,
+    window: MapWindow,
+    model: DeviceModel,
+    heap: HeapState,
+    isPin: (block: number) => boolean,
+    colours: Colours,
     kept: { of: unknown[]; pins: number[] },
 ): void {
     const { context, ratio } = layer;
@@ -96,7 +125,8 @@ export function drawAtCursor(
         const down = rows / (window.a1 - window.a0);
         const lines = [new LineCoverage(rows), new LineCoverage(rows), new LineCoverage(rows)];
         const [inUse, held, reserved] = lines;
-        const add = (to: LineCoverage, offset: number, size: number): void => to.add((offset - window.a0) * down, (offset + size - window.a0) * down);
+        const add = (to: LineCoverage, offset: number, size: number): void =>
+            to.add((offset - window.a0) * down, (offset + size - window.a0) * down);
         for (const { unit, kept: isKept } of heap.units) {
             add(reserved, units.offset[unit], units.size[unit]);
             if (isKept) add(held, units.offset[unit], units.size[unit]);
@@ -110,12 +140,17 @@ export function drawAtCursor(
         for (let row = 0; row < rows; ++row) {
             const plain = mix(used[row], keptShare[row], all[row], false);
             const lined = mix(used[row], keptShare[row], all[row], true);
-            for (let column = 0; column < columns; ++column) picture.pixels[row * columns + column] = isHatch(column, row) ? lined : plain;
+            for (let column = 0; column < columns; ++column) {
+                picture.pixels[row * columns + column] = isHatch(column, row) ? lined : plain;
+            }
         }
     }
     context.putImageData(picture.image, Math.round(left * ratio), Math.round(frame.top * ratio));
     context.fillStyle = colours.pin;
-    const least = Math.min(2, Math.max(0.2, (0.12 * (frame.bottom - frame.top)) / Math.max(1, kept.pins.length)));
+    const least = Math.min(
+        2,
+        Math.max(0.2, (0.12 * (frame.bottom - frame.top)) / Math.max(1, kept.pins.length)),
+    );
     for (const block of kept.pins) {
         const top = Math.max(frame.top, frame.y(blocks.offset[block]));
         const bottom = Math.min(frame.bottom, frame.y(blocks.offset[block] + blocks.size[block]));

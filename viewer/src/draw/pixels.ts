@@ -14,7 +14,7 @@ const pictures = new WeakMap<HTMLCanvasElement, Picture>();
 
 export function pictureOf(layer: Layer, columns: number, rows: number): Picture {
     const known = pictures.get(layer.canvas);
-    if (known && known.columns === columns && known.rows === rows) return known;
+    if (known?.columns === columns && known.rows === rows) return known;
     const image = layer.context.createImageData(columns, rows);
     const picture = { columns, rows, image, pixels: new Uint32Array(image.data.buffer) };
     pictures.set(layer.canvas, picture);
@@ -33,7 +33,9 @@ export function pixelOfColour(colour: string): number {
 /** `share` of `over` added to a pixel in place of as much of `ground`. */
 export function blended(pixel: number, over: number, ground: number, share: number): number {
     const channel = (shift: number): number => {
-        const value = ((pixel >>> shift) & 255) + share * (((over >>> shift) & 255) - ((ground >>> shift) & 255));
+        const value =
+            ((pixel >>> shift) & 255) +
+            share * (((over >>> shift) & 255) - ((ground >>> shift) & 255));
         return Math.max(0, Math.min(255, Math.round(value)));
     };
     return pixelOf(channel(0), channel(8), channel(16));

@@ -6,11 +6,17 @@ import { fillOf, rankState, slotsOf, worstOf } from "../data/ranks";
 import type { Colours } from "./colours";
 import { fitText, font, type Layer } from "./surface";
 
-const above = 9;   // room for marks
-const below = 3;   // a line under those that are in the file whole
-const text = 12;   // names, where there is room
+const above = 9; // room for marks
+const below = 3; // a line under those that are in the file whole
+const text = 12; // names, where there is room
 
-export function drawRanks(layer: Layer, ranks: Rank[], shown: number, focused: number, colours: Colours): void {
+export function drawRanks(
+    layer: Layer,
+    ranks: Rank[],
+    shown: number,
+    focused: number,
+    colours: Colours,
+): void {
     const { context, width, height } = layer;
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
@@ -24,15 +30,27 @@ export function drawRanks(layer: Layer, ranks: Rank[], shown: number, focused: n
     for (let i = 0; i < columns; ++i) {
         const from = slots.width >= 1 ? i : Math.floor(i / slots.width);
         if (from >= ranks.length) break;
-        const to = slots.width >= 1 ? i + 1 : Math.max(from + 1, Math.min(ranks.length, Math.floor((i + 1) / slots.width)));
+        const to =
+            slots.width >= 1
+                ? i + 1
+                : Math.max(from + 1, Math.min(ranks.length, Math.floor((i + 1) / slots.width)));
         const row = ranks[worstOf(ranks, from, to)];
         // Whole pixels: else the seams between narrow bars draw stripes of their own.
         const left = slots.width >= 1 ? Math.floor(slots.first + i * slots.width) : i;
-        const wide = slots.width >= 1 ? Math.max(1, Math.floor(slots.first + (i + 1) * slots.width) - left - (slots.width >= 6 ? 2 : 0)) : 1;
+        const wide =
+            slots.width >= 1
+                ? Math.max(
+                      1,
+                      Math.floor(slots.first + (i + 1) * slots.width) -
+                          left -
+                          (slots.width >= 6 ? 2 : 0),
+                  )
+                : 1;
         context.fillStyle = colours.ground;
         context.fillRect(left, above, wide, floor - above);
         const state = rankState(row);
-        const colour = state === "OOM" ? colours.oom : state === "retries" ? colours.retry : colours.useLong;
+        const colour =
+            state === "OOM" ? colours.oom : state === "retries" ? colours.retry : colours.useLong;
         context.fillStyle = colour;
         const full = Math.max(1, fillOf(row, most) * (floor - above));
         context.fillRect(left, floor - full, wide, full);
@@ -43,16 +61,35 @@ export function drawRanks(layer: Layer, ranks: Rank[], shown: number, focused: n
         }
         if (named) drawName(context, row, left, wide, height - 2, colours);
     }
-    for (const [row, colour] of [[focused, colours.mark], [shown, colours.ink]] as const) {
+    for (const [row, colour] of [
+        [focused, colours.mark],
+        [shown, colours.ink],
+    ] as const) {
         if (row < 0) continue;
         context.strokeStyle = colour;
         context.lineWidth = 1.5;
         const wide = Math.max(5, slots.width - 1);
-        context.strokeRect(Math.max(1, Math.min(width - wide - 1, slots.first + (row + 0.5) * slots.width - wide / 2 - 0.5)), 1, wide, height - 2);
+        context.strokeRect(
+            Math.max(
+                1,
+                Math.min(
+                    width - wide - 1,
+                    slots.first + (row + 0.5) * slots.width - wide / 2 - 0.5,
+                ),
+            ),
+            1,
+            wide,
+            height - 2,
+        );
     }
 }
 
-function drawSign(context: CanvasRenderingContext2D, state: "OOM" | "retries", x: number, colour: string): void {
+function drawSign(
+    context: CanvasRenderingContext2D,
+    state: "OOM" | "retries",
+    x: number,
+    colour: string,
+): void {
     context.fillStyle = colour;
     context.beginPath();
     if (state === "OOM") {
@@ -65,10 +102,21 @@ function drawSign(context: CanvasRenderingContext2D, state: "OOM" | "retries", x
     context.fill();
 }
 
-function drawName(context: CanvasRenderingContext2D, row: Rank, left: number, wide: number, base: number, colours: Colours): void {
+function drawName(
+    context: CanvasRenderingContext2D,
+    row: Rank,
+    left: number,
+    wide: number,
+    base: number,
+    colours: Colours,
+): void {
     context.font = font(10.5);
     context.textAlign = "left";
     context.fillStyle = colours.faint;
     const name = row.rank === null ? `pid ${row.pid}` : `rank ${row.rank}`;
-    context.fillText(fitText(context, `${name} · ${formatBytes(row.peak_reserved)}`, wide - 8), left + 4, base);
+    context.fillText(
+        fitText(context, `${name} · ${formatBytes(row.peak_reserved)}`, wide - 8),
+        left + 4,
+        base,
+    );
 }

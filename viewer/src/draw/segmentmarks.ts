@@ -1,6 +1,6 @@
-// Above the segments: the blocks of a search or of a stack, and the selected one. A layer of its own:
-// a click or a letter typed draws nothing else anew, and a moving cursor draws nothing here unless
-// something is marked.
+// Above the segments: the blocks of a search or of a stack, and the selected one. A layer of its
+// own: a click or a letter typed draws nothing else anew, and a moving cursor draws nothing here
+// unless something is marked.
 import { LineCoverage } from "../data/coverage";
 import { type DeviceModel, forUnits } from "../data/model";
 import type { Colours } from "./colours";
@@ -9,28 +9,52 @@ import type { Placed } from "./segments";
 type Place = Pick<Placed, "x" | "y" | "width" | "height">;
 
 // A block's part of its unit, from the left edge of the drawn one.
-function partOf(model: DeviceModel, block: number, unit: number, place: Place): [from: number, to: number] {
+function partOf(
+    model: DeviceModel,
+    block: number,
+    unit: number,
+    place: Place,
+): [from: number, to: number] {
     const { blocks, units } = model;
     const scale = place.width / units.size[unit];
-    const at = (offset: number): number => Math.max(0, Math.min(place.width, (offset - units.offset[unit]) * scale));
+    const at = (offset: number): number =>
+        Math.max(0, Math.min(place.width, (offset - units.offset[unit]) * scale));
     return [at(blocks.offset[block]), at(blocks.offset[block] + blocks.size[block])];
 }
 
 /** `marked` has a 1 for each stack whose blocks are; null = none. */
 export function drawSegmentMarks(
-    context: CanvasRenderingContext2D, ratio: number, model: DeviceModel, placed: Placed[], tick: number, marked: Uint8Array | null, selected: number, colours: Colours,
+    context: CanvasRenderingContext2D,
+    ratio: number,
+    model: DeviceModel,
+    placed: Placed[],
+    tick: number,
+    marked: Uint8Array | null,
+    selected: number,
+    colours: Colours,
 ): void {
     const { blocks } = model;
     if (marked) {
         context.fillStyle = colours.mark;
         for (const place of placed) {
             const { state, x, y, width, height } = place;
-            const crowd = state.blocks.length > width * ratio ? new LineCoverage(Math.max(1, Math.round(width * ratio))) : null;
+            const crowd =
+                state.blocks.length > width * ratio
+                    ? new LineCoverage(Math.max(1, Math.round(width * ratio)))
+                    : null;
             for (const block of state.blocks) {
                 if (marked[blocks.stack[block]] !== 1) continue;
                 const [from, to] = partOf(model, block, state.unit, place);
-                if (crowd) crowd.add(from * ratio, to * ratio);
-                else context.fillRect(x + from, y, Math.max(2, to - from - (to - from > 4 ? 0.7 : 0)), height);
+                if (crowd) {
+                    crowd.add(from * ratio, to * ratio);
+                } else {
+                    context.fillRect(
+                        x + from,
+                        y,
+                        Math.max(2, to - from - (to - from > 4 ? 0.7 : 0)),
+                        height,
+                    );
+                }
             }
             if (crowd) drawShares(context, crowd, place);
         }
@@ -43,7 +67,10 @@ export function drawSegmentMarks(
         const middle = (from + to) / 2;
         const width = Math.max(4, to - from);
         const left = Math.max(0, Math.min(place.width - width, middle - width / 2));
-        for (const [colour, line] of [[colours.halo, 4], [colours.mark, 2]] as const) {
+        for (const [colour, line] of [
+            [colours.halo, 4],
+            [colours.mark, 2],
+        ] as const) {
             context.strokeStyle = colour;
             context.lineWidth = line;
             context.strokeRect(place.x + left, place.y + 1, width, Math.max(2, place.height - 2));
@@ -52,8 +79,13 @@ export function drawSegmentMarks(
     });
 }
 
-// As many blocks as pixels: each pixel is as strong as what is marked in it, but never too faint to see.
-function drawShares(context: CanvasRenderingContext2D, crowd: LineCoverage, { x, y, width, height }: Place): void {
+// As many blocks as pixels: each pixel is as strong as what is marked in it, but never too faint to
+// see.
+function drawShares(
+    context: CanvasRenderingContext2D,
+    crowd: LineCoverage,
+    { x, y, width, height }: Place,
+): void {
     const shares = crowd.shares();
     const step = width / shares.length;
     for (let i = 0; i < shares.length; ++i) {

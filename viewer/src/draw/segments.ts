@@ -21,7 +21,13 @@ export interface BlockLook {
     colourOf: ((block: number) => string) | null;
 }
 
-export interface Placed { state: UnitState; x: number; y: number; width: number; height: number }
+export interface Placed {
+    state: UnitState;
+    x: number;
+    y: number;
+    width: number;
+    height: number;
+}
 
 export function bandsOf(model: DeviceModel, heap: HeapState, order: "worst" | "address"): Band[] {
     const bands: Band[] = [
@@ -46,7 +52,13 @@ export function bandsOf(model: DeviceModel, heap: HeapState, order: "worst" | "a
 const titleHeight = 16;
 
 /** Where each segment of a band goes: rows of one height, the largest scale that fits. */
-export function placeBand(model: DeviceModel, band: Band, width: number, top: number, height: number): Placed[] {
+export function placeBand(
+    model: DeviceModel,
+    band: Band,
+    width: number,
+    top: number,
+    height: number,
+): Placed[] {
     if (band.states.length === 0 || height < 4) return [];
     const sizes = band.states.map((state) => model.units.size[state.unit]);
     const largest = sizes.reduce((a, b) => Math.max(a, b), 1);
@@ -71,7 +83,14 @@ export function placeBand(model: DeviceModel, band: Band, width: number, top: nu
 }
 
 function wrap(
-    states: UnitState[], sizes: number[], scale: number, width: number, top: number, height: number, gap: number, rows: number,
+    states: UnitState[],
+    sizes: number[],
+    scale: number,
+    width: number,
+    top: number,
+    height: number,
+    gap: number,
+    rows: number,
 ): Placed[] | null {
     const placed: Placed[] = [];
     let x = 0;
@@ -89,14 +108,21 @@ function wrap(
 }
 
 export function drawSegments(
-    layer: Layer, model: DeviceModel, heap: HeapState, order: "worst" | "address", look: BlockLook, colours: Colours,
+    layer: Layer,
+    model: DeviceModel,
+    heap: HeapState,
+    order: "worst" | "address",
+    look: BlockLook,
+    colours: Colours,
 ): Placed[] {
     const { context, width, height } = layer;
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
     const bands = bandsOf(model, heap, order);
     const room = height - bands.length * titleHeight;
-    const weights: number[] = bands.map((band, i) => (band.states.length === 0 ? 0 : i === 0 ? 3 : i === 1 ? 1 : 2));
+    const weights: number[] = bands.map((band, i) =>
+        band.states.length === 0 ? 0 : i === 0 ? 3 : i === 1 ? 1 : 2,
+    );
     const sum = weights.reduce((a, b) => a + b, 0) || 1;
     const all: Placed[] = [];
     let top = 0;
@@ -104,22 +130,45 @@ export function drawSegments(
         context.font = font(11, i === 0 && band.states.length > 0 ? "bold" : "");
         context.fillStyle = i === 0 && band.states.length > 0 ? colours.ink : colours.faint;
         context.textAlign = "left";
-        const text = `${formatCount(band.states.length)} ${band.name}` +
-            (band.states.length > 0 ? ` · ${formatBytes(band.bytes)}, of it ${formatBytes(band.free)} free` : "");
+        const text =
+            `${formatCount(band.states.length)} ${band.name}` +
+            (band.states.length > 0
+                ? ` · ${formatBytes(band.bytes)}, of it ${formatBytes(band.free)} free`
+                : "");
         context.fillText(fitText(context, text, width), 0, top + 11);
         const space = Math.floor((room * weights[i]) / sum);
         const placed = placeBand(model, band, width, top + titleHeight, space - 4);
         for (const place of placed) {
             // As many blocks as pixels are mixed by area; SVG has no pixels.
-            const crowded = place.state.blocks.length > place.width * layer.ratio && "putImageData" in context;
-            if (crowded) drawCrowd(context, layer.ratio, model, place.state, place, heap.tick, look.isPin, colours);
-            else drawOne(context, model, place, heap.tick, look, colours);
+            const crowded =
+                place.state.blocks.length > place.width * layer.ratio && "putImageData" in context;
+            if (crowded) {
+                drawCrowd(
+                    context,
+                    layer.ratio,
+                    model,
+                    place.state,
+                    place,
+                    heap.tick,
+                    look.isPin,
+                    colours,
+                );
+            } else {
+                drawOne(context, model, place, heap.tick, look, colours);
+            }
         }
         if (placed.length < band.states.length) {
-            context.fillText(fitText(context, "too many to draw here; the table has each", width), 0, top + titleHeight + 11);
+            context.fillText(
+                fitText(context, "too many to draw here; the table has each", width),
+                0,
+                top + titleHeight + 11,
+            );
         }
         all.push(...placed);
-        const used = placed.length > 0 ? placed[placed.length - 1].y + placed[0].height - top - titleHeight + 6 : 0;
+        const used =
+            placed.length > 0
+                ? placed[placed.length - 1].y + placed[0].height - top - titleHeight + 6
+                : 0;
         top += titleHeight + Math.min(space, Math.max(used, 0));
     });
     if (heap.units.length === 0) {
@@ -131,7 +180,12 @@ export function drawSegments(
 }
 
 function drawOne(
-    context: CanvasRenderingContext2D, model: DeviceModel, place: Placed, tick: number, look: BlockLook, colours: Colours,
+    context: CanvasRenderingContext2D,
+    model: DeviceModel,
+    place: Placed,
+    tick: number,
+    look: BlockLook,
+    colours: Colours,
 ): void {
     const { blocks, units } = model;
     const { state, x, y, width, height } = place;
@@ -142,9 +196,17 @@ function drawOne(
     const pins: number[] = [];
     const bar = (block: number, least: number): void => {
         const from = Math.max(offset, blocks.offset[block]);
-        const to = Math.min(offset + units.size[state.unit], blocks.offset[block] + blocks.size[block]);
+        const to = Math.min(
+            offset + units.size[state.unit],
+            blocks.offset[block] + blocks.size[block],
+        );
         const size = (to - from) * scale;
-        context.fillRect(x + (from - offset) * scale, y, Math.max(least, size - (size > 4 ? 0.7 : 0)), height);
+        context.fillRect(
+            x + (from - offset) * scale,
+            y,
+            Math.max(least, size - (size > 4 ? 0.7 : 0)),
+            height,
+        );
     };
     for (const block of state.blocks) {
         if (look.isPin(block)) {
@@ -152,7 +214,11 @@ function drawOne(
             continue;
         }
         const isPending = blocks.freed[block] <= tick && height > 2;
-        context.fillStyle = look.colourOf ? look.colourOf(block) : isPending ? colours.pending : colours.use;
+        context.fillStyle = look.colourOf
+            ? look.colourOf(block)
+            : isPending
+              ? colours.pending
+              : colours.use;
         bar(block, 0.3);
     }
     context.fillStyle = colours.pin;
@@ -163,13 +229,21 @@ function drawOne(
     }
 }
 
-export interface Hit { unit: number; block: number; hole: [offset: number, size: number] | null }
+export interface Hit {
+    unit: number;
+    block: number;
+    hole: [offset: number, size: number] | null;
+}
 
 export function hitSegment(model: DeviceModel, placed: Placed[], x: number, y: number): Hit | null {
     for (const place of placed) {
-        if (x < place.x || x > place.x + place.width || y < place.y || y > place.y + place.height) continue;
+        if (x < place.x || x > place.x + place.width || y < place.y || y > place.y + place.height) {
+            continue;
+        }
         const { state } = place;
-        const offset = model.units.offset[state.unit] + ((x - place.x) / place.width) * model.units.size[state.unit];
+        const offset =
+            model.units.offset[state.unit] +
+            ((x - place.x) / place.width) * model.units.size[state.unit];
         return { unit: state.unit, ...partAt(model, state, offset) };
     }
     return null;

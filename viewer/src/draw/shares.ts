@@ -1,5 +1,5 @@
-// The map where blocks are smaller than pixels: each pixel's colour is the mix of what lies in it, by
-// area. From the planes that the file brings along, or from the exact events of a window.
+// The map where blocks are smaller than pixels: each pixel's colour is the mix of what lies in it,
+// by area. From the planes that the file brings along, or from the exact events of a window.
 import { CoverageGrid } from "../data/coverage";
 import type { DeviceModel, MapPlanes } from "../data/model";
 import type { WindowSweep } from "../data/sweep";
@@ -7,11 +7,24 @@ import { type Colours, rgb } from "./colours";
 import { pictureOf, pixelOf, pixelOfColour } from "./pixels";
 import type { Layer } from "./surface";
 
-export interface MapWindow { t0: number; t1: number; a0: number; a1: number }
+export interface MapWindow {
+    t0: number;
+    t1: number;
+    a0: number;
+    a1: number;
+}
 
 /** The mix of shares 0..1; little errors of rounding in them do no harm. */
-export function mixer(colours: Colours): (inUse: number, kept: number, reserved: number, onHatch: boolean) => number {
-    const [ground, use, hole, hatch, cached] = [colours.ground, colours.use, colours.hole, colours.hatch, colours.cached].map(rgb);
+export function mixer(
+    colours: Colours,
+): (inUse: number, kept: number, reserved: number, onHatch: boolean) => number {
+    const [ground, use, hole, hatch, cached] = [
+        colours.ground,
+        colours.use,
+        colours.hole,
+        colours.hatch,
+        colours.cached,
+    ].map(rgb);
     const nothingPixel = pixelOfColour(colours.ground);
     const usePixel = pixelOfColour(colours.use);
     return (inUse, kept, reserved, onHatch) => {
@@ -32,23 +45,31 @@ export function mixer(colours: Colours): (inUse: number, kept: number, reserved:
 
 const hatchPeriod = 7;
 const hatchWidth = 2;
-const alike = 0.001;  // a share that no one sees
+const alike = 0.001; // a share that no one sees
 
 export function isHatch(column: number, row: number): boolean {
     return (column + row) % hatchPeriod < hatchWidth;
 }
 
-interface Cells { colours: Colours; plain: Uint32Array; hatched: Uint32Array }
+interface Cells {
+    colours: Colours;
+    plain: Uint32Array;
+    hatched: Uint32Array;
+}
 const cellsOf = new WeakMap<MapPlanes, Cells>();
 
 function cellPixels(map: MapPlanes, colours: Colours): Cells {
     const known = cellsOf.get(map);
-    if (known && known.colours === colours) return known;
+    if (known?.colours === colours) return known;
     const count = map.columns * map.rows;
     const cells = { colours, plain: new Uint32Array(count), hatched: new Uint32Array(count) };
     const mix = mixer(colours);
     for (let cell = 0; cell < count; ++cell) {
-        const [inUse, kept, reserved] = [map.in_use[cell] / 255, map.kept[cell] / 255, map.reserved[cell] / 255];
+        const [inUse, kept, reserved] = [
+            map.in_use[cell] / 255,
+            map.kept[cell] / 255,
+            map.reserved[cell] / 255,
+        ];
         cells.plain[cell] = mix(inUse, kept, reserved, false);
         cells.hatched[cell] = mix(inUse, kept, reserved, true);
     }
@@ -57,17 +78,34 @@ function cellPixels(map: MapPlanes, colours: Colours): Cells {
 }
 
 /** The planes of the whole trace: each pixel takes the cell at its middle. */
-export function drawOverview(layer: Layer, left: number, top: number, columns: number, rows: number, model: DeviceModel, window: MapWindow, colours: Colours): void {
+export function drawOverview(
+    layer: Layer,
+    left: number,
+    top: number,
+    columns: number,
+    rows: number,
+    model: DeviceModel,
+    window: MapWindow,
+    colours: Colours,
+): void {
     const { map, lastTick, head } = model;
     const { image, pixels } = pictureOf(layer, columns, rows);
     const { plain, hatched } = cellPixels(map, colours);
-    const cell = (position: number, count: number): number => Math.max(0, Math.min(count - 1, Math.floor(position * count)));
+    const cell = (position: number, count: number): number =>
+        Math.max(0, Math.min(count - 1, Math.floor(position * count)));
     const cellOf = new Int32Array(columns);
     for (let column = 0; column < columns; ++column) {
-        cellOf[column] = cell((window.t0 + ((column + 0.5) / columns) * (window.t1 - window.t0)) / lastTick, map.columns);
+        cellOf[column] = cell(
+            (window.t0 + ((column + 0.5) / columns) * (window.t1 - window.t0)) / lastTick,
+            map.columns,
+        );
     }
     for (let row = 0; row < rows; ++row) {
-        const from = cell((window.a0 + ((row + 0.5) / rows) * (window.a1 - window.a0)) / head.axis_bytes, map.rows) * map.columns;
+        const from =
+            cell(
+                (window.a0 + ((row + 0.5) / rows) * (window.a1 - window.a0)) / head.axis_bytes,
+                map.rows,
+            ) * map.columns;
         let at = row * columns;
         let phase = row % hatchPeriod;
         for (let column = 0; column < columns; ++column) {
@@ -78,16 +116,24 @@ export function drawOverview(layer: Layer, left: number, top: number, columns: n
     layer.context.putImageData(image, left, top);
 }
 
-interface Grids { inUse: CoverageGrid; kept: CoverageGrid; reserved: CoverageGrid }
+interface Grids {
+    inUse: CoverageGrid;
+    kept: CoverageGrid;
+    reserved: CoverageGrid;
+}
 const gridsOf = new WeakMap<HTMLCanvasElement, Grids>();
 
 function emptyGrids(layer: Layer, columns: number, rows: number): Grids {
     const known = gridsOf.get(layer.canvas);
-    if (known && known.inUse.columns === columns && known.inUse.rows === rows) {
+    if (known?.inUse.columns === columns && known.inUse.rows === rows) {
         for (const grid of Object.values(known) as CoverageGrid[]) grid.clear();
         return known;
     }
-    const grids = { inUse: new CoverageGrid(columns, rows), kept: new CoverageGrid(columns, rows), reserved: new CoverageGrid(columns, rows) };
+    const grids = {
+        inUse: new CoverageGrid(columns, rows),
+        kept: new CoverageGrid(columns, rows),
+        reserved: new CoverageGrid(columns, rows),
+    };
     gridsOf.set(layer.canvas, grids);
     return grids;
 }
@@ -108,7 +154,12 @@ function drawGrids(layer: Layer, left: number, top: number, grids: Grids, colour
         // Neighbours are mostly alike: mixed once.
         let [used, held, all, plain, lined] = [-1, -1, -1, 0, 0];
         for (let column = 0; column < columns; ++column) {
-            if (Math.abs(inUse[column] - used) + Math.abs(kept[column] - held) + Math.abs(reserved[column] - all) > alike) {
+            if (
+                Math.abs(inUse[column] - used) +
+                    Math.abs(kept[column] - held) +
+                    Math.abs(reserved[column] - all) >
+                alike
+            ) {
                 used = inUse[column];
                 held = kept[column];
                 all = reserved[column];
@@ -123,19 +174,54 @@ function drawGrids(layer: Layer, left: number, top: number, grids: Grids, colour
 }
 
 /** The exact events of a window. */
-export function drawExact(layer: Layer, left: number, top: number, columns: number, rows: number, model: DeviceModel, window: MapWindow, sweep: WindowSweep, colours: Colours): void {
+export function drawExact(
+    layer: Layer,
+    left: number,
+    top: number,
+    columns: number,
+    rows: number,
+    model: DeviceModel,
+    window: MapWindow,
+    sweep: WindowSweep,
+    colours: Colours,
+): void {
     const across = columns / (window.t1 - window.t0);
     const down = rows / (window.a1 - window.a0);
     const { blocks, units } = model;
     const grids = emptyGrids(layer, columns, rows);
-    const add = (to: CoverageGrid, start: number, end: number, offset: number, size: number): void => {
-        to.add((start - window.t0) * across, (end - window.t0) * across, (offset - window.a0) * down, (offset + size - window.a0) * down);
+    const add = (
+        to: CoverageGrid,
+        start: number,
+        end: number,
+        offset: number,
+        size: number,
+    ): void => {
+        to.add(
+            (start - window.t0) * across,
+            (end - window.t0) * across,
+            (offset - window.a0) * down,
+            (offset + size - window.a0) * down,
+        );
     };
     const last = Math.max(window.t1, model.lastTick);
-    for (const row of sweep.blocks) add(grids.inUse, blocks.start[row], Math.min(last, blocks.end[row]), blocks.offset[row], blocks.size[row]);
+    for (const row of sweep.blocks) {
+        add(
+            grids.inUse,
+            blocks.start[row],
+            Math.min(last, blocks.end[row]),
+            blocks.offset[row],
+            blocks.size[row],
+        );
+    }
     for (let unit = 0; unit < units.count; ++unit) {
         if (units.start[unit] > window.t1 || units.end[unit] < window.t0) continue;
-        add(grids.reserved, units.start[unit], Math.min(last, units.end[unit]), units.offset[unit], units.size[unit]);
+        add(
+            grids.reserved,
+            units.start[unit],
+            Math.min(last, units.end[unit]),
+            units.offset[unit],
+            units.size[unit],
+        );
     }
     for (let i = 0; i < sweep.keptUnit.length; ++i) {
         const unit = sweep.keptUnit[i];

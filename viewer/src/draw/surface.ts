@@ -4,7 +4,7 @@
 export interface Layer {
     canvas: HTMLCanvasElement;
     context: CanvasRenderingContext2D;
-    width: number;   // CSS pixels
+    width: number; // CSS pixels
     height: number;
     ratio: number;
 }
@@ -63,11 +63,17 @@ export class Surface {
     }
 }
 
-export const font = (size: number, weight = ""): string => `${weight} ${size}px system-ui, "DejaVu Sans", sans-serif`.trim();
-export const mono = (size: number): string => `${size}px ui-monospace, "DejaVu Sans Mono", monospace`;
+export const font = (size: number, weight = ""): string =>
+    `${weight} ${size}px system-ui, "DejaVu Sans", sans-serif`.trim();
+export const mono = (size: number): string =>
+    `${size}px ui-monospace, "DejaVu Sans Mono", monospace`;
 
 /** In place of a picture: why there is none yet. */
-export function drawNotice(layer: Layer, text: string, colours: { paper: string; faint: string }): void {
+export function drawNotice(
+    layer: Layer,
+    text: string,
+    colours: { paper: string; faint: string },
+): void {
     const { context, width, height } = layer;
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, height);
@@ -79,10 +85,13 @@ export function drawNotice(layer: Layer, text: string, colours: { paper: string;
 
 const advances = new Map<string, Map<string, number>>();
 
-/** Of a text in a `mono` font: measuring a label takes longer than drawing it, and letters have one width. */
+/**
+ * Of a text in a `mono` font: measuring a label takes longer than drawing it, and letters have one
+ * width.
+ */
 function monoWidth(context: CanvasRenderingContext2D, text: string): number {
     let known = advances.get(context.font);
-    if (!known) advances.set(context.font, (known = new Map()));
+    if (!known) advances.set(context.font, (known = new Map<string, number>()));
     let width = 0;
     for (const letter of text) {
         const key = letter >= " " && letter <= "~" ? "0" : letter;
@@ -95,7 +104,9 @@ function monoWidth(context: CanvasRenderingContext2D, text: string): number {
 
 /** `text` cut with an ellipsis so that it fits. */
 export function fitText(context: CanvasRenderingContext2D, text: string, width: number): string {
-    const widthOf = context.font.includes("monospace") ? monoWidth : (_: CanvasRenderingContext2D, part: string): number => context.measureText(part).width;
+    const widthOf = context.font.includes("monospace")
+        ? monoWidth
+        : (_: CanvasRenderingContext2D, part: string): number => context.measureText(part).width;
     if (widthOf(context, text) <= width) return text;
     let low = 0;
     let high = text.length;

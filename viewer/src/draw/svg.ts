@@ -2,13 +2,36 @@
 // trace is escaped; nothing else of it reaches the file.
 
 function escaped(text: string): string {
-    return text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd")
-        .replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
+    return text
+        .replace(
+            // eslint-disable-next-line no-control-regex -- XML has no way to write these
+            /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
+            "\ufffd",
+        )
+        .replace(/&/g, "&amp;")
+        .replace(/</g, "&lt;")
+        .replace(/>/g, "&gt;")
+        .replace(/"/g, "&quot;");
 }
 
 const short = (value: number): string => String(Math.round(value * 100) / 100);
 
-interface State { fillStyle: string; strokeStyle: string; globalAlpha: number; lineWidth: number; font: string; textAlign: string; dash: number[]; clips: number }
+/** The attributes that place a rectangle. */
+function box(x: number, y: number, width: number, height: number): string {
+    const size = [width, height].map((length) => short(Math.max(0, length)));
+    return ` x="${short(x)}" y="${short(y)}" width="${size[0]}" height="${size[1]}"`;
+}
+
+interface State {
+    fillStyle: string;
+    strokeStyle: string;
+    globalAlpha: number;
+    lineWidth: number;
+    font: string;
+    textAlign: string;
+    dash: number[];
+    clips: number;
+}
 
 let measuring: CanvasRenderingContext2D | null = null;
 
@@ -21,7 +44,7 @@ export class SvgContext {
     textAlign = "left";
     private dash: number[] = [];
     private path = "";
-    private clips = 0;  // open groups that clip
+    private clips = 0; // open groups that clip
     private made = 0;
     private readonly saved: State[] = [];
     private readonly parts: string[] = [];
@@ -38,15 +61,18 @@ export class SvgContext {
 
     private stroking(): string {
         const dash = this.dash.length > 0 ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
-        return ` fill="none" stroke="${escaped(this.strokeStyle)}" stroke-width="${short(this.lineWidth)}"${dash}${this.paint()}`;
+        const line = ` stroke="${escaped(this.strokeStyle)}" stroke-width="${short(this.lineWidth)}"`;
+        return ` fill="none"${line}${dash}${this.paint()}`;
     }
 
     fillRect(x: number, y: number, width: number, height: number): void {
-        this.parts.push(`<rect x="${short(x)}" y="${short(y)}" width="${short(Math.max(0, width))}" height="${short(Math.max(0, height))}" fill="${escaped(this.fillStyle)}"${this.paint()}/>`);
+        this.parts.push(
+            `<rect${box(x, y, width, height)} fill="${escaped(this.fillStyle)}"${this.paint()}/>`,
+        );
     }
 
     strokeRect(x: number, y: number, width: number, height: number): void {
-        this.parts.push(`<rect x="${short(x)}" y="${short(y)}" width="${short(Math.max(0, width))}" height="${short(Math.max(0, height))}"${this.stroking()}/>`);
+        this.parts.push(`<rect${box(x, y, width, height)}${this.stroking()}/>`);
     }
 
     beginPath(): void {
@@ -72,7 +98,9 @@ export class SvgContext {
     }
 
     fill(): void {
-        this.parts.push(`<path d="${this.path}" fill="${escaped(this.fillStyle)}"${this.paint()}/>`);
+        this.parts.push(
+            `<path d="${this.path}" fill="${escaped(this.fillStyle)}"${this.paint()}/>`,
+        );
     }
 
     stroke(): void {
@@ -81,13 +109,25 @@ export class SvgContext {
 
     clip(): void {
         const id = `${this.prefix}-clip-${++this.made}`;
-        this.parts.push(`<clipPath id="${id}"><path d="${this.path}"/></clipPath><g clip-path="url(#${id})">`);
+        this.parts.push(
+            `<clipPath id="${id}"><path d="${this.path}"/></clipPath><g clip-path="url(#${id})">`,
+        );
         ++this.clips;
     }
 
     save(): void {
-        const { fillStyle, strokeStyle, globalAlpha, lineWidth, font, textAlign, dash, clips } = this;
-        this.saved.push({ fillStyle, strokeStyle, globalAlpha, lineWidth, font, textAlign, dash, clips });
+        const { fillStyle, strokeStyle, globalAlpha, lineWidth, font, textAlign, dash, clips } =
+            this;
+        this.saved.push({
+            fillStyle,
+            strokeStyle,
+            globalAlpha,
+            lineWidth,
+            font,
+            textAlign,
+            dash,
+            clips,
+        });
     }
 
     restore(): void {
@@ -108,9 +148,20 @@ export class SvgContext {
     }
 
     fillText(text: string, x: number, y: number): void {
-        const [, weight, size, family] = /^(?:(\w+) )?([\d.]+)px (.*)$/.exec(this.font) ?? ["", "", "10", "sans-serif"];
-        const anchor = this.textAlign === "right" ? "end" : this.textAlign === "center" ? "middle" : "start";
-        this.parts.push(`<text x="${short(x)}" y="${short(y)}" font-family="${escaped(family)}" font-size="${size}"${weight ? ` font-weight="${weight}"` : ""} text-anchor="${anchor}" fill="${escaped(this.fillStyle)}"${this.paint()}>${escaped(text)}</text>`);
+        const [, weight, size, family] = /^(?:(\w+) )?([\d.]+)px (.*)$/.exec(this.font) ?? [
+            "",
+            "",
+            "10",
+            "sans-serif",
+        ];
+        const anchor =
+            this.textAlign === "right" ? "end" : this.textAlign === "center" ? "middle" : "start";
+        this.parts.push(
+            `<text x="${short(x)}" y="${short(y)}" font-family="${escaped(family)}"` +
+                ` font-size="${size}"${weight ? ` font-weight="${weight}"` : ""}` +
+                ` text-anchor="${anchor}" fill="${escaped(this.fillStyle)}"${this.paint()}>` +
+                `${escaped(text)}</text>`,
+        );
     }
 }
 
@@ -118,15 +169,39 @@ export class SvgContext {
 export const hatchName = "url(#fragtrace-hatch)";
 
 export function hatchPattern(hole: string, hatch: string): string {
-    return `<pattern id="fragtrace-hatch" width="8" height="8" patternUnits="userSpaceOnUse"><rect width="8" height="8" fill="${hole}"/>` +
-        `<path d="M-1 1L1 -1M-1 9L9 -1M7 9L9 7" stroke="${hatch}" stroke-width="1.5"/></pattern>`;
+    return (
+        `<pattern id="fragtrace-hatch" width="8" height="8" patternUnits="userSpaceOnUse"><rect width="8" height="8" fill="${hole}"/>` +
+        `<path d="M-1 1L1 -1M-1 9L9 -1M7 9L9 7" stroke="${hatch}" stroke-width="1.5"/></pattern>`
+    );
 }
 
-export interface SvgPart { x: number; y: number; content: string }
+export interface SvgPart {
+    x: number;
+    y: number;
+    content: string;
+}
 
-export function svgFile(width: number, height: number, title: string, background: string, definitions: string, parts: SvgPart[]): string {
+export function svgFile(
+    width: number,
+    height: number,
+    title: string,
+    background: string,
+    definitions: string,
+    parts: SvgPart[],
+): string {
     const [w, h] = [Math.ceil(width), Math.ceil(height)];
-    return `<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="0 0 ${w} ${h}">\n` +
-        `<title>${escaped(title)}</title><defs>${definitions}</defs>\n<rect width="${w}" height="${h}" fill="${background}"/>\n` +
-        parts.map((part) => `<g transform="translate(${Math.round(part.x)} ${Math.round(part.y)})">\n${part.content}\n</g>`).join("\n") + "\n</svg>\n";
+    return (
+        `<?xml version="1.0" encoding="UTF-8"?>\n` +
+        `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" ` +
+        `viewBox="0 0 ${w} ${h}">\n` +
+        `<title>${escaped(title)}</title><defs>${definitions}</defs>\n` +
+        `<rect width="${w}" height="${h}" fill="${background}"/>\n` +
+        parts
+            .map(
+                (part) =>
+                    `<g transform="translate(${Math.round(part.x)} ${Math.round(part.y)})">\n${part.content}\n</g>`,
+            )
+            .join("\n") +
+        "\n</svg>\n"
+    );
 }

@@ -4,30 +4,48 @@ import { formatMoment, ticks } from "../data/format";
 import type { Colours } from "./colours";
 import { type Layer, font } from "./surface";
 
-export const plotLeft = 64;      // names and sizes
-export const stripWidth = 26;    // at the right: the state at the cursor
+export const plotLeft = 64; // names and sizes
+export const stripWidth = 26; // at the right: the state at the cursor
 export const stripGap = 8;
 export const axisHeight = 16;
 
-export interface Window { t0: number; t1: number }
+export interface Window {
+    t0: number;
+    t1: number;
+}
 
 export function plotRight(layer: Layer): number {
     return layer.width - stripWidth - stripGap;
 }
 
 export function timeX(layer: Layer, window: Window, tick: number): number {
-    return plotLeft + ((tick - window.t0) / (window.t1 - window.t0)) * (plotRight(layer) - plotLeft);
+    return (
+        plotLeft + ((tick - window.t0) / (window.t1 - window.t0)) * (plotRight(layer) - plotLeft)
+    );
 }
 
 export function tickAt(layer: Layer, window: Window, x: number): number {
     return window.t0 + ((x - plotLeft) / (plotRight(layer) - plotLeft)) * (window.t1 - window.t0);
 }
 
-/** The times in the lowest `axisHeight` pixels; none closer to the right edge of the layer than `keep`. */
-export function drawTimes(layer: Layer, tickNs: number, window: Window, keep: number, colours: Colours): void {
+/**
+ * The times in the lowest `axisHeight` pixels; none closer to the right edge of the layer than
+ * `keep`.
+ */
+export function drawTimes(
+    layer: Layer,
+    tickNs: number,
+    window: Window,
+    keep: number,
+    colours: Colours,
+): void {
     const { context, width, height } = layer;
     const right = plotRight(layer);
-    const steps = ticks(window.t0 * tickNs, window.t1 * tickNs, Math.max(2, (right - plotLeft) / 120));
+    const steps = ticks(
+        window.t0 * tickNs,
+        window.t1 * tickNs,
+        Math.max(2, (right - plotLeft) / 120),
+    );
     const step = steps.length > 1 ? steps[1] - steps[0] : (window.t1 - window.t0) * tickNs;
     context.font = font(11);
     context.strokeStyle = context.fillStyle = colours.faint;

@@ -9,14 +9,24 @@ import { BlockReaders } from "./readers";
 const isBlocks = ({ id }: PackDescription): boolean => id.includes("-blocks-");
 
 export async function readOverview(file: FileElements, head: DeviceHeader): Promise<DeviceModel> {
-    const wanted = head.packs.filter(({ id }) => overviewPacks.some((name) => id.endsWith("-" + name)));
-    const columns = await Promise.all(wanted.map(async (pack) => readPack(await file.take(pack.id), pack)));
-    return makeOverview(head, new Map(wanted.map((pack, i): [string, Columns] => [pack.id, columns[i]])));
+    const wanted = head.packs.filter(({ id }) =>
+        overviewPacks.some((name) => id.endsWith("-" + name)),
+    );
+    const columns = await Promise.all(
+        wanted.map(async (pack) => readPack(await file.take(pack.id), pack)),
+    );
+    return makeOverview(
+        head,
+        new Map(wanted.map((pack, i): [string, Columns] => [pack.id, columns[i]])),
+    );
 }
 
 /** `progress` is called with the number of blocks read so far. */
 export async function readBlocks(
-    file: FileElements, overview: DeviceModel, script: string, progress: (blocks: number) => void,
+    file: FileElements,
+    overview: DeviceModel,
+    script: string,
+    progress: (blocks: number) => void,
 ): Promise<DeviceModel> {
     const { head } = overview;
     const spansPack = head.packs.find(({ id }) => id.endsWith("-spans"));
@@ -37,9 +47,9 @@ export async function readBlocks(
             rows += pack.rows;
             const part = readers.read(number, text, pack).then((read) => {
                 placeBlocks(blocks, read, at);
-                progress(placed += read.count);
+                progress((placed += read.count));
             });
-            part.catch(() => undefined);  // told by the await below
+            part.catch(() => undefined); // told by the await below
             parts.push(part);
         }
         await Promise.all(parts);

@@ -6,20 +6,38 @@ import type { PackDescription } from "../data/header";
 import type { Answer, Setting } from "./worker";
 
 const mostReaders = 4;
-const ownLimit = 40_000;  // blocks that are read sooner than a worker starts
+const ownLimit = 40_000; // blocks that are read sooner than a worker starts
 
-interface Job { number: number; text: string; pack: PackDescription; done: (blocks: Blocks) => void; failed: (error: Error) => void }
-interface Reader { worker: Worker; job: Job | null; told: boolean }
+interface Job {
+    number: number;
+    text: string;
+    pack: PackDescription;
+    done: (blocks: Blocks) => void;
+    failed: (error: Error) => void;
+}
+interface Reader {
+    worker: Worker;
+    job: Job | null;
+    told: boolean;
+}
 
 export class BlockReaders {
     private readonly readers: Reader[] = [];
     private readonly queue: Job[] = [];
     private address = "";
 
-    constructor(script: string, private readonly setting: Setting, packs: PackDescription[]) {
+    constructor(
+        script: string,
+        private readonly setting: Setting,
+        packs: PackDescription[],
+    ) {
         const blocks = packs.reduce((sum, pack) => sum + pack.rows, 0);
         if (blocks <= ownLimit || !script) return;
-        const count = Math.min(mostReaders, packs.length, Math.max(1, navigator.hardwareConcurrency || 1));
+        const count = Math.min(
+            mostReaders,
+            packs.length,
+            Math.max(1, navigator.hardwareConcurrency || 1),
+        );
         this.address = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
         for (let i = 0; i < count; ++i) this.start();
     }
@@ -40,7 +58,8 @@ export class BlockReaders {
     private start(): void {
         try {
             const reader: Reader = { worker: new Worker(this.address), job: null, told: false };
-            reader.worker.onmessage = (event: MessageEvent<Answer>) => this.answered(reader, event.data);
+            reader.worker.onmessage = (event: MessageEvent<Answer>) =>
+                this.answered(reader, event.data);
             reader.worker.onerror = (event) => {
                 event.preventDefault();
                 this.lost(reader);
@@ -62,7 +81,12 @@ export class BlockReaders {
             if (!job) return;
             reader.job = job;
             const { number, text, pack } = job;
-            reader.worker.postMessage({ number, text, pack, ...(reader.told ? {} : { setting: this.setting }) });
+            reader.worker.postMessage({
+                number,
+                text,
+                pack,
+                ...(reader.told ? {} : { setting: this.setting }),
+            });
             reader.told = true;
         }
     }
@@ -83,7 +107,9 @@ export class BlockReaders {
 
     private async readHere({ text, pack, done, failed }: Job): Promise<void> {
         try {
-            done(blocksOf(await readPack(text, pack), this.setting.unitOffset, this.setting.layout));
+            done(
+                blocksOf(await readPack(text, pack), this.setting.unitOffset, this.setting.layout),
+            );
         } catch (error) {
             failed(error as Error);
         }

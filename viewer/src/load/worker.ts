@@ -4,8 +4,16 @@ import { type BlockLayout, type Blocks, blocksOf } from "../data/blocks";
 import { readPack } from "../data/columns";
 import type { PackDescription } from "../data/header";
 
-export interface Setting { unitOffset: Float64Array; layout: BlockLayout }
-export interface Order { setting?: Setting; number: number; text: string; pack: PackDescription }
+export interface Setting {
+    unitOffset: Float64Array;
+    layout: BlockLayout;
+}
+export interface Order {
+    setting?: Setting;
+    number: number;
+    text: string;
+    pack: PackDescription;
+}
 export type Answer = { number: number; blocks: Blocks } | { number: number; problem: string };
 
 interface WorkerScope {
@@ -19,15 +27,28 @@ export function serveBlocks(scope: WorkerScope): void {
         const { number, text, pack } = event.data;
         setting = event.data.setting ?? setting;
         void answer(setting!, number, text, pack).then((reply) => {
-            const buffers = "blocks" in reply ? Object.values(reply.blocks).filter(ArrayBuffer.isView).map((column) => column.buffer as ArrayBuffer) : [];
+            const buffers =
+                "blocks" in reply
+                    ? Object.values(reply.blocks)
+                          .filter((column) => ArrayBuffer.isView(column))
+                          .map((column) => column.buffer as ArrayBuffer)
+                    : [];
             scope.postMessage(reply, [...new Set(buffers)]);
         });
     };
 }
 
-async function answer(setting: Setting, number: number, text: string, pack: PackDescription): Promise<Answer> {
+async function answer(
+    setting: Setting,
+    number: number,
+    text: string,
+    pack: PackDescription,
+): Promise<Answer> {
     try {
-        return { number, blocks: blocksOf(await readPack(text, pack), setting.unitOffset, setting.layout) };
+        return {
+            number,
+            blocks: blocksOf(await readPack(text, pack), setting.unitOffset, setting.layout),
+        };
     } catch (error) {
         return { number, problem: (error as Error).message };
     }

@@ -2,7 +2,20 @@
 // or broken values are ignored.
 import type { View } from "./store";
 
-const numbers = ["device", "t0", "t1", "a0", "a1", "cursor", "mark", "card", "culprit", "selected", "stack", "whatif"] as const;
+const numbers = [
+    "device",
+    "t0",
+    "t1",
+    "a0",
+    "a1",
+    "cursor",
+    "mark",
+    "card",
+    "culprit",
+    "selected",
+    "stack",
+    "whatif",
+] as const;
 
 // Choices and their values; the first is not written.
 const choices = {
@@ -14,10 +27,19 @@ const choices = {
 } as const satisfies { [Key in keyof View]?: readonly View[Key][] };
 
 /** What a link means by not saying it, where that does not depend on the device. */
-export const unsaid = { query: "", theme: "auto", shape: "icicle", fold: false, colour: "state", order: "worst" } as const satisfies Partial<View>;
+export const unsaid = {
+    query: "",
+    theme: "auto",
+    shape: "icicle",
+    fold: false,
+    colour: "state",
+    order: "worst",
+} as const satisfies Partial<View>;
 
 export function writeHash(view: View): string {
-    const parts: string[] = numbers.filter((key) => view[key] !== -1).map((key) => `${key}=${Math.round(view[key])}`);
+    const parts: string[] = numbers
+        .filter((key) => view[key] !== -1)
+        .map((key) => `${key}=${Math.round(view[key])}`);
     if (view.query) parts.push(`q=${encodeURIComponent(view.query)}`);
     for (const key of Object.keys(choices) as (keyof typeof choices)[]) {
         if (view[key] !== choices[key][0] || key === "stacks") parts.push(`${key}=${view[key]}`);
@@ -34,7 +56,8 @@ export function readHash(hash: string): Partial<View> {
         const key = part.slice(0, cut);
         const value = part.slice(cut + 1);
         const known = numbers.find((name) => name === key);
-        // As they are written: whole and not negative. Every other number would be some index that is not there.
+        // As they are written: whole and not negative. Every other number would be some index that
+        // is not there.
         if (known && /^\d{1,15}$/.test(value)) view[known] = Number(value);
         if (key === "q") {
             try {
@@ -44,7 +67,9 @@ export function readHash(hash: string): Partial<View> {
             }
         }
         for (const name of Object.keys(choices) as (keyof typeof choices)[]) {
-            if (name === key && (choices[name] as readonly string[]).includes(value)) Object.assign(view, { [name]: value });
+            if (name === key && (choices[name] as readonly string[]).includes(value)) {
+                Object.assign(view, { [name]: value });
+            }
         }
         if (key === "fold") view.fold = value === "1";
     }

@@ -7,27 +7,30 @@ export type Theme = "auto" | "light" | "dark";
 
 export interface View {
     device: number;
-    t0: number;  // ticks
+    t0: number; // ticks
     t1: number;
-    a0: number;  // bytes on the axis
+    a0: number; // bytes on the axis
     a1: number;
-    cursor: number;  // tick
-    mark: number;    // second cursor, of growth; -1 = none
+    cursor: number; // tick
+    mark: number; // second cursor, of growth; -1 = none
     card: number;
-    culprit: number;   // row of the card whose blocks are marked; -1 = all rows
-    selected: number;  // block; -1 = none
-    stack: number;     // stack whose blocks are marked; -1 = none
+    culprit: number; // row of the card whose blocks are marked; -1 = all rows
+    selected: number; // block; -1 = none
+    stack: number; // stack whose blocks are marked; -1 = none
     query: string;
     theme: Theme;
     stacks: Measure;
     shape: "icicle" | "flame";
-    fold: boolean;     // library frames drawn as one
+    fold: boolean; // library frames drawn as one
     colour: ColourBy;
-    whatif: number;    // row whose replayed curve is drawn; -1 = none
+    whatif: number; // row whose replayed curve is drawn; -1 = none
     order: "worst" | "address";
 }
 
-/** What a picture can depend on: a part of the view, its own size, the blocks that were read or sorted. */
+/**
+ * What a picture can depend on: a part of the view, its own size, the blocks that were read or
+ * sorted.
+ */
 export type Part = keyof View | "size" | "blocks" | "kinds";
 export type Listener = (view: View, changed: ReadonlySet<Part>) => void;
 
@@ -69,7 +72,12 @@ export function clampView(view: View, lastTick: number, axisBytes: number): View
         return [from, from + width];
     };
     const [t0, t1] = fit(view.t0, view.t1, lastTick, Math.min(lastTick, 8));
-    const [a0, a1] = fit(view.a0, view.a1, Math.max(1, axisBytes), Math.min(Math.max(1, axisBytes), 4096));
+    const [a0, a1] = fit(
+        view.a0,
+        view.a1,
+        Math.max(1, axisBytes),
+        Math.min(Math.max(1, axisBytes), 4096),
+    );
     const cursor = Math.max(0, Math.min(Math.floor(view.cursor), lastTick));
     const mark = view.mark < 0 ? -1 : Math.min(Math.floor(view.mark), lastTick);
     return { ...view, t0, t1, a0, a1, cursor, mark };

@@ -4,23 +4,56 @@ import type { Card, Culprit, Header, Holder } from "../data/header";
 import { byId, el } from "./dom";
 import type { Page } from "./page";
 
-const kinds = { oom: "OOM", retry: "RETRY", near_miss: "NEAR MISS", no_oom: "NO OOM", state: "STATE" } as const;
+const kinds = {
+    oom: "OOM",
+    retry: "RETRY",
+    near_miss: "NEAR MISS",
+    no_oom: "NO OOM",
+    state: "STATE",
+} as const;
 
-export function showCard(cards: Card[], words: Header["class_words"], index: number, step: (by: number) => void): void {
+export function showCard(
+    cards: Card[],
+    words: Header["class_words"],
+    index: number,
+    step: (by: number) => void,
+): void {
     const panel = byId("verdict");
     const card = cards[index];
     if (!card) {
         panel.dataset.kind = "none";
-        panel.replaceChildren(el("h2", {}, "No failed request"), el("p", { class: "sentence" }, "The trace holds no out-of-memory error and no retry."));
+        panel.replaceChildren(
+            el("h2", {}, "No failed request"),
+            el("p", { class: "sentence" }, "The trace holds no out-of-memory error and no retry."),
+        );
         return;
     }
     panel.dataset.kind = card.kind;
-    const stepping = cards.length > 1 && el("span", { class: "step" }, button("previous event (p)", "‹", () => step(-1)),
-        ` ${card.kind === "oom" || card.kind === "retry" ? "event" : "peak,"} ${index + 1} of ${cards.length} `, button("next event (n)", "›", () => step(1)));
+    const stepping =
+        cards.length > 1 &&
+        el(
+            "span",
+            { class: "step" },
+            button("previous event (p)", "‹", () => step(-1)),
+            ` ${card.kind === "oom" || card.kind === "retry" ? "event" : "peak,"} ${index + 1} of ${cards.length} `,
+            button("next event (n)", "›", () => step(1)),
+        );
     panel.replaceChildren(
-        el("div", { class: "headline" }, el("span", { class: "kind" }, kinds[card.kind]), el("h2", {}, card.heading),
-            el("span", { class: "grow" }), el("span", { class: "faint" }, `at ${formatTime(card.time_ns)}`), stepping),
-        el("p", { class: "sentence" }, card.sentence, card.asked_by ? el("span", { class: "faint" }, ` Asked by ${card.asked_by}.`) : null),
+        el(
+            "div",
+            { class: "headline" },
+            el("span", { class: "kind" }, kinds[card.kind]),
+            el("h2", {}, card.heading),
+            el("span", { class: "grow" }),
+            el("span", { class: "faint" }, `at ${formatTime(card.time_ns)}`),
+            stepping,
+        ),
+        el(
+            "p",
+            { class: "sentence" },
+            card.sentence,
+            card.asked_by ? el("span", { class: "faint" }, ` Asked by ${card.asked_by}.`) : null,
+        ),
         ...answers(card),
         bars(card),
         more(card, words),
@@ -29,10 +62,20 @@ export function showCard(cards: Card[], words: Header["class_words"], index: num
 
 // Why, who did it and what would help, where the analysis knows.
 function answers(card: Card): HTMLElement[] {
-    const rows: [string, string][] = [["why", card.details[0] ?? ""], ["who", card.who], [card.kind === "no_oom" ? "to use less" : "what helps", card.change]];
+    const rows: [string, string][] = [
+        ["why", card.details[0] ?? ""],
+        ["who", card.who],
+        [card.kind === "no_oom" ? "to use less" : "what helps", card.change],
+    ];
     const known = rows.filter(([, text]) => text !== "");
     if (known.length === 0) return [];
-    return [el("dl", { class: "answers" }, ...known.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]))];
+    return [
+        el(
+            "dl",
+            { class: "answers" },
+            ...known.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]),
+        ),
+    ];
 }
 
 function button(name: string, text: string, click: () => void): HTMLElement {
@@ -51,8 +94,15 @@ function bars(card: Card): HTMLElement {
         fill.style.width = `${(bar.bytes / most) * 100}%`;
         const line = el("div", { class: "asked-line" });
         line.style.left = `${((card.requested ?? 0) / most) * 100}%`;
-        grid.append(el("span", {}, bar.label), el("div", { class: "track" }, bar.bytes > 0 && fill, card.requested !== null && line),
-            el("span", { class: "number", title: `${formatCount(bar.bytes)} B` }, formatBytes(bar.bytes)));
+        grid.append(
+            el("span", {}, bar.label),
+            el("div", { class: "track" }, bar.bytes > 0 && fill, card.requested !== null && line),
+            el(
+                "span",
+                { class: "number", title: `${formatCount(bar.bytes)} B` },
+                formatBytes(bar.bytes),
+            ),
+        );
     }
     return grid;
 }
@@ -60,16 +110,42 @@ function bars(card: Card): HTMLElement {
 function more(card: Card, words: Header["class_words"]): HTMLElement {
     const rest = card.details.slice(1);
     const box = el("div", { class: "more" });
-    const said = words.filter(({ word }) => new RegExp(`\\(${word}[ ),]`).test(`${card.sentence} ${card.change}`));
-    if (said.length > 0) box.append(el("p", { class: "classes" }, said.map(({ word, meaning }) => `${word}: ${meaning}`).join(" · ")));
+    const said = words.filter(({ word }) =>
+        new RegExp(`\\(${word}[ ),]`).test(`${card.sentence} ${card.change}`),
+    );
+    if (said.length > 0) {
+        box.append(
+            el(
+                "p",
+                { class: "classes" },
+                said.map(({ word, meaning }) => `${word}: ${meaning}`).join(" · "),
+            ),
+        );
+    }
     if (rest.length + card.assumptions.length > 0) {
-        box.append(el("details", {}, el("summary", {}, card.kind === "oom" || card.kind === "retry" ? `verdict "${card.verdict}": details and assumptions` : "details and assumptions"),
-            ...rest.map((line) => el("p", {}, line)), ...card.assumptions.map((line) => el("p", {}, "assumed: " + line))));
+        box.append(
+            el(
+                "details",
+                {},
+                el(
+                    "summary",
+                    {},
+                    card.kind === "oom" || card.kind === "retry"
+                        ? `verdict "${card.verdict}": details and assumptions`
+                        : "details and assumptions",
+                ),
+                ...rest.map((line) => el("p", {}, line)),
+                ...card.assumptions.map((line) => el("p", {}, "assumed: " + line)),
+            ),
+        );
     }
     return box;
 }
 
-/** A row that is clicked, or chosen by Enter or space; of a table with the role "grid", where readers hear whether a row is chosen. */
+/**
+ * A row that is clicked, or chosen by Enter or space; of a table with the role "grid", where
+ * readers hear whether a row is chosen.
+ */
 export function choosable(row: HTMLElement, choose: () => void): HTMLElement {
     row.addEventListener("click", choose);
     row.addEventListener("keydown", (event) => {
@@ -83,46 +159,107 @@ export function choosable(row: HTMLElement, choose: () => void): HTMLElement {
 
 /** A row of headers, each with what it means. */
 export function heads(columns: [name: string, title: string][]): HTMLElement {
-    return el("thead", {}, el("tr", {}, ...columns.map(([name, title]) => el("th", { scope: "col", title }, name))));
+    return el(
+        "thead",
+        {},
+        el("tr", {}, ...columns.map(([name, title]) => el("th", { scope: "col", title }, name))),
+    );
 }
 
 // Draws the panel anew; the row that had the keyboard keeps it.
 function fill(title: string, hint: string, ...content: HTMLElement[]): void {
     const panel = byId("culprits-list");
-    const focused = [...panel.querySelectorAll("tbody tr")].indexOf(document.activeElement as HTMLTableRowElement);
+    const focused = [...panel.querySelectorAll("tbody tr")].indexOf(
+        document.activeElement as HTMLTableRowElement,
+    );
     byId("culprits-title").textContent = title;
     byId("culprits-hint").textContent = hint;
     panel.replaceChildren(...content);
-    if (focused >= 0) (panel.querySelectorAll("tbody tr")[focused] as HTMLElement | undefined)?.focus();
+    if (focused >= 0) {
+        (panel.querySelectorAll("tbody tr")[focused] as HTMLElement | undefined)?.focus();
+    }
 }
 
 function culpritTable(page: Page, culprits: Culprit[]): HTMLElement {
     const { view, stacks } = page;
-    const rows = culprits.map((culprit, row) => choosable(
-        el("tr", { tabindex: "0", "aria-selected": String(view.culprit === row) },
-            el("td", { class: "size" }, formatBytes(culprit.held_open)), el("td", {}, formatBytes(culprit.live)), el("td", {}, formatCount(culprit.count)),
-            el("td", { class: "wrap pins" }, el("span", { class: "swatch" }), el("code", {}, culprit.label || stacks.label(stacks.telling(culprit.stack))),
-                culprit.phase ? el("span", { class: "faint" }, ` in ${culprit.phase}`) : null),
-            el("td", {}, culprit.age.replace(/^oldest /, ""))),
-        () => page.change({ culprit: page.view.culprit === row ? -1 : row, stack: page.view.culprit === row ? -1 : page.panel.shown(culprit.stack) })));
-    return el("table", { role: "grid" }, heads([
-        ["keeps open", "free bytes that cannot go back to the driver because of these live blocks: their share of the segment's (or page's) free bytes"],
-        ["by live bytes", "the size of the live blocks that do it"], ["blocks", "how many live blocks"],
-        ["allocated at", "the line that allocated them"], ["age of oldest", "how long the oldest of them had lived by then"]]), el("tbody", {}, ...rows));
+    const rows = culprits.map((culprit, row) =>
+        choosable(
+            el(
+                "tr",
+                { tabindex: "0", "aria-selected": String(view.culprit === row) },
+                el("td", { class: "size" }, formatBytes(culprit.held_open)),
+                el("td", {}, formatBytes(culprit.live)),
+                el("td", {}, formatCount(culprit.count)),
+                el(
+                    "td",
+                    { class: "wrap pins" },
+                    el("span", { class: "swatch" }),
+                    el("code", {}, culprit.label || stacks.label(stacks.telling(culprit.stack))),
+                    culprit.phase ? el("span", { class: "faint" }, ` in ${culprit.phase}`) : null,
+                ),
+                el("td", {}, culprit.age.replace(/^oldest /, "")),
+            ),
+            () =>
+                page.change({
+                    culprit: page.view.culprit === row ? -1 : row,
+                    stack: page.view.culprit === row ? -1 : page.panel.shown(culprit.stack),
+                }),
+        ),
+    );
+    return el(
+        "table",
+        { role: "grid" },
+        heads([
+            [
+                "keeps open",
+                "free bytes that cannot go back to the driver because of these live blocks: " +
+                    "their share of the segment's (or page's) free bytes",
+            ],
+            ["by live bytes", "the size of the live blocks that do it"],
+            ["blocks", "how many live blocks"],
+            ["allocated at", "the line that allocated them"],
+            ["age of oldest", "how long the oldest of them had lived by then"],
+        ]),
+        el("tbody", {}, ...rows),
+    );
 }
 
 function holderTable(page: Page, holders: Holder[]): HTMLElement {
     const kinds = holders.some((holder) => holder.category !== "");
     const rows = holders.map((holder) => {
         const stack = page.panel.shown(holder.stack);
-        const chosen = (): boolean => page.view.culprit < 0 && stack > 0 && page.view.stack === stack;
-        return choosable(el("tr", { tabindex: "0", "aria-selected": String(chosen()) },
-            el("td", { class: "size" }, formatBytes(holder.live)), el("td", {}, formatCount(holder.count)),
-            el("td", { class: "wrap" }, el("code", {}, holder.label)), kinds && el("td", {}, holder.category || "unknown kind")),
-        () => page.change({ culprit: -1, stack: chosen() ? -1 : stack, stacks: "live" }));
+        const chosen = (): boolean =>
+            page.view.culprit < 0 && stack > 0 && page.view.stack === stack;
+        return choosable(
+            el(
+                "tr",
+                { tabindex: "0", "aria-selected": String(chosen()) },
+                el("td", { class: "size" }, formatBytes(holder.live)),
+                el("td", {}, formatCount(holder.count)),
+                el("td", { class: "wrap" }, el("code", {}, holder.label)),
+                kinds && el("td", {}, holder.category || "unknown kind"),
+            ),
+            () => page.change({ culprit: -1, stack: chosen() ? -1 : stack, stacks: "live" }),
+        );
     });
-    return el("table", { role: "grid" }, heads([["live", "bytes of live blocks"], ["blocks", "how many live blocks"], ["allocated at", "the line that allocated them"],
-        ...(kinds ? [["kind (estimate)", "told by stack and lifetime: an estimate"] as [string, string]] : [])]), el("tbody", {}, ...rows));
+    return el(
+        "table",
+        { role: "grid" },
+        heads([
+            ["live", "bytes of live blocks"],
+            ["blocks", "how many live blocks"],
+            ["allocated at", "the line that allocated them"],
+            ...(kinds
+                ? [
+                      ["kind (estimate)", "told by stack and lifetime: an estimate"] as [
+                          string,
+                          string,
+                      ],
+                  ]
+                : []),
+        ]),
+        el("tbody", {}, ...rows),
+    );
 }
 
 /** Who pins the holes, and who holds the memory; where nobody pins, the second alone. */
@@ -133,11 +270,32 @@ export function showCulprits(page: Page, card: Card | undefined): void {
     const holding = ["Who holds the memory", card?.holders_when].filter(Boolean).join(" ");
     byId("culprits-table").hidden = culprits.length + holders.length === 0;
     if (culprits.length > 0) {
-        const more = holders.length > 0 ? [el("h2", { class: "second" }, holding), holderTable(page, holders), ...others] : [];
-        fill("Who pins the holes", "a row marks its blocks everywhere", culpritTable(page, culprits), ...more);
+        const more =
+            holders.length > 0
+                ? [el("h2", { class: "second" }, holding), holderTable(page, holders), ...others]
+                : [];
+        fill(
+            "Who pins the holes",
+            "a row marks its blocks everywhere",
+            culpritTable(page, culprits),
+            ...more,
+        );
     } else if (holders.length > 0) {
-        fill(holding, "no block pins a hole here; a row marks its stack", holderTable(page, holders), ...others);
+        fill(
+            holding,
+            "no block pins a hole here; a row marks its stack",
+            holderTable(page, holders),
+            ...others,
+        );
     } else {
-        fill("Who pins the holes", "", el("p", { class: "faint" }, "No block stands in the way here. The stacks below show who holds what at the cursor."));
+        fill(
+            "Who pins the holes",
+            "",
+            el(
+                "p",
+                { class: "faint" },
+                "No block stands in the way here. The stacks below show who holds what at the cursor.",
+            ),
+        );
     }
 }

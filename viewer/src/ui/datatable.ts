@@ -1,6 +1,14 @@
-// Tables in the dialog: sortable, to be copied, saved as CSV. Of long ones the first rows are shown,
-// and it is said of how many; copying and saving take all.
-import { type Cell, copyText, csvText, rowsText, shownCell, sortedRows, type TableData } from "../data/rows";
+// Tables in the dialog: sortable, to be copied, saved as CSV. Of long ones the first rows are
+// shown, and it is said of how many; copying and saving take all.
+import {
+    type Cell,
+    copyText,
+    csvText,
+    rowsText,
+    shownCell,
+    sortedRows,
+    type TableData,
+} from "../data/rows";
 import { el, showDialog } from "./dom";
 import { saveText } from "./save";
 
@@ -18,7 +26,10 @@ export function dataTable(data: TableData): HTMLElement {
         const head = el("th", { scope: "col" }, button);
         button.addEventListener("click", () => {
             // Numbers are asked for largest first, names from A.
-            descending = sorted === at ? !descending : typeof data.rows.find((row) => row[at] !== null)?.[at] === "number";
+            descending =
+                sorted === at
+                    ? !descending
+                    : typeof data.rows.find((row) => row[at] !== null)?.[at] === "number";
             sorted = at;
             rows = sortedRows(data.rows, at, descending);
             heads.forEach((other) => other.removeAttribute("aria-sort"));
@@ -29,19 +40,54 @@ export function dataTable(data: TableData): HTMLElement {
     });
     const fill = (): void => {
         const cell = (value: Cell, at: number): HTMLElement =>
-            el("td", typeof value === "number" ? { class: "amount", title: String(value) } : { class: "wrap" }, shownCell(data, at, value));
-        body.replaceChildren(...rows.slice(0, mostShown).map((row) => el("tr", {}, ...row.map(cell))));
+            el(
+                "td",
+                typeof value === "number"
+                    ? { class: "amount", title: String(value) }
+                    : { class: "wrap" },
+                shownCell(data, at, value),
+            );
+        body.replaceChildren(
+            ...rows.slice(0, mostShown).map((row) => el("tr", {}, ...row.map(cell))),
+        );
         said.textContent = count = rowsText(data, rows, mostShown);
     };
     fill();
     const copy = el("button", { type: "button" }, "copy");
-    copy.addEventListener("click", () => void copyRows(copyText(data, rows)).then((done) => {
-        said.textContent = done ? `${count}, copied` : `${count}; the browser does not allow copying here, take the CSV`;
-    }));
+    copy.addEventListener(
+        "click",
+        () =>
+            void copyRows(copyText(data, rows)).then((done) => {
+                said.textContent = done
+                    ? `${count}, copied`
+                    : `${count}; the browser does not allow copying here, take the CSV`;
+            }),
+    );
     const save = el("button", { type: "button" }, "CSV");
-    save.addEventListener("click", () => saveText(csvText(data, rows), "text/csv", `fragtrace-${data.title.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 40)}.csv`));
-    return el("section", { class: "datatable" }, el("div", { class: "headline" }, el("h2", {}, data.title), said, el("span", { class: "grow" }), copy, save),
-        el("table", {}, el("thead", {}, el("tr", {}, ...heads)), body));
+    save.addEventListener("click", () =>
+        saveText(
+            csvText(data, rows),
+            "text/csv",
+            `fragtrace-${data.title
+                .toLowerCase()
+                .replace(/[^a-z0-9]+/g, "-")
+                .slice(0, 40)}.csv`,
+        ),
+    );
+    return el(
+        "section",
+        { class: "datatable" },
+        el(
+            "div",
+            { class: "headline" },
+            el("h2", {}, data.title),
+            said,
+            el("span", { class: "grow" }),
+            copy,
+            save,
+        ),
+        el("table", {}, el("thead", {}, el("tr", {}, ...heads)), body),
+    );
 }
 
 async function copyRows(text: string): Promise<boolean> {

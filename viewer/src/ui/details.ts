@@ -15,32 +15,60 @@ function button(text: string, name: string, click: () => void): HTMLElement {
 
 export function zoomToLife(page: Page): void {
     const { selected } = page.view;
-    if (selected >= 0 && selected < page.model.blocks.count) page.change(lifeWindow(page.model, selected));
+    if (selected >= 0 && selected < page.model.blocks.count) {
+        page.change(lifeWindow(page.model, selected));
+    }
 }
 
 function lifeList(page: Page, life: Life): HTMLElement {
     const { head, phases } = page.model;
     const time = (tick: number): string => formatTime(tick * head.tick_ns);
     const list = el("dl", { class: "life" });
-    const add = (name: string, ...text: (string | Node)[]): void => void list.append(el("dt", {}, name), el("dd", {}, ...text));
+    const add = (name: string, ...text: (string | Node)[]): void =>
+        void list.append(el("dt", {}, name), el("dd", {}, ...text));
     const phase = phaseAt(phases, life.born);
-    add("born", time(life.born) + (phase >= 0 ? ` in ${head.phase_names[phases.name[phase]]}` : ""));
+    add(
+        "born",
+        time(life.born) + (phase >= 0 ? ` in ${head.phase_names[phases.name[phase]]}` : ""),
+    );
     if (life.freed === never) {
         add("freed", "never: held to the end of the trace");
     } else {
         add("freed", `${time(life.freed)}, after ${time(life.freed - life.born)}`);
         if (life.reusable > life.freed) {
-            add("pending", life.reusable === never ? "to the end of the trace: another stream may still use it" :
-                `until ${time(life.reusable)}, ${time(life.reusable - life.freed)} long: another stream might still have used it`);
+            add(
+                "pending",
+                life.reusable === never
+                    ? "to the end of the trace: another stream may still use it"
+                    : `until ${time(life.reusable)}, ${time(life.reusable - life.freed)} long: another stream might still have used it`,
+            );
         }
     }
-    const links = (rows: number[]): Node[] => rows.map((row) => {
-        const { blocks } = page.model;
-        return button(`${formatBytes(blocks.size[row])} at ${time(blocks.start[row])}`, `select block ${formatCount(row)}`, () => page.change({ selected: row, cursor: blocks.start[row] }));
-    });
+    const links = (rows: number[]): Node[] =>
+        rows.map((row) => {
+            const { blocks } = page.model;
+            return button(
+                `${formatBytes(blocks.size[row])} at ${time(blocks.start[row])}`,
+                `select block ${formatCount(row)}`,
+                () => page.change({ selected: row, cursor: blocks.start[row] }),
+            );
+        });
     const more = (are: boolean, text: string): string[] => (are ? [text] : []);
-    if (life.before.length > 0) add("before it", ...links(life.before), ...more(life.moreBefore, "and earlier ones"));
-    add("reused by", ...(life.after.length > 0 ? [...links(life.after), ...more(life.moreAfter, "and later ones")] : [life.reusable === never ? "nobody: its bytes never came back" : life.searched && page.model.head.blocks_left_out === 0 ? "nobody until the end of the trace" : "none of the blocks on this page that were looked at"]));
+    if (life.before.length > 0) {
+        add("before it", ...links(life.before), ...more(life.moreBefore, "and earlier ones"));
+    }
+    add(
+        "reused by",
+        ...(life.after.length > 0
+            ? [...links(life.after), ...more(life.moreAfter, "and later ones")]
+            : [
+                  life.reusable === never
+                      ? "nobody: its bytes never came back"
+                      : life.searched && page.model.head.blocks_left_out === 0
+                        ? "nobody until the end of the trace"
+                        : "none of the blocks on this page that were looked at",
+              ]),
+    );
     return list;
 }
 
@@ -53,13 +81,39 @@ export function showDetails(page: Page): void {
     const { blocks, head } = model;
     const size = blocks.size[block];
     const excess = blocks.excess[block];
-    const asked = excess < 0 ? "request not known" : `requested ${formatCount(size - excess)} B (${formatBytes(excess)} more given)`;
+    const asked =
+        excess < 0
+            ? "request not known"
+            : `requested ${formatCount(size - excess)} B (${formatBytes(excess)} more given)`;
     const frames = stacks.frames(blocks.stack[block]);
     panel.replaceChildren(
-        el("div", { class: "headline" }, el("h2", {}, `Block ${formatCount(block)} · ${formatBytes(size)}`), el("span", { class: "grow" }),
-            button("zoom (z)", "zoom to this block's life", () => zoomToLife(page)), button("×", "close block details", () => page.change({ selected: -1 }))),
+        el(
+            "div",
+            { class: "headline" },
+            el("h2", {}, `Block ${formatCount(block)} · ${formatBytes(size)}`),
+            el("span", { class: "grow" }),
+            button("zoom (z)", "zoom to this block's life", () => zoomToLife(page)),
+            button("×", "close block details", () => page.change({ selected: -1 })),
+        ),
         lifeList(page, lifeOf(model, block)),
-        el("div", {}, `${formatCount(size)} B at ${addressText(model, blocks.offset[block])}, ${asked}, stream ${head.streams[blocks.stream[block]] ?? blocks.stream[block]}`),
-        frames.length === 0 ? el("div", { class: "faint" }, "no stack recorded") :
-            el("ol", {}, ...frames.map((node) => el("li", { title: stacks.place(node), class: stacks.isOwn(node) ? "own" : "" }, el("code", {}, stacks.label(node))))));
+        el(
+            "div",
+            {},
+            `${formatCount(size)} B at ${addressText(model, blocks.offset[block])}, ${asked}, ` +
+                `stream ${head.streams[blocks.stream[block]] ?? blocks.stream[block]}`,
+        ),
+        frames.length === 0
+            ? el("div", { class: "faint" }, "no stack recorded")
+            : el(
+                  "ol",
+                  {},
+                  ...frames.map((node) =>
+                      el(
+                          "li",
+                          { title: stacks.place(node), class: stacks.isOwn(node) ? "own" : "" },
+                          el("code", {}, stacks.label(node)),
+                      ),
+                  ),
+              ),
+    );
 }

@@ -2,7 +2,11 @@
 
 type Child = Node | string | null | false;
 
-export function el(tag: string, attributes: Record<string, string> = {}, ...children: Child[]): HTMLElement {
+export function el(
+    tag: string,
+    attributes: Record<string, string> = {},
+    ...children: Child[]
+): HTMLElement {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
     for (const child of children) if (child) element.append(child);
@@ -16,15 +20,24 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
 }
 
 export function table(heads: string[], rows: Child[][], caption = ""): HTMLElement {
-    return el("table", {},
+    return el(
+        "table",
+        {},
         caption ? el("caption", {}, caption) : null,
         el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))),
-        el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((cell) => el("td", {}, cell))))));
+        el(
+            "tbody",
+            {},
+            ...rows.map((row) => el("tr", {}, ...row.map((cell) => el("td", {}, cell)))),
+        ),
+    );
 }
 
 export function showDialog(...content: Child[]): void {
     const dialog = byId<HTMLDialogElement>("dialog");
-    byId("dialog-body").replaceChildren(...content.filter((child): child is Node | string => Boolean(child)));
+    byId("dialog-body").replaceChildren(
+        ...content.filter((child): child is Node | string => Boolean(child)),
+    );
     if (!dialog.open) dialog.showModal();
 }
 

@@ -1,6 +1,6 @@
 // Saves the pictures as they stand on the page: time, addresses and stacks below one another, the
-// segments beside them, each under its title, and above all what happened. As a PNG, or as an SVG in
-// which all but the map are vectors (a map can have a million rectangles).
+// segments beside them, each under its title, and above all what happened. As a PNG, or as an SVG
+// in which all but the map are vectors (a map can have a million rectangles).
 import { hatched } from "../draw/colours";
 import { hatchPattern, SvgContext, svgFile } from "../draw/svg";
 import { fitText, font, type Layer, type Surface } from "../draw/surface";
@@ -13,8 +13,17 @@ const border = 12;
 const columnGap = 14;
 const titleHeight = 22;
 
-interface Place { surface: Surface; title: string; x: number; y: number }
-interface Sheet { width: number; height: number; places: Place[] }
+interface Place {
+    surface: Surface;
+    title: string;
+    x: number;
+    y: number;
+}
+interface Sheet {
+    width: number;
+    height: number;
+    places: Place[];
+}
 
 /** Where the pictures go, in CSS pixels. */
 function sheetOf(page: Page): Sheet {
@@ -22,7 +31,12 @@ function sheetOf(page: Page): Sheet {
     const places: Place[] = [];
     let top = border + 2 * titleHeight;
     if (page.ranks) {
-        places.push({ surface: page.ranks.surface, title: "Processes", x: border, y: top + titleHeight });
+        places.push({
+            surface: page.ranks.surface,
+            title: "Processes",
+            x: border,
+            y: top + titleHeight,
+        });
         top += titleHeight + page.ranks.surface.base.height;
     }
     const column = (x: number, pictures: [Surface, string][]): number => {
@@ -33,10 +47,16 @@ function sheetOf(page: Page): Sheet {
         }
         return y;
     };
-    const right = border + Math.max(chart.base.width, map.base.width, panel.surface.base.width) + columnGap;
+    const right =
+        border + Math.max(chart.base.width, map.base.width, panel.surface.base.width) + columnGap;
     const down = Math.max(
-        column(border, [[chart, "Memory over time"], [map, "Address × time"], [panel.surface, `Stacks by ${panel.what}`]]),
-        column(right, [[segments.surface, "Segments at the cursor"]]));
+        column(border, [
+            [chart, "Memory over time"],
+            [map, "Address × time"],
+            [panel.surface, `Stacks by ${panel.what}`],
+        ]),
+        column(right, [[segments.surface, "Segments at the cursor"]]),
+    );
     return { width: right + segments.surface.base.width + border, height: down + border, places };
 }
 
@@ -48,20 +68,43 @@ function drawTexts(context: CanvasRenderingContext2D, page: Page, sheet: Sheet):
     context.textAlign = "left";
     context.fillStyle = colours.ink;
     context.font = font(14, "bold");
-    context.fillText(fitText(context, [card?.heading, processTitle(header, model.head), model.head.name].filter((part) => part).join(" · "), room), border, border + 13);
+    context.fillText(
+        fitText(
+            context,
+            [card?.heading, processTitle(header, model.head), model.head.name]
+                .filter((part) => part)
+                .join(" · "),
+            room,
+        ),
+        border,
+        border + 13,
+    );
     context.font = font(12);
-    context.fillText(fitText(context, card?.sentence ?? "", room), border, border + titleHeight + 11);
+    context.fillText(
+        fitText(context, card?.sentence ?? "", room),
+        border,
+        border + titleHeight + 11,
+    );
     for (const { surface, title, x, y } of sheet.places) {
         context.font = font(12, "bold");
         context.fillStyle = colours.ink;
         context.fillText(title, x, y - 7);
         let at = x + context.measureText(title).width + 14;
         context.font = font(11);
-        for (const { colour, text } of surface === page.chart ? chartLegend(page) : surface === page.map ? mapLegend(page) : []) {
+        for (const { colour, text } of surface === page.chart
+            ? chartLegend(page)
+            : surface === page.map
+              ? mapLegend(page)
+              : []) {
             const size = context.measureText(text).width;
             if (at + 15 + size > x + surface.base.width) break;
             context.strokeStyle = colours.faint;
-            context.fillStyle = colour === "hatch" ? hatched(context, colours) : colour === "line" || colour === "burst" ? colours.faint : colour;
+            context.fillStyle =
+                colour === "hatch"
+                    ? hatched(context, colours)
+                    : colour === "line" || colour === "burst"
+                      ? colours.faint
+                      : colour;
             if (colour === "line") context.fillRect(at, y - 12, 11, 1.5);
             else if (colour === "burst") context.fillRect(at + 4, y - 15, 3, 8);
             else if (colour === "emptied") context.strokeRect(at + 2, y - 14, 7, 7);
@@ -73,9 +116,16 @@ function drawTexts(context: CanvasRenderingContext2D, page: Page, sheet: Sheet):
     }
 }
 
-function drawnOver(context: CanvasRenderingContext2D, surface: Surface, x: number, y: number): void {
+function drawnOver(
+    context: CanvasRenderingContext2D,
+    surface: Surface,
+    x: number,
+    y: number,
+): void {
     const { width, height } = surface.base;
-    for (const { canvas } of [surface.base, surface.over]) if (canvas.width > 0 && canvas.height > 0) context.drawImage(canvas, x, y, width, height);
+    for (const { canvas } of [surface.base, surface.over]) {
+        if (canvas.width > 0 && canvas.height > 0) context.drawImage(canvas, x, y, width, height);
+    }
 }
 
 export function savePng(page: Page): void {
@@ -109,21 +159,37 @@ function mapImage(surface: Surface): string {
 export function saveSvg(page: Page): void {
     const { colours, chart, map, segments, panel } = page;
     const sheet = sheetOf(page);
-    const vector = (name: string, surface: Surface, paint: (layer: Layer) => void): [Surface, string] => {
+    const vector = (
+        name: string,
+        surface: Surface,
+        paint: (layer: Layer) => void,
+    ): [Surface, string] => {
         const context = new SvgContext(name);
         paint({ ...surface.base, context: context as unknown as CanvasRenderingContext2D });
         return [surface, context.text];
     };
     const contents = new Map<Surface, string>([
-        vector("chart", chart, (layer) => page.paintTime(layer, layer.context)), [map, mapImage(map)],
-        vector("segments", segments.surface, (layer) => void segments.paint(layer, layer.context)), vector("stacks", panel.surface, (layer) => panel.paint(layer)),
+        vector("chart", chart, (layer) => page.paintTime(layer, layer.context)),
+        [map, mapImage(map)],
+        vector("segments", segments.surface, (layer) => void segments.paint(layer, layer.context)),
+        vector("stacks", panel.surface, (layer) => panel.paint(layer)),
     ]);
     const { ranks } = page;
     if (ranks) contents.set(...vector("ranks", ranks.surface, (layer) => ranks.paint(layer)));
     const texts = new SvgContext("texts");
     drawTexts(texts as unknown as CanvasRenderingContext2D, page, sheet);
-    const parts = sheet.places.map(({ surface, x, y }) => ({ x, y, content: contents.get(surface)! }));
-    const file = svgFile(sheet.width, sheet.height, `${page.header.title} - fragtrace`, colours.paper, hatchPattern(colours.hole, colours.hatch),
-        [...parts, { x: 0, y: 0, content: texts.text }]);
+    const parts = sheet.places.map(({ surface, x, y }) => ({
+        x,
+        y,
+        content: contents.get(surface)!,
+    }));
+    const file = svgFile(
+        sheet.width,
+        sheet.height,
+        `${page.header.title} - fragtrace`,
+        colours.paper,
+        hatchPattern(colours.hole, colours.hatch),
+        [...parts, { x: 0, y: 0, content: texts.text }],
+    );
     saveText(file, "image/svg+xml", "fragtrace.svg");
 }

@@ -13,8 +13,10 @@ import type { Page } from "./page";
 
 function blockText(page: Page, block: number): string {
     const { blocks, head } = page.model;
-    return `${formatBytes(blocks.size[block])}, born ${formatTime(blocks.start[block] * head.tick_ns)}\n` +
-        page.stacks.label(page.stacks.telling(blocks.stack[block]));
+    return (
+        `${formatBytes(blocks.size[block])}, born ${formatTime(blocks.start[block] * head.tick_ns)}\n` +
+        page.stacks.label(page.stacks.telling(blocks.stack[block]))
+    );
 }
 
 function blockAt(page: Page, tick: number, offset: number): number {
@@ -35,15 +37,29 @@ function chartText(page: Page, x: number, y: number): string {
         const phase = hitLane(model, lane, tick);
         if (phase < 0) return "";
         const end = Math.min(phases.end[phase], model.lastTick);
-        return `${head.phase_names[phases.name[phase]]}\n${laneKind(model, lane)}: ${formatTime(phases.start[phase] * head.tick_ns)}, ${formatTime((end - phases.start[phase]) * head.tick_ns)} long`;
+        const start = formatTime(phases.start[phase] * head.tick_ns);
+        const length = formatTime((end - phases.start[phase]) * head.tick_ns);
+        return (
+            `${head.phase_names[phases.name[phase]]}\n` +
+            `${laneKind(model, lane)}: ${start}, ${length} long`
+        );
     }
-    const bin = Math.max(0, Math.min(bins.count - 1, Math.floor((tick / model.lastTick) * bins.count)));
+    const bin = Math.max(
+        0,
+        Math.min(bins.count - 1, Math.floor((tick / model.lastTick) * bins.count)),
+    );
     const about = (bytes: number): string => formatBytes(Math.round(bytes));
-    return `about ${formatTime(tick * head.tick_ns)}\n${about(bins.requested[bin])} requested, ${about(bins.held[bin])} in holes held open, ` +
-        `${about(bins.releasable[bin])} releasable; at most ${about(bins.reserved_max[bin])} reserved`;
+    return (
+        `about ${formatTime(tick * head.tick_ns)}\n` +
+        `${about(bins.requested[bin])} requested, ${about(bins.held[bin])} in holes held open, ` +
+        `${about(bins.releasable[bin])} releasable; at most ${about(bins.reserved_max[bin])} reserved`
+    );
 }
 
-interface Mapping { tick: (x: number) => number; offset: ((y: number) => number) | null }
+interface Mapping {
+    tick: (x: number) => number;
+    offset: ((y: number) => number) | null;
+}
 
 function chartMapping(page: Page): Mapping {
     const { t0, t1 } = page.view;
@@ -75,19 +91,32 @@ export function zoomAddress(page: Page, centre: number, factor: number): void {
 }
 
 function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping): void {
-    let drag: { x: number; y: number; moved: boolean; view: { t0: number; t1: number; a0: number; a1: number }; map: Mapping } | null = null;
+    let drag: {
+        x: number;
+        y: number;
+        moved: boolean;
+        view: { t0: number; t1: number; a0: number; a1: number };
+        map: Mapping;
+    } | null = null;
     const point = (event: MouseEvent): [number, number] => {
         const box = canvas.getBoundingClientRect();
         return [event.clientX - box.left, event.clientY - box.top];
     };
-    canvas.addEventListener("wheel", (event) => {
-        event.preventDefault();
-        const [x, y] = point(event);
-        const map = mapping();
-        const factor = Math.exp(Math.sign(event.deltaY || event.deltaX) * 0.25);
-        if (event.shiftKey && map.offset) zoomAddress(page, map.offset(y), factor);
-        else zoomTime(page, Math.max(page.view.t0, Math.min(page.view.t1, map.tick(x))), factor);
-    }, { passive: false });
+    canvas.addEventListener(
+        "wheel",
+        (event) => {
+            event.preventDefault();
+            const [x, y] = point(event);
+            const map = mapping();
+            const factor = Math.exp(Math.sign(event.deltaY || event.deltaX) * 0.25);
+            if (event.shiftKey && map.offset) {
+                zoomAddress(page, map.offset(y), factor);
+            } else {
+                zoomTime(page, Math.max(page.view.t0, Math.min(page.view.t1, map.tick(x))), factor);
+            }
+        },
+        { passive: false },
+    );
     canvas.addEventListener("pointerdown", (event) => {
         const [x, y] = point(event);
         drag = { x, y, moved: false, view: { ...page.view }, map: mapping() };
@@ -101,7 +130,11 @@ function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping)
             if (!map.offset || x < plotLeft) return;
             const offset = map.offset(y);
             const block = blockAt(page, inStrip(page, x) ? page.view.cursor : map.tick(x), offset);
-            showTip(block >= 0 ? blockText(page, block) : addressText(page.model, offset), event.clientX, event.clientY);
+            showTip(
+                block >= 0 ? blockText(page, block) : addressText(page.model, offset),
+                event.clientX,
+                event.clientY,
+            );
             return;
         }
         if (Math.abs(x - drag.x) + Math.abs(y - drag.y) > 4) drag.moved = true;
@@ -141,7 +174,17 @@ export function connectInput(page: Page): void {
     };
     segments.addEventListener("pointermove", (event) => {
         const hit = hitSegment(page.model, page.segments.placed, ...local(event, segments));
-        showTip(!hit ? "" : hit.block >= 0 ? blockText(page, hit.block) : hit.hole ? `hole of ${formatBytes(hit.hole[1])} at ${addressText(page.model, hit.hole[0])}` : "", event.clientX, event.clientY);
+        showTip(
+            !hit
+                ? ""
+                : hit.block >= 0
+                  ? blockText(page, hit.block)
+                  : hit.hole
+                    ? `hole of ${formatBytes(hit.hole[1])} at ${addressText(page.model, hit.hole[0])}`
+                    : "",
+            event.clientX,
+            event.clientY,
+        );
     });
     segments.addEventListener("pointerleave", () => showTip("", 0, 0));
     segments.addEventListener("click", (event) => {
@@ -167,7 +210,9 @@ function connectControls(page: Page): void {
     const show = (): void => {
         const { view } = page;
         if (search.value !== view.query) search.value = view.query;
-        for (const key of ["order", "stacks", "colour"] as const) byId<HTMLSelectElement>(key).value = view[key];
+        for (const key of ["order", "stacks", "colour"] as const) {
+            byId<HTMLSelectElement>(key).value = view[key];
+        }
         byId("shape").textContent = view.shape;
         byId("fold").setAttribute("aria-pressed", String(view.fold));
     };

@@ -8,12 +8,18 @@ import { savePng, saveSvg } from "./image";
 import { toggleFold, toggleShape, zoomAddress, zoomTime } from "./input";
 import type { Page } from "./page";
 
-interface Key { keys: string[]; shown: string; text: string; run: (page: Page, event: KeyboardEvent) => void }
+interface Key {
+    keys: string[];
+    shown: string;
+    text: string;
+    run: (page: Page, event: KeyboardEvent) => void;
+}
 
 function moveCursor(page: Page, direction: number, event: KeyboardEvent): void {
     const { cursor, t0, t1 } = page.view;
-    const to = event.altKey ? (direction > 0 ? eventAfter : eventBefore)(page.model, cursor) :
-        cursor + direction * Math.max(1, ((t1 - t0) / 400) * (event.shiftKey ? 10 : 1));
+    const to = event.altKey
+        ? (direction > 0 ? eventAfter : eventBefore)(page.model, cursor)
+        : cursor + direction * Math.max(1, ((t1 - t0) / 400) * (event.shiftKey ? 10 : 1));
     const shift = to < t0 ? to - t0 : to > t1 ? to - t1 : 0;
     page.change({ cursor: to, t0: t0 + shift, t1: t1 + shift });
 }
@@ -41,29 +47,99 @@ function whole(page: Page): void {
 const middleAddress = (page: Page): number => (page.view.a0 + page.view.a1) / 2;
 
 const table: Key[] = [
-    { keys: ["ArrowLeft"], shown: "← (Shift: far, Alt: event)", text: "cursor back; with Alt to the last allocation, free, reuse, cudaMalloc, cudaFree or marker before it", run: (page, event) => moveCursor(page, -1, event) },
-    { keys: ["ArrowRight"], shown: "→ (Shift: far, Alt: event)", text: "cursor on; with Alt to the next of these", run: (page, event) => moveCursor(page, 1, event) },
+    {
+        keys: ["ArrowLeft"],
+        shown: "← (Shift: far, Alt: event)",
+        text: "cursor back; with Alt to the last allocation, free, reuse, cudaMalloc, cudaFree or marker before it",
+        run: (page, event) => moveCursor(page, -1, event),
+    },
+    {
+        keys: ["ArrowRight"],
+        shown: "→ (Shift: far, Alt: event)",
+        text: "cursor on; with Alt to the next of these",
+        run: (page, event) => moveCursor(page, 1, event),
+    },
     { keys: ["ArrowUp"], shown: "↑", text: "lower addresses", run: (page) => panAddress(page, -1) },
-    { keys: ["ArrowDown"], shown: "↓", text: "higher addresses", run: (page) => panAddress(page, 1) },
+    {
+        keys: ["ArrowDown"],
+        shown: "↓",
+        text: "higher addresses",
+        run: (page) => panAddress(page, 1),
+    },
     { keys: ["a"], shown: "a", text: "earlier", run: (page) => pan(page, -1) },
     { keys: ["d"], shown: "d", text: "later", run: (page) => pan(page, 1) },
-    { keys: ["w"], shown: "w", text: "closer in time, around the cursor", run: (page) => zoomTime(page, page.view.cursor, 0.6) },
-    { keys: ["s"], shown: "s", text: "wider in time", run: (page) => zoomTime(page, page.view.cursor, 1 / 0.6) },
-    { keys: ["W"], shown: "W", text: "closer in addresses", run: (page) => zoomAddress(page, middleAddress(page), 0.6) },
-    { keys: ["S"], shown: "S", text: "wider in addresses", run: (page) => zoomAddress(page, middleAddress(page), 1 / 0.6) },
+    {
+        keys: ["w"],
+        shown: "w",
+        text: "closer in time, around the cursor",
+        run: (page) => zoomTime(page, page.view.cursor, 0.6),
+    },
+    {
+        keys: ["s"],
+        shown: "s",
+        text: "wider in time",
+        run: (page) => zoomTime(page, page.view.cursor, 1 / 0.6),
+    },
+    {
+        keys: ["W"],
+        shown: "W",
+        text: "closer in addresses",
+        run: (page) => zoomAddress(page, middleAddress(page), 0.6),
+    },
+    {
+        keys: ["S"],
+        shown: "S",
+        text: "wider in addresses",
+        run: (page) => zoomAddress(page, middleAddress(page), 1 / 0.6),
+    },
     { keys: ["0"], shown: "0", text: "everything", run: whole },
-    { keys: [" "], shown: "space", text: "play: the cursor runs through the window", run: (page) => page.player.toggle() },
-    { keys: ["n"], shown: "n", text: "next event: OOM, retry, or the peak of a run without OOM", run: (page) => page.stepCard(1) },
+    {
+        keys: [" "],
+        shown: "space",
+        text: "play: the cursor runs through the window",
+        run: (page) => page.player.toggle(),
+    },
+    {
+        keys: ["n"],
+        shown: "n",
+        text: "next event: OOM, retry, or the peak of a run without OOM",
+        run: (page) => page.stepCard(1),
+    },
     { keys: ["p"], shown: "p", text: "previous event", run: (page) => page.stepCard(-1) },
-    { keys: ["["], shown: "[", text: "select the block before, in order of address at the cursor", run: (page) => stepBlock(page, -1) },
+    {
+        keys: ["["],
+        shown: "[",
+        text: "select the block before, in order of address at the cursor",
+        run: (page) => stepBlock(page, -1),
+    },
     { keys: ["]"], shown: "]", text: "select the block after", run: (page) => stepBlock(page, 1) },
     { keys: ["z"], shown: "z", text: "zoom to the selected block's life", run: zoomToLife },
-    { keys: ["m"], shown: "m", text: "set the mark at the cursor (growth is measured from it); again: remove it", run: toggleMark },
-    { keys: ["c"], shown: "c", text: "colour by the next: state, age, phase, stream, pool, stack", run: (page) => page.change({ colour: next(colourings, page.view.colour) }) },
-    { keys: ["1", "2", "3", "4"], shown: "1 2 3 4", text: "stacks by holes held open, live bytes, allocations in the window, growth", run: (page, event) => page.change({ stacks: measures[Number(event.key) - 1] }) },
+    {
+        keys: ["m"],
+        shown: "m",
+        text: "set the mark at the cursor (growth is measured from it); again: remove it",
+        run: toggleMark,
+    },
+    {
+        keys: ["c"],
+        shown: "c",
+        text: "colour by the next: state, age, phase, stream, pool, stack",
+        run: (page) => page.change({ colour: next(colourings, page.view.colour) }),
+    },
+    {
+        keys: ["1", "2", "3", "4"],
+        shown: "1 2 3 4",
+        text: "stacks by holes held open, live bytes, allocations in the window, growth",
+        run: (page, event) => page.change({ stacks: measures[Number(event.key) - 1] }),
+    },
     { keys: ["f"], shown: "f", text: "stacks as icicle or flame", run: toggleShape },
     { keys: ["g"], shown: "g", text: "frames of libraries folded or in full", run: toggleFold },
-    { keys: ["v"], shown: "v", text: "lay the next replayed curve over the chart", run: (page) => stepCurve(page, 1) },
+    {
+        keys: ["v"],
+        shown: "v",
+        text: "lay the next replayed curve over the chart",
+        run: (page) => stepCurve(page, 1),
+    },
     { keys: ["V"], shown: "V", text: "the one before", run: (page) => stepCurve(page, -1) },
     { keys: ["i"], shown: "i", text: "the pictures as a PNG", run: savePng },
     { keys: ["I"], shown: "I", text: "as an SVG", run: saveSvg },
@@ -88,7 +164,10 @@ function stepBlock(page: Page, by: number): void {
     const live = Array.from(page.heap.live).sort((a, b) => blocks.offset[a] - blocks.offset[b]);
     if (live.length === 0) return;
     const at = live.indexOf(page.view.selected);
-    page.change({ selected: live[at < 0 ? (by > 0 ? 0 : live.length - 1) : (at + by + live.length) % live.length] });
+    page.change({
+        selected:
+            live[at < 0 ? (by > 0 ? 0 : live.length - 1) : (at + by + live.length) % live.length],
+    });
 }
 
 function stepCurve(page: Page, by: number): void {
@@ -105,24 +184,60 @@ function clear(page: Page): void {
 }
 
 const glossary: [word: string, meaning: string][] = [
-    ["hole held open", "free memory inside a segment (or a page of an expandable one) that cannot go back to the driver, because a block is live in it"],
-    ["pins", "a live block pins a hole: were it not there, the memory around it could be given back or used as one piece"],
-    ["releasable", "cached memory with no live block in its segment or page: it can go back to the driver at any time"],
-    ["retry", "the device was full: the pool gave its cache back to the driver and asked again; the program waits meanwhile"],
+    [
+        "hole held open",
+        "free memory inside a segment (or a page of an expandable one) that cannot go back to the driver, because a block is live in it",
+    ],
+    [
+        "pins",
+        "a live block pins a hole: were it not there, the memory around it could be given back or used as one piece",
+    ],
+    [
+        "releasable",
+        "cached memory with no live block in its segment or page: it can go back to the driver at any time",
+    ],
+    [
+        "retry",
+        "the device was full: the pool gave its cache back to the driver and asked again; the program waits meanwhile",
+    ],
 ];
 
 function showHelp(page: Page): void {
-    const rows = table.map((key) => el("tr", {}, el("td", {}, el("kbd", {}, key.shown)), el("td", {}, key.text)));
-    showDialog(el("h2", {}, "Keys"), el("table", {}, ...rows),
-        el("p", {}, "Wheel: time at the pointer. Shift and wheel: addresses. Drag: pan. Click: cursor and block. " +
-            "Tab reaches every control and picture; in the stacks arrows walk the boxes and Enter marks one; in the strip of processes, of a job, they walk the bars and Enter shows one. " +
-            "Search takes text, or /a regular expression/."),
+    const rows = table.map((key) =>
+        el("tr", {}, el("td", {}, el("kbd", {}, key.shown)), el("td", {}, key.text)),
+    );
+    showDialog(
+        el("h2", {}, "Keys"),
+        el("table", {}, ...rows),
+        el(
+            "p",
+            {},
+            "Wheel: time at the pointer. Shift and wheel: addresses. Drag: pan. " +
+                "Click: cursor and block. Tab reaches every control and picture; " +
+                "in the stacks arrows walk the boxes and Enter marks one; " +
+                "in the strip of processes, of a job, they walk the bars and Enter shows one. " +
+                "Search takes text, or /a regular expression/.",
+        ),
         el("h2", {}, "Reading the colours"),
-        el("p", {}, "Orange and hatched is memory that is free and yet cannot be given back, because a block is live in the same segment (or page of an expandable segment). " +
-            "Sand is cached memory that could be given back. Where several things share a pixel its colour is their mix by area. " +
-            "Blocks that the verdict names are drawn at least 3 pixels thick."),
+        el(
+            "p",
+            {},
+            "Orange and hatched is memory that is free and yet cannot be given back, because " +
+                "a block is live in the same segment (or page of an expandable segment). " +
+                "Sand is cached memory that could be given back. " +
+                "Where several things share a pixel its colour is their mix by area. " +
+                "Blocks that the verdict names are drawn at least 3 pixels thick.",
+        ),
         el("h2", {}, "Words"),
-        el("dl", { class: "life" }, ...[...glossary, ...page.header.class_words.map(({ word, meaning }) => [word, meaning])].flatMap(([word, meaning]) => [el("dt", {}, word), el("dd", {}, meaning)])));
+        el(
+            "dl",
+            { class: "life" },
+            ...[
+                ...glossary,
+                ...page.header.class_words.map(({ word, meaning }) => [word, meaning]),
+            ].flatMap(([word, meaning]) => [el("dt", {}, word), el("dd", {}, meaning)]),
+        ),
+    );
 }
 
 export function connectKeys(page: Page): void {

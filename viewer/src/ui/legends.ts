@@ -5,24 +5,50 @@ import { byId, el } from "./dom";
 import type { Page } from "./page";
 
 /** `colour` may be "hatch", of holes held open, "line", or a marker's "burst" or "emptied". */
-export interface LegendEntry { colour: string; text: string }
+export interface LegendEntry {
+    colour: string;
+    text: string;
+}
 
 export function chartLegend({ colours, model }: Page): LegendEntry[] {
     const { bins } = model;
     const some = (values: Float64Array): boolean => values.some((value) => value > 0);
-    const entries = layers.filter(([name]) => name === "requested" || name === "held" || some(bins[name] as Float64Array))
-        .map(([name, text]) => ({ colour: name === "held" ? "hatch" : layerColour(colours, name), text }));
+    const entries = layers
+        .filter(
+            ([name]) => name === "requested" || name === "held" || some(bins[name] as Float64Array),
+        )
+        .map(([name, text]) => ({
+            colour: name === "held" ? "hatch" : layerColour(colours, name),
+            text,
+        }));
     entries.push({ colour: "line", text: "highest allocated" });
-    if (model.head.markers.some((marker) => marker.kind === "burst")) entries.push({ colour: "burst", text: "many cudaMallocs" });
-    if (model.head.markers.some((marker) => marker.kind === "empty_cache")) entries.push({ colour: "emptied", text: "empty_cache" });
-    if (some(bins.other)) entries.push({ colour: colours.other, text: "used by others (from above)" });
+    if (model.head.markers.some((marker) => marker.kind === "burst")) {
+        entries.push({ colour: "burst", text: "many cudaMallocs" });
+    }
+    if (model.head.markers.some((marker) => marker.kind === "empty_cache")) {
+        entries.push({ colour: "emptied", text: "empty_cache" });
+    }
+    if (some(bins.other)) {
+        entries.push({ colour: colours.other, text: "used by others (from above)" });
+    }
     return entries;
 }
 
 export function mapLegend({ colours, kinds, model }: Page): LegendEntry[] {
-    if (kinds) return [...kinds.names.map((text, kind) => ({ colour: kindColour(colours, kind), text })), { colour: colours.freeKind, text: "free" }];
-    const entries = [{ colour: colours.use, text: "in use" }, { colour: "hatch", text: "hole held open" }, { colour: colours.cached, text: "cached" }];
-    if (model.head.cards.some((card) => card.culprits.length > 0)) entries.push({ colour: colours.pin, text: "block that pins" });
+    if (kinds) {
+        return [
+            ...kinds.names.map((text, kind) => ({ colour: kindColour(colours, kind), text })),
+            { colour: colours.freeKind, text: "free" },
+        ];
+    }
+    const entries = [
+        { colour: colours.use, text: "in use" },
+        { colour: "hatch", text: "hole held open" },
+        { colour: colours.cached, text: "cached" },
+    ];
+    if (model.head.cards.some((card) => card.culprits.length > 0)) {
+        entries.push({ colour: colours.pin, text: "block that pins" });
+    }
     return entries;
 }
 

@@ -10,13 +10,25 @@ import { drawAtCursor, drawBlocks, outlineBlock } from "../draw/marks";
 import type { Page } from "./page";
 import { Slices } from "./slices";
 
-const mostShapes = 4000;         // drawn one by one
-const lookedAtAtOnce = 100_000;  // blocks; of more the marks come once the window rests
+const mostShapes = 4000; // drawn one by one
+const lookedAtAtOnce = 100_000; // blocks; of more the marks come once the window rests
 const restMs = 160;
 
-interface Marked { of: unknown[]; wanted: Uint8Array | null; rows: number[]; picture: OffscreenCanvas | null; area: Area }
+interface Marked {
+    of: unknown[];
+    wanted: Uint8Array | null;
+    rows: number[];
+    picture: OffscreenCanvas | null;
+    area: Area;
+}
 
-const nothing: Marked = { of: [], wanted: null, rows: [], picture: null, area: { t0: 0, t1: 1, a0: 0, a1: 1 } };
+const nothing: Marked = {
+    of: [],
+    wanted: null,
+    rows: [],
+    picture: null,
+    area: { t0: 0, t1: 1, a0: 0, a1: 1 },
+};
 
 export class MapMarks {
     private readonly still = document.createElement("canvas");
@@ -36,7 +48,19 @@ export class MapMarks {
         const frame = mapFrame(layer, view);
         const marked = this.find(page, frame, layer.ratio);
         const { t0, t1, a0, a1, selected } = view;
-        const of = [model, t0, t1, a0, a1, layer.canvas.width, layer.canvas.height, pins, marked, selected, colours];
+        const of = [
+            model,
+            t0,
+            t1,
+            a0,
+            a1,
+            layer.canvas.width,
+            layer.canvas.height,
+            pins,
+            marked,
+            selected,
+            colours,
+        ];
         if (!same(of, this.stillOf)) {
             this.stillOf = of;
             this.still.width = layer.canvas.width;
@@ -48,21 +72,34 @@ export class MapMarks {
             drawBlocks(kept, frame, model, marked.rows, colours.mark, colours.halo, 2);
             if (selected >= 0) outlineBlock(kept, frame, model, selected, colours);
         }
-        if (pins.size > 0 || marked.wanted || selected >= 0) context.drawImage(this.still, 0, 0, layer.width, layer.height);
+        if (pins.size > 0 || marked.wanted || selected >= 0) {
+            context.drawImage(this.still, 0, 0, layer.width, layer.height);
+        }
         const x = frame.x(page.heap.tick);
-        if (x >= frame.left && x <= frame.right) drawCursor(context, x, frame.top, frame.bottom, colours);
+        if (x >= frame.left && x <= frame.right) {
+            drawCursor(context, x, frame.top, frame.bottom, colours);
+        }
         if (pins !== this.pinsOf) this.strip.of = [];
         this.pinsOf = pins;
         drawAtCursor(layer, frame, view, model, page.heap, page.isPin, colours, this.strip);
     }
 
-    /** Per stack, whether its blocks are marked: found by the search, or of the marked stack. null = none. */
+    /**
+     * Per stack, whether its blocks are marked: found by the search, or of the marked stack. null =
+     * none.
+     */
     stacks(page: Page): Uint8Array | null {
         const { view, model, matches } = page;
         const of = [model, matches, view.culprit >= 0 ? -1 : view.stack, view.fold];
         if (same(of, this.wanted.of)) return this.wanted.stacks;
         const below = view.culprit >= 0 ? null : page.panel.marked();
-        this.wanted = { of, stacks: matches && below ? matches.map((hit, node) => hit | below[node]) : matches ?? below };
+        this.wanted = {
+            of,
+            stacks:
+                matches && below
+                    ? matches.map((hit, node) => hit | below[node])
+                    : (matches ?? below),
+        };
         return this.wanted.stacks;
     }
 
@@ -83,7 +120,8 @@ export class MapMarks {
         let rows: number[] = [];
         let raster: MarkRaster | null = null;
         const { start, end, offset, size: bytes } = model.blocks;
-        const add = (row: number): void => raster!.add(start[row], Math.min(end[row], model.lastTick), offset[row], bytes[row]);
+        const add = (row: number): void =>
+            raster!.add(start[row], Math.min(end[row], model.lastTick), offset[row], bytes[row]);
         const steps = visitHits(model, area, wanted, (row) => {
             if (raster) {
                 add(row);
@@ -96,7 +134,13 @@ export class MapMarks {
             rows = [];
         });
         const found = (): void => {
-            this.marked = { of, wanted, rows, picture: raster ? raster.draw(colours.mark) : null, area };
+            this.marked = {
+                of,
+                wanted,
+                rows,
+                picture: raster ? raster.draw(colours.mark) : null,
+                area,
+            };
         };
         if (model.live.startsIn(t0, t1) + page.heap.live.length <= lookedAtAtOnce) {
             finish(steps);

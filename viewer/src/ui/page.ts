@@ -36,8 +36,8 @@ import { StacksPanel } from "./stackspanel";
 import { describe, say, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
 
-const immediateEvents = 10_000;  // swept in the frame itself
-const immediateKinds = 300_000;  // blocks that are sorted into kinds in the frame itself
+const immediateEvents = 10_000; // swept in the frame itself
+const immediateKinds = 300_000; // blocks that are sorted into kinds in the frame itself
 
 /** Where devices come from: first without their blocks, then whole. */
 export interface DeviceSource {
@@ -50,31 +50,52 @@ export class Page {
     readonly store: Store;
     model!: DeviceModel;
     heap: HeapState = emptyHeap(0);
-    complete: Promise<void> = Promise.resolve();  // all blocks of the device shown are drawn
-    kinds: Kinds | null = null;  // what blocks are coloured by; null = their state
+    complete: Promise<void> = Promise.resolve(); // all blocks of the device shown are drawn
+    kinds: Kinds | null = null; // what blocks are coloured by; null = their state
     matcher: Matcher | null = null;
-    matches: Uint8Array | null = null;  // per stack
+    matches: Uint8Array | null = null; // per stack
     readonly chart = new Surface(byId("chart").parentElement!);
     readonly map = new Surface(byId("map").parentElement!);
     readonly segments = new SegmentsPanel(this);
-    ranks: RankStrip | null = null;  // null: not a job
+    ranks: RankStrip | null = null; // null: not a job
     private readonly marks = new MapMarks();
     private readonly exact = new RestSweep(() => {
         this.drawTime();
         this.drawAddresses(this.exact.sweep);
     });
     private readonly sorting = new Slices();
-    private asked = 0;  // how often a device was asked for
+    private asked = 0; // how often a device was asked for
     private hashTimer = 0;
-    pins = new Set<number>();  // blocks that the verdict names
+    pins = new Set<number>(); // blocks that the verdict names
     readonly panel: StacksPanel;
     readonly player: Player;
 
-    constructor(readonly header: Header, private readonly source: DeviceSource, private readonly fail: (error: unknown) => void) {
+    constructor(
+        readonly header: Header,
+        private readonly source: DeviceSource,
+        private readonly fail: (error: unknown) => void,
+    ) {
         this.stacks = new Stacks(header);
         this.store = new Store({
-            device: 0, t0: 0, t1: 1, a0: 0, a1: 1, cursor: 0, mark: -1, card: -1, culprit: -1, selected: -1, stack: -1,
-            query: "", theme: "auto", stacks: "holes", shape: "icicle", fold: false, colour: "state", whatif: -1, order: "worst",
+            device: 0,
+            t0: 0,
+            t1: 1,
+            a0: 0,
+            a1: 1,
+            cursor: 0,
+            mark: -1,
+            card: -1,
+            culprit: -1,
+            selected: -1,
+            stack: -1,
+            query: "",
+            theme: "auto",
+            stacks: "holes",
+            shape: "icicle",
+            fold: false,
+            colour: "state",
+            whatif: -1,
+            order: "worst",
         });
         this.panel = new StacksPanel(this);
         this.player = new Player(this);
@@ -104,7 +125,9 @@ export class Page {
             if (surfaces.some((surface) => surface.grew())) this.store.flush(["size"]);
         });
         for (const surface of surfaces) observer.observe(surface.box);
-        matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.store.flush(["theme"]));
+        matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
+            this.store.flush(["theme"]),
+        );
         // A link pasted where the page is open already.
         addEventListener("hashchange", () => {
             clearTimeout(this.hashTimer);
@@ -115,7 +138,9 @@ export class Page {
 
     /** Another device, or another view of this one, with all pictures. */
     goTo(index: number, wanted: Partial<View> = {}): void {
-        void this.showDevice(index, wanted).then(() => this.store.flush(["device", "theme"])).catch(this.fail);
+        void this.showDevice(index, wanted)
+            .then(() => this.store.flush(["device", "theme"]))
+            .catch(this.fail);
     }
 
     /** `wanted` may name what this device does not have: that part is as if it were not said. */
@@ -123,20 +148,34 @@ export class Page {
         const index = number < this.header.devices.length ? number : 0;
         const asked = ++this.asked;
         const model = await this.source.overview(index);
-        if (asked !== this.asked) return;  // another one has been asked for since
+        if (asked !== this.asked) return; // another one has been asked for since
         this.exact.drop();
         this.model = model;
         const { head, lastTick } = this.model;
-        const firstOom = head.cards.findIndex((card) => card.kind !== "retry");  // or the run without one, as a whole
-        const card = wanted.card !== undefined && wanted.card < head.cards.length ? wanted.card : Math.min(head.cards.length - 1, Math.max(0, firstOom));
+        const firstOom = head.cards.findIndex((card) => card.kind !== "retry"); // or the run without one, as a whole
+        const card =
+            wanted.card !== undefined && wanted.card < head.cards.length
+                ? wanted.card
+                : Math.min(head.cards.length - 1, Math.max(0, firstOom));
         const cursor = card >= 0 ? cardTick(head, head.cards[card]) : peakTick(this.model);
         const [t0, t1] = activeWindow(this.model);
         const whole: View = {
-            ...this.view, t0, t1, a0: 0, a1: Math.max(1, head.axis_bytes), card, cursor,
-            mark: -1, culprit: -1, selected: -1, stack: -1, whatif: -1,
+            ...this.view,
+            t0,
+            t1,
+            a0: 0,
+            a1: Math.max(1, head.axis_bytes),
+            card,
+            cursor,
+            mark: -1,
+            culprit: -1,
+            selected: -1,
+            stack: -1,
+            whatif: -1,
             // Where nothing keeps holes open, who holds the memory is the question.
             stacks: card >= 0 && head.cards[card].culprits.length > 0 ? "holes" : "live",
-            ...wanted, device: index,
+            ...wanted,
+            device: index,
         };
         whole.card = card;
         if (!this.model.curves.byRow[whole.whatif]) whole.whatif = -1;
@@ -152,7 +191,10 @@ export class Page {
     private async readBlocks(index: number): Promise<void> {
         const isShown = (): boolean => this.model.head === this.header.devices[index];
         const model = await this.source.blocks(index, (blocks) => {
-            if (isShown()) byId("count").textContent = `reading blocks: ${Math.floor((100 * blocks) / this.model.head.blocks)} %`;
+            if (isShown()) {
+                byId("count").textContent =
+                    `reading blocks: ${Math.floor((100 * blocks) / this.model.head.blocks)} %`;
+            }
         });
         if (!isShown()) return;
         this.model = model;
@@ -162,7 +204,9 @@ export class Page {
 
     /** Changes the view within its bounds. */
     change(change: Partial<View>): void {
-        this.store.set(clampView({ ...this.view, ...change }, this.model.lastTick, this.model.head.axis_bytes));
+        this.store.set(
+            clampView({ ...this.view, ...change }, this.model.lastTick, this.model.head.axis_bytes),
+        );
     }
 
     stepCard(by: number): void {
@@ -188,7 +232,9 @@ export class Page {
         const has = (...keys: Part[]): boolean => keys.some((key) => changed.has(key));
         const { view, model } = this;
         if (has("theme")) {
-            const darkWanted = view.theme === "dark" || (view.theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
+            const darkWanted =
+                view.theme === "dark" ||
+                (view.theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
             document.documentElement.dataset.theme = darkWanted ? "dark" : "light";
         }
         if (has("device", "blocks", "colour")) this.sortKinds();
@@ -203,14 +249,55 @@ export class Page {
             this.matcher = makeMatcher(view.query);
             this.matches = this.stacks.search(this.matcher);
         }
-        if (has("device", "blocks", "cursor")) this.heap = model.complete ? heapAt(model, view.cursor) : emptyHeap(view.cursor);
-        if (has("device", "blocks", "size", "t0", "t1", "a0", "a1", "theme", "colour", "kinds")) this.drawWindow(has("device", "blocks"));
-        else if (has("whatif")) this.drawTime();
-        else if (has("cursor", "mark", "card", "culprit", "selected", "query", "stack", "fold")) this.drawOver();
-        if (has("device", "blocks", "size", "cursor", "order", "theme", "card", "culprit", "colour", "kinds")) this.segments.draw();
-        else if (has("selected", "query", "stack", "fold")) this.segments.drawMarks();
-        const moved = (view.stacks === "churn" || (view.stacks === "growth" && view.mark < 0)) && has("t0", "t1");
-        if (moved || has("device", "blocks", "size", "cursor", "mark", "stacks", "shape", "fold", "theme", "query", "stack")) this.panel.draw();
+        if (has("device", "blocks", "cursor")) {
+            this.heap = model.complete ? heapAt(model, view.cursor) : emptyHeap(view.cursor);
+        }
+        if (has("device", "blocks", "size", "t0", "t1", "a0", "a1", "theme", "colour", "kinds")) {
+            this.drawWindow(has("device", "blocks"));
+        } else if (has("whatif")) {
+            this.drawTime();
+        } else if (has("cursor", "mark", "card", "culprit", "selected", "query", "stack", "fold")) {
+            this.drawOver();
+        }
+        if (
+            has(
+                "device",
+                "blocks",
+                "size",
+                "cursor",
+                "order",
+                "theme",
+                "card",
+                "culprit",
+                "colour",
+                "kinds",
+            )
+        ) {
+            this.segments.draw();
+        } else if (has("selected", "query", "stack", "fold")) {
+            this.segments.drawMarks();
+        }
+        const moved =
+            (view.stacks === "churn" || (view.stacks === "growth" && view.mark < 0)) &&
+            has("t0", "t1");
+        if (
+            moved ||
+            has(
+                "device",
+                "blocks",
+                "size",
+                "cursor",
+                "mark",
+                "stacks",
+                "shape",
+                "fold",
+                "theme",
+                "query",
+                "stack",
+            )
+        ) {
+            this.panel.draw();
+        }
         if (has("device", "blocks", "selected")) showDetails(this);
         byId("window").textContent = windowText(this);
         this.say(statusText(this));
@@ -218,18 +305,22 @@ export class Page {
         this.hashTimer = window.setTimeout(() => this.saveHash(), 250);
     }
 
-    // Of few blocks at once; of many a little at a time, and until then the colours are those of state.
+    // Of few blocks at once; of many a little at a time, and until then the colours are those of
+    // state.
     private sortKinds(): void {
         this.kinds = null;
         this.sorting.stop();
         const { model, view } = this;
         const steps = model.complete ? kindsInSteps(model, this.stacks, view.colour) : null;
         if (!steps) return;
-        if (model.blocks.count <= immediateKinds) this.kinds = finish(steps);
-        else this.sorting.run(steps, 0, (kinds) => {
-            this.kinds = kinds;
-            this.store.flush(["kinds"]);
-        });
+        if (model.blocks.count <= immediateKinds) {
+            this.kinds = finish(steps);
+        } else {
+            this.sorting.run(steps, 0, (kinds) => {
+                this.kinds = kinds;
+                this.store.flush(["kinds"]);
+            });
+        }
     }
 
     private showCards(): void {
@@ -258,8 +349,14 @@ export class Page {
             this.drawAddresses(null);
             return;
         }
-        const crowded = this.heap.live.length > immediateEvents * 3;  // what lives through the window is swept, too
-        const sweep = this.exact.of(model, view.t0, view.t1, crowded ? -1 : now ? immediateEvents * 2 : immediateEvents);
+        // what lives through the window is swept, too
+        const crowded = this.heap.live.length > immediateEvents * 3;
+        const sweep = this.exact.of(
+            model,
+            view.t0,
+            view.t1,
+            crowded ? -1 : now ? immediateEvents * 2 : immediateEvents,
+        );
         this.drawTime();
         this.drawAddresses(sweep);
     }
@@ -272,8 +369,14 @@ export class Page {
 
     /** The chart; with `over` also what moves with the cursor. */
     paintTime(layer: Layer, over?: CanvasRenderingContext2D): void {
-        const { model, view, exact: { sweep } } = this;
-        const data = sweep ? { bins: sweep.bins, from: sweep.from, to: sweep.to } : { bins: model.bins, from: 0, to: model.lastTick };
+        const {
+            model,
+            view,
+            exact: { sweep },
+        } = this;
+        const data = sweep
+            ? { bins: sweep.bins, from: sweep.from, to: sweep.to }
+            : { bins: model.bins, from: 0, to: model.lastTick };
         drawChart(layer, model, data, view, this.overlay(), this.colours);
         if (over) this.paintChartCursor(layer, over);
     }
@@ -281,7 +384,14 @@ export class Page {
     private overlay(): Overlay | null {
         const { curves, head, lastTick } = this.model;
         const bytes = curves.byRow[this.view.whatif];
-        return bytes ? { name: head.whatif[this.view.whatif].name, times: curves.times, bytes, endTick: lastTick } : null;
+        return bytes
+            ? {
+                  name: head.whatif[this.view.whatif].name,
+                  times: curves.times,
+                  bytes,
+                  endTick: lastTick,
+              }
+            : null;
     }
 
     private drawAddresses(sweep: WindowSweep | null): void {
@@ -294,7 +404,12 @@ export class Page {
             text = `coloured by ${view.colour}, mixed by area`;
         } else {
             const mode = drawMap(this.map.base, model, view, sweep, colours);
-            text = mode === "overview" ? "shares of area (overview)" : mode === "exact shares" ? "shares of area per pixel" : "every block (darker: over a quarter of the run)";
+            text =
+                mode === "overview"
+                    ? "shares of area (overview)"
+                    : mode === "exact shares"
+                      ? "shares of area per pixel"
+                      : "every block (darker: over a quarter of the run)";
             if (kinds) text += `; by ${view.colour} at rest, in windows of fewer blocks`;
             else if (view.colour !== "state") text += `; blocks are being sorted by ${view.colour}`;
         }
@@ -319,7 +434,7 @@ export class Page {
         const mark = timeX(layer, view, view.mark);
         if (view.mark >= 0 && inside(mark)) drawMark(context, mark, 4, bottom, colours);
         const x = timeX(layer, view, view.cursor);
-        if (inside(x)) drawCursor(context, x, signsHeight, bottom, colours);  // never over a sign
+        if (inside(x)) drawCursor(context, x, signsHeight, bottom, colours); // never over a sign
         if (model.complete) drawSplit(layer, context, model, this.heap, colours);
     }
 

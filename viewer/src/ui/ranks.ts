@@ -14,11 +14,19 @@ export function connectRanks(page: Page): void {
     const select = byId<HTMLSelectElement>("device");
     if (header.ranks.length > 0) {
         byId("device-what").textContent = "process";
-        select.append(...header.ranks.map((row) => row.device !== null
-            ? el("option", { value: String(row.device) }, rankLabel(row))
-            : el("option", { value: "", disabled: "" }, `${rankLabel(row)} · only a line`)));
+        select.append(
+            ...header.ranks.map((row) =>
+                row.device !== null
+                    ? el("option", { value: String(row.device) }, rankLabel(row))
+                    : el("option", { value: "", disabled: "" }, `${rankLabel(row)} · only a line`),
+            ),
+        );
     } else {
-        select.append(...header.devices.map((head, index) => el("option", { value: String(index) }, `GPU ${head.index} ${head.name}`)));
+        select.append(
+            ...header.devices.map((head, index) =>
+                el("option", { value: String(index) }, `GPU ${head.index} ${head.name}`),
+            ),
+        );
     }
     byId("device-label").hidden = select.options.length < 2;
     select.addEventListener("change", () => page.goTo(Number(select.value)));
@@ -31,10 +39,16 @@ export function connectRanks(page: Page): void {
 }
 
 function rankText(row: Rank): string {
-    const counted = (count: number, one: string, many: string): string => (count > 0 ? `, ${formatCount(count)} ${count === 1 ? one : many}` : "");
-    return `${rankLabel(row)}: peak reserved ${formatBytes(row.peak_reserved)}` + (row.capacity === null ? "" : ` of ${formatBytes(row.capacity)}`) +
-        counted(row.ooms, "OOM", "OOMs") + counted(row.retries, "retry", "retries") +
-        `; ${row.ended}; ${row.file}` + (row.device === null ? "; only this line is in the file" : "");
+    const counted = (count: number, one: string, many: string): string =>
+        count > 0 ? `, ${formatCount(count)} ${count === 1 ? one : many}` : "";
+    return (
+        `${rankLabel(row)}: peak reserved ${formatBytes(row.peak_reserved)}` +
+        (row.capacity === null ? "" : ` of ${formatBytes(row.capacity)}`) +
+        counted(row.ooms, "OOM", "OOMs") +
+        counted(row.retries, "retry", "retries") +
+        `; ${row.ended}; ${row.file}` +
+        (row.device === null ? "; only this line is in the file" : "")
+    );
 }
 
 /** Of a job: all its processes in one picture. */
@@ -65,7 +79,13 @@ export class RankStrip {
 
     private at(event: MouseEvent): Rank | undefined {
         const { ranks } = this.page.header;
-        return ranks[rankAt(ranks, this.surface.base.width, event.clientX - this.surface.box.getBoundingClientRect().left)];
+        return ranks[
+            rankAt(
+                ranks,
+                this.surface.base.width,
+                event.clientX - this.surface.box.getBoundingClientRect().left,
+            )
+        ];
     }
 
     private open(row: Rank | undefined): void {
@@ -75,15 +95,28 @@ export class RankStrip {
             return;
         }
         const [all] = rankTables(this.page.header);
-        const alone = { ...all, title: "This process", rows: [all.rows[this.page.header.ranks.indexOf(row)]] };
-        showDialog(el("p", {}, `${rankText(row)}. A page of its own:`), el("p", {}, el("code", {}, row.command)), dataTable(alone));
+        const alone = {
+            ...all,
+            title: "This process",
+            rows: [all.rows[this.page.header.ranks.indexOf(row)]],
+        };
+        showDialog(
+            el("p", {}, `${rankText(row)}. A page of its own:`),
+            el("p", {}, el("code", {}, row.command)),
+            dataTable(alone),
+        );
     }
 
     private key(event: KeyboardEvent): void {
         const { ranks } = this.page.header;
         const shown = ranks.findIndex((row) => row.device === this.page.view.device);
         const from = this.focused >= 0 ? this.focused : shown;
-        const to: Record<string, number> = { ArrowLeft: from - 1, ArrowRight: from + 1, Home: 0, End: ranks.length - 1 };
+        const to: Record<string, number> = {
+            ArrowLeft: from - 1,
+            ArrowRight: from + 1,
+            Home: 0,
+            End: ranks.length - 1,
+        };
         if (event.key in to) this.focus(Math.max(0, Math.min(ranks.length - 1, to[event.key])));
         else if (event.key === "Enter" || event.key === " ") this.open(ranks[from]);
         else return;
@@ -103,6 +136,12 @@ export class RankStrip {
 
     paint(layer: Layer): void {
         const { header, view, colours } = this.page;
-        drawRanks(layer, header.ranks, header.ranks.findIndex((row) => row.device === view.device), this.focused, colours);
+        drawRanks(
+            layer,
+            header.ranks,
+            header.ranks.findIndex((row) => row.device === view.device),
+            this.focused,
+            colours,
+        );
     }
 }

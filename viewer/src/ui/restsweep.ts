@@ -5,11 +5,11 @@ import { sweepInSteps, sweepWindow, type WindowSweep } from "../data/sweep";
 import { Slices } from "./slices";
 
 const binCount = 2048;
-const exactEvents = 1_500_000;  // of more the overview stays
+const exactEvents = 1_500_000; // of more the overview stays
 const restMs = 160;
 
 export class RestSweep {
-    sweep: WindowSweep | null = null;  // of the window last asked for, as soon as there is one
+    sweep: WindowSweep | null = null; // of the window last asked for, as soon as there is one
     private model: DeviceModel | null = null;
     private readonly slices = new Slices();
 
@@ -21,10 +21,15 @@ export class RestSweep {
         this.sweep = null;
     }
 
-    /** The window's events if they are there or at most `atOnce` blocks start in it; null = later, or never. */
+    /**
+     * The window's events if they are there or at most `atOnce` blocks start in it; null = later,
+     * or never.
+     */
     of(model: DeviceModel, from: number, to: number, atOnce: number): WindowSweep | null {
         this.slices.stop();
-        if (this.model !== model || this.sweep?.from !== from || this.sweep.to !== to) this.sweep = null;
+        if (this.model !== model || this.sweep?.from !== from || this.sweep.to !== to) {
+            this.sweep = null;
+        }
         this.model = model;
         this.sweep ??= sweepWindow(model, from, to, binCount, atOnce);
         if (!this.sweep && model.live.startsIn(from, to) <= exactEvents) {

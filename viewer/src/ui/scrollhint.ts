@@ -2,7 +2,7 @@
 // the last one. The style sheet draws what `data-more` says.
 import { byId } from "./dom";
 
-const slack = 3;  // pixels that hide no letter
+const slack = 3; // pixels that hide no letter
 
 function watch(place: HTMLElement): void {
     const look = (): void => {
@@ -24,6 +24,8 @@ function watch(place: HTMLElement): void {
 }
 
 export function connectScrollHints(): void {
-    for (const id of ["main", "culprits-list", "side", "dialog", "chart-legend", "map-legend"]) watch(byId(id));
+    for (const id of ["main", "culprits-list", "side", "dialog", "chart-legend", "map-legend"]) {
+        watch(byId(id));
+    }
     watch(byId("icicle").parentElement!.parentElement!);
 }

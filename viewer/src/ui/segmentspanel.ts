@@ -27,7 +27,9 @@ export class SegmentsPanel {
     /** The segments; with `over` also what is marked in them. */
     paint(layer: Layer, over?: CanvasRenderingContext2D): Placed[] {
         const { model, heap, view, kinds, colours, isPin } = this.page;
-        const colourOf = kinds ? (block: number): string => kindColour(colours, kinds.of[block]) : null;
+        const colourOf = kinds
+            ? (block: number): string => kindColour(colours, kinds.of[block])
+            : null;
         const placed = drawSegments(layer, model, heap, view.order, { isPin, colourOf }, colours);
         if (over) this.paintMarks(layer, over, placed);
         return placed;
@@ -40,6 +42,15 @@ export class SegmentsPanel {
 
     private paintMarks(layer: Layer, context: CanvasRenderingContext2D, placed: Placed[]): void {
         const { model, heap, view, colours } = this.page;
-        drawSegmentMarks(context, layer.ratio, model, placed, heap.tick, this.page.markedStacks(), view.selected, colours);
+        drawSegmentMarks(
+            context,
+            layer.ratio,
+            model,
+            placed,
+            heap.tick,
+            this.page.markedStacks(),
+            view.selected,
+            colours,
+        );
     }
 }

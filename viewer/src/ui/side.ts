@@ -15,40 +15,110 @@ export function showWhatIf(page: Page): void {
     const { model, view } = page;
     const rows = model.head.whatif;
     const list = byId("whatif-list");
-    const focused = [...list.querySelectorAll("tbody tr")].indexOf(document.activeElement as HTMLTableRowElement);
+    const focused = [...list.querySelectorAll("tbody tr")].indexOf(
+        document.activeElement as HTMLTableRowElement,
+    );
     byId("whatif").hidden = rows.length === 0;
-    const classes = page.header.class_words.map(({ word, meaning }) => `${word}: ${meaning}`).join(". ") + ".";
+    const classes =
+        page.header.class_words.map(({ word, meaning }) => `${word}: ${meaning}`).join(". ") + ".";
     const lines = rows.map((row, at) => {
-        const again = row.retries > 0 ? `, ${formatCount(row.retries)} ${row.retries === 1 ? "retry" : "retries"}` : "";
-        const verdict = !row.usable ? el("span", { class: "faint" }, "not usable")
-            : row.ooms > 0 ? el("span", { class: "no" }, `✗ ${formatCount(row.ooms)} OOM${row.ooms === 1 ? "" : "s"}`)
-            : el("span", { class: again ? "near" : "yes" }, `${again ? "~" : "✓"} ${row.gets_past ? "past the OOM" : "fits"}${again}`);
-        const line = el("tr", { title: row.note, class: row.as_run ? "run" : "" },
-            el("td", { class: "wrap" }, row.as_run ? row.name : el("code", {}, breakable(row.name))), el("td", { class: "result" }, verdict),
-            el("td", {}, formatBytes(row.peak_reserved)), el("td", {}, row.held_open === null ? "" : formatBytes(row.held_open)),
-            el("td", {}, row.releasable === null ? "" : formatBytes(row.releasable)), el("td", {}, formatCount(row.segments)), el("td", { class: "class" }, row.class));
+        const again =
+            row.retries > 0
+                ? `, ${formatCount(row.retries)} ${row.retries === 1 ? "retry" : "retries"}`
+                : "";
+        const verdict = !row.usable
+            ? el("span", { class: "faint" }, "not usable")
+            : row.ooms > 0
+              ? el(
+                    "span",
+                    { class: "no" },
+                    `✗ ${formatCount(row.ooms)} OOM${row.ooms === 1 ? "" : "s"}`,
+                )
+              : el(
+                    "span",
+                    { class: again ? "near" : "yes" },
+                    `${again ? "~" : "✓"} ${row.gets_past ? "past the OOM" : "fits"}${again}`,
+                );
+        const line = el(
+            "tr",
+            { title: row.note, class: row.as_run ? "run" : "" },
+            el(
+                "td",
+                { class: "wrap" },
+                row.as_run ? row.name : el("code", {}, breakable(row.name)),
+            ),
+            el("td", { class: "result" }, verdict),
+            el("td", {}, formatBytes(row.peak_reserved)),
+            el("td", {}, row.held_open === null ? "" : formatBytes(row.held_open)),
+            el("td", {}, row.releasable === null ? "" : formatBytes(row.releasable)),
+            el("td", {}, formatCount(row.segments)),
+            el("td", { class: "class" }, row.class),
+        );
         if (!model.curves.byRow[at]) return line;
         line.setAttribute("tabindex", "0");
         line.setAttribute("aria-selected", String(view.whatif === at));
         return choosable(line, () => page.change({ whatif: page.view.whatif === at ? -1 : at }));
     });
-    list.replaceChildren(el("table", { role: "grid" },
-        heads([
-            ["replayed with", "the settings, or the change, under which the recorded requests were replayed"],
-            ["result", "whether all requests that the program made were served; past the OOM: the request at which the record ends is served, what would come after it is not in the trace; a retry is a full device: the pool gave its cache back and asked again"],
-            ["reserved", "most that the pool had from the driver at any time"],
-            ["in holes", "of that, at that replay's own peak: free, but kept by live blocks in the same segment or page"],
-            ["cached", "of that, at that replay's own peak: free, and could have gone back to the driver"],
-            ["mallocs", "cudaMallocs or maps: how often the pool asked the driver for memory"],
-            ["class", classes]]),
-        el("tbody", {}, ...lines)),
-        el("p", { class: "faint explain" }, "in holes, cached: free at that replay's own peak. " + classes));
-    if (focused >= 0) (list.querySelectorAll("tbody tr")[focused] as HTMLElement | undefined)?.focus();
+    list.replaceChildren(
+        el(
+            "table",
+            { role: "grid" },
+            heads([
+                [
+                    "replayed with",
+                    "the settings, or the change, under which the recorded requests were replayed",
+                ],
+                [
+                    "result",
+                    "whether all requests that the program made were served; past the OOM: " +
+                        "the request at which the record ends is served, " +
+                        "what would come after it is not in the trace; " +
+                        "a retry is a full device: the pool gave its cache back and asked again",
+                ],
+                ["reserved", "most that the pool had from the driver at any time"],
+                [
+                    "in holes",
+                    "of that, at that replay's own peak: free, but kept by live blocks in the same segment or page",
+                ],
+                [
+                    "cached",
+                    "of that, at that replay's own peak: free, and could have gone back to the driver",
+                ],
+                ["mallocs", "cudaMallocs or maps: how often the pool asked the driver for memory"],
+                ["class", classes],
+            ]),
+            el("tbody", {}, ...lines),
+        ),
+        el(
+            "p",
+            { class: "faint explain" },
+            "in holes, cached: free at that replay's own peak. " + classes,
+        ),
+    );
+    if (focused >= 0) {
+        (list.querySelectorAll("tbody tr")[focused] as HTMLElement | undefined)?.focus();
+    }
 }
 
 export function showTotals(model: DeviceModel): void {
     const { totals } = model.head;
-    byId("totals").replaceChildren(...(totals.length === 0 ? [] : [el("details", { open: "" }, el("summary", {}, "Totals of the report"),
-        table(["", "", "exactly"], totals.map((total) => [
-            total.label, total.bytes ? formatBytes(total.value) : formatCount(total.value), `${formatCount(total.value)}${total.bytes ? " B" : ""}`])))]));
+    byId("totals").replaceChildren(
+        ...(totals.length === 0
+            ? []
+            : [
+                  el(
+                      "details",
+                      { open: "" },
+                      el("summary", {}, "Totals of the report"),
+                      table(
+                          ["", "", "exactly"],
+                          totals.map((total) => [
+                              total.label,
+                              total.bytes ? formatBytes(total.value) : formatCount(total.value),
+                              `${formatCount(total.value)}${total.bytes ? " B" : ""}`,
+                          ]),
+                      ),
+                  ),
+              ]),
+    );
 }

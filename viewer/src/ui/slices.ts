@@ -6,7 +6,10 @@ const sliceMs = 8;
 export class Slices {
     private timer: ReturnType<typeof setTimeout> | undefined;
 
-    /** Begins after `restMs`; `done` has the result unless something else was begun or it was stopped. */
+    /**
+     * Begins after `restMs`; `done` has the result unless something else was begun or it was
+     * stopped.
+     */
     run<T>(steps: Generator<void, T>, restMs: number, done: (result: T) => void): void {
         this.stop();
         this.timer = setTimeout(() => this.slice(steps, done), restMs);

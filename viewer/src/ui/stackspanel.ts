@@ -12,11 +12,14 @@ import { byId, showTip } from "./dom";
 import type { Page } from "./page";
 
 export const measureNames: Record<Measure, string> = {
-    holes: "holes held open", live: "live bytes", churn: "allocated in the window", growth: "growth since the mark",
+    holes: "holes held open",
+    live: "live bytes",
+    churn: "allocated in the window",
+    growth: "growth since the mark",
 };
 
 const smallestShare = 0.001;
-const mostFrames = 14;  // in the tip
+const mostFrames = 14; // in the tip
 
 export class StacksPanel {
     readonly surface = new Surface(byId("icicle").parentElement!);
@@ -25,7 +28,7 @@ export class StacksPanel {
     private boxes: StackBox[] = [];
     private total = 0;
     private thin: Thin = { branches: 0, bytes: 0 };
-    private focused = -1;  // box that the keyboard is on
+    private focused = -1; // box that the keyboard is on
 
     constructor(private readonly page: Page) {
         let made: { stacks: Stacks; fold: FoldedStacks } | null = null;
@@ -66,7 +69,10 @@ export class StacksPanel {
             return;
         }
         this.sums = stackSums(model, page.heap, view.stacks, view);
-        const { boxes, total, depth, thin } = this.tree.layout(this.folding(this.sums.sums), smallestShare);
+        const { boxes, total, depth, thin } = this.tree.layout(
+            this.folding(this.sums.sums),
+            smallestShare,
+        );
         this.boxes = boxes;
         this.total = total;
         this.thin = thin;
@@ -80,17 +86,29 @@ export class StacksPanel {
 
     paint(layer: Layer): void {
         const { view, colours } = this.page;
-        drawIcicle(layer, this.tree, {
-            boxes: this.boxes, total: this.total, what: this.caption() + this.leftOut(), marked: view.stack, matches: this.matches(),
-            hatch: view.stacks === "holes", flame: view.shape === "flame",
-        }, colours);
+        drawIcicle(
+            layer,
+            this.tree,
+            {
+                boxes: this.boxes,
+                total: this.total,
+                what: this.caption() + this.leftOut(),
+                marked: view.stack,
+                matches: this.matches(),
+                hatch: view.stacks === "holes",
+                flame: view.shape === "flame",
+            },
+            colours,
+        );
     }
 
     private folding(sums: Map<number, number>): Map<number, number> {
         if (!this.page.view.fold) return sums;
         const { to } = this.folded().fold;
         const folded = new Map<number, number>();
-        for (const [stack, bytes] of sums) folded.set(to[stack], (folded.get(to[stack]) ?? 0) + bytes);
+        for (const [stack, bytes] of sums) {
+            folded.set(to[stack], (folded.get(to[stack]) ?? 0) + bytes);
+        }
         return folded;
     }
 
@@ -115,18 +133,31 @@ export class StacksPanel {
             case "holes": {
                 if (nothing) return "no hole is held open at the cursor";
                 const kept = keptByPools(this.page.heap);
-                const pools = kept > 0 ? `; ${formatBytes(kept)} without a block, kept by private pools alone` : "";
+                const pools =
+                    kept > 0
+                        ? `; ${formatBytes(kept)} without a block, kept by private pools alone`
+                        : "";
                 return `holes held open, shared by the blocks around them by size, as in "who pins the holes"${pools}`;
             }
-            case "live": return nothing ? "nothing is live at the cursor" : "live bytes";
-            case "churn": return nothing ? "nothing was allocated in the window" : "allocated in the window, whether freed or not";
+            case "live":
+                return nothing ? "nothing is live at the cursor" : "live bytes";
+            case "churn":
+                return nothing
+                    ? "nothing was allocated in the window"
+                    : "allocated in the window, whether freed or not";
             case "growth": {
-                const [mark, from] = view.mark < 0 ? [view.t0, "the window's left edge (key m sets a mark at the cursor)"] : [view.mark, `the mark at ${formatTime(view.mark * model.head.tick_ns)}`];
-                const [later, earlier] = mark <= view.cursor ? ["the cursor", from] : [from, "the cursor"];
+                const [mark, from] =
+                    view.mark < 0
+                        ? [view.t0, "the window's left edge (key m sets a mark at the cursor)"]
+                        : [view.mark, `the mark at ${formatTime(view.mark * model.head.tick_ns)}`];
+                const [later, earlier] =
+                    mark <= view.cursor ? ["the cursor", from] : [from, "the cursor"];
                 let shrunk = 0;
                 for (const bytes of this.sums.shrunk.values()) shrunk += bytes;
                 const less = shrunk > 0 ? `, ${formatBytes(shrunk)} less elsewhere` : "";
-                return nothing ? `nothing grew from ${earlier} to ${later}${less}` : `more live at ${later} than at ${earlier}${less}:`;
+                return nothing
+                    ? `nothing grew from ${earlier} to ${later}${less}`
+                    : `more live at ${later} than at ${earlier}${less}:`;
             }
         }
     }
@@ -134,7 +165,9 @@ export class StacksPanel {
     // Said in the outermost box.
     private leftOut(): string {
         const { branches, bytes } = this.thin;
-        return branches === 0 ? "" : `; ${formatCount(branches)} ${branches === 1 ? "branch" : "branches"}, ${formatBytes(Math.round(bytes))}, too thin to draw`;
+        return branches === 0
+            ? ""
+            : `; ${formatCount(branches)} ${branches === 1 ? "branch" : "branches"}, ${formatBytes(Math.round(bytes))}, too thin to draw`;
     }
 
     private drawFocus(): void {
@@ -145,7 +178,12 @@ export class StacksPanel {
         const scale = width / Math.max(1, this.total);
         context.strokeStyle = this.page.colours.ink;
         context.lineWidth = 2;
-        context.strokeRect(box.from * scale + 1, boxTop(box, height, this.page.view.shape === "flame") + 1, Math.max(3, (box.to - box.from) * scale - 2), rowHeight - 3);
+        context.strokeRect(
+            box.from * scale + 1,
+            boxTop(box, height, this.page.view.shape === "flame") + 1,
+            Math.max(3, (box.to - box.from) * scale - 2),
+            rowHeight - 3,
+        );
     }
 
     private label(box: StackBox): string {
@@ -154,7 +192,10 @@ export class StacksPanel {
 
     private mark(box: StackBox | null): void {
         const { view } = this.page;
-        this.page.change({ stack: !box || box.node === 0 || box.node === view.stack ? -1 : box.node, culprit: -1 });
+        this.page.change({
+            stack: !box || box.node === 0 || box.node === view.stack ? -1 : box.node,
+            culprit: -1,
+        });
     }
 
     private connect(): void {
@@ -162,14 +203,30 @@ export class StacksPanel {
         const hit = (event: MouseEvent): StackBox | null => {
             const place = canvas.getBoundingClientRect();
             const { width, height } = this.surface.base;
-            return hitIcicle(this.boxes, this.total, width, height, this.page.view.shape === "flame", event.clientX - place.left, event.clientY - place.top);
+            return hitIcicle(
+                this.boxes,
+                this.total,
+                width,
+                height,
+                this.page.view.shape === "flame",
+                event.clientX - place.left,
+                event.clientY - place.top,
+            );
         };
         canvas.addEventListener("pointermove", (event) => {
             const box = hit(event);
-            const share = box && this.total > 0 ? ` (${((100 * (box.to - box.from)) / this.total).toFixed(1)} %)` : "";
+            const share =
+                box && this.total > 0
+                    ? ` (${((100 * (box.to - box.from)) / this.total).toFixed(1)} %)`
+                    : "";
             const frames = box ? this.label(box).split(" ‹ ") : [];
-            const more = frames.length > mostFrames ? `\n‹ ${frames.length - mostFrames} more frames` : "";
-            showTip(box ? frames.slice(0, mostFrames).join("\n‹ ") + more + share : "", event.clientX, event.clientY);
+            const more =
+                frames.length > mostFrames ? `\n‹ ${frames.length - mostFrames} more frames` : "";
+            showTip(
+                box ? frames.slice(0, mostFrames).join("\n‹ ") + more + share : "",
+                event.clientX,
+                event.clientY,
+            );
         });
         canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
         canvas.addEventListener("click", (event) => this.mark(hit(event)));
@@ -185,13 +242,32 @@ export class StacksPanel {
         let next: StackBox | undefined;
         const inner = flame ? "ArrowUp" : "ArrowDown";
         const outer = flame ? "ArrowDown" : "ArrowUp";
-        const row = this.boxes.filter((box) => box.depth === current.depth).sort((a, b) => a.from - b.from);
-        if (event.key === inner) next = this.boxes.find((box) => box.depth === current.depth + 1 && box.from >= current.from && box.from < current.to);
-        else if (event.key === outer) next = this.boxes.find((box) => box.depth === current.depth - 1 && box.from <= current.from && current.from < box.to);
-        else if (event.key === "ArrowRight") next = row[row.indexOf(current) + 1];
-        else if (event.key === "ArrowLeft") next = row[row.indexOf(current) - 1];
-        else if (event.key === "Enter") this.mark(current);
-        else return;
+        const row = this.boxes
+            .filter((box) => box.depth === current.depth)
+            .sort((a, b) => a.from - b.from);
+        if (event.key === inner) {
+            next = this.boxes.find(
+                (box) =>
+                    box.depth === current.depth + 1 &&
+                    box.from >= current.from &&
+                    box.from < current.to,
+            );
+        } else if (event.key === outer) {
+            next = this.boxes.find(
+                (box) =>
+                    box.depth === current.depth - 1 &&
+                    box.from <= current.from &&
+                    current.from < box.to,
+            );
+        } else if (event.key === "ArrowRight") {
+            next = row[row.indexOf(current) + 1];
+        } else if (event.key === "ArrowLeft") {
+            next = row[row.indexOf(current) - 1];
+        } else if (event.key === "Enter") {
+            this.mark(current);
+        } else {
+            return;
+        }
         event.preventDefault();
         event.stopPropagation();
         this.focused = this.boxes.indexOf(next ?? current);

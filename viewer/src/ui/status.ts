@@ -12,7 +12,8 @@ export function statusText(page: Page): string {
     const { tick_ns, phase_names } = model.head;
     const phase = phaseAt(model.phases, view.cursor);
     const others = othersAt(model, view.cursor);
-    const text = `cursor ${formatMoment(view.cursor * tick_ns, (view.t1 - view.t0) * tick_ns / 1000)}` +
+    const text =
+        `cursor ${formatMoment(view.cursor * tick_ns, ((view.t1 - view.t0) * tick_ns) / 1000)}` +
         (phase >= 0 ? ` in ${phase_names[model.phases.name[phase]]}` : "") +
         `: ${formatBytes(heap.requested)} requested, ${formatBytes(heap.allocated)} allocated, ` +
         (heap.pending > 0 ? `${formatBytes(heap.pending)} waiting, ` : "") +
@@ -23,8 +24,11 @@ export function statusText(page: Page): string {
     if (matcher.problem) return `search: ${matcher.problem}. ${text}`;
     const all = countAll(model, matches);
     const live = countOf(model, heap.live, matches);
-    return `search "${view.query}": ${countText(all)} in the trace; ${countText(live)} at the cursor` +
-        (model.head.blocks_left_out > 0 ? "; what is left out of the file is not searched" : "") + `. ${text}`;
+    return (
+        `search "${view.query}": ${countText(all)} in the trace; ${countText(live)} at the cursor` +
+        (model.head.blocks_left_out > 0 ? "; what is left out of the file is not searched" : "") +
+        `. ${text}`
+    );
 }
 
 function countText({ blocks, bytes }: BlockCount): string {
@@ -35,8 +39,9 @@ export function windowText(page: Page): string {
     const { view, model } = page;
     const { tick_ns, end_ns } = model.head;
     const step = ((view.t1 - view.t0) * tick_ns) / 1000;
-    return view.t0 <= 0 && view.t1 >= model.lastTick ? "" :
-        `${formatMoment(view.t0 * tick_ns, step)} to ${formatMoment(view.t1 * tick_ns, step)} of ${formatTime(end_ns)}; key 0 shows all`;
+    return view.t0 <= 0 && view.t1 >= model.lastTick
+        ? ""
+        : `${formatMoment(view.t0 * tick_ns, step)} to ${formatMoment(view.t1 * tick_ns, step)} of ${formatTime(end_ns)}; key 0 shows all`;
 }
 
 const mostUnreadable = 8;
@@ -47,34 +52,71 @@ export function describe(page: Page): void {
     const { head } = page.model;
     const process = header.processes[head.process];
     const run = byId("run");
-    run.replaceChildren(process.title, process.process && header.ranks.length === 0 ? ` · ${process.process}` : "",  // a job's selector says it
+    run.replaceChildren(
+        process.title,
+        process.process && header.ranks.length === 0 ? ` · ${process.process}` : "", // a job's selector says it
         ` · ${head.name || "device"} (GPU ${head.index})`,
-        ...(head.virtual ? [" ", el("span", { class: "badge" }, "virtual GPU")] : []));
+        ...(head.virtual ? [" ", el("span", { class: "badge" }, "virtual GPU")] : []),
+    );
     run.title = process.command;
     const left = head.blocks_left_out;
-    byId("count").textContent = `${formatCount(head.blocks)} blocks` + (left > 0 ? ` (${formatCount(left)} more left out, ${formatBytes(head.bytes_left_out)})` : "");
+    byId("count").textContent =
+        `${formatCount(head.blocks)} blocks` +
+        (left > 0
+            ? ` (${formatCount(left)} more left out, ${formatBytes(head.bytes_left_out)})`
+            : "");
     const notes = [...process.notes];
-    if (head.phases_left_out > 0) notes.unshift(`${formatCount(head.phases_left_out)} phases, the shortest or the deepest, are not in this file.`);
-    if (left > 0) {
-        notes.unshift(`${formatCount(left)} blocks, ${formatBytes(head.bytes_left_out)} allocated in all, that lived no longer than ${formatTime(head.longest_left_out_ns)} are not in this file one by one. ` +
-            "They are part of the overview and of every total, but not of the cursor's state, search and close-up pictures.");
+    if (head.phases_left_out > 0) {
+        notes.unshift(
+            `${formatCount(head.phases_left_out)} phases, the shortest or the deepest, are not in this file.`,
+        );
     }
-    if (header.ranks.length > 0) notes.push("Each process has its own clock: times are since its trace began. The table of processes says when that was.");
+    if (left > 0) {
+        notes.unshift(
+            `${formatCount(left)} blocks, ${formatBytes(head.bytes_left_out)} allocated in all, ` +
+                `that lived no longer than ${formatTime(head.longest_left_out_ns)} ` +
+                "are not in this file one by one. They are part of the overview and " +
+                "of every total, but not of the cursor's state, search and close-up pictures.",
+        );
+    }
+    if (header.ranks.length > 0) {
+        notes.push(
+            "Each process has its own clock: times are since its trace began. The table of processes says when that was.",
+        );
+    }
     const unread = header.unreadable;
-    notes.push(...unread.slice(0, mostUnreadable).map(({ file, reason }) => `${file} could not be read: ${reason}`));
-    if (unread.length > mostUnreadable) notes.push(`${formatCount(unread.length - mostUnreadable)} more could not be read: the table of processes names them.`);
+    notes.push(
+        ...unread
+            .slice(0, mostUnreadable)
+            .map(({ file, reason }) => `${file} could not be read: ${reason}`),
+    );
+    if (unread.length > mostUnreadable) {
+        notes.push(
+            `${formatCount(unread.length - mostUnreadable)} more could not be read: the table of processes names them.`,
+        );
+    }
     const panel = byId("notes");
     panel.hidden = notes.length === 0;
-    panel.replaceChildren(el("details", left > 0 ? { open: "" } : {}, el("summary", {}, notes.length === 1 ? "1 note on this trace" : `${notes.length} notes on this trace`),
-        el("ul", {}, ...notes.map((note) => el("li", {}, note)))));
+    panel.replaceChildren(
+        el(
+            "details",
+            left > 0 ? { open: "" } : {},
+            el(
+                "summary",
+                {},
+                notes.length === 1 ? "1 note on this trace" : `${notes.length} notes on this trace`,
+            ),
+            el("ul", {}, ...notes.map((note) => el("li", {}, note))),
+        ),
+    );
 }
 
 const speakAfterMs = 600;
 let speech: ReturnType<typeof setTimeout> | undefined;
 
 /**
- * Shown at once, spoken when nothing has been said for a while: a screen reader would otherwise begin
- * anew in every frame of a moving cursor.
+ * Shown at once, spoken when nothing has been said for a while: a screen reader would otherwise
+ * begin anew in every frame of a moving cursor.
  */
 export function say(text: string): void {
     byId("status").textContent = text;

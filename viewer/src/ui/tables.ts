@@ -11,8 +11,12 @@ import { byId, showDialog } from "./dom";
 import type { Page } from "./page";
 import { measureNames } from "./stackspanel";
 
-const bytes = (name: string): TableColumn => ({ name, show: (value) => formatBytes(Math.round(value)) });
-const sizes = (name: string): TableColumn => ({ ...bytes(name), adds: true });  // of things that do not overlap
+const bytes = (name: string): TableColumn => ({
+    name,
+    show: (value) => formatBytes(Math.round(value)),
+});
+// of things that do not overlap
+const sizes = (name: string): TableColumn => ({ ...bytes(name), adds: true });
 const count = (name: string): TableColumn => ({ name, show: formatCount });
 const text = (name: string): TableColumn => ({ name });
 const time = (name: string): TableColumn => ({ name, show: formatTime });
@@ -23,7 +27,7 @@ const lines = new WeakMap<Stacks, Map<number, string>>();
 function line(page: Page, stack: number): string {
     const { stacks } = page;
     let known = lines.get(stacks);
-    if (!known) lines.set(stacks, (known = new Map()));
+    if (!known) lines.set(stacks, (known = new Map<number, string>()));
     let label = known.get(stack);
     if (label === undefined) known.set(stack, (label = stacks.label(stacks.telling(stack))));
     return label;
@@ -31,51 +35,120 @@ function line(page: Page, stack: number): string {
 
 export function memoryTables(page: Page): TableData[] {
     const { heap, model } = page;
-    const { capacity, total, limit, markers, tick_ns, phase_lanes, phase_names, phases_left_out } = model.head;
+    const { capacity, total, limit, markers, tick_ns, phase_lanes, phase_names, phases_left_out } =
+        model.head;
     const parts: Cell[][] = [
-        ["requested", heap.requested], ["rounding and slack", heap.allocated - heap.requested], ["waiting for streams", heap.pending],
-        ["holes held open", heap.held], ["cached, releasable", heap.releasable], ["reserved (sum)", heap.reserved],
+        ["requested", heap.requested],
+        ["rounding and slack", heap.allocated - heap.requested],
+        ["waiting for streams", heap.pending],
+        ["holes held open", heap.held],
+        ["cached, releasable", heap.releasable],
+        ["reserved (sum)", heap.reserved],
     ];
     const others = othersAt(model, page.view.cursor);
     if (others > 0) parts.push(["used by others", others]);
-    if (total !== null) parts.push(["left on the card", Math.max(0, total - others - heap.reserved)], ["the card", total]);
-    else if (capacity !== null) parts.push(["capacity", capacity]);
+    if (total !== null) {
+        parts.push(
+            ["left on the card", Math.max(0, total - others - heap.reserved)],
+            ["the card", total],
+        );
+    } else if (capacity !== null) {
+        parts.push(["capacity", capacity]);
+    }
     if (limit !== null) parts.push(["limit of the process", limit]);
-    const exactly = parts.map(([name, value]) => [name, value, `${formatCount(value as number)} B`]);
+    const exactly = parts.map(([name, value]) => [
+        name,
+        value,
+        `${formatCount(value as number)} B`,
+    ]);
     const tables: TableData[] = [
-        { title: `Memory at ${formatTime(page.view.cursor * tick_ns)}`, columns: [text("part"), bytes("bytes"), text("exactly")], rows: exactly },
-        { title: "Events", columns: [time("time"), text("kind"), text("what")], rows: markers.map((marker) => [marker.time_ns, marker.kind, marker.text]) },
+        {
+            title: `Memory at ${formatTime(page.view.cursor * tick_ns)}`,
+            columns: [text("part"), bytes("bytes"), text("exactly")],
+            rows: exactly,
+        },
+        {
+            title: "Events",
+            columns: [time("time"), text("kind"), text("what")],
+            rows: markers.map((marker) => [marker.time_ns, marker.kind, marker.text]),
+        },
     ];
     const { phases, lastTick } = model;
     if (phases.count > 0) {
-        const rows = Array.from(phases.start, (start, i): Cell[] =>
-            [start * tick_ns, (Math.min(phases.end[i], lastTick) - start) * tick_ns, phase_lanes[phases.lane[i]], phase_names[phases.name[i]]]);
-        const left = phases_left_out > 0 ? ` (${formatCount(phases_left_out)} more are not in the file)` : "";
-        tables.push({ title: `Steps and phases${left}`, columns: [time("begin"), time("length"), text("lane"), text("name")], rows });
+        const rows = Array.from(phases.start, (start, i): Cell[] => [
+            start * tick_ns,
+            (Math.min(phases.end[i], lastTick) - start) * tick_ns,
+            phase_lanes[phases.lane[i]],
+            phase_names[phases.name[i]],
+        ]);
+        const left =
+            phases_left_out > 0
+                ? ` (${formatCount(phases_left_out)} more are not in the file)`
+                : "";
+        tables.push({
+            title: `Steps and phases${left}`,
+            columns: [time("begin"), time("length"), text("lane"), text("name")],
+            rows,
+        });
     }
     return tables;
 }
 
 const mostRows = 20_000;
 
-/** The blocks at the cursor, which the strip at the right of the map shows, and those of the window. */
+/**
+ * The blocks at the cursor, which the strip at the right of the map shows, and those of the window.
+ */
 export function blockTables(page: Page): TableData[] {
     const { heap, model, view } = page;
     const { blocks, head } = model;
     const moment = (tick: number): number => tick * head.tick_ns;
-    const columns = [sizes("size"), text("address"), time("born"), time("freed"), time("reusable"), text("state"), text("stream"), text("line")];
-    const table = (title: string, rows: Uint32Array, state: (row: number) => string): TableData => ({
-        title, columns,
+    const columns = [
+        sizes("size"),
+        text("address"),
+        time("born"),
+        time("freed"),
+        time("reusable"),
+        text("state"),
+        text("stream"),
+        text("line"),
+    ];
+    const table = (
+        title: string,
+        rows: Uint32Array,
+        state: (row: number) => string,
+    ): TableData => ({
+        title,
+        columns,
         rows: Array.from(rows, (row): Cell[] => [
-            blocks.size[row], addressText(model, blocks.offset[row]), moment(blocks.start[row]), blocks.freed[row] === never ? null : moment(blocks.freed[row]),
-            blocks.end[row] === never ? null : moment(blocks.end[row]), state(row), head.streams[blocks.stream[row]] ?? String(blocks.stream[row]),
-            line(page, blocks.stack[row])]),
+            blocks.size[row],
+            addressText(model, blocks.offset[row]),
+            moment(blocks.start[row]),
+            blocks.freed[row] === never ? null : moment(blocks.freed[row]),
+            blocks.end[row] === never ? null : moment(blocks.end[row]),
+            state(row),
+            head.streams[blocks.stream[row]] ?? String(blocks.stream[row]),
+            line(page, blocks.stack[row]),
+        ]),
     });
     const { rows, all, left } = windowRows(model, view, mostRows);
-    const without = left.blocks > 0 ? `, without ${formatCount(left.blocks)} of ${formatBytes(left.bytes)} that hold least (bytes x time)` : "";
+    const without =
+        left.blocks > 0
+            ? `, without ${formatCount(left.blocks)} of ${formatBytes(left.bytes)} that hold least (bytes x time)`
+            : "";
     return [
-        table(`Blocks at ${formatTime(moment(view.cursor))}`, heap.live, (row) => (blocks.freed[row] <= heap.tick ? "waits for streams" : page.isPin(row) ? "pins" : "in use")),
-        table(`Blocks in the window: ${formatCount(all.blocks)}, ${formatBytes(all.bytes)} allocated${without}`, rows, (row) => (page.isPin(row) ? "pins" : "")),
+        table(`Blocks at ${formatTime(moment(view.cursor))}`, heap.live, (row) =>
+            blocks.freed[row] <= heap.tick
+                ? "waits for streams"
+                : page.isPin(row)
+                  ? "pins"
+                  : "in use",
+        ),
+        table(
+            `Blocks in the window: ${formatCount(all.blocks)}, ${formatBytes(all.bytes)} allocated${without}`,
+            rows,
+            (row) => (page.isPin(row) ? "pins" : ""),
+        ),
     ];
 }
 
@@ -84,16 +157,53 @@ export function holeTables(page: Page): TableData[] {
     const holes: Cell[][] = [];
     const segments: Cell[][] = [];
     for (const state of heap.units) {
-        const first = state.blocks.length > 0 ? line(page, model.blocks.stack[state.blocks[0]]) : "none";
+        const first =
+            state.blocks.length > 0 ? line(page, model.blocks.stack[state.blocks[0]]) : "none";
         const size = model.units.size[state.unit];
-        segments.push([size, state.free, addressText(model, model.units.offset[state.unit]), state.blocks.length, state.kept ? "kept" : "could be released"]);
-        for (const [offset, free] of holesOf(model, state)) holes.push([free, addressText(model, offset), size, state.blocks.length, state.kept ? "held open" : "releasable", first]);
+        segments.push([
+            size,
+            state.free,
+            addressText(model, model.units.offset[state.unit]),
+            state.blocks.length,
+            state.kept ? "kept" : "could be released",
+        ]);
+        for (const [offset, free] of holesOf(model, state)) {
+            holes.push([
+                free,
+                addressText(model, offset),
+                size,
+                state.blocks.length,
+                state.kept ? "held open" : "releasable",
+                first,
+            ]);
+        }
     }
     holes.sort((a, b) => (b[0] as number) - (a[0] as number));
     segments.sort((a, b) => (b[1] as number) - (a[1] as number));
     return [
-        { title: "Holes at the cursor", columns: [sizes("size"), text("address"), bytes("segment"), count("blocks in it"), text("state"), text("one of them from")], rows: holes },
-        { title: "Segments at the cursor", columns: [sizes("size"), bytes("free"), text("address"), count("blocks"), text("state")], rows: segments },
+        {
+            title: "Holes at the cursor",
+            columns: [
+                sizes("size"),
+                text("address"),
+                bytes("segment"),
+                count("blocks in it"),
+                text("state"),
+                text("one of them from"),
+            ],
+            rows: holes,
+        },
+        {
+            title: "Segments at the cursor",
+            columns: [
+                sizes("size"),
+                bytes("free"),
+                text("address"),
+                count("blocks"),
+                text("state"),
+            ],
+            rows: segments,
+        },
     ];
 }
 
@@ -102,36 +212,112 @@ export function stackTables(page: Page): TableData[] {
     const { sums, shrunk } = panel.sums;
     const blocks = panel.sums.blocks();
     const what = measureNames[view.stacks];
-    const columns = [sizes(what), count("blocks"), text("line"), text("innermost frame"), text("callers")];
-    const rows = (of: Map<number, number>): Cell[][] => [...of].sort((a, b) => b[1] - a[1]).map(([stack, value]) => [
-        Math.round(value), blocks.get(stack) ?? null, line(page, stack), stacks.label(stack), stacks.frames(stack).slice(1).map((node) => stacks.label(node)).join(" ‹ ")]);
+    const columns = [
+        sizes(what),
+        count("blocks"),
+        text("line"),
+        text("innermost frame"),
+        text("callers"),
+    ];
+    const rows = (of: Map<number, number>): Cell[][] =>
+        [...of]
+            .sort((a, b) => b[1] - a[1])
+            .map(([stack, value]) => [
+                Math.round(value),
+                blocks.get(stack) ?? null,
+                line(page, stack),
+                stacks.label(stack),
+                stacks
+                    .frames(stack)
+                    .slice(1)
+                    .map((node) => stacks.label(node))
+                    .join(" ‹ "),
+            ]);
     const tables = [{ title: `Stacks by ${what}`, columns, rows: rows(sums) }];
-    if (shrunk.size > 0) tables.push({ title: "What there is less of", columns, rows: rows(shrunk) });
+    if (shrunk.size > 0) {
+        tables.push({ title: "What there is less of", columns, rows: rows(shrunk) });
+    }
     return tables;
 }
 
 function whatIfTables(page: Page): TableData[] {
-    return [{
-        title: "What if", columns: [text("replayed with"), count("OOMs"), bytes("peak reserved"), bytes("in holes then"), bytes("cached then"), count("cudaMallocs or maps"), count("retries"), text("class"), text("note")],
-        rows: page.model.head.whatif.map((row) => [row.name, row.ooms, row.peak_reserved, row.held_open, row.releasable, row.segments, row.retries, row.usable ? row.class : `${row.class}, not usable`, row.note]),
-    }];
+    return [
+        {
+            title: "What if",
+            columns: [
+                text("replayed with"),
+                count("OOMs"),
+                bytes("peak reserved"),
+                bytes("in holes then"),
+                bytes("cached then"),
+                count("cudaMallocs or maps"),
+                count("retries"),
+                text("class"),
+                text("note"),
+            ],
+            rows: page.model.head.whatif.map((row) => [
+                row.name,
+                row.ooms,
+                row.peak_reserved,
+                row.held_open,
+                row.releasable,
+                row.segments,
+                row.retries,
+                row.usable ? row.class : `${row.class}, not usable`,
+                row.note,
+            ]),
+        },
+    ];
 }
 
 function culpritTables(page: Page): TableData[] {
     const card = page.model.head.cards[page.view.card];
     return [
-        { title: "Who pins the holes", columns: [bytes("keeps open"), bytes("by live bytes"), count("blocks"), text("allocated at"), text("age of oldest"), text("phase")],
-            rows: (card?.culprits ?? []).map((row) => [row.held_open, row.live, row.count, row.label, row.age, row.phase]) },
-        { title: ["Who holds the memory", card?.holders_when].filter(Boolean).join(" "), columns: [bytes("live"), count("blocks"), text("allocated at"), text("kind (estimate)")],
-            rows: (card?.holders ?? []).map((row) => [row.live, row.count, row.label, row.category || "unknown kind"]) },
+        {
+            title: "Who pins the holes",
+            columns: [
+                bytes("keeps open"),
+                bytes("by live bytes"),
+                count("blocks"),
+                text("allocated at"),
+                text("age of oldest"),
+                text("phase"),
+            ],
+            rows: (card?.culprits ?? []).map((row) => [
+                row.held_open,
+                row.live,
+                row.count,
+                row.label,
+                row.age,
+                row.phase,
+            ]),
+        },
+        {
+            title: ["Who holds the memory", card?.holders_when].filter(Boolean).join(" "),
+            columns: [
+                bytes("live"),
+                count("blocks"),
+                text("allocated at"),
+                text("kind (estimate)"),
+            ],
+            rows: (card?.holders ?? []).map((row) => [
+                row.live,
+                row.count,
+                row.label,
+                row.category || "unknown kind",
+            ]),
+        },
     ];
 }
 
 export function connectTables(page: Page): void {
     const makers: [id: string, name: string, make: (page: Page) => TableData[]][] = [
-        ["chart-table", "memory, events and phases as tables", memoryTables], ["map-table", "blocks at the cursor and in the window as tables", blockTables],
-        ["segments-table", "holes and segments as tables", holeTables], ["stacks-table", "stacks as a table", stackTables],
-        ["whatif-table", "what if as a table", whatIfTables], ["culprits-table", "who pins and who holds as tables", culpritTables],
+        ["chart-table", "memory, events and phases as tables", memoryTables],
+        ["map-table", "blocks at the cursor and in the window as tables", blockTables],
+        ["segments-table", "holes and segments as tables", holeTables],
+        ["stacks-table", "stacks as a table", stackTables],
+        ["whatif-table", "what if as a table", whatIfTables],
+        ["culprits-table", "who pins and who holds as tables", culpritTables],
     ];
     for (const [id, name, make] of makers) {
         byId(id).setAttribute("aria-label", name);

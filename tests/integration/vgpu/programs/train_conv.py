@@ -7,10 +7,18 @@ from torch.nn import functional as F
 torch.backends.cudnn.enabled = True
 torch.backends.cudnn.benchmark = True
 model = nn.Sequential(
-    nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
-    nn.Conv2d(32, 64, 3, stride=2, groups=2), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2),
-    nn.ConvTranspose2d(64, 16, 2, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-    nn.Linear(16, 10)).cuda()
+    nn.Conv2d(3, 32, 3, padding=1),
+    nn.BatchNorm2d(32),
+    nn.ReLU(),
+    nn.Conv2d(32, 64, 3, stride=2, groups=2),
+    nn.BatchNorm2d(64),
+    nn.ReLU(),
+    nn.MaxPool2d(2),
+    nn.ConvTranspose2d(64, 16, 2, 2),
+    nn.AdaptiveAvgPool2d(1),
+    nn.Flatten(),
+    nn.Linear(16, 10),
+).cuda()
 recurrent = nn.LSTM(10, 20, 2).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 for _ in range(3):
