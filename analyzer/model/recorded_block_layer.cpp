@@ -1,5 +1,6 @@
 // The block layer of RecordedState: what the framework's pool handed out and got back.
 #include "analyzer/model/recorded_state.h"
+#include "analyzer/support/units.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -8,14 +9,10 @@
 namespace fragtrace::analyzer {
 namespace {
 
-std::uint64_t round_up(std::uint64_t size_bytes) {
-    return (size_bytes + kBlockUnitBytes - 1) / kBlockUnitBytes * kBlockUnitBytes;
-}
-
 // The part of a block's internal waste that rounding to the unit explains; the rest is slack.
 std::uint64_t rounding_of(const RecordedBlock& block) {
     const std::uint64_t request = block.counted_request();
-    return std::min(round_up(request), block.size_bytes) - request;
+    return std::min(round_up(request, kBlockUnitBytes), block.size_bytes) - request;
 }
 
 void count_live(const RecordedBlock& block, MemoryTotals* totals) {
@@ -45,8 +42,9 @@ void RecordedState::block_alloc(DeviceState* device, const Event& event) {
     block.address = event.address;
     block.requested_bytes = event.size_bytes;
     block.size_bytes = event.extra != 0 && event.extra != kUnknown64 ? event.extra
-                       : event.size_bytes != kUnknown64              ? round_up(event.size_bytes)
-                                                                     : 0;
+                       : event.size_bytes != kUnknown64
+                           ? round_up(event.size_bytes, kBlockUnitBytes)
+                           : 0;
     block.allocated_by = position_;
     block.stream = event.stream;
     block.private_pool = pool_;

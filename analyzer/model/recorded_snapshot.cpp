@@ -15,7 +15,7 @@ std::uint64_t whole_page_bytes(const RecordedSegment& segment,
                                DeviceAddress begin,
                                DeviceAddress end) {
     const std::uint64_t page = segment.page_bytes;
-    const std::uint64_t first = (begin - segment.address + page - 1) / page * page;
+    const std::uint64_t first = round_up(begin - segment.address, page);
     const std::uint64_t last = (end - segment.address) / page * page;
     return last > first ? last - first : 0;
 }

@@ -3,6 +3,8 @@
 // at what is reserved. Not thread-safe.
 #pragma once
 
+#include "analyzer/support/units.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -94,8 +96,7 @@ class AddressSpace {
     static constexpr int kMostDraws = 64;
 
     static std::uint64_t align(std::uint64_t size_bytes) {
-        return std::max((size_bytes + kAlignmentBytes - 1) & ~(kAlignmentBytes - 1),
-                        kAlignmentBytes);
+        return std::max(round_up(size_bytes, kAlignmentBytes), kAlignmentBytes);
     }
 
     using Gaps = std::map<std::uint64_t, std::uint64_t>;  // from where to where

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "analyzer/model/event.h"
+#include "analyzer/support/units.h"
 
 #include <cstdint>
 #include <memory>
@@ -110,10 +111,6 @@ class FixedDevice final : public Device {
 
   private:
     static constexpr std::uint64_t kAlignmentBytes = 512;
-
-    static std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
-        return (bytes + unit - 1) / unit * unit;
-    }
 
     // What a request takes of shared pages; 0: it takes pages of its own.
     [[nodiscard]] std::uint64_t shared_part(std::uint64_t size_bytes) const {

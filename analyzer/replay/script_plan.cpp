@@ -2,6 +2,7 @@
 
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/replayer.h"
+#include "analyzer/support/units.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -65,8 +66,7 @@ class Collector {
                StreamId stream,
                std::uint32_t private_pool,
                std::size_t step) {
-        const std::uint64_t size_bytes =
-            (bytes + kPlannedQuantumBytes - 1) / kPlannedQuantumBytes * kPlannedQuantumBytes;
+        const std::uint64_t size_bytes = round_up(bytes, kPlannedQuantumBytes);
         const auto buffer = static_cast<std::uint32_t>(buffers.size());
         buffers.push_back({{step, kNever, size_bytes}, stream_of(stream), private_pool});
         blocks.push_back({block, buffer});

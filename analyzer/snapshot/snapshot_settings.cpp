@@ -1,5 +1,7 @@
 #include "analyzer/snapshot/snapshot_settings.h"
 
+#include "analyzer/support/units.h"
+
 #include <algorithm>
 #include <bit>
 #include <fmt/format.h>
@@ -11,7 +13,6 @@ namespace {
 using Kind = PickleValue::Kind;
 
 constexpr std::size_t kMostRanges = 64;  // of sizes, each with its divisions
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 }  // namespace
 

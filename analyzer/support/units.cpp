@@ -1,7 +1,5 @@
 #include "analyzer/support/units.h"
 
-#include <fragtrace/sizes.h>
-
 #include <array>
 #include <fmt/format.h>
 

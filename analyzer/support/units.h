@@ -1,6 +1,8 @@
 // Sizes and times as people write and read them.
 #pragma once
 
+#include <fragtrace/sizes.h>
+
 #include "analyzer/support/result.h"
 
 #include <cstdint>
@@ -9,9 +11,10 @@
 
 namespace fragtrace::analyzer {
 
-inline constexpr std::uint64_t kKiB = 1024;
-inline constexpr std::uint64_t kMiB = 1024 * kKiB;
-inline constexpr std::uint64_t kGiB = 1024 * kMiB;
+using fragtrace::kGiB;
+using fragtrace::kKiB;
+using fragtrace::kMiB;
+using fragtrace::round_up;
 
 // "1.85 GiB", "11 MiB", "512 B": three significant digits where there is a fraction.
 std::string format_bytes(std::uint64_t size_bytes);

@@ -2,6 +2,8 @@
 
 #include <fragtrace/codec.h>
 
+#include "analyzer/support/units.h"
+
 #include <algorithm>
 #include <cstring>
 #include <zlib.h>
@@ -39,10 +41,6 @@ std::uint32_t checksum(ChunkHeader header, const std::vector<std::uint8_t>& stor
         ::crc32(crc, stored.data(), static_cast<uInt>(stored.size())));
 }
 
-std::uint64_t aligned(std::uint64_t offset) {
-    return (offset + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 }  // namespace
 
 ChunkScanner::ChunkScanner(const InputFile& file, std::uint64_t begin, bool still_written)
@@ -72,7 +70,7 @@ bool ChunkScanner::next(Chunk* chunk) {
         const Verdict verdict = examine(offset_, chunk);
         if (verdict == Verdict::kIntact || verdict == Verdict::kBadPayload) {
             const std::uint64_t size = sizeof(ChunkHeader) + chunk->header.stored_bytes;
-            offset_ = aligned(offset_ + size);
+            offset_ = round_up(offset_ + size, kAlignment);
             if (verdict == Verdict::kIntact) {
                 after_index_ = chunk->header.type == ChunkType::kIndex;
                 return true;

@@ -1,6 +1,7 @@
 #include "analyzer/trace/trace_outline.h"
 
 #include "analyzer/support/input_file.h"
+#include "analyzer/support/units.h"
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/losses.h"
@@ -59,7 +60,7 @@ class Walk {
             return 0;  // its process was killed while it wrote this
         }
         take(at, header);
-        return (end + kAlignment - 1) / kAlignment * kAlignment;
+        return round_up(end, kAlignment);
     }
 
     void take(std::uint64_t at, const ChunkHeader& header) {

@@ -1,5 +1,7 @@
 #include "recorder/ring.h"
 
+#include <fragtrace/sizes.h>
+
 #include "system/folder_names.h"
 
 #include <fcntl.h>
@@ -12,10 +14,6 @@
 
 namespace fragtrace::preload {
 namespace {
-
-constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
-    return (value + unit - 1) & ~(unit - 1);
-}
 
 constexpr uint64_t kPage_bytes = 4096;
 constexpr const char* kMemoryDirectory = "/dev/shm";

@@ -25,7 +25,7 @@ class Pool {
     // The block's row, or -1 when even after releasing the cache nothing serves it.
     std::int64_t allocate(std::uint64_t requested_bytes, std::uint32_t stack) {
         now_ns += 3000;
-        const std::uint64_t size_bytes = (requested_bytes + 511) / 512 * 512;
+        const std::uint64_t size_bytes = round_up(requested_bytes, 512);
         auto hole = free_by_size_.lower_bound({size_bytes, 0});
         if (hole == free_by_size_.end()) {
             if (!grow(size_bytes)) {

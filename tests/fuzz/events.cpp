@@ -1,5 +1,7 @@
 // A trace made of events that the input spells out, in two ways: any event at all, or a program
 // that runs on the simulated pool, whose trace is one that a recorder could have written.
+#include <fragtrace/sizes.h>
+
 #include "tests/fuzz/harness.h"
 #include "tests/support/simulated_program.h"
 
@@ -10,7 +12,6 @@ namespace {
 using namespace fragtrace;
 
 constexpr std::uint64_t kBase = 0x7f0000000000;
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::array<std::uint64_t, 4> kStreams = {0, 0x70, 0x71, kStreamUnknown};
 
 // One byte for the values that matter: sizes, addresses and handles, small numbers, ends of ranges.

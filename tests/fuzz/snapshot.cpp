@@ -1,5 +1,7 @@
 // PyTorch's memory snapshots, in two ways: a pickle byte by byte, or segments and entries that the
 // input spells out.
+#include <fragtrace/sizes.h>
+
 #include "tests/fuzz/harness.h"
 #include "tests/support/pickle_writer.h"
 
@@ -11,7 +13,6 @@ using namespace fragtrace;
 using testing::SnapshotWriter;
 
 constexpr std::uint64_t kBase = 0x7f0000000000;
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::array kActions = {"alloc",
                                  "free_requested",
                                  "free_completed",

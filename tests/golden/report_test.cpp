@@ -7,6 +7,7 @@
 #include "analyzer/report/page/page_content.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/support/terminal.h"
+#include "analyzer/support/units.h"
 #include "tests/support/trace_writer.h"
 
 #include <catch2/catch.hpp>
@@ -26,7 +27,6 @@ using fragtrace::testing::write_file;
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBase = 0x200000000000;
 constexpr std::uint64_t kTotal = 96 * kMiB;
 

@@ -5,6 +5,7 @@
 #include "analyzer/report/page/page_content.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/support/terminal.h"
+#include "analyzer/support/units.h"
 #include "tests/support/simulated_program.h"
 
 #include <catch2/catch.hpp>
@@ -23,7 +24,6 @@ using fragtrace::testing::write_file;
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kSide = 0x70;  // a stream
 
 // For the tests golden_reports_agree and json_schema, beside the trace.

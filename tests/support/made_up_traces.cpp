@@ -1,5 +1,7 @@
 #include "tests/support/made_up_traces.h"
 
+#include <fragtrace/sizes.h>
+
 #include <iterator>
 #include <map>
 #include <random>
@@ -8,7 +10,6 @@
 namespace fragtrace::testing {
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBase = 0x200000000000;
 constexpr std::uint64_t kTotal = 4096 * kMiB;
 

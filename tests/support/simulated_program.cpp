@@ -1,6 +1,7 @@
 #include "tests/support/simulated_program.h"
 
 #include "analyzer/pools/registry.h"
+#include "analyzer/support/units.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -10,7 +11,6 @@ using namespace fragtrace::analyzer;
 namespace fragtrace::testing {
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBase = 0x200000000000;
 constexpr std::uint64_t kApart = std::uint64_t{1} << 32;  // segments' addresses
 

@@ -1,5 +1,7 @@
 #include "analyzer/analysis/verdict/cover.h"
 
+#include "analyzer/support/units.h"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -56,7 +58,7 @@ void add_pages(const HeapSnapshot& heap,
     const std::uint64_t base = segment.reservation != 0 ? segment.reservation : segment.address;
     const std::uint64_t end = segment.address + segment.size_bytes;
     const std::uint64_t end_of_pages = end - std::min(end, page);
-    std::uint64_t at = base + (segment.address - base + page - 1) / page * page;
+    std::uint64_t at = base + round_up(segment.address - base, page);
     std::uint32_t block = segment.first_block;
     const std::uint32_t last = segment.first_block + segment.block_count;
     // A block that begins in a part of a page is freed with the first page that it is in.
@@ -234,7 +236,7 @@ Cover greedy(const HeapSnapshot& heap, std::uint64_t missing_bytes) {
         const std::uint64_t step = segment.expandable ? segment.page_bytes : segment.size_bytes;
         const std::uint64_t base =
             segment.expandable && segment.reservation != 0 ? segment.reservation : segment.address;
-        std::uint64_t at = base + (segment.address - base + step - 1) / step * step;
+        std::uint64_t at = base + round_up(segment.address - base, step);
         std::uint32_t first = segment.first_block;
         const std::uint32_t end = segment.first_block + segment.block_count;
         const std::uint64_t last_begin = segment.address + segment.size_bytes -

@@ -130,10 +130,6 @@ std::uint64_t whole_free_pages(const HeapSnapshot& heap, std::uint64_t page_byte
     return total;
 }
 
-std::uint64_t round_up(std::uint64_t bytes, std::uint64_t page_bytes) {
-    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
-}
-
 std::uint64_t free_outside_graphs(const HeapSnapshot& heap) {
     std::uint64_t total = 0;
     for (const HeapSegment& segment : heap.segments) {

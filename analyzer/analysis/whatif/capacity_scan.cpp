@@ -14,22 +14,18 @@ constexpr std::uint64_t kFine = 8;     // of the second, at either end
 // Steps of a script beyond which the passes are thinner, and the second is left out.
 constexpr std::size_t kLongScript = 1'000'000;
 
-std::uint64_t up(std::uint64_t value, std::uint64_t unit) {
-    return (value + unit - 1) / unit * unit;
-}
-
 std::vector<std::uint64_t> between(std::uint64_t from,
                                    std::uint64_t to,
                                    std::uint64_t count,
                                    std::uint64_t page,
                                    std::uint64_t* step) {
-    *step =
-        std::max(page, up((to > from ? to - from : 0) / std::max<std::uint64_t>(count, 1), page));
+    *step = std::max(
+        page, round_up((to > from ? to - from : 0) / std::max<std::uint64_t>(count, 1), page));
     std::vector<std::uint64_t> capacities;
     if (from >= to) {  // sizes of a damaged trace may be near the end of what can be counted
         return capacities;
     }
-    for (std::uint64_t capacity = up(from, page); capacity < to; capacity += *step) {
+    for (std::uint64_t capacity = round_up(from, page); capacity < to; capacity += *step) {
         capacities.push_back(capacity);
     }
     return capacities;
@@ -157,7 +153,7 @@ Result<std::vector<CapacityScan>> scan_capacities(
             const std::uint64_t peak = (*peaks)[i].result.statistics.reserved.peak;
             enough = std::max(enough, capacity_for_part(peak, parts[i], others_bytes));
         }
-        scan.result.enough_bytes = up(enough, page);
+        scan.result.enough_bytes = round_up(enough, page);
         scan.loses_pool = (*peaks)[i].loses_pool();
         scans.push_back(std::move(scan));
     }

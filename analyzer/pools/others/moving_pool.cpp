@@ -1,5 +1,7 @@
 #include "analyzer/pools/others/moving_pool.h"
 
+#include "analyzer/support/units.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -8,10 +10,6 @@ namespace {
 
 // What the driver hands out at a time.
 constexpr std::uint64_t kDevicePageBytes = std::uint64_t{2} << 20;
-
-std::uint64_t round_up(std::uint64_t bytes, std::uint64_t to) {
-    return (bytes + to - 1) / to * to;
-}
 
 }  // namespace
 

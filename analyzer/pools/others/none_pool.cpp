@@ -1,5 +1,7 @@
 #include "analyzer/pools/others/none_pool.h"
 
+#include "analyzer/support/units.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -40,7 +42,7 @@ AllocateResult NonePool::allocate(const Request& request) {
     const std::uint32_t segment = segments_++;
     // Addresses only ever increase, as in SegmentPool.
     const std::uint64_t address = next_address_;
-    next_address_ += (size_bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+    next_address_ += round_up(size_bytes, kPageBytes);
     held_[request.block] = {address, request.requested_bytes, size_bytes, segment, request.stream};
     statistics_.requested.add(request.requested_bytes);
     statistics_.allocated.add(size_bytes);

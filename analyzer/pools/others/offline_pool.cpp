@@ -1,5 +1,7 @@
 #include "analyzer/pools/others/offline_pool.h"
 
+#include "analyzer/support/units.h"
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -38,8 +40,7 @@ std::unique_ptr<Pool> OfflinePool::clone() const {
 }
 
 std::uint64_t OfflinePool::rounded_bytes(std::uint64_t requested_bytes) const {
-    return (requested_bytes + kPlannedQuantumBytes - 1) / kPlannedQuantumBytes *
-           kPlannedQuantumBytes;
+    return round_up(requested_bytes, kPlannedQuantumBytes);
 }
 
 const PlannedBlock* OfflinePool::look_up(BlockId block) {
@@ -58,8 +59,7 @@ const PlannedBlock* OfflinePool::look_up(BlockId block) {
 }
 
 bool OfflinePool::grow(std::uint32_t region, std::uint64_t end_bytes) {
-    const std::uint64_t more =
-        (end_bytes + kPageBytes - 1) / kPageBytes * kPageBytes - region_bytes_[region];
+    const std::uint64_t more = round_up(end_bytes, kPageBytes) - region_bytes_[region];
     const bool granted = device_->resize(region_bytes_[region], region_bytes_[region] + more);
     driver_calls_.push_back(
         {region_bytes_[region] == 0 ? DriverCall::Kind::kSegmentAlloc : DriverCall::Kind::kMap,

@@ -9,6 +9,7 @@
 #include "analyzer/pools/block_table.h"
 #include "analyzer/pools/free_set.h"
 #include "analyzer/pools/pool.h"
+#include "analyzer/support/units.h"
 
 #include <map>
 #include <memory>
@@ -17,11 +18,6 @@
 #include <vector>
 
 namespace fragtrace::analyzer {
-
-// x rounded up to a multiple of `unit`; wraps around to less than x when there is none.
-constexpr std::uint64_t round_up(std::uint64_t x, std::uint64_t unit) {
-    return (x + unit - 1) / unit * unit;
-}
 
 inline constexpr DeviceAddress kFirstSegmentAddress = 0x7'0000'0000;
 

@@ -1,6 +1,7 @@
 // Expandable segments: address ranges that are mapped page by page where blocks need them.
 #include "analyzer/pools/pytorch/pytorch_pool.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
+#include "analyzer/support/units.h"
 
 #include <algorithm>
 
@@ -82,7 +83,7 @@ BlockIndex PytorchPool::allocate_expandable(const Search& search) {
 // neighbours. All pages or none.
 bool PytorchPool::map(BlockIndex index, std::uint64_t size_bytes) {
     const std::uint64_t page = segments_[blocks_[index].segment].page_bytes;
-    const std::uint64_t mapped_bytes = (size_bytes + page - 1) / page * page;
+    const std::uint64_t mapped_bytes = round_up(size_bytes, page);
     const std::uint64_t step = driver_step(mapped_bytes, page);
     for (std::uint64_t done = 0; done < mapped_bytes; done += step) {
         if (!device_->take(step)) {
@@ -124,7 +125,7 @@ bool PytorchPool::unmap(BlockIndex index) {
     const std::uint64_t page = segments_[blocks_[index].segment].page_bytes;
     const std::uint64_t start = blocks_[index].offset;
     const std::uint64_t end = start + blocks_[index].size_bytes;
-    const std::uint64_t begin_page = (start + page - 1) / page * page;
+    const std::uint64_t begin_page = round_up(start, page);
     const std::uint64_t end_page = end / page * page;
     if (end_page <= begin_page) {
         return false;

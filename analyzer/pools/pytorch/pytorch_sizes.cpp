@@ -7,10 +7,6 @@
 namespace fragtrace::analyzer::pytorch {
 namespace {
 
-std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
-    return (value + multiple - 1) / multiple * multiple;
-}
-
 // Up to a multiple of the divisions'th part of the power of two below.
 std::uint64_t round_to_division(std::uint64_t size_bytes, std::uint64_t divisions) {
     if (std::has_single_bit(size_bytes)) {
@@ -41,7 +37,7 @@ std::uint64_t round_request(const PytorchConfig& config,
         requested_bytes > kMinBlockBytes * divisions) {
         return round_to_division(requested_bytes, divisions);
     }
-    return (requested_bytes + kMinBlockBytes - 1) & ~(kMinBlockBytes - 1);
+    return round_up(requested_bytes, kMinBlockBytes);
 }
 
 std::uint64_t segment_bytes(const PytorchConfig& config, std::uint64_t rounded_bytes) {

@@ -1,5 +1,5 @@
-// Sizes as people write them: "64MiB", "1.5 GB", "24g", "1073741824". Read alike by the recorder,
-// the launcher, the virtual GPU and the analyzer.
+// Units of sizes, rounding, and sizes as people write them: "64MiB", "1.5 GB", "24g",
+// "1073741824". The recorder, the launcher, the virtual GPU and the analyzer share this header.
 //
 // Header only, no allocation, no exceptions, no global state that the loader would have to
 // relocate.
@@ -9,6 +9,16 @@
 #include <stdint.h>
 
 namespace fragtrace {
+
+inline constexpr uint64_t kKiB = 1024;
+inline constexpr uint64_t kMiB = 1024 * kKiB;
+inline constexpr uint64_t kGiB = 1024 * kMiB;
+
+// `bytes` rounded up to a multiple of `unit_bytes`. The result wraps around to less than `bytes`
+// where 64 bits cannot hold it.
+constexpr uint64_t round_up(uint64_t bytes, uint64_t unit_bytes) {
+    return (bytes + unit_bytes - 1) / unit_bytes * unit_bytes;
+}
 
 enum class SizeText { kRead, kNoNumber, kUnknownUnit, kTooLarge };
 
@@ -20,17 +30,17 @@ struct SizeUnit {
 // GB is 10^9 bytes, GiB and G are 2^30. A number without a unit is bytes.
 inline constexpr SizeUnit kSizeUnits[] = {{"", 1},
                                           {"B", 1},
-                                          {"K", uint64_t{1} << 10},
-                                          {"KIB", uint64_t{1} << 10},
+                                          {"K", kKiB},
+                                          {"KIB", kKiB},
                                           {"KB", 1'000},
-                                          {"M", uint64_t{1} << 20},
-                                          {"MIB", uint64_t{1} << 20},
+                                          {"M", kMiB},
+                                          {"MIB", kMiB},
                                           {"MB", 1'000'000},
-                                          {"G", uint64_t{1} << 30},
-                                          {"GIB", uint64_t{1} << 30},
+                                          {"G", kGiB},
+                                          {"GIB", kGiB},
                                           {"GB", 1'000'000'000},
-                                          {"T", uint64_t{1} << 40},
-                                          {"TIB", uint64_t{1} << 40},
+                                          {"T", 1024 * kGiB},
+                                          {"TIB", 1024 * kGiB},
                                           {"TB", 1'000'000'000'000}};
 
 // Larger sizes are refused, so that sums of a few of them fit 64 bits.

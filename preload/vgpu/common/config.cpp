@@ -12,8 +12,6 @@
 namespace fragtrace::vgpu {
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-
 constexpr Card kCards[] = {
 #define FT_CARD(name, total, context, sms, major, minor, clock, memory_clock, bus, l2, ecc) \
     Card{name,                                                                              \

@@ -79,7 +79,7 @@ uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR& array) {
     const uint64_t row = array.Width * channel_bytes(array.Format) * array.NumChannels;
     const uint64_t rows =
         (array.Height > 0 ? array.Height : 1) * (array.Depth > 0 ? array.Depth : 1);
-    return (row + kRowBytes - 1) / kRowBytes * kRowBytes * rows;
+    return round_up(row, kRowBytes) * rows;
 }
 
 size_t half(size_t extent, unsigned level) {
@@ -154,7 +154,7 @@ CUresult requirements_of(const Item* item, CUDA_ARRAY_MEMORY_REQUIREMENTS* out, 
     }
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     *out = {};
-    out->size = (item->bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+    out->size = round_up(item->bytes, kPageBytes);
     out->alignment = kPageBytes;
     return CUDA_SUCCESS;
 }

@@ -35,8 +35,7 @@ void free_owned_by(Context* context) {
     free_device_of(context->device, context);
     free_host_owned_by(context);
     free_arrays_of(context);
-    give_bytes(g_devices[context->device],
-               (context->code_bytes + kPageBytes - 1) / kPageBytes * kPageBytes);
+    give_bytes(g_devices[context->device], round_up(context->code_bytes, kPageBytes));
     context->code_bytes = 0;
 }
 

@@ -12,10 +12,6 @@ uint64_t base_of(int device) {
     return kDeviceBase + uint64_t(device) * kDeviceStride;
 }
 
-uint64_t round_up(uint64_t bytes, uint64_t unit) {
-    return (bytes + unit - 1) / unit * unit;
-}
-
 int device_of(uint64_t address) {
     if (address < kDeviceBase || address >= kDeviceBase + kMaxDevices * kDeviceStride) return -1;
     return int((address - kDeviceBase) / kDeviceStride);

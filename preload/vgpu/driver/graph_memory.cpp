@@ -27,10 +27,6 @@ struct Range {
 
 SortedArray<Range> g_ranges;
 
-uint64_t round_up(uint64_t bytes, uint64_t unit) {
-    return (bytes + unit - 1) / unit * unit;
-}
-
 GraphMemory* memory_at(uint64_t address) {
     Range* range = g_ranges.find_start(address);
     return range != nullptr ? range->memory : nullptr;

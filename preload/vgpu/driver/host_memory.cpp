@@ -28,7 +28,7 @@ SortedArray<HostRange> g_registered;  // the program's own
 CUresult map_host(
     SortedArray<HostRange>* ranges, uint64_t base, uint64_t bytes, HostRange range, void** out) {
     if (bytes == 0 || bytes > kRegionBytes) return CUDA_ERROR_INVALID_VALUE;
-    range.size = (bytes + kHostPageBytes - 1) / kHostPageBytes * kHostPageBytes;
+    range.size = round_up(bytes, kHostPageBytes);
     range.requested = bytes;
     range.start = ranges->first_fit(base, base + kRegionBytes, range.size, kHostPageBytes);
     if (range.start == 0) return CUDA_ERROR_OUT_OF_MEMORY;

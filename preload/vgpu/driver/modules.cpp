@@ -55,8 +55,8 @@ bool loads_eagerly() {
 
 // Code lies in pages that modules of one context share.
 bool count_code(Context* context, uint64_t before, uint64_t after) {
-    const uint64_t pages_before = (before + kPageBytes - 1) / kPageBytes * kPageBytes;
-    const uint64_t pages_after = (after + kPageBytes - 1) / kPageBytes * kPageBytes;
+    const uint64_t pages_before = round_up(before, kPageBytes);
+    const uint64_t pages_after = round_up(after, kPageBytes);
     Device& device = g_devices[context->device];
     if (pages_after > pages_before && !take_bytes(device, pages_after - pages_before)) return false;
     if (pages_after < pages_before) give_bytes(device, pages_before - pages_after);

@@ -104,7 +104,7 @@ int visible_ordinal(int physical_index, int otherwise) {
 }
 
 CUresult map_imported(int device, uint64_t bytes, Pool* pool, uint64_t key, CUdeviceptr* address) {
-    const uint64_t size = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+    const uint64_t size = round_up(bytes, kPageBytes);
     const uint64_t start = g_imported.first_fit(kImportedBase, kGraphBase, size, kPageBytes);
     if (start == 0 || g_imported.insert({start, size, bytes, device, pool, key, 1}) == nullptr) {
         return CUDA_ERROR_OUT_OF_MEMORY;

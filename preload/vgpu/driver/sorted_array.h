@@ -2,6 +2,8 @@
 // container. Elements are plain data with a `start` and a `size`. Not thread safe (state lock).
 #pragma once
 
+#include <fragtrace/sizes.h>
+
 #include <cstdint>
 #include <stdlib.h>
 #include <string.h>
@@ -73,12 +75,12 @@ class SortedArray {
 
     // The lowest aligned address in [base, limit) with `size` free bytes behind it, or 0.
     uint64_t first_fit(uint64_t base, uint64_t limit, uint64_t size, uint64_t alignment) const {
-        uint64_t candidate = (base + alignment - 1) / alignment * alignment;
+        uint64_t candidate = round_up(base, alignment);
         const int before = upper_bound(candidate) - 1;
         for (int i = before < 0 ? 0 : before; i < count_; ++i) {
             if (items_[i].start + items_[i].size <= candidate) continue;
             if (items_[i].start >= candidate && items_[i].start - candidate >= size) break;
-            candidate = (items_[i].start + items_[i].size + alignment - 1) / alignment * alignment;
+            candidate = round_up(items_[i].start + items_[i].size, alignment);
         }
         return candidate < limit && limit - candidate >= size ? candidate : 0;
     }

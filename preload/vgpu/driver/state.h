@@ -7,6 +7,8 @@
 #include <cuda.h>
 #pragma GCC visibility pop
 
+#include <fragtrace/sizes.h>
+
 #include "common/config.h"
 #include "common/stub.h"
 #include "driver/sorted_array.h"
@@ -15,9 +17,11 @@
 
 namespace fragtrace::vgpu {
 
-constexpr uint64_t kPageBytes = uint64_t{2} << 20;        // granularity of device memory
-constexpr uint64_t kUnitBytes = 512;                      // granularity of small allocations
-constexpr uint64_t kSmallLimitBytes = uint64_t{1} << 20;  // up to here: carved from a shared page
+using fragtrace::round_up;
+
+constexpr uint64_t kPageBytes = 2 * kMiB;    // granularity of device memory
+constexpr uint64_t kUnitBytes = 512;         // granularity of small allocations
+constexpr uint64_t kSmallLimitBytes = kMiB;  // up to here: carved from a shared page
 
 // The address map: fixed, so that two runs of a program see the same addresses.
 constexpr uint64_t kDeviceBase = 0x200000000000;  // linear memory, kDeviceStride per device

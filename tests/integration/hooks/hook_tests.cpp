@@ -1,5 +1,7 @@
 // Real processes under the shim: what they see stays the same, and what they did is in the trace.
 #define CATCH_CONFIG_MAIN
+#include <fragtrace/sizes.h>
+
 #include "process.h"
 
 #include <catch2/catch.hpp>
@@ -12,7 +14,6 @@ using namespace fragtrace::tests;
 
 namespace {
 
-constexpr uint64_t kMiB = uint64_t{1} << 20;
 const std::string kCard = "4GiB";
 
 // The program without the shim behaves as with it; gives the run with it.

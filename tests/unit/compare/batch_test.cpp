@@ -3,6 +3,7 @@
 #include "analyzer/analysis/compare/batch.h"
 
 #include "analyzer/pools/registry.h"
+#include "analyzer/support/units.h"
 #include "analyzer/trace/reader.h"
 #include "tests/support/trace_writer.h"
 
@@ -17,7 +18,6 @@ using fragtrace::testing::TraceWriter;
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBase = 0x200000000000;
 
 // A model of 40 MiB, and activations of 12 MiB per item that are freed at the end; `extra` requests

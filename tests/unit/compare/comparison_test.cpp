@@ -3,6 +3,7 @@
 #include "analyzer/analysis/compare/comparison.h"
 
 #include "analyzer/report/compare_report.h"
+#include "analyzer/support/units.h"
 #include "analyzer/trace/reader.h"
 #include "tests/support/trace_writer.h"
 
@@ -16,7 +17,6 @@ using fragtrace::testing::write_file;
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBase = 0x200000000000;
 
 HeldByLine line(const std::string& label, std::uint64_t mib) {

@@ -4,6 +4,7 @@
 #include "analyzer/analysis/holders/growth_forecast.h"
 #include "analyzer/analysis/holders/part_growth.h"
 #include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/support/units.h"
 #include "tests/unit/iterations/made_up_run.h"
 
 #include <catch2/catch.hpp>
@@ -17,8 +18,6 @@ using namespace fragtrace::analyzer;
 using fragtrace::testing::MadeUpRun;
 
 namespace {
-
-constexpr std::uint64_t kMiB = 1 << 20;
 
 RunHistory history_of(const MadeUpRun& run) {
     Symbolizer symbols(run.timeline);

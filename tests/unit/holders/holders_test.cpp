@@ -1,6 +1,7 @@
 // Sums at one instant, and the difference to the same place of an earlier iteration.
 #include "analyzer/analysis/holders/holders.h"
 
+#include "analyzer/support/units.h"
 #include "tests/unit/iterations/made_up_run.h"
 
 #include <catch2/catch.hpp>
@@ -10,12 +11,6 @@
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
 using fragtrace::testing::MadeUpRun;
-
-namespace {
-
-constexpr std::uint64_t kMiB = 1 << 20;
-
-}  // namespace
 
 TEST_CASE("categories and places add up to what is allocated, to the byte") {
     MadeUpRun run;

@@ -1,6 +1,7 @@
 // What outlives its time, in runs made by hand.
 #include "analyzer/analysis/holders/survivors.h"
 
+#include "analyzer/support/units.h"
 #include "tests/unit/iterations/made_up_run.h"
 
 #include <catch2/catch.hpp>
@@ -10,8 +11,6 @@ using namespace fragtrace::analyzer;
 using fragtrace::testing::MadeUpRun;
 
 namespace {
-
-constexpr std::uint64_t kMiB = 1 << 20;
 
 std::vector<Survivors> survivors_in(const MadeUpRun& run, const std::vector<EventIndex>& failed) {
     Symbolizer symbols(run.timeline);

@@ -1,6 +1,7 @@
 // What a pool can have of a card, from the driver's reports of free memory: the same at whatever
 // instant a report was made.
 #include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/support/units.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>
@@ -18,7 +19,6 @@ using fragtrace::testing::Events;
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr DeviceAddress kBase = 0x400000000000;
 constexpr std::uint64_t kTotal = 1 << 20;  // MiB
 constexpr std::uint64_t kContext = 300;

@@ -2,6 +2,7 @@
 // phases.
 #include "analyzer/analysis/metrics/driver_bursts.h"
 #include "analyzer/report/page/page_phases.h"
+#include "analyzer/support/units.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>
@@ -11,8 +12,6 @@ using namespace fragtrace::analyzer;
 using fragtrace::testing::Events;
 
 namespace {
-
-constexpr std::uint64_t kMiB = 1 << 20;
 
 // `count` requests in a row, then `pause` events that are none.
 void requests(Events* run, int count, int pause) {

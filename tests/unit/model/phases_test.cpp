@@ -4,6 +4,7 @@
 #include "analyzer/analysis/metrics/other_processes.h"
 #include "analyzer/analysis/metrics/run_metrics.h"
 #include "analyzer/model/phase_index.h"
+#include "analyzer/support/units.h"
 #include "analyzer/trace/recording_spans.h"
 #include "tests/unit/model/events.h"
 
@@ -19,7 +20,6 @@ using fragtrace::testing::Events;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
 // Threads are origins of their number.

@@ -1,5 +1,6 @@
 // Recorded memory where a pool, a context or a mapping takes the place of another.
 #include "analyzer/model/recorded_state.h"
+#include "analyzer/support/units.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>
@@ -10,7 +11,6 @@ using fragtrace::testing::Events;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
 RecordedState at_end(const Events& events) {

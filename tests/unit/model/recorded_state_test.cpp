@@ -2,6 +2,7 @@
 #include "analyzer/model/recorded_state.h"
 
 #include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/support/units.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>
@@ -14,7 +15,6 @@ using fragtrace::testing::Events;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
 RecordedState at_end(const Events& events) {

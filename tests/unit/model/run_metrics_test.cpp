@@ -2,6 +2,7 @@
 #include "analyzer/analysis/metrics/run_metrics.h"
 
 #include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/support/units.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>
@@ -15,7 +16,6 @@ using fragtrace::testing::Events;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
 void check_identity(const WasteSplit& split) {

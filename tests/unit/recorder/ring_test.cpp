@@ -1,4 +1,6 @@
 // Where a ring may lie, and how much of the memory rings take.
+#include <fragtrace/sizes.h>
+
 #include "recorder/recorder.h"
 #include "recorder/session.h"
 #include "skip.h"
@@ -66,7 +68,6 @@ bool has_ring_in_memory(uint64_t folder_bytes, uint64_t left_bytes) {
 
 TEST_CASE("a ring and those left by killed processes take a part of a small /dev/shm",
           "[small-folder]") {
-    constexpr uint64_t kMiB = 1u << 20;
     CHECK(!has_ring_in_memory(16 * kMiB, 0));  // it would fit, and take a third
     CHECK(has_ring_in_memory(256 * kMiB, 0));
     CHECK(has_ring_in_memory(256 * kMiB, 31 * kMiB));

@@ -5,6 +5,7 @@
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/replayer.h"
+#include "analyzer/support/units.h"
 #include "analyzer/trace/pairing.h"
 #include "tests/unit/model/events.h"
 
@@ -19,7 +20,6 @@ using fragtrace::testing::Events;
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
 // What a plain model of the driver says is held after each event.

@@ -5,6 +5,7 @@
 #include "analyzer/report/page/page.h"
 #include "analyzer/report/page/page_content.h"
 #include "analyzer/report/text/text.h"
+#include "analyzer/support/units.h"
 #include "analyzer/trace/describe_event.h"
 #include "tests/support/trace_writer.h"
 
@@ -23,7 +24,6 @@ using fragtrace::testing::TraceWriter;
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBase = 0x200000000000;
 
 class Attack {

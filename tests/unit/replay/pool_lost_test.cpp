@@ -3,13 +3,13 @@
 #include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/replayer.h"
+#include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>
 
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint32_t kGraphPool = 1;
 
 class Script {

@@ -1,6 +1,7 @@
 // The streaming summary says what the whole analysis says.
 #include "analyzer/analysis/job/job.h"
 #include "analyzer/analysis/metrics/trace_summary.h"
+#include "analyzer/support/units.h"
 #include "analyzer/trace/reader.h"
 #include "tests/support/trace_writer.h"
 
@@ -15,8 +16,6 @@ using fragtrace::testing::TemporaryFolder;
 using fragtrace::testing::TraceWriter;
 
 namespace {
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 // Two devices; segments of slots that are taken and left at random, some frees waiting for streams.
 // Before them so many allocations of a program without a pool, on the first device alone.

@@ -1,4 +1,5 @@
 // What the events of a history say: times, sizes of refusals, reservations, blocks of before.
+#include "analyzer/support/units.h"
 #include "tests/unit/snapshot/snapshot_file.h"
 
 #include <algorithm>
@@ -9,7 +10,6 @@ using namespace fragtrace::testing;
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
 std::unique_ptr<Analysis> analysis_of(const SnapshotWriter& writer) {

@@ -3,6 +3,7 @@
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/snapshot/input.h"
+#include "analyzer/support/units.h"
 #include "tests/support/pickle_writer.h"
 #include "tests/support/trace_writer.h"
 
@@ -21,7 +22,6 @@ using fragtrace::testing::TemporaryFolder;
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
 std::string some_snapshot() {

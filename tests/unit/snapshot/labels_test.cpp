@@ -1,5 +1,6 @@
 // What a snapshot tells beside addresses: whose line it is, what the program said of its blocks,
 // pinned memory, and what is not known.
+#include "analyzer/support/units.h"
 #include "tests/unit/snapshot/snapshot_file.h"
 
 #include <algorithm>
@@ -12,7 +13,6 @@ using fragtrace::testing::text_of;
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
 using Frames = std::vector<SnapshotWriter::Frame>;

@@ -1,6 +1,7 @@
 // Snapshots become timelines: what was held at the start, what happened, which rules hold.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/snapshot/input.h"
+#include "analyzer/support/units.h"
 #include "tests/support/pickle_writer.h"
 #include "tests/support/trace_writer.h"
 
@@ -16,7 +17,6 @@ using fragtrace::testing::TemporaryFolder;
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
 std::unique_ptr<Analysis> analysis_of(const SnapshotWriter& writer) {

@@ -1,6 +1,7 @@
 // Snapshots that say little of the past: a state alone, and histories that begin in mid-life.
 #include "analyzer/analysis/check/checks.h"
 #include "analyzer/analysis/metrics/trace_summary.h"
+#include "analyzer/support/units.h"
 #include "tests/unit/snapshot/snapshot_file.h"
 
 #include <algorithm>
@@ -15,7 +16,6 @@ using fragtrace::testing::text_of;
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
 bool has(const std::string& text, const std::string& part) {

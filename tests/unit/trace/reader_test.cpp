@@ -3,6 +3,7 @@
 
 #include <fragtrace/codec.h>
 
+#include "analyzer/support/units.h"
 #include "analyzer/trace/chunk_writer.h"
 #include "tests/support/trace_writer.h"
 
@@ -15,6 +16,7 @@
 
 using fragtrace::EndReason;
 using fragtrace::EventKind;
+using fragtrace::kMiB;
 using fragtrace::analyzer::Ending;
 using fragtrace::analyzer::ErrorCode;
 using fragtrace::analyzer::Event;
@@ -30,8 +32,6 @@ using fragtrace::testing::TraceWriter;
 using fragtrace::testing::write_file;
 
 namespace {
-
-constexpr std::uint64_t kMiB = 1 << 20;
 
 // Some chunks of everything.
 TraceWriter rich_trace() {

@@ -3,14 +3,13 @@
 
 #include "analyzer/analysis/verdict/diagnosis.h"
 #include "analyzer/pools/registry.h"
+#include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>
 
 using namespace fragtrace::analyzer;
 
 namespace {
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 std::unique_ptr<Pool> pytorch(std::uint64_t capacity_bytes,
                               const char* config = "",

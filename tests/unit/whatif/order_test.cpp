@@ -2,14 +2,13 @@
 #include "analyzer/analysis/whatif/order.h"
 
 #include "analyzer/analysis/whatif/advice.h"
+#include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>
 
 using namespace fragtrace::analyzer;
 
 namespace {
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 WhatIfRow row(const char* name, std::size_t ooms, std::size_t retries, std::uint64_t reserved) {
     WhatIfRow made;

@@ -1,5 +1,6 @@
 // Rows of other pools than PyTorch's: intervals, estimates, and who can use them.
 #include "analyzer/analysis/whatif/sweep.h"
+#include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>
 
@@ -9,7 +10,6 @@ using namespace fragtrace::analyzer;
 
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kCard = 600 * kMiB;
 
 // 40 blocks of 9 MiB, every other one freed, then one of 64 MiB.

@@ -5,6 +5,7 @@
 #include "analyzer/analysis/whatif/capacity_scan.h"
 #include "analyzer/analysis/whatif/near_miss.h"
 #include "analyzer/pools/registry.h"
+#include "analyzer/support/units.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>
@@ -15,8 +16,6 @@
 using namespace fragtrace::analyzer;
 
 namespace {
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 Step allocate(BlockId block, std::uint64_t mib) {
     return {.event = block, .block = block, .value = mib * kMiB};

@@ -3,6 +3,7 @@
 
 #include "analyzer/analysis/whatif/alike.h"
 #include "analyzer/analysis/whatif/order.h"
+#include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>
 
@@ -11,8 +12,6 @@
 using namespace fragtrace::analyzer;
 
 namespace {
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 // 40 blocks of 9 MiB, every other one freed, then one of 64 MiB, for which there is no room.
 ReplayScript holes() {
