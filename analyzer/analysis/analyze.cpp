@@ -23,7 +23,7 @@ namespace {
 // ---- the recorded run ---------------------------------------------------------------------------
 
 void add_recorded(const Timeline& timeline, DeviceAnalysis* device, PeakHistory* peaks) {
-    const DeviceMetrics metrics = measure_device(timeline, device->device, 0, peaks);
+    const DeviceMetrics metrics = measure_device(timeline, device->device, peaks);
     device->recorded = metrics.summary;
     device->recorded_troubles = metrics.troubles;
     device->violations = metrics.violations;

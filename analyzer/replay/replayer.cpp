@@ -56,14 +56,13 @@ namespace {
 // Where blocks of private pools were put: a checkpoint brings them back to the same place.
 using Places = std::unordered_map<BlockId, Placement>;
 
-void place(const Step& step, Pool& pool, Places* places, ReplayResult* result) {
+void place(const Step& step, Pool& pool, Places* places) {
     const auto former = places->find(step.placed_as);
     if (former != places->end() && pool.allocate_at(request_of(step), former->second)) {
         const Placement same = former->second;
         (*places)[step.block] = same;
         return;
     }
-    ++result->placed_elsewhere;
     const AllocateResult served = pool.allocate(request_of(step));
     if (served.outcome != Outcome::kOutOfMemory && served.outcome != Outcome::kRejected) {
         (*places)[step.block] = served.placement;
@@ -256,7 +255,7 @@ ReplayResult replay(const ReplayScript& script,
                 }
                 break;
             case Step::Kind::kPlace:
-                place(step, pool, &places, &result);
+                place(step, pool, &places);
                 break;
             case Step::Kind::kPoolOptions:
                 pool.set_private_pool(step.private_pool,

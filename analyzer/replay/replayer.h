@@ -126,8 +126,6 @@ struct ReplayResult {
     // the driver shared no page.
     bool pages_decide = false;
 
-    std::uint64_t placed_elsewhere = 0;  // blocks of a rewound pool whose place was not to be had
-
     // As the record's are counted (docs/metrics.md, "Failed requests and retries"); PyTorch's own
     // statistics count otherwise.
     [[nodiscard]] std::uint64_t ooms() const;

@@ -66,7 +66,7 @@ DeviceProfile device_profile(const Timeline& timeline, DeviceId device, Symboliz
     profile.device = device;
     profile.name = device_name(timeline, device);
     std::uint64_t states = 0;  // that were the one to split, the last of them at the peak
-    DeviceMeasurement first(RecordedState(timeline), device, 0, [&states] { ++states; });
+    DeviceMeasurement first(RecordedState(timeline), device, [&states] { ++states; });
     for (const auto& [index, duration_ns] : timeline.durations) {
         first.add_call_time(timeline.events[index], duration_ns);
     }
@@ -76,7 +76,7 @@ DeviceProfile device_profile(const Timeline& timeline, DeviceId device, Symboliz
     profile.driver_time_ns = metrics.driver_time_ns;
 
     const DeviceMeasurement* measured = nullptr;
-    DeviceMeasurement second(RecordedState(timeline), device, 0, [&] {
+    DeviceMeasurement second(RecordedState(timeline), device, [&] {
         if (--states == 0) {
             profile.holders =
                 held_by_line(timeline, measured->recorded().snapshot(device), symbols);

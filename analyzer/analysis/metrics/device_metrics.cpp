@@ -8,10 +8,6 @@
 namespace fragtrace::analyzer {
 namespace {
 
-double ratio(std::uint64_t part, std::uint64_t whole, double otherwise) {
-    return whole == 0 ? otherwise : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 bool is_memory_call(EventKind kind) {
     switch (kind) {
         case EventKind::kDeviceAlloc:
@@ -38,11 +34,10 @@ bool is_memory_call(EventKind kind) {
 
 class DeviceMeasurement::State {
   public:
-    State(RecordedState state, DeviceId device, std::size_t step, std::function<void()> at_peak)
+    State(RecordedState state, DeviceId device, std::function<void()> at_peak)
         : device_(device),
           state_(std::move(state)),
           outcomes_([this](DeviceId id) { return state_.has_block_layer(id); }),
-          step_(step),
           at_peak_(std::move(at_peak)) {
         metrics_.block_layer = state_.has_block_layer(device);
     }
@@ -56,9 +51,6 @@ class DeviceMeasurement::State {
         }
         follow_beside_pool(i);
         keep_sample(event);
-        if (step_ != 0) {
-            add_to_series(i, event.time_ns);
-        }
         last_ = i;
     }
 
@@ -92,10 +84,13 @@ class DeviceMeasurement::State {
         const bool ours = event.device == device_ || changed(before, totals());
         if (ours) {
             // The call that frees memory taken past the pool may come from the allocator.
-            count_call(event,
-                       totals().reserved != before.reserved,
-                       totals().past_pool != before.past_pool);
-            count_segments(event, before.blocks);
+            if (metrics_.block_layer) {
+                count_pool_segments(event,
+                                    totals().reserved != before.reserved,
+                                    totals().past_pool != before.past_pool);
+            } else {
+                count_segments(event, before.blocks);
+            }
         }
         count_trouble(i, event);
         take_peaks(i);
@@ -167,7 +162,6 @@ class DeviceMeasurement::State {
         peaks.peak_past_pool = std::max(peaks.peak_past_pool, now.past_pool);
         peaks.peak_with_past_pool =
             std::max(peaks.peak_with_past_pool, now.reserved + now.past_pool);
-        metrics_.peak_other_holders_bytes = std::max(metrics_.peak_other_holders_bytes, now.other);
         if (now.reserved > peaks.peak_reserved) {
             peaks.peak_reserved = now.reserved;
             metrics_.peak_event = i;
@@ -180,47 +174,38 @@ class DeviceMeasurement::State {
         if (peak_open_) {
             peak_open_ = false;
             metrics_.summary.waste_at_peak = waste_split(state_, device_);
-            metrics_.frag_at_peak = 1 - ratio(totals().active(), totals().reserved, 1);
             if (at_peak_) {
                 at_peak_();
             }
         }
     }
 
-    void count_call(const Event& event, bool reserved_changed, bool past_pool) {
-        const bool of_pool = !past_pool && ((event.flags & kFlagFromAllocator) != 0 ||
-                                            reserved_changed || !metrics_.block_layer);
-        DriverCalls& calls = of_pool ? metrics_.pool_calls : metrics_.other_calls;
+    // Contiguous pages that are mapped for one request are one segment.
+    void count_pool_segments(const Event& event, bool reserved_changed, bool past_pool) {
+        const bool segment =
+            !past_pool && ((event.flags & kFlagFromAllocator) != 0 || reserved_changed);
         MemorySummary& summary = metrics_.summary;
-        const bool segment = of_pool && metrics_.block_layer;
         switch (event.kind) {
             case EventKind::kDeviceAlloc:
             case EventKind::kAsyncAlloc:
-                ++calls.allocs;
                 summary.segments_allocated += segment ? 1 : 0;
                 break;
             case EventKind::kDeviceFree:
             case EventKind::kAsyncFree:
-                ++calls.frees;
                 summary.segments_freed += segment ? 1 : 0;
                 break;
             case EventKind::kMap:
-                ++calls.maps;
                 summary.segments_allocated += segment && event.address != map_end_ ? 1 : 0;
                 map_end_ = event.address + event.size_bytes;
-                return;
+                break;
             case EventKind::kUnmap:
-                ++calls.unmaps;
                 summary.segments_freed += segment && event.address != unmap_end_ ? 1 : 0;
                 unmap_end_ = event.address + event.size_bytes;
-                return;
+                break;
             case EventKind::kBlockAlloc:
             case EventKind::kBlockFree:
                 map_end_ = 0;  // the next map serves another request
                 unmap_end_ = 0;
-                break;
-            case EventKind::kAllocRefused:
-                ++calls.refused;
                 break;
             default:
                 break;
@@ -229,8 +214,8 @@ class DeviceMeasurement::State {
 
     // Where there is no pool, each allocation is a segment with one block.
     void count_segments(const Event& event, std::uint64_t blocks_before) {
-        if (metrics_.block_layer || event.kind == EventKind::kGraphMemory ||
-            event.kind == EventKind::kDeviceReset || event.kind == EventKind::kContextDestroy) {
+        if (event.kind == EventKind::kGraphMemory || event.kind == EventKind::kDeviceReset ||
+            event.kind == EventKind::kContextDestroy) {
             return;
         }
         const std::uint64_t blocks = totals().blocks;
@@ -259,27 +244,9 @@ class DeviceMeasurement::State {
         }
     }
 
-    void add_to_series(EventIndex i, std::uint64_t time_ns) {
-        const MemoryTotals& now = totals();
-        if (i % step_ == 0) {
-            metrics_.series.emplace_back();
-        }
-        SeriesPoint& point = metrics_.series.back();
-        point.last_event = i;
-        point.time_ns = time_ns;
-        point.last = now;
-        point.max_requested = std::max(point.max_requested, now.requested);
-        point.max_allocated = std::max(point.max_allocated, now.allocated);
-        point.max_active = std::max(point.max_active, now.active());
-        point.max_reserved = std::max(point.max_reserved, now.reserved);
-        point.max_other = std::max(point.max_other, now.other);
-    }
-
     void conclude() {
         const MemorySummary& peaks = metrics_.summary;
         metrics_.state_only = metrics_.block_layer && !requested_ && peaks.peak_reserved != 0;
-        metrics_.util_peak = ratio(peaks.peak_allocated, peaks.peak_reserved, 1);
-        metrics_.req_eff = ratio(peaks.peak_requested, peaks.peak_reserved, 1);
         const MemorySample& sample = sample_.event != kNoEvent ? sample_ : state_.sample(device_);
         if (sample.event != kNoEvent) {
             metrics_.total_bytes = sample.total_bytes;
@@ -297,7 +264,6 @@ class DeviceMeasurement::State {
         }
         metrics_.violations = state_.violations().count;
         metrics_.after_gap = state_.after_gap();
-        metrics_.first_violations = state_.violations().first;
     }
 
     DeviceId device_;
@@ -310,7 +276,6 @@ class DeviceMeasurement::State {
     std::uint64_t most_beside_bytes_ = 0;
     std::uint64_t sampled_beside_bytes_ = 0;
     BesidePool beside_at_sample_;
-    std::size_t step_;
     std::function<void()> at_peak_;
     EventIndex last_ = 0;
     bool checkpoint_ = false;  // what was held is being told
@@ -322,9 +287,8 @@ class DeviceMeasurement::State {
 
 DeviceMeasurement::DeviceMeasurement(RecordedState state,
                                      DeviceId device,
-                                     std::size_t series_step,
                                      std::function<void()> at_peak)
-    : state_(std::make_unique<State>(std::move(state), device, series_step, std::move(at_peak))) {}
+    : state_(std::make_unique<State>(std::move(state), device, std::move(at_peak))) {}
 
 DeviceMeasurement::DeviceMeasurement(DeviceMeasurement&&) noexcept = default;
 
@@ -350,15 +314,9 @@ std::string device_name(const Timeline& timeline, DeviceId device) {
     return timeline.fact(fmt::format("device.{}.name", device), "unknown device");
 }
 
-DeviceMetrics measure_device(const Timeline& timeline,
-                             DeviceId device,
-                             std::size_t series_points,
-                             PeakHistory* peaks) {
+DeviceMetrics measure_device(const Timeline& timeline, DeviceId device, PeakHistory* peaks) {
     const std::size_t count = timeline.events.size();
-    const std::size_t step =
-        series_points == 0 ? 0
-                           : std::max<std::size_t>(1, (count + series_points - 1) / series_points);
-    DeviceMeasurement measurement(RecordedState(timeline), device, step);
+    DeviceMeasurement measurement(RecordedState(timeline), device);
     std::size_t cursor = 0;
     for (EventIndex i = 0; i < count; ++i) {
         measurement.visit(i, timeline.events[i], timeline.event_pools.at(i, &cursor));

@@ -1,5 +1,5 @@
-// What a recorded run did with the memory of one device: peaks, waste, driver calls, troubles and
-// curves. One pass over the events; docs/metrics.md has the definitions.
+// What a recorded run did with the memory of one device: peaks, waste, segments and troubles. One
+// pass over the events; docs/metrics.md has the definitions.
 #pragma once
 
 #include "analyzer/analysis/metrics/maximum_history.h"
@@ -15,28 +15,6 @@
 #include <vector>
 
 namespace fragtrace::analyzer {
-
-// One stretch of a curve. The state after its last event, and the maxima within it, so that no
-// peak disappears however few stretches are drawn.
-struct SeriesPoint {
-    EventIndex last_event = 0;
-    std::uint64_t time_ns = 0;  // of the last event
-    MemoryTotals last;
-    std::uint64_t max_requested = 0;
-    std::uint64_t max_allocated = 0;
-    std::uint64_t max_active = 0;
-    std::uint64_t max_reserved = 0;
-    std::uint64_t max_other = 0;
-};
-
-// Successful calls to the driver that hold or give back memory, by whom.
-struct DriverCalls {
-    std::uint64_t allocs = 0;
-    std::uint64_t frees = 0;
-    std::uint64_t maps = 0;  // pages; contiguous ones of one request are one segment in the summary
-    std::uint64_t unmaps = 0;
-    std::uint64_t refused = 0;
-};
 
 // An out-of-memory or a retry as the summary counts it; its event ended the request.
 struct RecordedTrouble {
@@ -55,25 +33,16 @@ struct DeviceMetrics {
     bool state_only = false;
 
     EventIndex peak_event = kNoEvent;  // brought reserved to its maximum
-    double util_peak = 1;              // peak allocated / peak reserved
-    double frag_at_peak = 0;           // 1 - active / reserved at the first maximum of reserved
-    double req_eff = 1;                // peak requested / peak reserved
-
-    DriverCalls pool_calls;
-    DriverCalls other_calls;
     std::uint64_t driver_time_ns = 0;  // in allocating and freeing calls; 0 = not measured
 
     // From the last report of the driver; all 0 when there was none.
     std::uint64_t total_bytes = 0;
     std::uint64_t capacity_bytes = 0;            // budget of the pool at that moment
     std::uint64_t context_and_others_bytes = 0;  // total - capacity: context, libraries, others
-    std::uint64_t peak_other_holders_bytes = 0;  // of which allocations of this process, at most
     BesidePool beside_pool;                      // against the moment of the report
 
     std::uint64_t violations = 0;  // of the whole trace
     std::uint64_t after_gap = 0;   // what would be violations but follows from gaps in recording
-    std::vector<std::string> first_violations;
-    std::vector<SeriesPoint> series;
 };
 
 // The measurement itself, for events that come one by one; what it holds is in proportion to what
@@ -81,12 +50,8 @@ struct DeviceMetrics {
 class DeviceMeasurement {
   public:
     // `state`: at its start, and told of all devices. `at_peak`: called each time that the state of
-    // now is the one to split, the last time for the peak. One stretch of the series per
-    // `series_step` events; 0 = none.
-    DeviceMeasurement(RecordedState state,
-                      DeviceId device,
-                      std::size_t series_step = 0,
-                      std::function<void()> at_peak = {});
+    // now is the one to split, the last time for the peak.
+    DeviceMeasurement(RecordedState state, DeviceId device, std::function<void()> at_peak = {});
     DeviceMeasurement(DeviceMeasurement&&) noexcept;
     ~DeviceMeasurement();
 
@@ -106,11 +71,9 @@ class DeviceMeasurement {
 // What the recorder was told of the device, or "unknown device".
 std::string device_name(const Timeline& timeline, DeviceId device);
 
-// `series_points` bounds the length of the series; 0 = none. `peaks`, if given, is told of what was
-// allocated and reserved after each event.
+// `peaks`, if given, is told of what was allocated and reserved after each event.
 DeviceMetrics measure_device(const Timeline& timeline,
                              DeviceId device,
-                             std::size_t series_points = 0,
                              PeakHistory* peaks = nullptr);
 
 // The split of what is reserved right now; adds up exactly.

@@ -154,7 +154,7 @@ class DeviceSummarizer {
     DeviceSummarizer(const RecordedDevices& devices, DeviceId device, bool holders)
         : holders_(holders),
           origins_(device),
-          measurement_(RecordedState(devices), device, 0, [this] {
+          measurement_(RecordedState(devices), device, [this] {
               if (holders_) {
                   at_peak_ = origins_.holders(measurement_.recorded());
               }

@@ -300,7 +300,7 @@ TEST_CASE("the first iteration's peak is told apart from those of the others") {
         with_segment.timeline.events.set(i, event);
     }
     PeakHistory history;
-    measure_device(with_segment.timeline, 0, 0, &history);
+    measure_device(with_segment.timeline, 0, &history);
     const IterationPeaks peaks = iteration_peaks(history, iterations);
     CHECK(peaks.known);
     CHECK(peaks.warmup_allocated == 65 * kMiB);
