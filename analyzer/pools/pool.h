@@ -203,7 +203,7 @@ class Pool {
     // False: it keeps nothing between requests, so that those past a pool are like all others.
     [[nodiscard]] virtual bool caches() const { return true; }
 
-    // Driver calls since the last call of this function, in order.
+    // Driver calls since the last call of this function, in order. A clone begins with none.
     virtual std::vector<DriverCall> take_driver_calls() = 0;
 
     [[nodiscard]] virtual Device& device() = 0;

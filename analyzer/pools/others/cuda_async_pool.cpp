@@ -103,18 +103,6 @@ RemappingCudaAsyncPool::RemappingCudaAsyncPool(std::string config, std::unique_p
       blocks_(std::make_unique<NonePool>(
           std::make_unique<FixedDevice>(kEndlessBytes, kEndlessBytes, kQuantumBytes))) {}
 
-RemappingCudaAsyncPool::RemappingCudaAsyncPool(const RemappingCudaAsyncPool& other)
-    : Pool(other),
-      config_(other.config_),
-      device_(other.device_->clone()),
-      blocks_(other.blocks_->clone()),
-      statistics_(other.statistics_),
-      driver_calls_(other.driver_calls_) {}
-
-std::unique_ptr<Pool> RemappingCudaAsyncPool::clone() const {
-    return std::unique_ptr<Pool>(new RemappingCudaAsyncPool(*this));
-}
-
 // Until `size_bytes` are reserved: by the step that was seen or, at the end of the card, by pages.
 bool RemappingCudaAsyncPool::reserve(std::uint64_t size_bytes) {
     const std::uint64_t reserved = statistics_.reserved.current;
@@ -124,7 +112,7 @@ bool RemappingCudaAsyncPool::reserve(std::uint64_t size_bytes) {
     for (const std::uint64_t step : {kStepBytes, kPageBytes}) {
         const std::uint64_t more = round_up(size_bytes, step) - reserved;
         const bool granted = device_->resize(reserved, reserved + more);
-        driver_calls_.push_back({DriverCall::Kind::kMap, !granted, more});
+        driver_calls_->push_back({DriverCall::Kind::kMap, !granted, more});
         if (granted) {
             statistics_.reserved.add(more);
             ++statistics_.segments_allocated;
@@ -139,7 +127,7 @@ void RemappingCudaAsyncPool::trim_to(std::uint64_t size_bytes) {
     const std::uint64_t kept = std::min(reserved, round_up(size_bytes, kStepBytes));
     if (kept < reserved) {
         device_->resize(reserved, kept);
-        driver_calls_.push_back({DriverCall::Kind::kUnmap, false, reserved - kept});
+        driver_calls_->push_back({DriverCall::Kind::kUnmap, false, reserved - kept});
         statistics_.reserved.subtract(reserved - kept);
         ++statistics_.segments_freed;
     }
@@ -187,7 +175,7 @@ bool RemappingCudaAsyncPool::adopt(const HeapSnapshot& heap) {
     take_sums();
     const bool reserved = adopted && reserve(statistics_.allocated.current);
     statistics_.segments_allocated = before.segments_allocated;
-    driver_calls_.clear();
+    driver_calls_->clear();
     return reserved;
 }
 
@@ -216,7 +204,7 @@ std::uint64_t RemappingCudaAsyncPool::releasable_bytes() const {
 }
 
 std::vector<DriverCall> RemappingCudaAsyncPool::take_driver_calls() {
-    return std::exchange(driver_calls_, {});
+    return std::exchange(*driver_calls_, {});
 }
 
 }  // namespace fragtrace::analyzer

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "analyzer/pools/others/segment_pool.h"
+#include "analyzer/support/copied_members.h"
 #include "analyzer/support/result.h"
 
 namespace fragtrace::analyzer {
@@ -76,20 +77,20 @@ class RemappingCudaAsyncPool final : public Pool {
 
     [[nodiscard]] Device& device() override { return *device_; }
 
-    [[nodiscard]] std::unique_ptr<Pool> clone() const override;
+    [[nodiscard]] std::unique_ptr<Pool> clone() const override {
+        return std::make_unique<RemappingCudaAsyncPool>(*this);
+    }
 
   private:
-    RemappingCudaAsyncPool(const RemappingCudaAsyncPool& other);
-
     bool reserve(std::uint64_t size_bytes);
     void trim_to(std::uint64_t size_bytes);
     void take_sums();
 
     std::string config_;
-    std::unique_ptr<Device> device_;
-    std::unique_ptr<Pool> blocks_;  // the blocks, on a card without end
+    ClonePtr<Device> device_;
+    ClonePtr<Pool> blocks_;  // the blocks, on a card without end
     PoolStatistics statistics_;
-    std::vector<DriverCall> driver_calls_;
+    NotCopied<std::vector<DriverCall>> driver_calls_;
 };
 
 }  // namespace fragtrace::analyzer

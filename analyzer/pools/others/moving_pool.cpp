@@ -13,25 +13,6 @@ constexpr std::uint64_t kDevicePageBytes = std::uint64_t{2} << 20;
 
 }  // namespace
 
-MovingPool::MovingPool(const MovingPool& other)
-    : Pool(other),
-      rules_(other.rules_),
-      device_(other.device_->clone()),
-      taken_bytes_(other.taken_bytes_),
-      table_(other.table_),
-      slots_(other.slots_),
-      free_slots_(other.free_slots_),
-      pending_(other.pending_),
-      next_age_(other.next_age_),
-      movable_(other.movable_),
-      kept_bytes_(other.kept_bytes_),
-      private_pools_(other.private_pools_),
-      statistics_(other.statistics_) {}
-
-std::unique_ptr<Pool> MovingPool::clone() const {
-    return std::unique_ptr<Pool>(new MovingPool(*this));
-}
-
 // ---- sums ---------------------------------------------------------------------------------------
 
 std::uint64_t MovingPool::rounded_bytes(std::uint64_t requested_bytes) const {

@@ -11,6 +11,7 @@
 #include "analyzer/pools/block_table.h"
 #include "analyzer/pools/pending_blocks.h"
 #include "analyzer/pools/pool.h"
+#include "analyzer/support/copied_members.h"
 
 #include <map>
 #include <memory>
@@ -62,7 +63,9 @@ class MovingPool final : public Pool {
 
     [[nodiscard]] Device& device() override { return *device_; }
 
-    [[nodiscard]] std::unique_ptr<Pool> clone() const override;
+    [[nodiscard]] std::unique_ptr<Pool> clone() const override {
+        return std::make_unique<MovingPool>(*this);
+    }
 
   private:
     struct Held {
@@ -91,8 +94,6 @@ class MovingPool final : public Pool {
         bool keeps = false;               // of a graph that may be launched
     };
 
-    MovingPool(const MovingPool& other);
-
     [[nodiscard]] Amount amount_of(std::uint64_t size_bytes) const;
     [[nodiscard]] std::uint64_t bytes_of(const Amount& amount) const;
     [[nodiscard]] bool keeps(std::uint32_t private_pool) const;
@@ -106,7 +107,7 @@ class MovingPool final : public Pool {
     void clear();
 
     MovingRules rules_;
-    std::unique_ptr<Device> device_;
+    ClonePtr<Device> device_;
     std::uint64_t taken_bytes_ = 0;  // of the device
     BlockTable table_;
     std::vector<Held> slots_;

@@ -13,18 +13,6 @@ constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
 
 }  // namespace
 
-NonePool::NonePool(const NonePool& other)
-    : Pool(other),
-      device_(other.device_->clone()),
-      held_(other.held_),
-      segments_(other.segments_),
-      next_address_(other.next_address_),
-      statistics_(other.statistics_) {}
-
-std::unique_ptr<Pool> NonePool::clone() const {
-    return std::unique_ptr<Pool>(new NonePool(*this));
-}
-
 // The driver is asked for what the program asks for; its alignment and pages are the device's
 // matter.
 std::uint64_t NonePool::rounded_bytes(std::uint64_t requested_bytes) const {
@@ -34,7 +22,7 @@ std::uint64_t NonePool::rounded_bytes(std::uint64_t requested_bytes) const {
 AllocateResult NonePool::allocate(const Request& request) {
     const std::uint64_t size_bytes = request.requested_bytes;
     const bool granted = device_->take(size_bytes);
-    driver_calls_.push_back({DriverCall::Kind::kSegmentAlloc, !granted, size_bytes});
+    driver_calls_->push_back({DriverCall::Kind::kSegmentAlloc, !granted, size_bytes});
     if (!granted) {
         ++statistics_.ooms;
         return {Outcome::kOutOfMemory, {}};
@@ -59,7 +47,7 @@ bool NonePool::release(BlockId block, const std::vector<PendingOn>&) {
     }
     const Held& held = found->second;
     device_->give_back(held.size_bytes);
-    driver_calls_.push_back({DriverCall::Kind::kSegmentFree, false, held.size_bytes});
+    driver_calls_->push_back({DriverCall::Kind::kSegmentFree, false, held.size_bytes});
     statistics_.requested.subtract(held.requested_bytes);
     statistics_.allocated.subtract(held.size_bytes);
     statistics_.active.subtract(held.size_bytes);
@@ -87,7 +75,7 @@ bool NonePool::adopt(const HeapSnapshot& heap) {
     }
     statistics_.segments_allocated = before.segments_allocated;
     statistics_.segments_freed = before.segments_freed;
-    driver_calls_.clear();
+    driver_calls_->clear();
     return true;
 }
 
@@ -124,7 +112,7 @@ HeapSnapshot NonePool::snapshot() const {
 }
 
 std::vector<DriverCall> NonePool::take_driver_calls() {
-    return std::exchange(driver_calls_, {});
+    return std::exchange(*driver_calls_, {});
 }
 
 }  // namespace fragtrace::analyzer

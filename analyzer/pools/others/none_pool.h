@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/pools/pool.h"
+#include "analyzer/support/copied_members.h"
 
 #include <memory>
 #include <string>
@@ -36,7 +37,9 @@ class NonePool final : public Pool {
 
     [[nodiscard]] Device& device() override { return *device_; }
 
-    [[nodiscard]] std::unique_ptr<Pool> clone() const override;
+    [[nodiscard]] std::unique_ptr<Pool> clone() const override {
+        return std::make_unique<NonePool>(*this);
+    }
 
   private:
     struct Held {
@@ -47,14 +50,12 @@ class NonePool final : public Pool {
         StreamId stream = 0;
     };
 
-    NonePool(const NonePool& other);
-
-    std::unique_ptr<Device> device_;
+    ClonePtr<Device> device_;
     std::unordered_map<BlockId, Held> held_;
     std::uint32_t segments_ = 0;
     std::uint64_t next_address_ = std::uint64_t{7} << 32;
     PoolStatistics statistics_;
-    std::vector<DriverCall> driver_calls_;
+    NotCopied<std::vector<DriverCall>> driver_calls_;
 };
 
 }  // namespace fragtrace::analyzer

@@ -21,24 +21,6 @@ OfflinePool::OfflinePool(std::string config,
       device_(std::move(device)),
       region_bytes_(plan_->regions.size()) {}
 
-OfflinePool::OfflinePool(const OfflinePool& other)
-    : Pool(other),
-      config_(other.config_),
-      plan_(other.plan_),
-      next_(other.next_),
-      device_(other.device_->clone()),
-      region_bytes_(other.region_bytes_),
-      table_(other.table_),
-      slots_(other.slots_),
-      free_slots_(other.free_slots_),
-      pending_(other.pending_),
-      statistics_(other.statistics_),
-      driver_calls_(other.driver_calls_) {}
-
-std::unique_ptr<Pool> OfflinePool::clone() const {
-    return std::unique_ptr<Pool>(new OfflinePool(*this));
-}
-
 std::uint64_t OfflinePool::rounded_bytes(std::uint64_t requested_bytes) const {
     return round_up(requested_bytes, kPlannedQuantumBytes);
 }
@@ -61,7 +43,7 @@ const PlannedBlock* OfflinePool::look_up(BlockId block) {
 bool OfflinePool::grow(std::uint32_t region, std::uint64_t end_bytes) {
     const std::uint64_t more = round_up(end_bytes, kPageBytes) - region_bytes_[region];
     const bool granted = device_->resize(region_bytes_[region], region_bytes_[region] + more);
-    driver_calls_.push_back(
+    driver_calls_->push_back(
         {region_bytes_[region] == 0 ? DriverCall::Kind::kSegmentAlloc : DriverCall::Kind::kMap,
          !granted,
          more});
@@ -221,7 +203,7 @@ HeapSnapshot OfflinePool::snapshot() const {
 }
 
 std::vector<DriverCall> OfflinePool::take_driver_calls() {
-    return std::exchange(driver_calls_, {});
+    return std::exchange(*driver_calls_, {});
 }
 
 }  // namespace fragtrace::analyzer

@@ -9,6 +9,7 @@
 #include "analyzer/pools/block_table.h"
 #include "analyzer/pools/pending_blocks.h"
 #include "analyzer/pools/pool.h"
+#include "analyzer/support/copied_members.h"
 
 #include <memory>
 #include <string>
@@ -57,7 +58,9 @@ class OfflinePool final : public Pool {
 
     [[nodiscard]] Device& device() override { return *device_; }
 
-    [[nodiscard]] std::unique_ptr<Pool> clone() const override;
+    [[nodiscard]] std::unique_ptr<Pool> clone() const override {
+        return std::make_unique<OfflinePool>(*this);
+    }
 
   private:
     struct Held {
@@ -68,8 +71,6 @@ class OfflinePool final : public Pool {
         bool live = false;
     };
 
-    OfflinePool(const OfflinePool& other);
-
     const PlannedBlock* look_up(BlockId block);
     bool grow(std::uint32_t region, std::uint64_t end_bytes);
     void remove(BlockIndex slot);
@@ -77,14 +78,14 @@ class OfflinePool final : public Pool {
     std::string config_;
     std::shared_ptr<const PoolPlan> plan_;
     std::size_t next_ = 0;  // in the plan: requests come in its order most of the time
-    std::unique_ptr<Device> device_;
+    ClonePtr<Device> device_;
     std::vector<std::uint64_t> region_bytes_;
     BlockTable table_;
     std::vector<Held> slots_;
     std::vector<BlockIndex> free_slots_;
     PendingBlocks pending_;
     PoolStatistics statistics_;
-    std::vector<DriverCall> driver_calls_;
+    NotCopied<std::vector<DriverCall>> driver_calls_;
 };
 
 }  // namespace fragtrace::analyzer

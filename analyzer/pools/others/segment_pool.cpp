@@ -10,24 +10,11 @@ constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
 
 }  // namespace
 
-SegmentPool::SegmentPool(const SegmentPool& other)
-    : Pool(other),
-      config_(other.config_),
-      device_(other.device_->clone()),
-      blocks_(other.blocks_),
-      unused_(other.unused_),
-      live_(other.live_),
-      segments_(other.segments_),
-      next_segment_(other.next_segment_),
-      next_address_(other.next_address_),
-      statistics_(other.statistics_),
-      driver_calls_(other.driver_calls_) {}
-
 // ---- segments -----------------------------------------------------------------------------------
 
 bool SegmentPool::take(DriverCall::Kind kind, std::uint64_t size_bytes) {
     const bool granted = device_->take(size_bytes);
-    driver_calls_.push_back({kind, !granted, size_bytes});
+    driver_calls_->push_back({kind, !granted, size_bytes});
     if (granted) {
         ++statistics_.segments_allocated;
         statistics_.reserved.add(size_bytes);
@@ -84,7 +71,7 @@ void SegmentPool::release_free_segments(FreeBlocks* free_blocks) {
         free_blocks->erase(first);
         unused_.push_back(first);
         device_->give_back(size_bytes);
-        driver_calls_.push_back({DriverCall::Kind::kSegmentFree, false, size_bytes});
+        driver_calls_->push_back({DriverCall::Kind::kSegmentFree, false, size_bytes});
         statistics_.reserved.subtract(size_bytes);
         ++statistics_.segments_freed;
         at = segments_.erase(at);
@@ -235,7 +222,7 @@ bool SegmentPool::adopt(const HeapSnapshot& heap) {
     statistics_.segments_allocated = before.segments_allocated;
     statistics_.segments_freed = before.segments_freed;
     statistics_.retries = before.retries;
-    driver_calls_.clear();
+    driver_calls_->clear();
     return true;
 }
 
@@ -273,7 +260,7 @@ HeapSnapshot SegmentPool::snapshot() const {
 }
 
 std::vector<DriverCall> SegmentPool::take_driver_calls() {
-    return std::exchange(driver_calls_, {});
+    return std::exchange(*driver_calls_, {});
 }
 
 }  // namespace fragtrace::analyzer

@@ -9,6 +9,7 @@
 #include "analyzer/pools/block_table.h"
 #include "analyzer/pools/free_set.h"
 #include "analyzer/pools/pool.h"
+#include "analyzer/support/copied_members.h"
 #include "analyzer/support/units.h"
 
 #include <map>
@@ -96,8 +97,6 @@ class SegmentPool : public Pool {
     SegmentPool(std::string config, std::unique_ptr<Device> device)
         : config_(std::move(config)), device_(std::move(device)) {}
 
-    SegmentPool(const SegmentPool& other);
-
     // ---- what a derived pool decides ----
     // A block was given back: join it with its neighbours and file it.
     virtual void freed(BlockIndex block) = 0;
@@ -158,7 +157,7 @@ class SegmentPool : public Pool {
     bool take(DriverCall::Kind kind, std::uint64_t size_bytes);
 
     std::string config_;
-    std::unique_ptr<Device> device_;
+    ClonePtr<Device> device_;
     std::vector<PoolBlock> blocks_;
     std::vector<BlockIndex> unused_;  // entries of blocks_
     BlockTable live_;
@@ -166,7 +165,7 @@ class SegmentPool : public Pool {
     std::uint32_t next_segment_ = 0;
     DeviceAddress next_address_ = kFirstSegmentAddress;
     PoolStatistics statistics_;
-    std::vector<DriverCall> driver_calls_;
+    NotCopied<std::vector<DriverCall>> driver_calls_;
 };
 
 }  // namespace fragtrace::analyzer

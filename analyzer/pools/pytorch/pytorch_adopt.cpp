@@ -60,7 +60,7 @@ void PytorchPool::forget_all() {
     }
     detail_.oversize_allocations.current = 0;
     detail_.oversize_segments.current = 0;
-    driver_calls_.clear();
+    driver_calls_->clear();
 }
 
 // Puts a block behind the last one of its segment, in no set.

@@ -23,43 +23,6 @@ PytorchPool::PytorchPool(PytorchConfig config,
     }
 }
 
-PytorchPool::PytorchPool(const PytorchPool& other)
-    : Pool(other),
-      config_(other.config_),
-      rules_(other.rules_),
-      device_(other.device_->clone()),
-      limit_bytes_(other.limit_bytes_),
-      obtained_bytes_(other.obtained_bytes_),
-      blocks_(other.blocks_),
-      unused_(other.unused_),
-      segments_(other.segments_),
-      addresses_(other.addresses_),
-      pairs_(other.pairs_),
-      pair_numbers_(other.pair_numbers_),
-      pools_(other.pools_),
-      sets_(other.sets_),
-      free_places_(other.free_places_),
-      free_places_known_(other.free_places_known_),
-      table_(other.table_),
-      stream_handles_(other.stream_handles_),
-      slot_of_stream_(other.slot_of_stream_),
-      stream_of_slot_(other.stream_of_slot_),
-      waiting_(other.waiting_),
-      events_(other.events_),
-      events_completed_(other.events_completed_),
-      capturing_(other.capturing_),
-      parked_(other.parked_),
-      exact_segments_(other.exact_segments_),
-      limits_lifted_(other.limits_lifted_),
-      one_stream_(other.one_stream_),
-      one_pool_(other.one_pool_),
-      statistics_(other.statistics_),
-      detail_(other.detail_) {}
-
-std::unique_ptr<Pool> PytorchPool::clone() const {
-    return std::unique_ptr<Pool>(new PytorchPool(*this));
-}
-
 std::uint64_t PytorchPool::rounded_bytes(std::uint64_t requested_bytes) const {
     return pytorch::round_request(config_, rules_, requested_bytes);
 }
@@ -106,7 +69,7 @@ bool PytorchPool::change_settings(std::string_view config) {
 }
 
 std::vector<DriverCall> PytorchPool::take_driver_calls() {
-    return std::exchange(driver_calls_, {});
+    return std::exchange(*driver_calls_, {});
 }
 
 AllocateResult PytorchPool::allocate(const Request& request) {
@@ -194,8 +157,8 @@ BlockIndex PytorchPool::obtain(Search& search, Outcome& outcome) {
             return block;
         }
     }
-    if (history_ != nullptr) {
-        history_->push_back({PytorchTraceEntry::Action::kOutOfMemory, 0, search.rounded_bytes});
+    if (*history_ != nullptr) {
+        (*history_)->push_back({PytorchTraceEntry::Action::kOutOfMemory, 0, search.rounded_bytes});
     }
     ++detail_.num_ooms;
     ++statistics_.ooms;

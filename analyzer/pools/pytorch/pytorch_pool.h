@@ -13,6 +13,7 @@
 #include "analyzer/pools/pytorch/pytorch_config.h"
 #include "analyzer/pools/pytorch/pytorch_rules.h"
 #include "analyzer/pools/pytorch/pytorch_statistics.h"
+#include "analyzer/support/copied_members.h"
 
 #include <array>
 #include <cstddef>
@@ -79,7 +80,10 @@ class PytorchPool final : public Pool {
 
     [[nodiscard]] Device& device() override { return *device_; }
 
-    [[nodiscard]] std::unique_ptr<Pool> clone() const override;
+    [[nodiscard]] std::unique_ptr<Pool> clone() const override {
+        return std::make_unique<PytorchPool>(*this);
+    }
+
     bool relax(Relaxation relaxation) override;
 
     bool adopt(const HeapSnapshot& heap) override;
@@ -97,7 +101,7 @@ class PytorchPool final : public Pool {
     [[nodiscard]] const PytorchConfig& settings() const { return config_; }
 
     // Appends to `history`, which must outlive the pool or be taken away again; clones write none.
-    void write_history(std::vector<PytorchTraceEntry>* history) { history_ = history; }
+    void write_history(std::vector<PytorchTraceEntry>* history) { *history_ = history; }
 
   private:
     using SetIndex = FreeSets::SetIndex;
@@ -179,8 +183,6 @@ class PytorchPool final : public Pool {
         BlockId block;
         std::vector<PendingOn> pending;
     };
-
-    PytorchPool(const PytorchPool& other);
 
     // pytorch_pool.cpp: the way of a request.
     Search make_search(const Request& request);
@@ -299,12 +301,12 @@ class PytorchPool final : public Pool {
     void count_returned(PoolIndex pool, std::uint64_t size_bytes);
 
     void log(DriverCall::Kind kind, bool refused, std::uint64_t size_bytes) {
-        driver_calls_.push_back({kind, refused, size_bytes});
+        driver_calls_->push_back({kind, refused, size_bytes});
     }
 
     void note(PytorchTraceEntry::Action action, const Block& block, std::uint64_t size_bytes) {
-        if (history_ != nullptr) {
-            history_->push_back(
+        if (*history_ != nullptr) {
+            (*history_)->push_back(
                 {action, segments_[block.segment].address + block.offset, size_bytes});
         }
     }
@@ -314,7 +316,7 @@ class PytorchPool final : public Pool {
 
     PytorchConfig config_;
     PytorchRules rules_;
-    std::unique_ptr<Device> device_;
+    ClonePtr<Device> device_;
     std::uint64_t limit_bytes_ = kNoLimit;
     std::uint64_t obtained_bytes_ = 0;
 
@@ -348,8 +350,8 @@ class PytorchPool final : public Pool {
 
     PoolStatistics statistics_;
     PytorchStatistics detail_;
-    std::vector<DriverCall> driver_calls_;
-    std::vector<PytorchTraceEntry>* history_ = nullptr;
+    NotCopied<std::vector<DriverCall>> driver_calls_;
+    NotCopied<std::vector<PytorchTraceEntry>*> history_;
 };
 
 }  // namespace fragtrace::analyzer
