@@ -20,7 +20,7 @@ def read_definition():
         assert len(columns) == 3, rest
         name = name.replace("_", " ")
         stream = "kHasStream" in traits and name not in STREAM_IN_CHECKPOINTS
-        kinds[int(number)] = (name, *(column != "NOTHING" for column in columns), stream)
+        kinds[int(number)] = (name, *(column != "kNothing" for column in columns), stream)
     return kinds
 
 

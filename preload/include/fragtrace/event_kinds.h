@@ -92,74 +92,68 @@ struct EventKindInfo {
     EventColumn address, size, extra;
 };
 
+// The words in which event_kinds.def is written.
+namespace event_rows {
+
+using enum Thing;
+
+inline constexpr EventEffect kOther;
+inline constexpr EventColumn kNothing;
+
+constexpr EventEffect begins(Thing thing) {
+    return {thing, kNone};
+}
+
+constexpr EventEffect ends(Thing thing) {
+    return {kNone, thing};
+}
+
+constexpr EventColumn bytes(const char* key) {
+    return {ColumnFormat::kBytes, key};
+}
+
+constexpr EventColumn number(const char* key) {
+    return {ColumnFormat::kNumber, key};
+}
+
+constexpr EventColumn number_if_any(const char* key) {
+    return {ColumnFormat::kNumberIfAny, key};
+}
+
+constexpr EventColumn hex(const char* key) {
+    return {ColumnFormat::kHex, key};
+}
+
+constexpr EventColumn text(const char* key) {
+    return {ColumnFormat::kText, key};
+}
+
+constexpr EventColumn cuda_event(const char* key) {
+    return {ColumnFormat::kCudaEvent, key};
+}
+
+constexpr EventColumn fraction(const char* key) {
+    return {ColumnFormat::kFraction, key};
+}
+
+constexpr EventColumn begin_end(const char* key) {
+    return {ColumnFormat::kBeginEnd, key};
+}
+
+constexpr EventColumn range_kind(const char* key) {
+    return {ColumnFormat::kRangeKind, key};
+}
+
+}  // namespace event_rows
+
 struct EventKindTable {
     EventKindInfo kinds[256];
 
     constexpr EventKindTable() {
-#define OTHER \
-    EventEffect {}
-#define BEGINS(thing)                 \
-    EventEffect {                     \
-        Thing::k##thing, Thing::kNone \
-    }
-#define ENDS(thing)                   \
-    EventEffect {                     \
-        Thing::kNone, Thing::k##thing \
-    }
-#define NOTHING \
-    EventColumn {}
-#define BYTES(key)                 \
-    EventColumn {                  \
-        ColumnFormat::kBytes, #key \
-    }
-#define NUMBER(key)                 \
-    EventColumn {                   \
-        ColumnFormat::kNumber, #key \
-    }
-#define NUMBER_IF_ANY(key)               \
-    EventColumn {                        \
-        ColumnFormat::kNumberIfAny, #key \
-    }
-#define HEX(key)                 \
-    EventColumn {                \
-        ColumnFormat::kHex, #key \
-    }
-#define TEXT(key)                 \
-    EventColumn {                 \
-        ColumnFormat::kText, #key \
-    }
-#define CUDA_EVENT(key)                \
-    EventColumn {                      \
-        ColumnFormat::kCudaEvent, #key \
-    }
-#define FRACTION(key)                 \
-    EventColumn {                     \
-        ColumnFormat::kFraction, #key \
-    }
-#define BEGIN_END(key)                \
-    EventColumn {                     \
-        ColumnFormat::kBeginEnd, #key \
-    }
-#define RANGE_KIND(key)                \
-    EventColumn {                      \
-        ColumnFormat::kRangeKind, #key \
-    }
+        using namespace event_rows;
 #define FT_EVENT_KIND(name, number, text, effect, traits, address, size, extra) \
     kinds[number] = {#text, effect, traits, address, size, extra};
 #include <fragtrace/event_kinds.def>
-#undef OTHER
-#undef BEGINS
-#undef ENDS
-#undef NOTHING
-#undef BYTES
-#undef NUMBER
-#undef NUMBER_IF_ANY
-#undef HEX
-#undef TEXT
-#undef CUDA_EVENT
-#undef FRACTION
-#undef BEGIN_END
-#undef RANGE_KIND
     }
 };
 
