@@ -10,11 +10,11 @@ add_library(fragtrace_recorder_core OBJECT
     recorder/child_ends.cpp
     recorder/control.cpp
     recorder/drain.cpp
-    recorder/facts.cpp
+    recorder/trace_facts.cpp
     recorder/flush.cpp
     recorder/live_table.cpp
     recorder/live_table_events.cpp
-    recorder/numbers.cpp
+    recorder/numbered_names.cpp
     recorder/options.cpp
     recorder/parts.cpp
     recorder/process_life.cpp
@@ -38,7 +38,7 @@ add_library(fragtrace_recorder_core OBJECT
     stacks/unwind_tables.cpp
     system/clock.cpp
     system/modules.cpp
-    system/objects.cpp
+    system/loaded_objects.cpp
     system/sys.cpp
     system/thread_state.cpp)
 

@@ -1,7 +1,7 @@
 #include "analyzer/analysis/add_remedies.h"
 
 #include "analyzer/analysis/recorded_replay.h"
-#include "analyzer/analysis/whatif/order.h"
+#include "analyzer/analysis/whatif/ranking.h"
 #include "analyzer/analysis/whatif/remedies.h"
 #include "analyzer/support/terminal.h"
 

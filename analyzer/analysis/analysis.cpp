@@ -1,7 +1,7 @@
 #include "analyzer/analysis/analysis.h"
 
 #include "analyzer/analysis/absent_lines.h"
-#include "analyzer/analysis/whatif/order.h"
+#include "analyzer/analysis/whatif/ranking.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>

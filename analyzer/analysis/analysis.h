@@ -109,7 +109,7 @@ struct Analysis {
 // The first of the diagnoses that is an out-of-memory; nullptr = none.
 const Diagnosis* first_oom(const DeviceAnalysis& device);
 
-// Settings and remedies in one order (whatif/order.h), best first; as listed where the recorded
+// Settings and remedies in one order (whatif/ranking.h), best first; as listed where the recorded
 // settings were not replayed.
 std::vector<const WhatIfRow*> ranked_rows(const DeviceAnalysis& device);
 

@@ -1,10 +1,10 @@
 #include "analyzer/analysis/analyze.h"
 
 #include "analyzer/analysis/add_remedies.h"
+#include "analyzer/analysis/assumptions_and_warnings.h"
 #include "analyzer/analysis/metrics/device_metrics.h"
 #include "analyzer/analysis/recorded_replay.h"
-#include "analyzer/analysis/remarks.h"
-#include "analyzer/analysis/whatif/order.h"
+#include "analyzer/analysis/whatif/ranking.h"
 #include "analyzer/pools/pytorch/pytorch_config.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 #include "analyzer/pools/registry.h"
@@ -364,7 +364,7 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
     if (run.valid()) {
         analysis->run = run.get();
     }
-    add_remarks(analysis.get());
+    add_assumptions_and_warnings(analysis.get());
     return analysis;
 }
 

@@ -1,6 +1,6 @@
 #include "analyzer/analysis/conclusion.h"
 
-#include "analyzer/analysis/whatif/order.h"
+#include "analyzer/analysis/whatif/ranking.h"
 #include "analyzer/analysis/whatif/remedies.h"
 
 #include <algorithm>

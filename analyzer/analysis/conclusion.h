@@ -69,7 +69,7 @@ bool replay_ends_as_recorded(const DeviceAnalysis& device);
 RowClass class_of_moment(const DeviceAnalysis& device);
 
 // The row that the device's conclusion recommends: of all settings and remedies the first, in the
-// one order (whatif/order.h), that can be used and is worth its price. nullptr: none.
+// one order (whatif/ranking.h), that can be used and is worth its price. nullptr: none.
 const WhatIfRow* best_remedy(const DeviceAnalysis& device);
 
 }  // namespace fragtrace::analyzer

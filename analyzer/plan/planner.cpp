@@ -3,7 +3,7 @@
 #include "analyzer/plan/greedy.h"
 #include "analyzer/plan/online.h"
 #include "analyzer/plan/peak_first.h"
-#include "analyzer/plan/tight.h"
+#include "analyzer/plan/search_placer.h"
 
 #include <algorithm>
 #include <array>
@@ -102,7 +102,7 @@ class Planner {
     // Tight placement again and again, each time into less than the best so far. What finds room
     // late is put down earlier the next time; the rest of the order is chance, from a fixed seed.
     void search(std::uint64_t work) {
-        TightPlacer placer(lifetimes_, overlaps_);
+        SearchPlacer placer(lifetimes_, overlaps_);
         const std::uint64_t tries = std::min(
             kMaxTries, work / (kStepsPerTry * std::max<std::uint64_t>(1, placer.work_per_step())));
         const std::size_t count = lifetimes_.size();
@@ -127,7 +127,7 @@ class Planner {
             const std::uint64_t capacity = plan_.height_bytes - 1 - above / (i % 2 == 0 ? 8 : 40);
             if (placer.place(
                     std::max(capacity, plan_.load_bytes), order, kStepsPerTry, &offsets_) ==
-                TightOutcome::kFound) {
+                SearchOutcome::kFound) {
                 offer(height_bytes(lifetimes_, offsets_), "search from the bottom up");
                 best = key;
                 found = true;

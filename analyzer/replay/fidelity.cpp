@@ -1,6 +1,6 @@
 #include "analyzer/replay/fidelity.h"
 
-#include "analyzer/replay/parting.h"
+#include "analyzer/replay/divergence_cause.h"
 #include "analyzer/replay/recorded_layout.h"
 #include "analyzer/support/units.h"
 
@@ -108,8 +108,8 @@ Fidelity measure_fidelity(const Timeline& timeline,
         if (!equal && fidelity.reason.empty()) {
             fidelity.reason = first_difference(timeline, step.event, placed, served);
             if (!failed && placed) {
-                const std::string cause =
-                    why_parted(driven, served.placement, placed->segment, placed->offset_bytes);
+                const std::string cause = divergence_cause(
+                    driven, served.placement, placed->segment, placed->offset_bytes);
                 fidelity.reason += cause.empty() ? "" : " (" + cause + ")";
             }
         }

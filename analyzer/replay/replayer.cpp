@@ -94,10 +94,10 @@ bool adopt(const ReplayScript& script,
     return true;
 }
 
-void part(ReplayResult* result, Parting::Kind kind, EventIndex event, const Pool& pool) {
-    if (!result->parting) {
-        result->parting =
-            Parting{kind, event, pool.statistics(), result->ooms(), result->retries()};
+void diverge(ReplayResult* result, Divergence::Kind kind, EventIndex event, const Pool& pool) {
+    if (!result->divergence) {
+        result->divergence =
+            Divergence{kind, event, pool.statistics(), result->ooms(), result->retries()};
     }
 }
 
@@ -113,7 +113,10 @@ void try_library(const LibraryRequest& request, bool goes_on, Pool& pool, Replay
         ++result->libraries_failed;
         return;
     }
-    part(result, goes_on ? Parting::Kind::kGoesOn : Parting::Kind::kIsServed, request.event, pool);
+    diverge(result,
+            goes_on ? Divergence::Kind::kGoesOn : Divergence::Kind::kIsServed,
+            request.event,
+            pool);
 }
 
 // Behind the last request of the pool; 0 without any.
@@ -160,7 +163,7 @@ ReplayResult replay(const ReplayScript& script,
     const auto note_free_memory = [&] {
         const Device& device = pool.device();
         const std::uint64_t unsure = device.unsure_bytes();
-        if (unsure != 0 && !result.parting && device.free_bytes() < unsure) {
+        if (unsure != 0 && !result.divergence && device.free_bytes() < unsure) {
             result.pages_decide = true;
         }
         if (past_pool.holds_any()) {
@@ -212,15 +215,15 @@ ReplayResult replay(const ReplayScript& script,
                     hooks.after_request(i, served, pool);
                 }
                 if (failed && !step.recorded_oom) {
-                    part(&result, Parting::Kind::kFails, step.event, pool);
+                    diverge(&result, Divergence::Kind::kFails, step.event, pool);
                 }
                 if (step.recorded_oom && !failed) {
-                    if (!result.parting) {
-                        part(&result,
-                             i + 1 < requests_end ? Parting::Kind::kGoesOn
-                                                  : Parting::Kind::kIsServed,
-                             step.event,
-                             pool);
+                    if (!result.divergence) {
+                        diverge(&result,
+                                i + 1 < requests_end ? Divergence::Kind::kGoesOn
+                                                     : Divergence::Kind::kIsServed,
+                                step.event,
+                                pool);
                     }
                     pool.release(step.block, {});
                 }
@@ -266,7 +269,7 @@ ReplayResult replay(const ReplayScript& script,
                 break;
             case Step::Kind::kMemoryInfo:
                 if (pool.device().free_bytes() != step.value) {
-                    part(&result, Parting::Kind::kFreeMemory, step.event, pool);
+                    diverge(&result, Divergence::Kind::kFreeMemory, step.event, pool);
                 }
                 break;
             case Step::Kind::kSettings:
@@ -278,7 +281,7 @@ ReplayResult replay(const ReplayScript& script,
                 }
                 if (!past_pool.take(step)) {
                     ++result.libraries_failed;
-                    part(&result, Parting::Kind::kFails, step.event, pool);
+                    diverge(&result, Divergence::Kind::kFails, step.event, pool);
                 }
                 note_free_memory();
                 break;
@@ -287,7 +290,7 @@ ReplayResult replay(const ReplayScript& script,
                 break;
         }
         if (statistics.pool_lost) {
-            part(&result, Parting::Kind::kPoolLost, step.event, pool);
+            diverge(&result, Divergence::Kind::kPoolLost, step.event, pool);
         }
     }
     while (next_library < script.libraries.size()) {

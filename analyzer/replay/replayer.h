@@ -91,7 +91,7 @@ struct Trouble {
 
 // Where a replay first shows the program something else than the recorded run did. Up to here the
 // replay is what would have happened; from here on the program may do other things.
-struct Parting {
+struct Divergence {
     enum class Kind : std::uint8_t {
         kFails,       // a request that was served: out of memory here
         kIsServed,    // a request that ran out of memory, and nothing was recorded after it
@@ -108,7 +108,7 @@ struct Parting {
 
 struct ReplayResult {
     PoolStatistics statistics;
-    std::optional<Parting> parting;
+    std::optional<Divergence> divergence;
     // After the request completed, or the checkpoint was taken over, at the first maximum of
     // reserved.
     WasteSplit waste_at_peak;

@@ -2,7 +2,7 @@
 // only the whole trace tells.
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/phases.h"
-#include "analyzer/trace/pool_facts.h"
+#include "analyzer/trace/pool_identities.h"
 #include "analyzer/trace/recording_spans.h"
 
 #include <algorithm>
@@ -152,7 +152,7 @@ Timeline TimelineBuilder::finish() {
     check_references();
     count_missing();
     add_call_times();
-    timeline_.pools = pools_of_facts(timeline_.facts);
+    timeline_.pools = pool_identities(timeline_.facts);
     sequences_ = {};
     if (any_of({EventKind::kRecordingStopped,
                 EventKind::kRecordingStarted,

@@ -54,7 +54,7 @@ void report_allocation(uint64_t address, uint64_t bytes, uint16_t device) {
     // look at the devices.
     if (__atomic_load_n(&g_torch.had_first_block, __ATOMIC_RELAXED) == 0 &&
         __atomic_exchange_n(&g_torch.had_first_block, 1, __ATOMIC_RELAXED) == 0) [[unlikely]] {
-        record_torch_facts();
+        record_torch_version();
     }
     EventRecord event{};
     event.kind = EventKind::kBlockAlloc;

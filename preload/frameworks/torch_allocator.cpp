@@ -232,7 +232,7 @@ __attribute__((noinline, cold)) void torch_patch_now() {
     void* allocator = find_allocator();
     TorchPatch result = kUntried;
     if (allocator != nullptr) {
-        record_torch_facts();
+        record_torch_version();
         result = patch(allocator);
     }
     errno = saved_errno;

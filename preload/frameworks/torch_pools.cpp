@@ -5,7 +5,7 @@
 #include "frameworks/torch_routing.h"
 #include "frameworks/torch_state.h"
 #include "hooks/framework.h"
-#include "recorder/numbers.h"
+#include "recorder/numbered_names.h"
 #include "system/address_table.h"
 #include "system/sys.h"
 

@@ -2,7 +2,7 @@
 
 #include "frameworks/torch_pools.h"
 #include "frameworks/torch_state.h"
-#include "recorder/numbers.h"
+#include "recorder/numbered_names.h"
 #include "system/sys.h"
 
 #include <stddef.h>

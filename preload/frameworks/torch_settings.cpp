@@ -5,7 +5,7 @@
 #include "frameworks/torch_state.h"
 #include "hooks/framework.h"
 #include "hooks/hooks.h"
-#include "recorder/numbers.h"
+#include "recorder/numbered_names.h"
 #include "system/sys.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 #include "frameworks/torch_slots.h"
 
 #include "frameworks/torch_state.h"
-#include "system/objects.h"
+#include "system/loaded_objects.h"
 #include "system/sys.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "recorder/recorder.h"
-#include "system/objects.h"
+#include "system/loaded_objects.h"
 
 #include <link.h>
 #include <stdint.h>
@@ -124,7 +124,7 @@ inline void torch_patch_allocator() {
 }
 
 // Versions and settings, as they are now; writes again only what changed.
-void record_torch_facts();
+void record_torch_version();
 // "2.15.0" of "2.15.0+cu132", "" if unknown.
 const char* torch_release();
 

@@ -1,7 +1,7 @@
 // Hooks of contexts: what they take when they are created, and that their end is the end of what
 // was allocated in them. A device's primary context ends with its last release or with a reset,
 // which is recorded as a reset of the device; a context of the program's own has an end of its own.
-#include "hooks/facts_cuda.h"
+#include "hooks/cuda_facts.h"
 #include "hooks/hooks.h"
 #include "hooks/memory_delta.h"
 

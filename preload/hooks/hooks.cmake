@@ -5,7 +5,7 @@ set(FRAGTRACE_HOOK_SOURCES
     frameworks/torch_allocator.cpp
     frameworks/torch_captures.cpp
     frameworks/torch_deferred.cpp
-    frameworks/torch_facts.cpp
+    frameworks/torch_version.cpp
     frameworks/torch_pending.cpp
     frameworks/torch_pools.cpp
     frameworks/torch_rewind.cpp
@@ -16,7 +16,7 @@ set(FRAGTRACE_HOOK_SOURCES
     hooks/contexts.cpp
     hooks/device_memory.cpp
     hooks/entry_points.cpp
-    hooks/facts_cuda.cpp
+    hooks/cuda_facts.cpp
     hooks/framework.cpp
     hooks/graphs.cpp
     hooks/hook_table.cpp

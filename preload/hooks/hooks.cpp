@@ -1,11 +1,11 @@
 // What the hook bodies share: see hooks.h, class Call.
 #include "hooks/hooks.h"
 
-#include "hooks/facts_cuda.h"
+#include "hooks/cuda_facts.h"
 #include "hooks/framework.h"
 #include "hooks/resolve.h"
 #include "recorder/control.h"
-#include "recorder/numbers.h"
+#include "recorder/numbered_names.h"
 
 namespace fragtrace::preload {
 namespace {

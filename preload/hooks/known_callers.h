@@ -3,7 +3,7 @@
 #pragma once
 
 #include "hooks/hooks.h"
-#include "system/objects.h"
+#include "system/loaded_objects.h"
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 // See pools_cuda.h.
 #include "hooks/pools_cuda.h"
 
-#include "recorder/numbers.h"
+#include "recorder/numbered_names.h"
 
 namespace fragtrace::preload {
 namespace {

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "hooks/hooks.h"
-#include "system/objects.h"
+#include "system/loaded_objects.h"
 
 namespace fragtrace::preload {
 

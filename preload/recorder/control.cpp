@@ -1,9 +1,9 @@
 #include "recorder/control.h"
 
 #include "recorder/drain.h"
-#include "recorder/facts.h"
 #include "recorder/ranges.h"
 #include "recorder/session.h"
+#include "recorder/trace_facts.h"
 #include "system/thread_state.h"
 
 #include <signal.h>

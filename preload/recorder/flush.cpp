@@ -3,8 +3,8 @@
 #include <fragtrace/codec.h>
 
 #include "recorder/drain.h"
-#include "recorder/facts.h"
 #include "recorder/session.h"
+#include "recorder/trace_facts.h"
 #include "stacks/stack_walk.h"
 
 #include <time.h>

@@ -3,9 +3,9 @@
 // The constructor registers the handlers of fork and exit and nothing else: most processes that
 // inherit the preload never touch a GPU and must not pay for it.
 #include "recorder/drain.h"
-#include "recorder/facts.h"
 #include "recorder/recorder.h"
 #include "recorder/session.h"
+#include "recorder/trace_facts.h"
 #include "system/thread_state.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 #include "recorder/ranges.h"
 
-#include "recorder/numbers.h"
+#include "recorder/numbered_names.h"
 #include "recorder/recorder.h"
 #include "recorder/session.h"
 #include "system/sys.h"

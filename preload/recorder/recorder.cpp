@@ -2,11 +2,11 @@
 
 #include "recorder/control.h"
 #include "recorder/drain.h"
-#include "recorder/facts.h"
 #include "recorder/ranges.h"
 #include "recorder/session.h"
 #include "recorder/stack_native.h"
 #include "recorder/stack_python.h"
+#include "recorder/trace_facts.h"
 #include "system/clock.h"
 #include "system/thread_state.h"
 

@@ -2,11 +2,11 @@
 
 #include "recorder/control.h"
 #include "recorder/drain.h"
-#include "recorder/facts.h"
-#include "recorder/numbers.h"
+#include "recorder/numbered_names.h"
 #include "recorder/ranges.h"
 #include "recorder/stack_native.h"
 #include "recorder/stack_python.h"
+#include "recorder/trace_facts.h"
 #include "stacks/thread_stacks.h"
 #include "system/clock.h"
 #include "system/thread_state.h"

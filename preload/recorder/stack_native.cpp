@@ -1,7 +1,7 @@
 #include "recorder/stack_native.h"
 
-#include "recorder/facts.h"
 #include "recorder/session.h"
+#include "recorder/trace_facts.h"
 #include "stacks/stack_walk.h"
 #include "stacks/thread_stacks.h"
 

@@ -1,10 +1,10 @@
 #include "recorder/stack_python.h"
 
 #include "recorder/drain.h"
-#include "recorder/facts.h"
 #include "recorder/python_code.h"
 #include "recorder/session.h"
-#include "system/objects.h"
+#include "recorder/trace_facts.h"
+#include "system/loaded_objects.h"
 #include "system/thread_state.h"
 
 #include <link.h>

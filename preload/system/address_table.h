@@ -1,5 +1,5 @@
 // What is known about an address: a table without locks that grows, and what finds no memory is
-// counted (losses of the trace; facts.cpp).
+// counted (losses of the trace; trace_facts.cpp).
 //
 // Calls about one address are ordered by the caller (blocks and their events: by the pool's mutex);
 // calls about different ones may come from any thread.

@@ -192,7 +192,7 @@ std::vector<DeviceComparison> compare_devices(const RunProfile& a, const RunProf
 
 // ---- phases -------------------------------------------------------------------------------------
 
-void find_parting(const PhaseProfile& a, const PhaseProfile& b, PhaseComparison* result) {
+void find_divergence(const PhaseProfile& a, const PhaseProfile& b, PhaseComparison* result) {
     const std::size_t most = std::max(a.stretches.size(), b.stretches.size());
     for (std::size_t i = 0; i < most; ++i) {
         const PhaseStretch* of_a = i < a.stretches.size() ? &a.stretches[i] : nullptr;
@@ -226,12 +226,12 @@ void compare_phases(const RunProfile& a, const RunProfile& b, Comparison* result
         if (const auto found = of_b.find({phase.name, phase.kind}); found != of_b.end()) {
             row.b = sums(*found->second);
             if (!phase.stretches.empty() && !found->second->stretches.empty()) {
-                find_parting(phase, *found->second, &row);
+                find_divergence(phase, *found->second, &row);
             }
             of_b.erase(found);
             if (row.a_there && row.b_there && row.a_there->ended < first_end) {
                 first_end = row.a_there->ended;
-                result->first_parting = result->phases.size();
+                result->first_divergence = result->phases.size();
             }
         }
         result->phases.push_back(std::move(row));

@@ -89,7 +89,7 @@ struct Comparison {
     std::vector<PhaseComparison> phases;  // as they begin in A, then those that only B has
     // Of `phases`: the one that ends first, in A, among those that part; nothing is set where no
     // phase parts or a source has no single stretches.
-    std::optional<std::size_t> first_parting;
+    std::optional<std::size_t> first_divergence;
     std::vector<StepComparison> steps;   // of devices with iterations in both
     std::vector<FactChange> settings;    // of the allocator and of the process
     std::vector<FirstRequest> requests;  // per device; empty where they are equal or not known

@@ -1,7 +1,7 @@
 #include "analyzer/analysis/verdict/culprits.h"
 
 #include "analyzer/analysis/verdict/cover.h"
-#include "analyzer/analysis/verdict/given_back.h"
+#include "analyzer/analysis/verdict/releasable_bytes.h"
 
 #include <algorithm>
 #include <limits>
@@ -77,12 +77,12 @@ std::uint64_t count_covers(const HeapSnapshot& heap,
                            std::uint64_t missing_bytes) {
     std::uint64_t given_back = 0;
     for (const HeapSegment& segment : heap.segments) {
-        given_back += GivenBack(heap, segment).bytes();
+        given_back += ReleasableBytes(heap, segment).bytes();
     }
     std::uint64_t count = 0;
     for (auto window = windows.begin(); window != windows.end();) {
         const std::uint32_t in = window->segment;
-        const GivenBack segment(heap, heap.segments[in]);
+        const ReleasableBytes segment(heap, heap.segments[in]);
         for (; window != windows.end() && window->segment == in; ++window) {
             const std::uint64_t with =
                 given_back - segment.bytes() + segment.bytes_without(window->first, window->last);

@@ -1,5 +1,5 @@
 // Requests of the driver beside a pool that failed: what the pool could have given back.
-#include "analyzer/analysis/verdict/given_back.h"
+#include "analyzer/analysis/verdict/releasable_bytes.h"
 #include "analyzer/analysis/verdict/verdict.h"
 #include "analyzer/support/units.h"
 
@@ -15,7 +15,7 @@ std::uint64_t whole_free_pages(HeapSnapshot heap) {
         segment.expandable = true;
         segment.page_bytes = kDriverPageBytes;
         segment.reservation = segment.address;
-        total += GivenBack(heap, segment).bytes();
+        total += ReleasableBytes(heap, segment).bytes();
     }
     return total;
 }

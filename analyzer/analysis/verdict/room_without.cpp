@@ -1,6 +1,6 @@
 #include "analyzer/analysis/verdict/room_without.h"
 
-#include "analyzer/analysis/verdict/given_back.h"
+#include "analyzer/analysis/verdict/releasable_bytes.h"
 
 #include <algorithm>
 
@@ -36,7 +36,7 @@ std::vector<Room> room_without(const HeapSnapshot& heap,
             here.pop_back();
         }
         const bool may_lie = wanted.window_bytes != kNoWindow && may_lie_in(segment, wanted.place);
-        const std::uint64_t as_is = here.empty() ? 0 : GivenBack(heap, segment).bytes();
+        const std::uint64_t as_is = here.empty() ? 0 : ReleasableBytes(heap, segment).bytes();
         for (const std::uint32_t one : here) {
             for (std::uint32_t i = 0; i < segment.block_count; ++i) {
                 const std::uint32_t block = segment.first_block + i;
@@ -44,7 +44,7 @@ std::vector<Room> room_without(const HeapSnapshot& heap,
                     line[block] == one ? BlockState::kFree : heap.blocks[block].state;
             }
             Room& room = rooms[one];
-            room.driver_bytes += GivenBack(without, segment).bytes() - as_is;
+            room.driver_bytes += ReleasableBytes(without, segment).bytes() - as_is;
             if (may_lie) {
                 room.longest_run_bytes =
                     std::max(room.longest_run_bytes, longest_free_run(without, segment));

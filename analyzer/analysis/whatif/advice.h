@@ -13,7 +13,7 @@ namespace fragtrace::analyzer {
 
 struct Advice {
     enum class Effect : std::uint8_t {
-        // The first five are those of change_of (order.h).
+        // The first five are those of change_of (ranking.h).
         kHelped,
         kHelpedALittle,
         kNothing,

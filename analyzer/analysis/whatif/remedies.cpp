@@ -165,8 +165,8 @@ void classify_remedy(const SweepContext& context, WhatIfRow* row) {
         case Remedy::kCachingOff: {
             // describe_pool() has said that another pool is an estimate; this one has no rules
             // of its own, what is asked goes to the driver.
-            const bool served =
-                row->result.troubles.empty() && !row->result.parting && !row->result.pages_decide;
+            const bool served = row->result.troubles.empty() && !row->result.divergence &&
+                                !row->result.pages_decide;
             row->row_class = served && context.is_exact() ? RowClass::kExact : RowClass::kEstimate;
             row->bound_kind = BoundKind::kNone;
             row->class_reason = served ? context.why_not_exact() : kPagesReason;

@@ -1,6 +1,6 @@
 #include "analyzer/analysis/whatif/sweep.h"
 
-#include "analyzer/analysis/whatif/alike.h"
+#include "analyzer/analysis/whatif/equal_replays.h"
 #include "analyzer/analysis/whatif/reserved_curve.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/script_plan.h"
@@ -27,28 +27,28 @@ void estimate(std::string_view reason, WhatIfRow* row) {
     classify(RowClass::kEstimate, BoundKind::kNone, reason, row);
 }
 
-void classify_by_parting(Parting::Kind kind, WhatIfRow* row) {
+void classify_by_divergence(Divergence::Kind kind, WhatIfRow* row) {
     switch (kind) {
-        case Parting::Kind::kFails:
+        case Divergence::Kind::kFails:
             classify(RowClass::kBound,
                      BoundKind::kUntilFailure,
                      "what the program does after it is not known",
                      row);
             break;
-        case Parting::Kind::kIsServed:
+        case Divergence::Kind::kIsServed:
             classify(RowClass::kBound,
                      BoundKind::kAtLeast,
                      "the record ends at its out-of-memory; what would come after it is not in "
                      "the trace",
                      row);
             break;
-        case Parting::Kind::kGoesOn:
+        case Divergence::Kind::kGoesOn:
             estimate("the program went on after an out-of-memory that does not happen here", row);
             break;
-        case Parting::Kind::kPoolLost:
+        case Divergence::Kind::kPoolLost:
             estimate(kPoolLostReason, row);
             break;
-        case Parting::Kind::kFreeMemory:
+        case Divergence::Kind::kFreeMemory:
             estimate("the program looks at free memory and may ask for other things here", row);
             break;
     }
@@ -84,8 +84,8 @@ void classify_row(const SweepContext& context, WhatIfRow* row) {
                  row);
     } else if (!context.is_exact()) {
         estimate(context.why_not_exact(), row);
-    } else if (row->result.parting) {
-        classify_by_parting(row->result.parting->kind, row);
+    } else if (row->result.divergence) {
+        classify_by_divergence(row->result.divergence->kind, row);
     }
     describe_pool(row);
     classify_remedy(context, row);
@@ -113,7 +113,7 @@ std::string adopted_reason(std::uint64_t adopted_bytes) {
 }
 
 std::string WhatIfRow::class_text() const {
-    return class_words(row_class, bound_kind, fails_first() ? result.parting->event : kNoEvent);
+    return class_words(row_class, bound_kind, fails_first() ? result.divergence->event : kNoEvent);
 }
 
 std::uint64_t WhatIfRow::ooms() const {
@@ -232,7 +232,7 @@ Result<std::vector<WhatIfRow>> sweep(
     }
     std::vector<WhatIfRow> rows(candidates.size());
     std::vector<Status> outcomes(candidates.size(), Ok{});
-    const std::vector<std::size_t> like = replayed_like(script, candidates);
+    const std::vector<std::size_t> like = first_equal_replay(script, candidates);
     const std::vector<std::size_t> order = longest_first(candidates, like);
     std::atomic<std::size_t> next{0};
     std::size_t done = candidates.size() - order.size();

@@ -81,17 +81,17 @@ struct WhatIfRow {
     // An out-of-memory of the record does not happen here: what would come after it is not in the
     // trace. Where the record goes on, it does so as after an error.
     [[nodiscard]] bool gets_past() const {
-        return result.parting && (result.parting->kind == Parting::Kind::kIsServed ||
-                                  result.parting->kind == Parting::Kind::kGoesOn);
+        return result.divergence && (result.divergence->kind == Divergence::Kind::kIsServed ||
+                                     result.divergence->kind == Divergence::Kind::kGoesOn);
     }
 
     // It parts from the record with a request that fails here and was served there.
     [[nodiscard]] bool fails_first() const {
-        return result.parting && result.parting->kind == Parting::Kind::kFails;
+        return result.divergence && result.divergence->kind == Divergence::Kind::kFails;
     }
 
     [[nodiscard]] bool loses_pool() const {
-        return result.parting && result.parting->kind == Parting::Kind::kPoolLost;
+        return result.divergence && result.divergence->kind == Divergence::Kind::kPoolLost;
     }
 };
 

@@ -97,7 +97,7 @@ Json phases_json(const Comparison& comparison) {
                         {"a", phase_json(phase.a)},
                         {"b", phase_json(phase.b)},
                         {"parting", parting},
-                        {"parts_first", comparison.first_parting == i}});
+                        {"parts_first", comparison.first_divergence == i}});
     }
     return rows;
 }

@@ -145,39 +145,40 @@ Json whatif_rows(const Analysis& analysis) {
     return rows;
 }
 
-const char* parting_name(Parting::Kind kind) {
+const char* divergence_name(Divergence::Kind kind) {
     switch (kind) {
-        case Parting::Kind::kFails:
+        case Divergence::Kind::kFails:
             return "fails";
-        case Parting::Kind::kIsServed:
+        case Divergence::Kind::kIsServed:
             return "is_served";
-        case Parting::Kind::kGoesOn:
+        case Divergence::Kind::kGoesOn:
             return "goes_on";
-        case Parting::Kind::kPoolLost:
+        case Divergence::Kind::kPoolLost:
             return "pool_lost";
-        case Parting::Kind::kFreeMemory:
+        case Divergence::Kind::kFreeMemory:
             return "free_memory";
     }
     return "";
 }
 
-Json parting_json(const Analysis& analysis, const ReplayResult& result) {
-    if (!result.parting) {
+Json divergence_json(const Analysis& analysis, const ReplayResult& result) {
+    if (!result.divergence) {
         return nullptr;
     }
-    const PoolStatistics& statistics = result.parting->statistics;
+    const PoolStatistics& statistics = result.divergence->statistics;
     const auto failed =
         std::count_if(result.troubles.begin(), result.troubles.end(), [&](const Trouble& trouble) {
-            return trouble.outcome != Outcome::kRetryOk && trouble.event <= result.parting->event;
+            return trouble.outcome != Outcome::kRetryOk &&
+                   trouble.event <= result.divergence->event;
         });
     const bool past_pool =
-        result.parting->kind == Parting::Kind::kFails &&
+        result.divergence->kind == Divergence::Kind::kFails &&
         std::none_of(result.troubles.begin(), result.troubles.end(), [&](const Trouble& trouble) {
-            return trouble.event == result.parting->event;
+            return trouble.event == result.divergence->event;
         });
-    return {{"kind", parting_name(result.parting->kind)},
-            {"event", result.parting->event},
-            {"time_ns", analysis.timeline.events[result.parting->event].time_ns},
+    return {{"kind", divergence_name(result.divergence->kind)},
+            {"event", result.divergence->event},
+            {"time_ns", analysis.timeline.events[result.divergence->event].time_ns},
             {"peak",
              {{"requested", statistics.requested.peak},
               {"allocated", statistics.allocated.peak},
@@ -185,8 +186,8 @@ Json parting_json(const Analysis& analysis, const ReplayResult& result) {
               {"reserved", statistics.reserved.peak}}},
             {"segments_allocated", statistics.segments_allocated},
             {"segments_freed", statistics.segments_freed},
-            {"retries", result.parting->retries},
-            {"ooms", result.parting->ooms},
+            {"retries", result.divergence->retries},
+            {"ooms", result.divergence->ooms},
             {"num_alloc_retries", statistics.retries},
             {"failed_requests", failed + (past_pool ? 1 : 0)}};
 }
@@ -284,7 +285,7 @@ std::string replay_json(const Analysis& analysis,
                      {"bound_kind", kind_or_null(row.bound_kind)},
                      {"class_text", row.class_text()},
                      {"class_reason", row.class_reason},
-                     {"parting", parting_json(analysis, row.result)},
+                     {"parting", divergence_json(analysis, row.result)},
                      {"devices", Json::array({replayed_device})},
                      {"ooms", troubles_json(analysis, device, diagnoses, false)},
                      {"retries", troubles_json(analysis, device, diagnoses, true)}};

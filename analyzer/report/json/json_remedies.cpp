@@ -77,7 +77,7 @@ void add_row_details(const WhatIfRow& row, const DeviceAnalysis& device, Json* j
     (*json)["saves_bytes"] = static_cast<std::int64_t>(device.recorded.peak_reserved) -
                              static_cast<std::int64_t>(row.result.statistics.reserved.peak);
     (*json)["valid_until_event"] =
-        row.result.parting ? Json(row.result.parting->event) : Json(nullptr);
+        row.result.divergence ? Json(row.result.divergence->event) : Json(nullptr);
     const ScriptChange* change = row.candidate.change.get();
     if (change != nullptr && change->kind == ScriptChange::Kind::kEmptyCache) {
         (*json)["empties_cache"] = emptied_json(*change);

@@ -250,8 +250,8 @@ std::string phase_rows(const Comparison& comparison, const Terminal& terminal) {
     if (different > shown) {
         text += fmt::format("  and {} more (--json has all)\n", different - shown);
     }
-    if (comparison.first_parting) {
-        const PhaseComparison& phase = comparison.phases[*comparison.first_parting];
+    if (comparison.first_divergence) {
+        const PhaseComparison& phase = comparison.phases[*comparison.first_divergence];
         text += fmt::format("  part first in the {} {}: allocated {}, reserved {}, leaves {}\n",
                             ordinal(*phase.parts_at + 1),
                             printable(shorten(phase.name, 40)),

@@ -135,8 +135,9 @@ std::string remedies_table(const DeviceAnalysis& device,
                         difference == 0 ? "same" : format_bytes_difference(difference),
                         row.class_text(),
                         cost_text(row));
-        if (row.result.parting && !row.fails_first()) {
-            line += fmt::format("; parts from the record at event {}", row.result.parting->event);
+        if (row.result.divergence && !row.fails_first()) {
+            line +=
+                fmt::format("; parts from the record at event {}", row.result.divergence->event);
         }
         if (!row.usable) {
             line += "; not usable here: " + printable(row.usable_reason);

@@ -45,14 +45,14 @@ std::string class_text(const WhatIfRow& row) {
                                    row.class_text(),
                                    row.class_reason.empty() ? "" : ": ",
                                    row.class_reason);
-    if (row.result.parting) {
-        const PoolStatistics& until = row.result.parting->statistics;
+    if (row.result.divergence) {
+        const PoolStatistics& until = row.result.divergence->statistics;
         text += fmt::format("  until then event {}: reserved {} ({} bytes), {}, {}\n",
-                            row.result.parting->event,
+                            row.result.divergence->event,
                             format_bytes(until.reserved.peak),
                             until.reserved.peak,
                             driver_calls(until.segments_allocated, "cudaMalloc", "map"),
-                            format_counted(row.result.parting->retries, "retry", "retries"));
+                            format_counted(row.result.divergence->retries, "retry", "retries"));
     }
     return text;
 }

@@ -119,8 +119,8 @@ TEST_CASE(
     add_phase(&b, "test", {{1, 20, 0, 5}});
     const Comparison result = compare(a, b);
     REQUIRE(result.phases.size() == 4);
-    REQUIRE(result.first_parting);
-    const PhaseComparison& first = result.phases[*result.first_parting];
+    REQUIRE(result.first_divergence);
+    const PhaseComparison& first = result.phases[*result.first_divergence];
     CHECK(first.name == "step");
     CHECK(first.parts_at == 1);
     CHECK(first.a_there->peak_allocated == 5);
@@ -133,7 +133,7 @@ TEST_CASE(
     without.has_phases = false;
     CHECK(compare(a, without).phases.empty());
     const Comparison equal = compare(a, a);
-    CHECK_FALSE(equal.first_parting);
+    CHECK_FALSE(equal.first_divergence);
     CHECK(text_of(equal).find("Phases: equal in both") != std::string::npos);
 }
 

@@ -5,7 +5,7 @@
 #include "analyzer/plan/occupancy.h"
 #include "analyzer/plan/online.h"
 #include "analyzer/plan/peak_first.h"
-#include "analyzer/plan/tight.h"
+#include "analyzer/plan/search_placer.h"
 #include "tests/unit/plan/plan_checks.h"
 
 #include <algorithm>
@@ -82,10 +82,10 @@ TEST_CASE("where no placement reaches the load, the optimum is found and nothing
     check_no_overlap(lifetimes, plan.offsets);
     Overlaps overlaps;
     REQUIRE(overlaps.find(lifetimes, 1000));
-    TightPlacer placer(lifetimes, overlaps);
+    SearchPlacer placer(lifetimes, overlaps);
     std::vector<std::uint64_t> offsets;
     const auto order = order_by(lifetimes, BufferOrder::kSize);
-    CHECK(placer.place(6, order, 100000, &offsets) == TightOutcome::kImpossible);
+    CHECK(placer.place(6, order, 100000, &offsets) == SearchOutcome::kImpossible);
 }
 
 TEST_CASE("tight placement finds the optimum and proves that there is nothing below") {
@@ -95,14 +95,14 @@ TEST_CASE("tight placement finds the optimum and proves that there is nothing be
         const std::uint64_t least = optimum(lifetimes);
         Overlaps overlaps;
         REQUIRE(overlaps.find(lifetimes, 1000));
-        TightPlacer placer(lifetimes, overlaps);
+        SearchPlacer placer(lifetimes, overlaps);
         std::vector<std::uint64_t> offsets;
         const auto order = order_by(lifetimes, BufferOrder::kSize);
-        REQUIRE(placer.place(least, order, 100000, &offsets) == TightOutcome::kFound);
+        REQUIRE(placer.place(least, order, 100000, &offsets) == SearchOutcome::kFound);
         check_no_overlap(lifetimes, offsets);
         REQUIRE(height_bytes(lifetimes, offsets) == least);
-        REQUIRE(placer.place(least - 1, order, 100000, &offsets) == TightOutcome::kImpossible);
-        REQUIRE(placer.place(least, order, 0, &offsets) == TightOutcome::kGaveUp);
+        REQUIRE(placer.place(least - 1, order, 100000, &offsets) == SearchOutcome::kImpossible);
+        REQUIRE(placer.place(least, order, 0, &offsets) == SearchOutcome::kGaveUp);
     }
 }
 

@@ -1,7 +1,7 @@
 // Requests within a stream capture: whichever pool serves them, PyTorch releases no cache for them.
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/replayer.h"
-#include "analyzer/trace/pool_facts.h"
+#include "analyzer/trace/pool_identities.h"
 #include "tests/unit/replay/recorder.h"
 
 #include <catch2/catch.hpp>
@@ -74,7 +74,7 @@ std::vector<bool> graph_of_steps(const Timeline& timeline) {
 TEST_CASE("a request within a capture runs out of memory beside a full cache, in any pool") {
     const std::uint32_t pool = GENERATE(0u, kPool);
     Recorder recorder = with_cache();
-    recorder.timeline.pools[kPool] = pools_of_facts({{"pool.7", "pytorch 0,1"}})[kPool];
+    recorder.timeline.pools[kPool] = pool_identities({{"pool.7", "pytorch 0,1"}})[kPool];
     request(&recorder, pool, kFlagInCapture);
     CHECK(troubles_of(recorder.timeline) == std::vector{Outcome::kOutOfMemory});
 }
@@ -83,7 +83,7 @@ TEST_CASE("a request outside of captures releases the cache, in any pool") {
     const char* id = GENERATE("pytorch 0,1", "pytorch 1,0");  // graph trees warm up in (1, 0)
     const std::uint32_t pool = GENERATE(0u, kPool);
     Recorder recorder = with_cache();
-    recorder.timeline.pools[kPool] = pools_of_facts({{"pool.7", id}})[kPool];
+    recorder.timeline.pools[kPool] = pool_identities({{"pool.7", id}})[kPool];
     request(&recorder, pool, 0);
     CHECK(troubles_of(recorder.timeline) == std::vector{Outcome::kRetryOk});
 }
@@ -93,7 +93,7 @@ TEST_CASE("without a record of captures the pool's number tells, or before 2.13 
     const std::string release = GENERATE("2.12.0", "2.13.0");
     Recorder recorder = with_cache();
     recorder.timeline.facts = {{"torch_version", release}};
-    recorder.timeline.pools[kPool] = pools_of_facts({{"pool.7", id}})[kPool];
+    recorder.timeline.pools[kPool] = pool_identities({{"pool.7", id}})[kPool];
     request(&recorder, kPool, 0);
     const bool releases = id == "pytorch 0,1" && release == "2.13.0";
     CHECK(troubles_of(recorder.timeline) ==
@@ -102,7 +102,7 @@ TEST_CASE("without a record of captures the pool's number tells, or before 2.13 
 
 TEST_CASE("a MemPool is a graph's pool from the first capture that allocates from it") {
     Recorder recorder = with_cache();
-    recorder.timeline.pools = pools_of_facts({{"pool.7", "pytorch 0,1"}, {"pool.7.graph", "1"}});
+    recorder.timeline.pools = pool_identities({{"pool.7", "pytorch 0,1"}, {"pool.7.graph", "1"}});
     CHECK(recorder.timeline.pools[kPool].is_graph());
     request(&recorder, kPool, 0, 3);
     request(&recorder, kPool, kFlagInCapture | kFlagOfGraph, 4);
@@ -114,7 +114,7 @@ TEST_CASE("empty_cache within a capture releases private pools without users alo
     const std::string release = GENERATE("2.12.0", "2.13.0");  // before 2.13 the call fails
     Recorder recorder = with_cache();
     recorder.timeline.facts["torch_version"] = release;
-    recorder.timeline.pools[kPool] = pools_of_facts({{"pool.7", "pytorch 0,1"}})[kPool];
+    recorder.timeline.pools[kPool] = pool_identities({{"pool.7", "pytorch 0,1"}})[kPool];
     const EventIndex block =
         recorder.in_pool(kPool, EventKind::kBlockAlloc, kBase + 1024 * kMiB, 20 * kMiB, 20 * kMiB);
     recorder.add(EventKind::kBlockFree, kBase + 1024 * kMiB, 0, 20 * kMiB, 0, block);

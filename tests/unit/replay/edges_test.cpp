@@ -1,7 +1,7 @@
 // A replay at the edges of what was recorded.
 #include "analyzer/pools/registry.h"
+#include "analyzer/replay/divergence_cause.h"
 #include "analyzer/replay/fidelity.h"
-#include "analyzer/replay/parting.h"
 #include "analyzer/replay/recorded_layout.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/replay/script.h"
@@ -83,7 +83,7 @@ TEST_CASE("why a replay parts: the record took a larger free block, or a smaller
     driver.release("A");
     driver.release("B");
     const auto why = [&driver](std::uint32_t replayed, std::uint32_t recorded) {
-        return why_parted(driver.pool, {replayed, 0, mib(2)}, recorded, 0);
+        return divergence_cause(driver.pool, {replayed, 0, mib(2)}, recorded, 0);
     };
     CHECK(why(0, 1).find("passed over a free block of 12 MiB") != std::string::npos);
     CHECK(why(1, 0).find("had a free block of 12 MiB there, smaller") != std::string::npos);

@@ -69,9 +69,9 @@ TEST_CASE("a private pool that PyTorch drops while memory of it is mapped ends w
     Script script;
     const EventIndex emptied = cut_and_empty(&script);
     const ReplayResult result = script.replay_under("expandable_segments:True");
-    REQUIRE(result.parting);
-    CHECK(result.parting->kind == Parting::Kind::kPoolLost);
-    CHECK(result.parting->event == emptied);
+    REQUIRE(result.divergence);
+    CHECK(result.divergence->kind == Divergence::Kind::kPoolLost);
+    CHECK(result.divergence->event == emptied);
     WhatIfRow row;
     row.candidate.pool = "pytorch";
     row.result = result;
@@ -84,7 +84,7 @@ TEST_CASE("a private pool that PyTorch drops while memory of it is mapped ends w
 TEST_CASE("segments that cudaMalloc made are counted rightly, and no pool is lost") {
     Script script;
     cut_and_empty(&script);
-    CHECK_FALSE(script.replay_under("").parting);
+    CHECK_FALSE(script.replay_under("").divergence);
 }
 
 TEST_CASE("an unmap more than there were requests that mapped is a pool lost") {
@@ -100,9 +100,9 @@ TEST_CASE("an unmap more than there were requests that mapped is a pool lost") {
     script.use(true);
     const EventIndex emptied = script.empty_cache();
     const ReplayResult result = script.replay_under("expandable_segments:True");
-    REQUIRE(result.parting);
-    CHECK(result.parting->kind == Parting::Kind::kPoolLost);
-    CHECK(result.parting->event == emptied);
+    REQUIRE(result.divergence);
+    CHECK(result.divergence->kind == Divergence::Kind::kPoolLost);
+    CHECK(result.divergence->event == emptied);
 }
 
 TEST_CASE("a private pool that is emptied whole is not lost, however often it was mapped") {
@@ -116,7 +116,7 @@ TEST_CASE("a private pool that is emptied whole is not lost, however often it wa
     }
     script.use(true);
     script.empty_cache();
-    CHECK_FALSE(script.replay_under("expandable_segments:True").parting);
+    CHECK_FALSE(script.replay_under("expandable_segments:True").divergence);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The cheapest set against brute force over all sets, on small random heaps.
 #include "analyzer/analysis/verdict/culprits.h"
 
-#include "analyzer/analysis/verdict/given_back.h"
+#include "analyzer/analysis/verdict/releasable_bytes.h"
 #include "analyzer/analysis/verdict/room_without.h"
 
 #include <catch2/catch.hpp>
@@ -206,7 +206,7 @@ TEST_CASE("what a segment gives back without some neighbouring blocks, block by 
         HeapSnapshot heap = random_heap(random, 1, round % 2 == 1);
         const HeapSegment& segment = heap.segments.front();
         const auto count = static_cast<std::uint32_t>(heap.blocks.size());
-        const GivenBack back(heap, segment);
+        const ReleasableBytes back(heap, segment);
         const std::uint64_t as_it_is = given_back(heap, std::vector<bool>(count));
         CHECK(back.bytes() == as_it_is);
         for (std::uint32_t first = 0; first <= count; ++first) {

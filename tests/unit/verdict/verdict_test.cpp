@@ -319,12 +319,12 @@ TEST_CASE("a library's request is tried again in every replay") {
     const auto as_it_was = pytorch(100 * kMiB);
     const ReplayResult failed = replay(script, *as_it_was);
     CHECK(failed.libraries_failed == 1);
-    CHECK_FALSE(failed.parting);
+    CHECK_FALSE(failed.divergence);
     const auto larger = pytorch(140 * kMiB);
     const ReplayResult served = replay(script, *larger);
     CHECK(served.libraries_failed == 0);
-    REQUIRE(served.parting);
-    CHECK(served.parting->kind == Parting::Kind::kIsServed);
+    REQUIRE(served.divergence);
+    CHECK(served.divergence->kind == Divergence::Kind::kIsServed);
     // Emptied before, the pool leaves it enough.
     script.steps.push_back({.kind = Step::Kind::kEmptyCache, .event = 1});
     const auto emptied = pytorch(100 * kMiB);

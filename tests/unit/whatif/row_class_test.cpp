@@ -23,7 +23,7 @@ TEST_CASE("no row is exact, or exact until a failure, where the recorded run is 
             row.candidate.remedy = remedy;
             row.candidate.pool = remedy == Remedy::kCachingOff ? "none" : "pytorch";
             if (fails) {
-                row.result.parting.emplace();
+                row.result.divergence.emplace();
                 row.result.troubles.push_back({});
             }
             SweepContext context;

@@ -1,8 +1,8 @@
 // A sweep is the same replays whatever the number of threads, ranked and classified.
 #include "analyzer/analysis/whatif/sweep.h"
 
-#include "analyzer/analysis/whatif/alike.h"
-#include "analyzer/analysis/whatif/order.h"
+#include "analyzer/analysis/whatif/equal_replays.h"
+#include "analyzer/analysis/whatif/ranking.h"
 #include "analyzer/support/units.h"
 
 #include <catch2/catch.hpp>
@@ -112,32 +112,32 @@ TEST_CASE("a row is exact as far as it shows the program what the recorded run s
     SECTION("what ran out of memory runs out of it here, too") {
         const WhatIfRow row = row_of(script, 420 * kMiB);
         CHECK(row.row_class == RowClass::kExact);
-        CHECK_FALSE(row.result.parting);
+        CHECK_FALSE(row.result.divergence);
         CHECK(row.ooms() == 1);
     }
     SECTION("it is served, and nothing is known of what comes then") {
         const WhatIfRow row = row_of(script, 1000 * kMiB);
         CHECK(row.row_class == RowClass::kBound);
-        REQUIRE(row.result.parting);
-        CHECK(row.result.parting->kind == Parting::Kind::kIsServed);
-        CHECK(row.result.parting->event == kLast);
-        CHECK(row.result.parting->statistics.reserved.peak == 464 * kMiB);
+        REQUIRE(row.result.divergence);
+        CHECK(row.result.divergence->kind == Divergence::Kind::kIsServed);
+        CHECK(row.result.divergence->event == kLast);
+        CHECK(row.result.divergence->statistics.reserved.peak == 464 * kMiB);
     }
     SECTION("it is served, and the recorded run had gone on without it") {
         script.steps.push_back({.event = kLast + 1, .block = kLast + 1, .value = kMiB});
         const WhatIfRow row = row_of(script, 1000 * kMiB);
         CHECK(row.row_class == RowClass::kEstimate);
-        REQUIRE(row.result.parting);
-        CHECK(row.result.parting->kind == Parting::Kind::kGoesOn);
+        REQUIRE(row.result.divergence);
+        CHECK(row.result.divergence->kind == Divergence::Kind::kGoesOn);
         CHECK(row.gets_past());  // what the program would have asked for instead is not known
     }
     SECTION("what was served runs out of memory") {
         const WhatIfRow row = row_of(script, 100 * kMiB);
         CHECK(row.row_class == RowClass::kBound);
-        REQUIRE(row.result.parting);
-        CHECK(row.result.parting->kind == Parting::Kind::kFails);
-        CHECK(row.result.parting->event == 10);
-        CHECK(row.result.parting->statistics.ooms == 1);
+        REQUIRE(row.result.divergence);
+        CHECK(row.result.divergence->kind == Divergence::Kind::kFails);
+        CHECK(row.result.divergence->event == 10);
+        CHECK(row.result.divergence->statistics.ooms == 1);
         CHECK(row.ooms() > 1);
     }
     SECTION("the program asks how much is free, and is told the same or another amount") {
@@ -152,8 +152,8 @@ TEST_CASE("a row is exact as far as it shows the program what the recorded run s
         CHECK(row_of(script, 420 * kMiB).row_class == RowClass::kExact);
         const WhatIfRow row = row_of(script, 410 * kMiB);
         CHECK(row.row_class == RowClass::kEstimate);
-        REQUIRE(row.result.parting);
-        CHECK(row.result.parting->kind == Parting::Kind::kFreeMemory);
+        REQUIRE(row.result.divergence);
+        CHECK(row.result.divergence->kind == Divergence::Kind::kFreeMemory);
     }
 }
 
@@ -204,7 +204,7 @@ TEST_CASE(
         candidate("max_split_size_mb:64", 410 * kMiB),
         candidate("garbage_collection_threshold:0.2,max_split_size_mb:64", 410 * kMiB)};
     ReplayScript script = holes();
-    CHECK(replayed_like(script, candidates) == std::vector<std::size_t>{0, 0, 2, 3, 3});
+    CHECK(first_equal_replay(script, candidates) == std::vector<std::size_t>{0, 0, 2, 3, 3});
     const auto rows = sweep(script, candidates, exact_context(), 2);
     REQUIRE(rows.ok());
     CHECK((*rows)[0].is_recorded);
@@ -217,15 +217,15 @@ TEST_CASE(
             one.config += one.config.empty() ? "" : ",";
             one.config += "per_process_memory_fraction:0.5";
         }
-        CHECK(replayed_like(script, limited) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+        CHECK(first_equal_replay(script, limited) == std::vector<std::size_t>{0, 1, 2, 3, 4});
     }
     SECTION("or the program sets one") {
         script.steps.push_back({.kind = Step::Kind::kMemoryFraction, .event = 41});
-        CHECK(replayed_like(script, candidates) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+        CHECK(first_equal_replay(script, candidates) == std::vector<std::size_t>{0, 1, 2, 3, 4});
     }
     SECTION("or it changes the settings") {
         script.settings.emplace_back("per_process_memory_fraction:0.5");
-        CHECK(replayed_like(script, candidates) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+        CHECK(first_equal_replay(script, candidates) == std::vector<std::size_t>{0, 1, 2, 3, 4});
     }
 }
 

@@ -1,5 +1,5 @@
 // One order of "better": ranks, remedies, combinations and advice follow it.
-#include "analyzer/analysis/whatif/order.h"
+#include "analyzer/analysis/whatif/ranking.h"
 
 #include "analyzer/analysis/whatif/advice.h"
 #include "analyzer/support/units.h"
@@ -23,7 +23,8 @@ WhatIfRow row(const char* name, std::size_t ooms, std::size_t retries, std::uint
 // Its first out-of-memory is of a request that the record served.
 WhatIfRow failing_first(std::size_t ooms, std::uint64_t reserved) {
     WhatIfRow made = row("fails first", ooms, 0, reserved);
-    made.result.parting = Parting{.kind = Parting::Kind::kFails, .event = 1, .statistics = {}};
+    made.result.divergence =
+        Divergence{.kind = Divergence::Kind::kFails, .event = 1, .statistics = {}};
     return made;
 }
 

@@ -1,4 +1,4 @@
-#include "analyzer/analysis/whatif/alike.h"
+#include "analyzer/analysis/whatif/equal_replays.h"
 
 #include "analyzer/pools/pytorch/pytorch_config.h"
 
@@ -47,8 +47,8 @@ bool same_but_settings(const Candidate& a, const Candidate& b) {
 
 }  // namespace
 
-std::vector<std::size_t> replayed_like(const ReplayScript& script,
-                                       const std::vector<Candidate>& candidates) {
+std::vector<std::size_t> first_equal_replay(const ReplayScript& script,
+                                            const std::vector<Candidate>& candidates) {
     const bool limited = may_limit_memory(script);
     std::vector<std::optional<PytorchConfig>> settings;
     std::vector<std::size_t> like;

@@ -1,5 +1,5 @@
-// See facts_cuda.h.
-#include "hooks/facts_cuda.h"
+// See cuda_facts.h.
+#include "hooks/cuda_facts.h"
 
 #include "hooks/hooks.h"
 #include "hooks/nvml.h"

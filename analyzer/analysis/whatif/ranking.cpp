@@ -1,4 +1,4 @@
-#include "analyzer/analysis/whatif/order.h"
+#include "analyzer/analysis/whatif/ranking.h"
 
 #include "analyzer/analysis/whatif/remedies.h"
 

@@ -1,4 +1,4 @@
-#include "recorder/numbers.h"
+#include "recorder/numbered_names.h"
 
 #include "recorder/recorder.h"
 #include "system/sys.h"

@@ -1,11 +1,11 @@
-#include "analyzer/plan/tight.h"
+#include "analyzer/plan/search_placer.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace fragtrace::analyzer {
 
-TightPlacer::TightPlacer(std::span<const Lifetime> lifetimes, const Overlaps& overlaps)
+SearchPlacer::SearchPlacer(std::span<const Lifetime> lifetimes, const Overlaps& overlaps)
     : lifetimes_(lifetimes), overlaps_(overlaps) {
     const std::vector<Turn> turns = turns_of(lifetimes);
     MomentTable table = moments_of(lifetimes, turns);
@@ -26,10 +26,10 @@ TightPlacer::TightPlacer(std::span<const Lifetime> lifetimes, const Overlaps& ov
     }
 }
 
-TightOutcome TightPlacer::place(std::uint64_t capacity_bytes,
-                                const std::vector<std::uint32_t>& order,
-                                std::uint64_t steps,
-                                std::vector<std::uint64_t>* offsets) {
+SearchOutcome SearchPlacer::place(std::uint64_t capacity_bytes,
+                                  const std::vector<std::uint32_t>& order,
+                                  std::uint64_t steps,
+                                  std::vector<std::uint64_t>* offsets) {
     capacity_ = capacity_bytes;
     steps_left_ = steps;
     rank_.assign(lifetimes_.size(), 0);
@@ -46,19 +46,19 @@ TightOutcome TightPlacer::place(std::uint64_t capacity_bytes,
             unplaced_bytes_[moment] += lifetimes_[buffer].size_bytes;
         }
         if (unplaced_bytes_[moment] > capacity_) {
-            return TightOutcome::kImpossible;
+            return SearchOutcome::kImpossible;
         }
     }
     down_.clear();
     blame_.assign(lifetimes_.size(), 0);
-    const TightOutcome outcome = place_parts(buffers_, 0);
-    if (outcome == TightOutcome::kFound) {
+    const SearchOutcome outcome = place_parts(buffers_, 0);
+    if (outcome == SearchOutcome::kFound) {
         *offsets = offset_;
     }
     return outcome;
 }
 
-bool TightPlacer::moment_has_room(std::uint32_t moment, std::uint64_t last_offset) const {
+bool SearchPlacer::moment_has_room(std::uint32_t moment, std::uint64_t last_offset) const {
     if (unplaced_bytes_[moment] == 0) {
         return true;
     }
@@ -72,9 +72,9 @@ bool TightPlacer::moment_has_room(std::uint32_t moment, std::uint64_t last_offse
 }
 
 // `rest` are the buffers of the same part that have no place yet.
-bool TightPlacer::put_down(std::uint32_t buffer,
-                           std::uint64_t offset,
-                           const std::vector<std::uint32_t>& rest) {
+bool SearchPlacer::put_down(std::uint32_t buffer,
+                            std::uint64_t offset,
+                            const std::vector<std::uint32_t>& rest) {
     placed_[buffer] = 1;
     offset_[buffer] = offset;
     const std::uint64_t top = offset + lifetimes_[buffer].size_bytes;
@@ -112,7 +112,7 @@ bool TightPlacer::put_down(std::uint32_t buffer,
     return true;
 }
 
-void TightPlacer::take_back(std::uint32_t buffer, std::size_t changes) {
+void SearchPlacer::take_back(std::uint32_t buffer, std::size_t changes) {
     while (trail_.size() > changes) {
         least_offset_[trail_.back().buffer] = trail_.back().least_offset;
         trail_.pop_back();
@@ -125,8 +125,8 @@ void TightPlacer::take_back(std::uint32_t buffer, std::size_t changes) {
 
 // What is left, sorted by begin, falls into parts that no buffer connects; each is searched for
 // itself.
-TightOutcome TightPlacer::place_parts(const std::vector<std::uint32_t>& rest,
-                                      std::uint64_t last_offset) {
+SearchOutcome SearchPlacer::place_parts(const std::vector<std::uint32_t>& rest,
+                                        std::uint64_t last_offset) {
     std::size_t done = 0;
     const std::size_t mark = down_.size();
     while (done < rest.size()) {
@@ -137,8 +137,8 @@ TightOutcome TightPlacer::place_parts(const std::vector<std::uint32_t>& rest,
             end = std::max(end, moments_of_[rest[done]].end);
             part.push_back(rest[done]);
         }
-        const TightOutcome outcome = place_part(part, last_offset);
-        if (outcome != TightOutcome::kFound) {
+        const SearchOutcome outcome = place_part(part, last_offset);
+        if (outcome != SearchOutcome::kFound) {
             while (down_.size() > mark) {
                 take_back(down_.back().buffer, down_.back().changes);
                 down_.pop_back();
@@ -146,11 +146,11 @@ TightOutcome TightPlacer::place_parts(const std::vector<std::uint32_t>& rest,
             return outcome;
         }
     }
-    return TightOutcome::kFound;
+    return SearchOutcome::kFound;
 }
 
-TightOutcome TightPlacer::place_part(const std::vector<std::uint32_t>& part,
-                                     std::uint64_t last_offset) {
+SearchOutcome SearchPlacer::place_part(const std::vector<std::uint32_t>& part,
+                                       std::uint64_t last_offset) {
     // A buffer that goes above a place where another one fits whole might as well go second.
     std::uint64_t ceiling = ~std::uint64_t{0};
     std::vector<std::uint32_t> candidates;
@@ -172,7 +172,7 @@ TightOutcome TightPlacer::place_part(const std::vector<std::uint32_t>& part,
             break;
         }
         if (steps_left_ == 0) {
-            return TightOutcome::kGaveUp;
+            return SearchOutcome::kGaveUp;
         }
         --steps_left_;
         const std::size_t changes = trail_.size();
@@ -184,15 +184,15 @@ TightOutcome TightPlacer::place_part(const std::vector<std::uint32_t>& part,
         }
         if (put_down(buffer, offset, rest)) {
             down_.push_back({buffer, changes});
-            const TightOutcome outcome = place_parts(rest, offset);
-            if (outcome != TightOutcome::kImpossible) {
+            const SearchOutcome outcome = place_parts(rest, offset);
+            if (outcome != SearchOutcome::kImpossible) {
                 return outcome;
             }
             down_.pop_back();
         }
         take_back(buffer, changes);
     }
-    return TightOutcome::kImpossible;
+    return SearchOutcome::kImpossible;
 }
 
 }  // namespace fragtrace::analyzer

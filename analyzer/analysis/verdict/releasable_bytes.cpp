@@ -1,10 +1,10 @@
-#include "analyzer/analysis/verdict/given_back.h"
+#include "analyzer/analysis/verdict/releasable_bytes.h"
 
 #include <algorithm>
 
 namespace fragtrace::analyzer {
 
-GivenBack::GivenBack(const HeapSnapshot& heap, const HeapSegment& segment) {
+ReleasableBytes::ReleasableBytes(const HeapSnapshot& heap, const HeapSegment& segment) {
     const bool pages = segment.expandable && segment.page_bytes != 0;
     if (!segment.may_release || (segment.expandable && !pages)) {
         return;
@@ -30,7 +30,7 @@ GivenBack::GivenBack(const HeapSnapshot& heap, const HeapSegment& segment) {
     }
 }
 
-std::uint64_t GivenBack::bytes_without(std::uint32_t first, std::uint32_t last) const {
+std::uint64_t ReleasableBytes::bytes_without(std::uint32_t first, std::uint32_t last) const {
     if (whole_before_.empty()) {
         return 0;
     }
@@ -47,18 +47,18 @@ std::uint64_t GivenBack::bytes_without(std::uint32_t first, std::uint32_t last) 
            (whole_before_.back() - whole_before_[end + 1]);
 }
 
-std::uint64_t GivenBack::whole_bytes(std::uint64_t begin, std::uint64_t end) const {
+std::uint64_t ReleasableBytes::whole_bytes(std::uint64_t begin, std::uint64_t end) const {
     const std::uint64_t first = begin / unit_bytes_ + (begin % unit_bytes_ != 0 ? 1 : 0);
     const std::uint64_t last = end / unit_bytes_;
     return last > first ? (last - first) * unit_bytes_ : 0;
 }
 
 // The gap before a live block, or behind the last.
-std::uint64_t GivenBack::gap_begin(std::size_t live) const {
+std::uint64_t ReleasableBytes::gap_begin(std::size_t live) const {
     return live == 0 ? begin_ : live_[live - 1].end;
 }
 
-std::uint64_t GivenBack::gap_end(std::size_t live) const {
+std::uint64_t ReleasableBytes::gap_end(std::size_t live) const {
     return live == live_.size() ? end_ : live_[live].begin;
 }
 

@@ -1,5 +1,5 @@
-// What a segment gives back to the driver: the whole of it, or whole pages of an expandable one,
-// where everything in them is free.
+// The bytes that a segment can return to the driver: all of it, or whole pages of an expandable
+// segment, where everything in them is free.
 #pragma once
 
 #include "analyzer/model/heap_snapshot.h"
@@ -10,9 +10,9 @@
 namespace fragtrace::analyzer {
 
 // Answers for any neighbouring blocks of one segment, each in logarithmic time. Refers to nothing.
-class GivenBack {
+class ReleasableBytes {
   public:
-    GivenBack(const HeapSnapshot& heap, const HeapSegment& segment);
+    ReleasableBytes(const HeapSnapshot& heap, const HeapSegment& segment);
 
     // As it is.
     [[nodiscard]] std::uint64_t bytes() const {

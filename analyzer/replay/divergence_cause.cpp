@@ -1,4 +1,4 @@
-#include "analyzer/replay/parting.h"
+#include "analyzer/replay/divergence_cause.h"
 
 #include "analyzer/support/units.h"
 
@@ -36,10 +36,10 @@ Spot find_spot(const HeapSnapshot& heap, std::uint32_t segment, std::uint64_t of
 
 }  // namespace
 
-std::string why_parted(const Pool& pool,
-                       const Placement& replayed,
-                       std::uint32_t segment,
-                       std::uint64_t offset_bytes) {
+std::string divergence_cause(const Pool& pool,
+                             const Placement& replayed,
+                             std::uint32_t segment,
+                             std::uint64_t offset_bytes) {
     const HeapSnapshot heap = pool.snapshot();
     const Spot ours = find_spot(heap, replayed.segment, replayed.offset_bytes);
     const Spot theirs = find_spot(heap, segment, offset_bytes);

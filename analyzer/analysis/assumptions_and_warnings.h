@@ -1,4 +1,4 @@
-// What must be said with a result: assumptions that were made, and what is wrong with the trace.
+// The assumptions behind a result, and warnings about the trace.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -6,6 +6,6 @@
 namespace fragtrace::analyzer {
 
 // Fills assumptions and warnings of an analysis that is complete otherwise.
-void add_remarks(Analysis* analysis);
+void add_assumptions_and_warnings(Analysis* analysis);
 
 }  // namespace fragtrace::analyzer

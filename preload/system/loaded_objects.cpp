@@ -1,5 +1,5 @@
-// See objects.h.
-#include "system/objects.h"
+// See loaded_objects.h.
+#include "system/loaded_objects.h"
 
 #include "system/plain_text.h"
 

@@ -84,7 +84,7 @@ const char* torch_release() {
     return g_release;
 }
 
-void record_torch_facts() {
+void record_torch_version() {
     torch_release();
     record_fact("torch_version", g_version[0] == '\0' ? "unknown" : g_version);
     record_fact("allocator_conf", settings());

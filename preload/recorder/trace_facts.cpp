@@ -1,4 +1,4 @@
-#include "recorder/facts.h"
+#include "recorder/trace_facts.h"
 
 #include "recorder/session.h"
 #include "system/address_table.h"

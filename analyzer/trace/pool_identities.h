@@ -1,4 +1,4 @@
-// What the numbers of pools mean: the facts "pool.N" and "pool.N.*".
+// Which pool a pool number stands for: the facts "pool.N" and "pool.N.*".
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -9,7 +9,7 @@
 namespace fragtrace::analyzer {
 
 // By number; facts that cannot be understood give an entry that knows only its text.
-std::map<std::uint32_t, PoolIdentity> pools_of_facts(
+std::map<std::uint32_t, PoolIdentity> pool_identities(
     const std::map<std::string, std::string>& facts);
 
 }  // namespace fragtrace::analyzer

@@ -15,19 +15,19 @@
 
 namespace fragtrace::analyzer {
 
-enum class TightOutcome : std::uint8_t { kFound, kImpossible, kGaveUp };
+enum class SearchOutcome : std::uint8_t { kFound, kImpossible, kGaveUp };
 
-class TightPlacer {
+class SearchPlacer {
   public:
     // Both must remain as they are while the placer is used.
-    TightPlacer(std::span<const Lifetime> lifetimes, const Overlaps& overlaps);
+    SearchPlacer(std::span<const Lifetime> lifetimes, const Overlaps& overlaps);
 
     // Of buffers that could be put down at the same height those earlier in `order` are tried
     // first. `offsets` is filled only when found. A step is a buffer put down.
-    TightOutcome place(std::uint64_t capacity_bytes,
-                       const std::vector<std::uint32_t>& order,
-                       std::uint64_t steps,
-                       std::vector<std::uint64_t>* offsets);
+    SearchOutcome place(std::uint64_t capacity_bytes,
+                        const std::vector<std::uint32_t>& order,
+                        std::uint64_t steps,
+                        std::vector<std::uint64_t>* offsets);
 
     // How often each buffer had no room in the last call: those are hard to place.
     [[nodiscard]] const std::vector<std::uint64_t>& blame() const { return blame_; }
@@ -46,8 +46,8 @@ class TightPlacer {
         std::size_t changes;  // on the trail before
     };
 
-    TightOutcome place_parts(const std::vector<std::uint32_t>& rest, std::uint64_t last_offset);
-    TightOutcome place_part(const std::vector<std::uint32_t>& part, std::uint64_t last_offset);
+    SearchOutcome place_parts(const std::vector<std::uint32_t>& rest, std::uint64_t last_offset);
+    SearchOutcome place_part(const std::vector<std::uint32_t>& part, std::uint64_t last_offset);
     bool put_down(std::uint32_t buffer,
                   std::uint64_t offset,
                   const std::vector<std::uint32_t>& rest);

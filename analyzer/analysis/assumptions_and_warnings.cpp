@@ -1,4 +1,4 @@
-#include "analyzer/analysis/remarks.h"
+#include "analyzer/analysis/assumptions_and_warnings.h"
 
 #include "analyzer/analysis/address_orders.h"
 #include "analyzer/support/units.h"
@@ -272,7 +272,7 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
 
 }  // namespace
 
-void add_remarks(Analysis* analysis) {
+void add_assumptions_and_warnings(Analysis* analysis) {
     add_assumptions(analysis->timeline, analysis);
     add_warnings(analysis->timeline, analysis);
 }

@@ -1,4 +1,4 @@
-#include "analyzer/trace/pool_facts.h"
+#include "analyzer/trace/pool_identities.h"
 
 #include <charconv>
 #include <string_view>
@@ -37,7 +37,7 @@ void read_identity(const std::string& fact, PoolIdentity* pool) {
 
 }  // namespace
 
-std::map<std::uint32_t, PoolIdentity> pools_of_facts(
+std::map<std::uint32_t, PoolIdentity> pool_identities(
     const std::map<std::string, std::string>& facts) {
     std::map<std::uint32_t, PoolIdentity> pools;
     for (auto fact = facts.lower_bound(std::string(kPrefix));
