@@ -1,8 +1,12 @@
 #include "analyzer/analysis/add_remedies.h"
 
 #include "analyzer/analysis/recorded_replay.h"
+#include "analyzer/analysis/whatif/combinations.h"
+#include "analyzer/analysis/whatif/obstacles.h"
 #include "analyzer/analysis/whatif/ranking.h"
 #include "analyzer/analysis/whatif/remedies.h"
+#include "analyzer/analysis/whatif/row_costs.h"
+#include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/support/terminal.h"
 
 #include <algorithm>
@@ -76,7 +80,7 @@ std::optional<HeldAtPeak> held_at_peak(const DeviceAnalysis& device) {
     if (!device.peak) {
         return std::nullopt;
     }
-    const std::vector<EventIndex>& ends = device.steps.ends;
+    const std::vector<EventIndex>& ends = device.iteration_ends.ends;
     const auto after = std::lower_bound(ends.begin(), ends.end(), device.peak->trouble.event);
     if (after - ends.begin() < 2) {
         return std::nullopt;
@@ -111,7 +115,7 @@ Status add_rows(const AnalyzeOptions& options,
                 DeviceAnalysis* device) {
     const SweepContext context = sweep_context(*device);
     RemedyPlan plan;
-    plan.steps = device->steps;
+    plan.iterations = device->iteration_ends;
     plan.every_steps = options.every_steps;
     find_long_lived(analysis->timeline, device->script, &plan);
     find_culprit(analysis, *device, &plan);
@@ -252,7 +256,7 @@ Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAna
     if (!options.remedies) {
         return options.holders ? add_forecast(*analysis, device) : Ok{};
     }
-    device->steps = find_step_ends(analysis->timeline, device->held.iterations);
+    device->iteration_ends = find_iteration_ends(analysis->timeline, device->held.iterations);
     device->adaptation = find_adaptation(device->script);
     if (const Status done = add_rows(options, judge, recorded, analysis, device); !done) {
         return done;

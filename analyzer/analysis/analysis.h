@@ -14,9 +14,9 @@
 #include "analyzer/analysis/whatif/advice.h"
 #include "analyzer/analysis/whatif/capacity_scan.h"
 #include "analyzer/analysis/whatif/forecast.h"
+#include "analyzer/analysis/whatif/iteration_ends.h"
 #include "analyzer/analysis/whatif/near_miss.h"
-#include "analyzer/analysis/whatif/step_ends.h"
-#include "analyzer/analysis/whatif/sweep.h"
+#include "analyzer/analysis/whatif/whatif_row.h"
 #include "analyzer/model/phase_index.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/replay/assumptions.h"
@@ -86,7 +86,7 @@ struct DeviceAnalysis {
     std::optional<Forecast> forecast;
 
     // Where remedies were asked for.
-    StepEnds steps;
+    IterationEnds iteration_ends;
     // Other than single settings, ranked; among them combinations that beat all that was known.
     std::vector<WhatIfRow> remedies;
     std::uint64_t combinations_tried = 0;

@@ -1,7 +1,8 @@
 #include "analyzer/analysis/conclusion.h"
 
+#include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/analysis/whatif/ranking.h"
-#include "analyzer/analysis/whatif/remedies.h"
+#include "analyzer/analysis/whatif/row_costs.h"
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 #include "analyzer/analysis/culprit.h"
 
 #include "analyzer/analysis/absent_lines.h"
+#include "analyzer/analysis/verdict/verdict_text.h"
 
 #include <algorithm>
 #include <map>

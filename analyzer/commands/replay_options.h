@@ -2,7 +2,7 @@
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
-#include "analyzer/analysis/whatif/sweep.h"
+#include "analyzer/analysis/whatif/whatif_row.h"
 #include "analyzer/commands/arguments.h"
 
 #include <optional>

@@ -8,6 +8,7 @@
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/symbols.h"
+#include "analyzer/trace/user_frame.h"
 
 #include <nlohmann/json.hpp>
 

@@ -11,6 +11,7 @@
 #include "analyzer/trace/event_decoder.h"
 #include "analyzer/trace/ring.h"
 #include "analyzer/trace/trace_header.h"
+#include "analyzer/trace/traced_process.h"
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,14 @@
 #include "analyzer/trace/event_stream.h"
 
 #include "analyzer/model/steady_time.h"
+#include "analyzer/trace/absorb_ring.h"
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_pipeline.h"
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/losses.h"
 #include "analyzer/trace/possible_event.h"
 #include "analyzer/trace/trace_header.h"
+#include "analyzer/trace/traced_process.h"
 
 #include <cstring>
 #include <unordered_map>

@@ -6,6 +6,7 @@
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/ring.h"
+#include "analyzer/trace/traced_process.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,12 +1,14 @@
 #include "analyzer/trace/reader.h"
 
 #include "analyzer/support/input_file.h"
+#include "analyzer/trace/absorb_ring.h"
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_pipeline.h"
 #include "analyzer/trace/chunk_scanner.h"
 #include "analyzer/trace/losses.h"
 #include "analyzer/trace/ring.h"
 #include "analyzer/trace/trace_header.h"
+#include "analyzer/trace/traced_process.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // The ring of a process that ended without saying so, or that still runs: what its trace file
-// lacks is read from it, and can be moved into the trace file for good.
+// lacks is read from it.
 //
 // A ring is untrusted like a trace: every offset and count is checked before use.
 #pragma once
@@ -46,23 +46,5 @@ struct RingSurplus {
 
 // Adds the ring's surplus to the builder and gives it.
 RingSurplus add_ring(const RingContents& ring, TimelineBuilder* builder);
-
-// Appends the surplus to the trace file, syncs it and removes the ring. Both must be the very files
-// that were read, and belong to the user that this program runs as. False otherwise, or if the
-// trace cannot be written or changed since it was opened; the ring then stays.
-bool absorb_ring(const std::string& trace_path,
-                 const InputFile& trace,
-                 const std::string& ring_path,
-                 const RingContents& ring,
-                 const RingSurplus& surplus);
-// Whether a trace with these facts has absorbed its ring.
-bool was_absorbed(const std::map<std::string, std::string>& facts);
-
-// Is the process that wrote this trace still there? (Same pid, same start, and, if it has a ring,
-// the ring mapped: an exec keeps pid and start but drops the ring.)
-bool process_runs(const TraceHeader& trace);
-
-// Does the trace of a program that this process became by exec stand beside this one, at `path`?
-bool called_exec(const std::string& path, const TraceHeader& trace);
 
 }  // namespace fragtrace::analyzer

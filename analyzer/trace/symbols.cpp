@@ -6,6 +6,7 @@
 #include "analyzer/trace/elf_symbols.h"
 #include "analyzer/trace/mixed_stack.h"
 #include "analyzer/trace/stack_limit.h"
+#include "analyzer/trace/user_frame.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,8 +1,8 @@
-// Which frame of a stack tells the user where they are in their own program, and how it is named.
+#include "analyzer/trace/user_frame.h"
+
 #include "analyzer/support/units.h"
 #include "analyzer/trace/base_name.h"
 #include "analyzer/trace/code_files.h"
-#include "analyzer/trace/symbols.h"
 
 #include <algorithm>
 #include <array>

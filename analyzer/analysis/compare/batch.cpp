@@ -1,6 +1,7 @@
 #include "analyzer/analysis/compare/batch.h"
 
 #include "analyzer/support/units.h"
+#include "analyzer/trace/user_frame.h"
 
 #include <algorithm>
 #include <cmath>

@@ -243,18 +243,18 @@ void compare_phases(const RunProfile& a, const RunProfile& b, Comparison* result
     }
 }
 
-std::vector<StepComparison> compare_steps(const RunProfile& a, const RunProfile& b) {
-    std::vector<StepComparison> result;
-    for (const StepProfile& of_a : a.steps) {
-        for (const StepProfile& of_b : b.steps) {
+std::vector<IterationComparison> compare_iterations(const RunProfile& a, const RunProfile& b) {
+    std::vector<IterationComparison> result;
+    for (const IterationProfile& of_a : a.iterations) {
+        for (const IterationProfile& of_b : b.iterations) {
             if (of_a.device != of_b.device) {
                 continue;
             }
-            StepComparison row{.device = of_a.device,
-                               .a_count = of_a.stretches.size(),
-                               .b_count = of_b.stretches.size(),
-                               .from_phases = of_a.from_phases && of_b.from_phases,
-                               .match_rate = std::min(of_a.match_rate, of_b.match_rate)};
+            IterationComparison row{.device = of_a.device,
+                                    .a_count = of_a.stretches.size(),
+                                    .b_count = of_b.stretches.size(),
+                                    .from_phases = of_a.from_phases && of_b.from_phases,
+                                    .match_rate = std::min(of_a.match_rate, of_b.match_rate)};
             const std::size_t both = std::min(row.a_count, row.b_count);
             for (std::size_t i = 0; i < both && !row.parts_at; ++i) {
                 if (!of_a.stretches[i].same_as(of_b.stretches[i])) {
@@ -336,12 +336,12 @@ Comparison compare(RunProfile a, RunProfile b) {
     Comparison result;
     result.devices = compare_devices(a, b);
     compare_phases(a, b, &result);
-    result.steps = compare_steps(a, b);
+    result.iterations = compare_iterations(a, b);
     result.settings = compare_settings(a, b);
     for (RunProfile* run : {&a, &b}) {
         run->devices.clear();
         run->phases.clear();
-        run->steps.clear();
+        run->iterations.clear();
     }
     result.a = std::move(a);
     result.b = std::move(b);

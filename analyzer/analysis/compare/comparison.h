@@ -2,6 +2,7 @@
 // otherwise. Plain data; docs/metrics.md, "Comparing two runs", says how things are matched.
 #pragma once
 
+#include "analyzer/analysis/compare/first_request.h"
 #include "analyzer/analysis/compare/profile.h"
 
 #include <cstdint>
@@ -55,7 +56,7 @@ struct PhaseComparison {
 };
 
 // The iterations of a device, the n-th of A against the n-th of B.
-struct StepComparison {
+struct IterationComparison {
     DeviceId device = 0;
     std::uint64_t a_count = 0;
     std::uint64_t b_count = 0;
@@ -72,16 +73,6 @@ struct FactChange {
     std::string b;
 };
 
-// The first request at which the two sequences of requests of a device differ.
-struct FirstRequest {
-    DeviceId device = 0;
-    std::uint64_t number = 0;              // 0 = the first; as many before it are equal
-    std::optional<std::uint64_t> a_bytes;  // none: the run made no further request
-    std::optional<std::uint64_t> b_bytes;
-    std::string a_label;
-    std::string b_label;
-};
-
 struct Comparison {
     RunProfile a;  // without devices and phases, which stand below
     RunProfile b;
@@ -90,17 +81,11 @@ struct Comparison {
     // Of `phases`: the one that ends first, in A, among those that part; nothing is set where no
     // phase parts or a source has no single stretches.
     std::optional<std::size_t> first_divergence;
-    std::vector<StepComparison> steps;   // of devices with iterations in both
-    std::vector<FactChange> settings;    // of the allocator and of the process
+    std::vector<IterationComparison> iterations;  // of devices with iterations in both
+    std::vector<FactChange> settings;             // of the allocator and of the process
     std::vector<FirstRequest> requests;  // per device; empty where they are equal or not known
 };
 
 Comparison compare(RunProfile a, RunProfile b);
-
-// Of two traces: nothing for a device whose requests are the same in both.
-std::vector<FirstRequest> first_requests(const Timeline& a,
-                                         Symbolizer* a_symbols,
-                                         const Timeline& b,
-                                         Symbolizer* b_symbols);
 
 }  // namespace fragtrace::analyzer

@@ -1,5 +1,7 @@
-#include "analyzer/analysis/compare/comparison.h"
+#include "analyzer/analysis/compare/first_request.h"
+
 #include "analyzer/model/device_layer.h"
+#include "analyzer/model/recorded_state.h"
 #include "analyzer/replay/script.h"
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include "analyzer/analysis/metrics/phase_metrics.h"
 #include "analyzer/model/phase_index.h"
 #include "analyzer/replay/script.h"
+#include "analyzer/trace/user_frame.h"
 
 #include <functional>
 #include <map>
@@ -132,8 +133,9 @@ RunProfile profile_of(const Timeline& timeline, Symbolizer* symbols) {
     profile.has_facts = true;
     for (const DeviceId device : replayable_devices(timeline)) {
         profile.devices.push_back(device_profile(timeline, device, symbols));
-        if (StepProfile steps = step_profile(timeline, device); !steps.stretches.empty()) {
-            profile.steps.push_back(std::move(steps));
+        if (IterationProfile found = iteration_profile(timeline, device);
+            !found.stretches.empty()) {
+            profile.iterations.push_back(std::move(found));
         }
     }
     profile.phases = phase_profiles(timeline);

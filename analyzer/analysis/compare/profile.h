@@ -2,9 +2,9 @@
 // or the JSON that summarize or report wrote of either.
 #pragma once
 
+#include "analyzer/analysis/compare/iteration_profile.h"
 #include "analyzer/analysis/metrics/device_metrics.h"
 #include "analyzer/model/timeline.h"
-#include "analyzer/support/result.h"
 #include "analyzer/trace/symbols.h"
 
 #include <cstdint>
@@ -39,33 +39,6 @@ struct DeviceProfile {
     std::vector<HeldByLine> holders;
 };
 
-// One range of a phase; bytes of all devices together.
-struct PhaseStretch {
-    std::uint64_t peak_allocated = 0;
-    std::uint64_t peak_reserved = 0;
-    std::int64_t left_bytes = 0;
-    std::uint64_t ended = 0;  // how many ranges of the run ended before this one
-
-    void take(std::uint64_t allocated, std::uint64_t reserved) {
-        peak_allocated = allocated > peak_allocated ? allocated : peak_allocated;
-        peak_reserved = reserved > peak_reserved ? reserved : peak_reserved;
-    }
-
-    [[nodiscard]] bool same_as(const PhaseStretch& other) const {
-        return peak_allocated == other.peak_allocated && peak_reserved == other.peak_reserved &&
-               left_bytes == other.left_bytes;
-    }
-};
-
-// The iterations that were found (docs/metrics.md, Iterations); the last goes on to the end of the
-// trace. Bytes of the device.
-struct StepProfile {
-    DeviceId device = 0;
-    bool from_phases = false;
-    double match_rate = 0;
-    std::vector<PhaseStretch> stretches;  // empty = none found
-};
-
 struct PhaseProfile {
     std::string name;
     RangeKind kind = RangeKind::kApi;
@@ -89,22 +62,12 @@ struct RunProfile {
     bool has_phases = false;  // the source would tell them
     bool has_facts = false;
     std::vector<DeviceProfile> devices;        // ascending
-    std::vector<StepProfile> steps;            // of devices with iterations
+    std::vector<IterationProfile> iterations;  // of devices with iterations
     std::vector<PhaseProfile> phases;          // in the order in which they began first
     std::map<std::string, std::string> facts;  // without texts that events name
 };
 
 // Costs four passes over the events per device, and one where there are phases.
 RunProfile profile_of(const Timeline& timeline, Symbolizer* symbols);
-
-// Costs two passes over the events.
-StepProfile step_profile(const Timeline& timeline, DeviceId device);
-
-// Errors (kInput): no JSON (with the byte), no JSON of summarize or report, another schema, a
-// figure that is missing.
-Result<RunProfile> read_profile_json(const std::string& path);
-
-// Whether a file begins as a JSON object does; false where it cannot be read.
-bool looks_like_json(const std::string& path);
 
 }  // namespace fragtrace::analyzer

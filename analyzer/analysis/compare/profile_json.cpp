@@ -1,5 +1,6 @@
+#include "analyzer/analysis/compare/profile_json.h"
+
 #include "analyzer/analysis/check/report_file.h"
-#include "analyzer/analysis/compare/profile.h"
 #include "analyzer/support/input_file.h"
 #include "analyzer/trace/describe_event.h"
 

@@ -1,5 +1,7 @@
 #include "analyzer/analysis/holders/holders.h"
 
+#include "analyzer/trace/user_frame.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>

@@ -4,6 +4,7 @@
 #include "analyzer/snapshot/input.h"
 #include "analyzer/trace/event_stream.h"
 #include "analyzer/trace/symbols.h"
+#include "analyzer/trace/user_frame.h"
 
 #include <algorithm>
 #include <deque>
@@ -152,9 +153,7 @@ class TimelineEvents {
 class DeviceSummarizer {
   public:
     DeviceSummarizer(const RecordedDevices& devices, DeviceId device, bool holders)
-        : holders_(holders),
-          origins_(device),
-          measurement_(RecordedState(devices), device, [this] {
+        : holders_(holders), origins_(device), measurement_(RecordedState(devices), device, [this] {
               if (holders_) {
                   at_peak_ = origins_.holders(measurement_.recorded());
               }

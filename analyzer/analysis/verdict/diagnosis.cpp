@@ -1,5 +1,6 @@
 #include "analyzer/analysis/verdict/diagnosis.h"
 
+#include "analyzer/analysis/verdict/library_verdict.h"
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/model/request_outcomes.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"

@@ -1,6 +1,6 @@
-// Requests of the driver beside a pool that failed: what the pool could have given back.
+#include "analyzer/analysis/verdict/library_verdict.h"
+
 #include "analyzer/analysis/verdict/releasable_bytes.h"
-#include "analyzer/analysis/verdict/verdict.h"
 #include "analyzer/support/units.h"
 
 namespace fragtrace::analyzer {

@@ -64,29 +64,7 @@ Verdict judge(Pool& state,
               std::uint64_t others_bytes,
               std::uint64_t waited_for_bytes = 0);
 
-// The same for a request of `asked_bytes` that somebody beside the pool made to the driver, which
-// had `device_free_bytes`: served when so much is free there. Rungs about the pool's own requests
-// are left out.
-Verdict judge_library(Pool& state,
-                      std::uint64_t asked_bytes,
-                      std::uint64_t device_free_bytes,
-                      std::uint64_t others_bytes);
-
-// device_free_bytes for people.
-std::string device_free_text(const Verdict& verdict);
-
 // The state alone, no verdict; largest_free_bytes stays 0.
 Verdict describe_state(Pool& state, std::uint64_t requested_bytes);
-
-// One sentence for people: what was asked, what was free, why it was of no use.
-std::string verdict_sentence(const Verdict& verdict, Outcome outcome);
-// The serving rung in words: what was free, and why it was of no use.
-std::string verdict_explanation(const Verdict& verdict);
-
-// Of "stream_bound" and "other_pool": the place with most free memory that would have served the
-// request; nullptr: no place is known.
-const FreePlace* serving_place(const Verdict& verdict);
-std::string stream_text(const FreePlace& place);  // "the default stream", "stream 0x55d0"
-std::string pool_text(const FreePlace& place);    // "private pool 2", "the pool of small blocks"
 
 }  // namespace fragtrace::analyzer

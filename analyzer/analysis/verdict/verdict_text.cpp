@@ -1,5 +1,5 @@
-// Verdicts in words for people.
-#include "analyzer/analysis/verdict/verdict.h"
+#include "analyzer/analysis/verdict/verdict_text.h"
+
 #include "analyzer/support/units.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "analyzer/analysis/whatif/advice.h"
 
+#include "analyzer/analysis/whatif/combinations.h"
 #include "analyzer/analysis/whatif/ranking.h"
-#include "analyzer/analysis/whatif/remedies.h"
 #include "analyzer/support/units.h"
 
 #include <algorithm>

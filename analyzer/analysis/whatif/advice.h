@@ -1,7 +1,7 @@
 // What each popular advice did on this trace: a line each, from rows that were replayed.
 #pragma once
 
-#include "analyzer/analysis/whatif/sweep.h"
+#include "analyzer/analysis/whatif/whatif_row.h"
 
 #include <cstdint>
 #include <optional>

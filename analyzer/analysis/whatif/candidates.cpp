@@ -1,6 +1,5 @@
-// What is worth trying: the one list of settings and of capacities.
-#include "analyzer/analysis/whatif/capacity_scan.h"
-#include "analyzer/analysis/whatif/sweep.h"
+#include "analyzer/analysis/whatif/candidates.h"
+
 #include "analyzer/pools/registry.h"
 #include "analyzer/support/units.h"
 

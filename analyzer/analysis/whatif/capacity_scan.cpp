@@ -1,5 +1,7 @@
 #include "analyzer/analysis/whatif/capacity_scan.h"
 
+#include "analyzer/analysis/whatif/candidates.h"
+#include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/pools/pytorch/pytorch_config.h"
 #include "analyzer/support/units.h"
 

@@ -2,7 +2,8 @@
 // (docs/metrics.md).
 #pragma once
 
-#include "analyzer/analysis/whatif/sweep.h"
+#include "analyzer/analysis/whatif/whatif_row.h"
+#include "analyzer/support/result.h"
 
 #include <cstdint>
 #include <functional>
@@ -49,8 +50,5 @@ Result<std::vector<CapacityScan>> scan_capacities(
     std::uint64_t least_bytes,
     std::uint64_t others_bytes,
     const std::function<void(std::size_t, std::size_t)>& progress = {});
-
-// Memory sizes of cards in common use, ascending, bytes.
-std::vector<std::uint64_t> common_cards();
 
 }  // namespace fragtrace::analyzer

@@ -1,7 +1,7 @@
 // Candidates whose replays cannot differ: one answers all of them.
 #pragma once
 
-#include "analyzer/analysis/whatif/sweep.h"
+#include "analyzer/analysis/whatif/whatif_row.h"
 
 #include <cstddef>
 #include <vector>

@@ -1,6 +1,7 @@
 #include "analyzer/analysis/whatif/forecast.h"
 
-#include "analyzer/analysis/whatif/rest_of_step.h"
+#include "analyzer/analysis/whatif/rest_of_iteration.h"
+#include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/replay/script_plan.h"
 #include "analyzer/support/threads.h"
 
@@ -60,19 +61,19 @@ std::vector<bool> all_fit(std::size_t count, const std::function<Result<bool>(st
 
 class Forecaster {
   public:
-    Forecaster(const RestOfStep& rest, const SweepContext& context, const ForecastCard& card)
+    Forecaster(const RestOfIteration& rest, const SweepContext& context, const ForecastCard& card)
         : rest_(rest), context_(context), card_(card) {}
 
     Result<Forecast> make() {
         forecast_.failed = rest_.failed;
-        forecast_.step = rest_.step;
+        forecast_.iteration = rest_.iteration;
         forecast_.basis = rest_.basis;
         forecast_.scale = rest_.scale();
         forecast_.requests = rest_.requests;
         forecast_.reason = fmt::format(
             "the rest of step {} is taken from step {}, in the sizes that the step has had so far "
             "(x {:.2f}){}",
-            rest_.step,
+            rest_.iteration,
             rest_.basis,
             rest_.scale(),
             rest_.basis == 1 ? "; what the first step made to last is taken to be made once" : "");
@@ -195,7 +196,7 @@ class Forecaster {
         forecast_.fitting_part = (1 + from * (scale - 1)) / scale;
     }
 
-    const RestOfStep& rest_;
+    const RestOfIteration& rest_;
     const SweepContext& context_;
     const ForecastCard& card_;
     Forecast forecast_;
@@ -209,7 +210,7 @@ Result<Forecast> make_forecast(const Timeline& timeline,
                                const SweepContext& context,
                                const ForecastCard& card,
                                const std::vector<std::vector<WhatIfRow>*>& rows) {
-    const RestOfStep rest = rest_of_step(timeline, script, iterations);
+    const RestOfIteration rest = rest_of_iteration(timeline, script, iterations);
     if (!rest.known()) {
         Forecast none;
         none.why_not = rest.why_not;

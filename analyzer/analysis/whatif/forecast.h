@@ -1,9 +1,9 @@
 // What the step that ran out of memory would have needed to its end: an estimate, from the last
-// complete step of the same shape (rest_of_step.h), replayed. docs/metrics.md, Forecast.
+// complete step of the same shape (rest_of_iteration.h), replayed. docs/metrics.md, Forecast.
 #pragma once
 
 #include "analyzer/analysis/iterations/iterations.h"
-#include "analyzer/analysis/whatif/sweep.h"
+#include "analyzer/analysis/whatif/whatif_row.h"
 #include "analyzer/support/result.h"
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace fragtrace::analyzer {
 struct Forecast {
     std::string why_not;  // why there is none; empty: all below is set
     EventIndex failed = kNoEvent;
-    std::size_t step = 0;        // that failed, from 1
+    std::size_t iteration = 0;   // that failed, from 1
     std::size_t basis = 0;       // the step that its rest is taken from, from 1
     double scale = 1;            // of sizes that are others than in the basis, against these
     std::uint64_t requests = 0;  // of the rest

@@ -1,8 +1,7 @@
-// Pools other than PyTorch's as rows: which are tried, and what is said of them.
-#include "analyzer/analysis/whatif/sweep.h"
+#include "analyzer/analysis/whatif/other_pools.h"
+
 #include "analyzer/pools/registry.h"
 
-#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <utility>
@@ -44,11 +43,6 @@ std::optional<std::string> lower_end(const Candidate& candidate) {
     }
     return candidate.config + (candidate.config.empty() ? "" : ",") +
            std::string(pool->lower_config);
-}
-
-std::uint64_t WhatIfRow::least_reserved_bytes() const {
-    const std::uint64_t peak = result.statistics.reserved.peak;
-    return lower ? std::min(peak, lower->statistics.reserved.peak) : peak;
 }
 
 void describe_pool(WhatIfRow* row) {

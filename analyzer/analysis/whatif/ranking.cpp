@@ -1,6 +1,6 @@
 #include "analyzer/analysis/whatif/ranking.h"
 
-#include "analyzer/analysis/whatif/remedies.h"
+#include "analyzer/analysis/whatif/row_costs.h"
 
 #include <algorithm>
 #include <string>

@@ -7,7 +7,7 @@
 // multiplied).
 #pragma once
 
-#include "analyzer/analysis/whatif/sweep.h"
+#include "analyzer/analysis/whatif/whatif_row.h"
 
 #include <cstdint>
 #include <vector>

@@ -48,9 +48,10 @@ void find_long_lived(const Timeline& timeline, const ReplayScript& script, Remed
         }
     }
     // Borders that a block lives through: ends of steps, or requests.
-    const std::vector<EventIndex>& borders = plan->steps.empty() ? requests : plan->steps.ends;
+    const std::vector<EventIndex>& borders =
+        plan->iterations.empty() ? requests : plan->iterations.ends;
     const std::size_t enough =
-        plan->steps.empty() ? std::max<std::size_t>(1, requests.size() / 2) : 2;
+        plan->iterations.empty() ? std::max<std::size_t>(1, requests.size() / 2) : 2;
 
     struct Line {
         std::uint64_t blocks = 0;
@@ -112,15 +113,15 @@ std::vector<Candidate> remedy_candidates(const ReplayScript& script,
         add(std::move(name), Remedy::kEmptyCache).change =
             change_of(ScriptChange::Kind::kEmptyCache, std::move(events));
     };
-    if (!plan.steps.empty() && plan.steps.ends.size() <= kMaxSteps) {
-        empty_cache(plan.steps.phase.empty()
+    if (!plan.iterations.empty() && plan.iterations.ends.size() <= kMaxSteps) {
+        empty_cache(plan.iterations.phase.empty()
                         ? std::string("empty_cache() before each step")
-                        : fmt::format("empty_cache() after each {}", plan.steps.phase),
-                    plan.steps.ends);
+                        : fmt::format("empty_cache() after each {}", plan.iterations.phase),
+                    plan.iterations.ends);
         const std::uint64_t steps = plan.every_steps == 0 ? kEverySteps : plan.every_steps;
-        if (steps > 1 && plan.steps.ends.size() >= steps) {
+        if (steps > 1 && plan.iterations.ends.size() >= steps) {
             empty_cache(fmt::format("empty_cache() every {} steps", steps),
-                        every(plan.steps.ends, steps));
+                        every(plan.iterations.ends, steps));
         }
     }
     Candidate& uncached = add("PYTORCH_NO_CUDA_MEMORY_CACHING=1", Remedy::kCachingOff);

@@ -1,17 +1,16 @@
 #include "analyzer/analysis/whatif/sweep.h"
 
 #include "analyzer/analysis/whatif/equal_replays.h"
+#include "analyzer/analysis/whatif/other_pools.h"
+#include "analyzer/analysis/whatif/remedies.h"
 #include "analyzer/analysis/whatif/reserved_curve.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/script_plan.h"
 #include "analyzer/support/threads.h"
-#include "analyzer/support/units.h"
 
 #include <algorithm>
 #include <atomic>
-#include <fmt/format.h>
 #include <mutex>
-#include <tuple>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -56,14 +55,6 @@ void classify_by_divergence(Divergence::Kind kind, WhatIfRow* row) {
 
 }  // namespace
 
-std::string_view SweepContext::why_not_exact() const {
-    return !fidelity_exact ? "the recorded settings do not replay exactly"
-           : assumed       ? "requested sizes or streams had to be assumed"
-           : pending_assumed
-               ? "cross-stream frees were assumed to complete at other times (--pending)"
-               : "";
-}
-
 void classify_row(const SweepContext& context, WhatIfRow* row) {
     const Candidate& candidate = row->candidate;
     row->is_recorded = candidate.change == nullptr && candidate.remedy == Remedy::kSettings &&
@@ -105,23 +96,6 @@ void classify_row(const SweepContext& context, WhatIfRow* row) {
                                    (row->class_reason.empty() ? "" : "; " + row->class_reason);
         estimate(reason, row);
     }
-}
-
-std::string adopted_reason(std::uint64_t adopted_bytes) {
-    return fmt::format("{} held when recording began, or went on, stay where they were recorded",
-                       format_bytes(adopted_bytes));
-}
-
-std::string WhatIfRow::class_text() const {
-    return class_words(row_class, bound_kind, fails_first() ? result.divergence->event : kNoEvent);
-}
-
-std::uint64_t WhatIfRow::ooms() const {
-    return result.ooms();
-}
-
-std::uint64_t WhatIfRow::retries() const {
-    return result.retries();
 }
 
 namespace {
@@ -264,12 +238,6 @@ Result<std::vector<WhatIfRow>> sweep(
         classify_row(context, &row);
     }
     return rows;
-}
-
-const WhatIfRow* recorded_row(const std::vector<WhatIfRow>& rows) {
-    const auto found = std::find_if(
-        rows.begin(), rows.end(), [](const WhatIfRow& row) { return row.is_recorded; });
-    return found == rows.end() ? nullptr : &*found;
 }
 
 }  // namespace fragtrace::analyzer

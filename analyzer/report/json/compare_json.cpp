@@ -163,20 +163,20 @@ std::string compare_json(const Comparison& comparison,
                             {"a", side(request.a_bytes, request.a_label)},
                             {"b", side(request.b_bytes, request.b_label)}});
     }
-    Json steps = Json::array();
-    for (const StepComparison& row : comparison.steps) {
+    Json iterations = Json::array();
+    for (const IterationComparison& row : comparison.iterations) {
         Json parting;
         if (row.parts_at) {
             parting = {{"iteration", *row.parts_at},
                        {"a", stretch_json(row.a_there)},
                        {"b", stretch_json(row.b_there)}};
         }
-        steps.push_back({{"device", row.device},
-                         {"a_count", row.a_count},
-                         {"b_count", row.b_count},
-                         {"class", row.from_phases ? "exact" : "estimate"},
-                         {"match_rate", row.match_rate},
-                         {"parting", parting}});
+        iterations.push_back({{"device", row.device},
+                              {"a_count", row.a_count},
+                              {"b_count", row.b_count},
+                              {"class", row.from_phases ? "exact" : "estimate"},
+                              {"match_rate", row.match_rate},
+                              {"parting", parting}});
     }
     Json predictions = Json::array();
     for (const BatchPrediction& prediction : batches) {
@@ -189,7 +189,7 @@ std::string compare_json(const Comparison& comparison,
                  comparison.a.events_lost + comparison.b.events_lost == 0 ? "exact" : "estimate"},
                 {"devices", devices},
                 {"phases", phases_json(comparison)},
-                {"iterations", steps},
+                {"iterations", iterations},
                 {"first_different_requests", requests},
                 {"settings", settings},
                 {"batches", predictions}}

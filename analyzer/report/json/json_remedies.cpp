@@ -59,7 +59,7 @@ Json forecast_json(const DeviceAnalysis& device) {
             {"class_text", class_words(RowClass::kEstimate, BoundKind::kNone)},
             {"class_reason", forecast.reason},
             {"event", forecast.failed},
-            {"iteration", forecast.step},
+            {"iteration", forecast.iteration},
             {"basis_iteration", forecast.basis},
             {"scale", forecast.scale},
             {"requests", forecast.requests},
@@ -164,8 +164,8 @@ Json near_misses_json(const Analysis& analysis) {
                     {"looked_at", near.looked_at},
                     {"requests", near.requests},
                     {"over_time", std::move(curve)},
-                    {"steps", device.steps.ends.size()},
-                    {"step_phase", device.steps.phase}};
+                    {"steps", device.iteration_ends.ends.size()},
+                    {"step_phase", device.iteration_ends.phase}};
         for (const WhatIfRow& bound : device.bounds) {
             if (bound.candidate.name == "offline" && bound.ooms() == 0) {
                 row["true_headroom_bytes"] =

@@ -1,5 +1,6 @@
 #include "analyzer/report/page/page_card_words.h"
 
+#include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/json/json_run.h"
 #include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/support/units.h"

@@ -1,6 +1,7 @@
 #include "analyzer/report/page/page_cards.h"
 
 #include "analyzer/analysis/culprit.h"
+#include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/page/page_card_words.h"
 #include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/support/units.h"

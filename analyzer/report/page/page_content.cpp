@@ -2,6 +2,7 @@
 
 #include "analyzer/analysis/metrics/driver_bursts.h"
 #include "analyzer/analysis/whatif/reserved_curve.h"
+#include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/report/page/page_cards.h"
 #include "analyzer/report/page/page_memory.h"
 #include "analyzer/report/page/page_phases.h"

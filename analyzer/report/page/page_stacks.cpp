@@ -1,5 +1,7 @@
 #include "analyzer/report/page/page_stacks.h"
 
+#include "analyzer/trace/user_frame.h"
+
 namespace fragtrace::analyzer {
 
 PageStacks::PageStacks(PageData* data) : data_(data) {

@@ -4,6 +4,7 @@
 
 #include "analyzer/report/page/page_data.h"
 #include "analyzer/trace/symbols.h"
+#include "analyzer/trace/user_frame.h"
 
 #include <cstdint>
 #include <map>

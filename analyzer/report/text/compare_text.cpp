@@ -267,7 +267,7 @@ std::string phase_rows(const Comparison& comparison, const Terminal& terminal) {
 
 std::string step_rows(const Comparison& comparison) {
     std::string text;
-    for (const StepComparison& row : comparison.steps) {
+    for (const IterationComparison& row : comparison.iterations) {
         text += fmt::format(
             "Iterations on gpu{}: A {}, B {}{}; ",
             row.device,

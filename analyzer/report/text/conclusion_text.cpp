@@ -1,5 +1,6 @@
 #include "analyzer/report/text/conclusion_text.h"
 
+#include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
 

@@ -1,5 +1,6 @@
 // The first lines of the text report: the process, the sentence that it exists for, the verdict.
 #include "analyzer/analysis/culprit.h"
+#include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/report/text/text_parts.h"

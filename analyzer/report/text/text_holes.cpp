@@ -1,5 +1,6 @@
 // Lines of the text report about the free blocks of a state, and what each would take.
 #include "analyzer/analysis/verdict/verdict.h"
+#include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
 

@@ -245,7 +245,7 @@ std::string near_miss_lines(const Analysis& analysis,
         }
         text += fmt::format("  over time  {}\n", fmt::join(curve, ", "));
     }
-    const std::size_t steps = device.steps.ends.size();
+    const std::size_t steps = device.iteration_ends.ends.size();
     if (steps != 0) {
         const auto per_step = [steps](std::uint64_t count) {
             return static_cast<double>(count) / static_cast<double>(steps);
@@ -258,8 +258,9 @@ std::string near_miss_lines(const Analysis& analysis,
             device.driver_time_ns == 0 ? "time not measured"
                                        : format_duration(device.driver_time_ns / steps),
             format_count(steps),
-            device.steps.phase.empty() ? "told by requests that recur"
-                                       : "phase " + printable(device.steps.phase));
+            device.iteration_ends.phase.empty()
+                ? "told by requests that recur"
+                : "phase " + printable(device.iteration_ends.phase));
     }
     return text;
 }

@@ -1,4 +1,5 @@
 // The text of `fraganalyze replay` and `fraganalyze whatif`.
+#include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"

@@ -2,6 +2,7 @@
 // of a side that does not list everything.
 #include "analyzer/analysis/compare/comparison.h"
 
+#include "analyzer/analysis/compare/profile_json.h"
 #include "analyzer/report/compare_report.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/reader.h"

@@ -2,6 +2,7 @@
 #include "analyzer/trace/code_files.h"
 
 #include "analyzer/trace/symbols.h"
+#include "analyzer/trace/user_frame.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,7 @@
 #include "analyzer/analysis/verdict/free_places.h"
 
 #include "analyzer/analysis/verdict/diagnosis.h"
+#include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/support/units.h"
 

@@ -2,6 +2,8 @@
 #include "analyzer/analysis/verdict/verdict.h"
 
 #include "analyzer/analysis/verdict/diagnosis.h"
+#include "analyzer/analysis/verdict/library_verdict.h"
+#include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/support/units.h"
 

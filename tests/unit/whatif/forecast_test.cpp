@@ -1,7 +1,7 @@
 // The rest of a step that ran out of memory, against the run that had the memory.
 #include "analyzer/analysis/whatif/forecast.h"
 
-#include "analyzer/analysis/whatif/rest_of_step.h"
+#include "analyzer/analysis/whatif/rest_of_iteration.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/support/units.h"
 #include "tests/unit/iterations/made_up_run.h"
@@ -84,8 +84,8 @@ class Training {
         return find_iterations(run.timeline, requests_of(run.timeline, 0, true));
     }
 
-    [[nodiscard]] RestOfStep rest() const {
-        return rest_of_step(run.timeline, script(), iterations());
+    [[nodiscard]] RestOfIteration rest() const {
+        return rest_of_iteration(run.timeline, script(), iterations());
     }
 
   private:
@@ -124,10 +124,10 @@ void check_every_place(const std::vector<std::uint64_t>& sizes, bool keeps) {
             cut.step(sizes[i], {}, keeps);
         }
         cut.step(sizes.back(), at, keeps);
-        const RestOfStep rest = cut.rest();
+        const RestOfIteration rest = cut.rest();
         CAPTURE(rest.why_not);
         REQUIRE(rest.known());
-        CHECK(rest.step == sizes.size());
+        CHECK(rest.iteration == sizes.size());
         CHECK(rest.basis == sizes.size() - 1);
         const PoolStatistics found = replayed(rest.script);
         CHECK(found.allocated.peak == wanted.allocated.peak);

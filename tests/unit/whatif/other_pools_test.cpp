@@ -1,4 +1,6 @@
 // Rows of other pools than PyTorch's: intervals, estimates, and who can use them.
+#include "analyzer/analysis/whatif/other_pools.h"
+
 #include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/support/units.h"
 

@@ -3,7 +3,11 @@
 
 #include "analyzer/analysis/whatif/advice.h"
 #include "analyzer/analysis/whatif/capacity_scan.h"
+#include "analyzer/analysis/whatif/combinations.h"
 #include "analyzer/analysis/whatif/near_miss.h"
+#include "analyzer/analysis/whatif/obstacles.h"
+#include "analyzer/analysis/whatif/row_costs.h"
+#include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/support/units.h"
 #include "tests/unit/model/events.h"
@@ -362,17 +366,17 @@ TEST_CASE("steps end with the phases of their iterations, or where the next iter
         events.add(fragtrace::EventKind::kBlockAlloc, 0x1000, 512, 512);
     }
     Iterations iterations;
-    CHECK(find_step_ends(timeline, iterations).empty());
+    CHECK(find_iteration_ends(timeline, iterations).empty());
     iterations.begins = {1, 4, 8};
     iterations.source = Iterations::Source::kRecurrence;
-    CHECK(find_step_ends(timeline, iterations).ends == std::vector<EventIndex>{3, 7});
+    CHECK(find_iteration_ends(timeline, iterations).ends == std::vector<EventIndex>{3, 7});
     for (const EventIndex first : {1u, 2u, 4u, 8u}) {
         timeline.phases.push_back({.name = 1, .begin = first, .end = first + 2});
     }
     timeline.phases.back().end = 12;  // the trace ends in it
     iterations.source = Iterations::Source::kPhases;
     iterations.phase = "train #";
-    const StepEnds phases = find_step_ends(timeline, iterations);
+    const IterationEnds phases = find_iteration_ends(timeline, iterations);
     CHECK(phases.ends == std::vector<EventIndex>{3, 6});
     CHECK(phases.phase == "train #");
 }

@@ -1,6 +1,7 @@
 // A sweep is the same replays whatever the number of threads, ranked and classified.
 #include "analyzer/analysis/whatif/sweep.h"
 
+#include "analyzer/analysis/whatif/candidates.h"
 #include "analyzer/analysis/whatif/equal_replays.h"
 #include "analyzer/analysis/whatif/ranking.h"
 #include "analyzer/support/units.h"

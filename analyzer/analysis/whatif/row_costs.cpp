@@ -1,5 +1,4 @@
-// What a row costs against the recorded settings.
-#include "analyzer/analysis/whatif/remedies.h"
+#include "analyzer/analysis/whatif/row_costs.h"
 
 #include <cmath>
 

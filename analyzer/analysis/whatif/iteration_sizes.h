@@ -13,7 +13,7 @@ namespace fragtrace::analyzer {
 // sizes; 0 = that step had no such request.
 using SizesThen = std::vector<std::uint64_t>;
 
-class StepSizes {
+class IterationSizes {
   public:
     // A request that the step has made.
     void know(const SizesThen& then, std::uint64_t now_bytes);

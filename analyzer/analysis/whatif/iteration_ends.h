@@ -9,7 +9,7 @@
 
 namespace fragtrace::analyzer {
 
-struct StepEnds {
+struct IterationEnds {
     // The last event of each iteration, ascending; empty: none were found. Of iterations that are
     // told by what recurs, the last one has no known end.
     std::vector<EventIndex> ends;
@@ -18,6 +18,6 @@ struct StepEnds {
     [[nodiscard]] bool empty() const { return ends.empty(); }
 };
 
-StepEnds find_step_ends(const Timeline& timeline, const Iterations& iterations);
+IterationEnds find_iteration_ends(const Timeline& timeline, const Iterations& iterations);
 
 }  // namespace fragtrace::analyzer

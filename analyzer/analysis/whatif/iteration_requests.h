@@ -17,7 +17,7 @@ using RequestKey = std::uint64_t;
 RequestKey key_of(std::uint32_t stack, std::uint32_t occurrence);
 
 // In their order.
-struct StepRequests {
+struct IterationRequests {
     std::size_t number = 0;  // of the step, from 1
     EventIndex begin = 0;
     EventIndex end = 0;
@@ -33,17 +33,17 @@ struct StepRequests {
 };
 
 // Of a step that another follows.
-StepRequests step_requests(const Requests& requests,
-                           const Iterations& iterations,
-                           std::size_t number);
+IterationRequests iteration_requests(const Requests& requests,
+                                     const Iterations& iterations,
+                                     std::size_t number);
 // Up to an event.
-StepRequests step_requests(const Requests& requests,
-                           const Iterations& iterations,
-                           std::size_t number,
-                           EventIndex until);
+IterationRequests iteration_requests(const Requests& requests,
+                                     const Iterations& iterations,
+                                     std::size_t number,
+                                     EventIndex until);
 
 // How much of the requests of `now`, and of those of `then` up to a place, is the same; 0 to 1.
-double likeness(const StepRequests& now, const StepRequests& then, std::size_t place);
+double likeness(const IterationRequests& now, const IterationRequests& then, std::size_t place);
 
 // The stack, as `requests` number them, of a request that failed. Without stacks its size stands
 // for it, as it does in `requests`.

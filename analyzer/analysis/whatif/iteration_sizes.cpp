@@ -1,4 +1,4 @@
-#include "analyzer/analysis/whatif/step_sizes.h"
+#include "analyzer/analysis/whatif/iteration_sizes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,7 @@ std::uint64_t scaled(std::uint64_t bytes, double ratio) {
 
 }  // namespace
 
-SizesThen StepSizes::proportions(const SizesThen& then) {
+SizesThen IterationSizes::proportions(const SizesThen& then) {
     SizesThen against_first;
     for (const std::uint64_t size : then) {
         const double part = static_cast<double>(size) / static_cast<double>(then.front());
@@ -31,7 +31,7 @@ SizesThen StepSizes::proportions(const SizesThen& then) {
     return against_first;
 }
 
-void StepSizes::know(const SizesThen& then, std::uint64_t now_bytes) {
+void IterationSizes::know(const SizesThen& then, std::uint64_t now_bytes) {
     if (then.empty() || then.front() == 0) {
         return;
     }
@@ -40,7 +40,7 @@ void StepSizes::know(const SizesThen& then, std::uint64_t now_bytes) {
            [static_cast<double>(now_bytes) / static_cast<double>(then.front())] += then.front();
 }
 
-std::uint64_t StepSizes::of(const SizesThen& then, double scale) const {
+std::uint64_t IterationSizes::of(const SizesThen& then, double scale) const {
     const std::uint64_t before = then.empty() ? 0 : then.front();
     if (const auto same = now_.find(then); same != now_.end()) {
         return most_counted(same->second);

@@ -1,7 +1,7 @@
-#include "analyzer/analysis/whatif/rest_of_step.h"
+#include "analyzer/analysis/whatif/rest_of_iteration.h"
 
-#include "analyzer/analysis/whatif/step_requests.h"
-#include "analyzer/analysis/whatif/step_sizes.h"
+#include "analyzer/analysis/whatif/iteration_requests.h"
+#include "analyzer/analysis/whatif/iteration_sizes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,10 +11,10 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::size_t kMostSteps = 64;    // looked at for a basis
-constexpr std::size_t kMostObserved = 4;  // steps of different sizes that tell how sizes follow
-constexpr double kSame = 0.95;            // of two steps' requests up to the place: one shape
-constexpr double kAlike = 0.75;           // a basis, where no step is of the same shape
+constexpr std::size_t kMostIterations = 64;  // looked at for a basis
+constexpr std::size_t kMostObserved = 4;     // steps of different sizes that tell how sizes follow
+constexpr double kSame = 0.95;               // of two steps' requests up to the place: one shape
+constexpr double kAlike = 0.75;              // a basis, where no step is of the same shape
 
 class Builder {
   public:
@@ -24,7 +24,7 @@ class Builder {
           iterations_(iterations),
           requests_(requests_of(timeline, script.device, true)) {}
 
-    RestOfStep build() {
+    RestOfIteration build() {
         if (!find_failure()) {
             return std::move(rest_);
         }
@@ -59,23 +59,24 @@ class Builder {
         if (script_.rewinds != 0) {
             return none("pools of CUDA graphs are set back to checkpoints in it");
         }
-        rest_.step = iterations_.of(rest_.failed);
-        if (rest_.step < 2) {
+        rest_.iteration = iterations_.of(rest_.failed);
+        if (rest_.iteration < 2) {
             return none("no step before it is complete");
         }
-        failed_step_ = step_requests(requests_, iterations_, rest_.step, rest_.failed);
+        failed_iteration_ =
+            iteration_requests(requests_, iterations_, rest_.iteration, rest_.failed);
         const std::optional<std::uint32_t> stack = stack_of(timeline_, requests_, rest_.failed);
         if (!stack) {
             return none("no earlier request came from its line");
         }
-        failed_key_ = key_of(*stack, failed_step_.count(*stack));
+        failed_key_ = key_of(*stack, failed_iteration_.count(*stack));
         return true;
     }
 
-    [[nodiscard]] bool has_failure(const StepRequests& step) const {
+    [[nodiscard]] bool has_failure(const IterationRequests& iteration) const {
         return std::any_of(
-            script_.libraries.begin(), script_.libraries.end(), [&step](const auto& request) {
-                return request.event >= step.begin && request.event < step.end;
+            script_.libraries.begin(), script_.libraries.end(), [&iteration](const auto& request) {
+                return request.event >= iteration.begin && request.event < iteration.end;
             });
     }
 
@@ -86,24 +87,24 @@ class Builder {
 
     void choose_basis() {
         double best = 0;
-        for (std::size_t number = rest_.step; --number > 0;) {
-            if (rest_.step - number > kMostSteps) {
+        for (std::size_t number = rest_.iteration; --number > 0;) {
+            if (rest_.iteration - number > kMostIterations) {
                 break;
             }
-            StepRequests step = step_requests(requests_, iterations_, number);
-            const auto place = step.place_of(failed_key_);
-            if (!place || has_failure(step)) {
+            IterationRequests iteration = iteration_requests(requests_, iterations_, number);
+            const auto place = iteration.place_of(failed_key_);
+            if (!place || has_failure(iteration)) {
                 continue;
             }
-            const double like = likeness(failed_step_, step, *place);
+            const double like = likeness(failed_iteration_, iteration, *place);
             if (like >= kAlike && like > best && best < kSame) {
                 best = like;
                 rest_.basis = number;
                 place_ = *place;
-                basis_ = step;
+                basis_ = iteration;
             }
             if (like >= kSame) {
-                observe(std::move(step));
+                observe(std::move(iteration));
             }
         }
         if (rest_.basis == 0) {
@@ -112,16 +113,16 @@ class Builder {
     }
 
     // Steps of different sizes are kept: they tell how sizes follow each other.
-    void observe(StepRequests step) {
+    void observe(IterationRequests iteration) {
         std::uint64_t asked = 0;
-        for (const EventIndex request : step.events) {
+        for (const EventIndex request : iteration.events) {
             asked += size_of(request);
         }
         const bool known = std::find(observed_asked_.begin(), observed_asked_.end(), asked) !=
                            observed_asked_.end();
         if (observed_.size() < kMostObserved && !known) {
             observed_asked_.push_back(asked);
-            observed_.push_back(std::move(step));
+            observed_.push_back(std::move(iteration));
         }
     }
 
@@ -136,15 +137,9 @@ class Builder {
                                                 return request.event > rest_.failed;
                                             }),
                              made.libraries.end());
-        const EventIndex begin = failed_step_.begin;
-        bool begun = false;
         std::set<PendingId> outstanding;
         for (std::size_t i = 0; i <= failed_at_; ++i) {
             Step step = script_.steps[i];
-            if (!begun && step.event >= begin) {
-                begun = true;
-                rest_.first_step = i;
-            }
             if (step.kind == Step::Kind::kAllocate) {
                 at_step_[step.event] = i;
             }
@@ -172,15 +167,15 @@ class Builder {
     void match_blocks() {
         blocks_.emplace(basis_.events[place_], rest_.failed);
         for (std::size_t back = 0; back <= 2; ++back) {
-            if (basis_.number <= back || failed_step_.number - back <= basis_.number - back) {
+            if (basis_.number <= back || failed_iteration_.number - back <= basis_.number - back) {
                 break;
             }
             const std::size_t then = basis_.number - back;
-            const std::size_t now = failed_step_.number - back;
-            const StepRequests before =
-                back == 0 ? basis_ : step_requests(requests_, iterations_, then);
-            const StepRequests after =
-                back == 0 ? failed_step_ : step_requests(requests_, iterations_, now);
+            const std::size_t now = failed_iteration_.number - back;
+            const IterationRequests before =
+                back == 0 ? basis_ : iteration_requests(requests_, iterations_, then);
+            const IterationRequests after =
+                back == 0 ? failed_iteration_ : iteration_requests(requests_, iterations_, now);
             for (std::size_t i = 0; i < before.keys.size(); ++i) {
                 if (const auto same = after.find(before.keys[i]); same) {
                     blocks_.emplace(before.events[i], after.events[*same]);
@@ -199,10 +194,10 @@ class Builder {
         const EventIndex place = basis_.events[place_];
         // What was made in the step so far and is gone by this place in the basis.
         for (std::size_t i = 0; i < place_; ++i) {
-            const auto same = failed_step_.find(basis_.keys[i]);
+            const auto same = failed_iteration_.find(basis_.keys[i]);
             if (same && timeline_.partner[basis_.events[i]] < place &&
-                is_live(failed_step_.events[*same])) {
-                push({.kind = Step::Kind::kRelease, .block = failed_step_.events[*same]});
+                is_live(failed_iteration_.events[*same])) {
+                push({.kind = Step::Kind::kRelease, .block = failed_iteration_.events[*same]});
             }
         }
         for (std::size_t i = 0; i < script_.steps.size(); ++i) {
@@ -279,21 +274,21 @@ class Builder {
 
     // Sizes of what was added, and which sizes of the step differ from the basis.
     void settle_sizes() {
-        std::vector<const StepRequests*> observed = {&basis_};
-        for (const StepRequests& step : observed_) {
-            if (step.number != basis_.number && observed.size() < kMostObserved) {
-                observed.push_back(&step);
+        std::vector<const IterationRequests*> observed = {&basis_};
+        for (const IterationRequests& iteration : observed_) {
+            if (iteration.number != basis_.number && observed.size() < kMostObserved) {
+                observed.push_back(&iteration);
             }
         }
         const auto sizes_of = [&](RequestKey key) {
             SizesThen sizes;
-            for (const StepRequests* step : observed) {
-                const auto at = step->find(key);
-                sizes.push_back(at ? size_of(step->events[*at]) : 0);
+            for (const IterationRequests* iteration : observed) {
+                const auto at = iteration->find(key);
+                sizes.push_back(at ? size_of(iteration->events[*at]) : 0);
             }
             return sizes;
         };
-        StepSizes sizes;
+        IterationSizes sizes;
         const auto know = [&](RequestKey key, EventIndex now) {
             const auto then = basis_.find(key);
             if (!then) {
@@ -308,8 +303,8 @@ class Builder {
                 rest_.sizes_then.emplace_back(at_step_[now], before);
             }
         };
-        for (std::size_t i = 0; i < failed_step_.keys.size(); ++i) {
-            know(failed_step_.keys[i], failed_step_.events[i]);
+        for (std::size_t i = 0; i < failed_iteration_.keys.size(); ++i) {
+            know(failed_iteration_.keys[i], failed_iteration_.events[i]);
         }
         know(basis_.keys[place_], rest_.failed);
         know_lasting(&sizes);
@@ -334,7 +329,7 @@ class Builder {
     [[nodiscard]] std::uint64_t failed_bytes() const { return script_.steps[failed_at_].value; }
 
     // Parameters and the like keep their size, and so does what is made in their image.
-    void know_lasting(StepSizes* sizes) const {
+    void know_lasting(IterationSizes* sizes) const {
         for (const EventIndex request : requests_.events) {
             if (request >= iterations_.begins.front()) {
                 break;
@@ -351,13 +346,13 @@ class Builder {
     const ReplayScript& script_;
     const Iterations& iterations_;
     const Requests requests_;
-    RestOfStep rest_;
-    std::size_t failed_at_ = kNowhere;  // in the script's steps
-    StepRequests failed_step_;          // up to the failed request
+    RestOfIteration rest_;
+    std::size_t failed_at_ = kNowhere;    // in the script's steps
+    IterationRequests failed_iteration_;  // up to the failed request
     RequestKey failed_key_ = 0;
-    StepRequests basis_;
+    IterationRequests basis_;
     std::size_t place_ = 0;  // of the failed request, in the basis
-    std::vector<StepRequests> observed_;
+    std::vector<IterationRequests> observed_;
     std::vector<std::uint64_t> observed_asked_;
     std::unordered_map<EventIndex, BlockId> blocks_;       // of the basis, now
     std::unordered_map<EventIndex, std::size_t> at_step_;  // of requests, in the script
@@ -368,13 +363,13 @@ class Builder {
 
 }  // namespace
 
-RestOfStep rest_of_step(const Timeline& timeline,
-                        const ReplayScript& script,
-                        const Iterations& iterations) {
+RestOfIteration rest_of_iteration(const Timeline& timeline,
+                                  const ReplayScript& script,
+                                  const Iterations& iterations) {
     return Builder(timeline, script, iterations).build();
 }
 
-ReplayScript resized(const RestOfStep& rest, double share) {
+ReplayScript resized(const RestOfIteration& rest, double share) {
     ReplayScript script = rest.script;
     for (const auto& [at, then] : rest.sizes_then) {
         Step step = script.steps[at];

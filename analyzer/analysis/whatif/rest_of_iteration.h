@@ -15,11 +15,11 @@
 
 namespace fragtrace::analyzer {
 
-struct RestOfStep {
+struct RestOfIteration {
     std::string why_not;  // why there is none; empty: all below is set
     EventIndex failed = kNoEvent;
-    std::size_t step = 0;   // that failed, from 1
-    std::size_t basis = 0;  // the step that its rest is taken from, from 1
+    std::size_t iteration = 0;  // that failed, from 1
+    std::size_t basis = 0;      // the step that its rest is taken from, from 1
     // Of the requests up to the failed one, that included, whose size is another than in the basis:
     // bytes in the step, and in the basis.
     std::uint64_t asked_bytes = 0;
@@ -28,7 +28,6 @@ struct RestOfStep {
     ReplayScript script;         // ends with the step; the failed request is an ordinary one in it
     // Requests of the step whose size is another than in the basis: place in `script`, size there.
     std::vector<std::pair<std::size_t, std::uint64_t>> sizes_then;
-    std::size_t first_step = 0;  // place in `script` of the step's first request
 
     [[nodiscard]] bool known() const { return why_not.empty(); }
 
@@ -40,11 +39,11 @@ struct RestOfStep {
 };
 
 // Of the first request of the pool that the record could not serve. Linear in the events.
-RestOfStep rest_of_step(const Timeline& timeline,
-                        const ReplayScript& script,
-                        const Iterations& iterations);
+RestOfIteration rest_of_iteration(const Timeline& timeline,
+                                  const ReplayScript& script,
+                                  const Iterations& iterations);
 
 // The same with sizes between those of the basis (0) and of the step that failed (1).
-ReplayScript resized(const RestOfStep& rest, double share);
+ReplayScript resized(const RestOfIteration& rest, double share);
 
 }  // namespace fragtrace::analyzer

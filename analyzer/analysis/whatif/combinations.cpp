@@ -1,6 +1,6 @@
-// Combinations by a greedy search: the best row, with one more change of another kind.
+#include "analyzer/analysis/whatif/combinations.h"
+
 #include "analyzer/analysis/whatif/ranking.h"
-#include "analyzer/analysis/whatif/remedies.h"
 #include "analyzer/pools/pytorch/pytorch_config.h"
 
 #include <algorithm>

@@ -1,15 +1,12 @@
-// Moving a ring's surplus into the trace file, and telling whether the process still runs.
+#include "analyzer/trace/absorb_ring.h"
+
 #include "analyzer/support/input_file.h"
 #include "analyzer/trace/chunk_writer.h"
-#include "analyzer/trace/ring.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <sys/file.h>
@@ -54,26 +51,6 @@ class Descriptor {
   private:
     int value_;
 };
-
-// Does a process with this pid and this start time exist?
-bool same_process(std::uint32_t pid, std::uint64_t start_ticks) {
-    std::ifstream stat(fmt::format("/proc/{}/stat", pid));
-    const std::string text{std::istreambuf_iterator<char>(stat), {}};
-    const std::size_t name_end = text.rfind(')');  // the name may hold anything
-    if (name_end == std::string::npos) {
-        return false;
-    }
-    std::istringstream fields(text.substr(name_end + 1));
-    std::string field;
-    constexpr int kState = 3;
-    constexpr int kStartTime = 22;
-    for (int number = kState; number <= kStartTime && fields >> field; ++number) {
-        if (number == kState && (field == "Z" || field == "X")) {
-            return false;
-        }
-    }
-    return field == std::to_string(start_ticks);
-}
 
 }  // namespace
 
@@ -126,31 +103,6 @@ bool absorb_ring(const std::string& trace_path,
 
 bool was_absorbed(const std::map<std::string, std::string>& facts) {
     return facts.contains(kAbsorbed);
-}
-
-bool process_runs(const TraceHeader& trace) {
-    if (trace.pid == 0 || !same_process(trace.pid, trace.process_start_ticks)) {
-        return false;
-    }
-    const std::string ring(trace.ring_path, strnlen(trace.ring_path, sizeof trace.ring_path));
-    const Result<InputFile> file = InputFile::open(ring.empty() ? "/dev/null" : ring);
-    std::ifstream maps(fmt::format("/proc/{}/maps", trace.pid));
-    if (!file.ok() || !maps) {
-        return true;
-    }
-    std::string line;
-    bool any = false;
-    while (std::getline(maps, line)) {
-        std::istringstream fields(line);
-        std::string skipped;
-        std::uint64_t inode = 0;
-        fields >> skipped >> skipped >> skipped >> skipped >> inode;
-        any = true;
-        if (inode == file->inode()) {
-            return true;
-        }
-    }
-    return !any;  // an unreadable map tells nothing
 }
 
 }  // namespace fragtrace::analyzer

@@ -1,5 +1,4 @@
-// Which rows the program could not use, and the event or module that says so.
-#include "analyzer/analysis/whatif/remedies.h"
+#include "analyzer/analysis/whatif/obstacles.h"
 
 #include <algorithm>
 #include <array>

@@ -1,26 +1,26 @@
 // How large the requests are that a step has not made yet.
-#include "analyzer/analysis/whatif/step_sizes.h"
+#include "analyzer/analysis/whatif/iteration_sizes.h"
 
 #include <catch2/catch.hpp>
 
 using namespace fragtrace::analyzer;
 
 TEST_CASE("an unknown size scales with the step, unless it was the same in several steps") {
-    const StepSizes sizes;
+    const IterationSizes sizes;
     CHECK(sizes.of({100}, 2.0) == 200);
     CHECK(sizes.of({100, 100}, 2.0) == 100);
     CHECK(sizes.of({100, 150}, 2.0) == 200);
 }
 
 TEST_CASE("a size that a lasting block has stays, if it was constant") {
-    StepSizes sizes;
+    IterationSizes sizes;
     sizes.know_lasting(100);
     CHECK(sizes.of({100}, 2.0) == 100);
     CHECK(sizes.of({100, 150}, 2.0) == 200);
 }
 
 TEST_CASE("a size follows those that it went with") {
-    StepSizes sizes;
+    IterationSizes sizes;
     sizes.know({1000, 2000}, 3000);
     CHECK(sizes.of({1000, 2000}, 10.0) == 3000);
     CHECK(sizes.of({10, 20}, 10.0) == 30);

@@ -1,27 +1,27 @@
-#include "analyzer/analysis/whatif/step_ends.h"
+#include "analyzer/analysis/whatif/iteration_ends.h"
 
 #include <algorithm>
 
 namespace fragtrace::analyzer {
 
-StepEnds find_step_ends(const Timeline& timeline, const Iterations& iterations) {
-    StepEnds steps;
+IterationEnds find_iteration_ends(const Timeline& timeline, const Iterations& iterations) {
+    IterationEnds found;
     const std::vector<EventIndex>& begins = iterations.begins;
     if (iterations.source == Iterations::Source::kPhases) {
-        steps.phase = iterations.phase;
+        found.phase = iterations.phase;
         for (const Phase& phase : timeline.phases) {
             if (phase.end < timeline.events.size() &&
                 std::binary_search(begins.begin(), begins.end(), phase.begin)) {
-                steps.ends.push_back(phase.end);
+                found.ends.push_back(phase.end);
             }
         }
-        std::sort(steps.ends.begin(), steps.ends.end());
+        std::sort(found.ends.begin(), found.ends.end());
     } else {
         for (std::size_t i = 1; i < begins.size(); ++i) {
-            steps.ends.push_back(begins[i] - 1);
+            found.ends.push_back(begins[i] - 1);
         }
     }
-    return steps;
+    return found;
 }
 
 }  // namespace fragtrace::analyzer

@@ -1,4 +1,4 @@
-#include "analyzer/analysis/whatif/step_requests.h"
+#include "analyzer/analysis/whatif/iteration_requests.h"
 
 #include <algorithm>
 
@@ -8,12 +8,12 @@ RequestKey key_of(std::uint32_t stack, std::uint32_t occurrence) {
     return RequestKey{stack} << 32 | occurrence;
 }
 
-std::optional<std::size_t> StepRequests::find(RequestKey key) const {
+std::optional<std::size_t> IterationRequests::find(RequestKey key) const {
     const auto found = places.find(key);
     return found == places.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::uint32_t StepRequests::count(std::uint32_t stack) const {
+std::uint32_t IterationRequests::count(std::uint32_t stack) const {
     std::uint32_t occurrences = 0;
     while (places.contains(key_of(stack, occurrences))) {
         ++occurrences;
@@ -21,7 +21,7 @@ std::uint32_t StepRequests::count(std::uint32_t stack) const {
     return occurrences;
 }
 
-std::optional<std::size_t> StepRequests::place_of(RequestKey key) const {
+std::optional<std::size_t> IterationRequests::place_of(RequestKey key) const {
     if (const auto same = find(key)) {
         return same;
     }
@@ -30,35 +30,36 @@ std::optional<std::size_t> StepRequests::place_of(RequestKey key) const {
     return occurrences == 0 ? std::nullopt : find(key_of(stack, occurrences - 1));
 }
 
-StepRequests step_requests(const Requests& requests,
-                           const Iterations& iterations,
-                           std::size_t number) {
-    return step_requests(requests, iterations, number, iterations.begins[number]);
+IterationRequests iteration_requests(const Requests& requests,
+                                     const Iterations& iterations,
+                                     std::size_t number) {
+    return iteration_requests(requests, iterations, number, iterations.begins[number]);
 }
 
-StepRequests step_requests(const Requests& requests,
-                           const Iterations& iterations,
-                           std::size_t number,
-                           EventIndex until) {
-    StepRequests step;
-    step.number = number;
-    step.begin = iterations.begins[number - 1];
-    step.end = until;
+IterationRequests iteration_requests(const Requests& requests,
+                                     const Iterations& iterations,
+                                     std::size_t number,
+                                     EventIndex until) {
+    IterationRequests iteration;
+    iteration.number = number;
+    iteration.begin = iterations.begins[number - 1];
+    iteration.end = until;
     std::unordered_map<std::uint32_t, std::uint32_t> counts;
-    const auto first = std::lower_bound(requests.events.begin(), requests.events.end(), step.begin);
+    const auto first =
+        std::lower_bound(requests.events.begin(), requests.events.end(), iteration.begin);
     for (auto at = static_cast<std::size_t>(first - requests.events.begin());
          at < requests.size() && requests.events[at] < until;
          ++at) {
         const std::uint32_t stack = requests.stacks[at];
         const RequestKey key = key_of(stack, counts[stack]++);
-        step.places.emplace(key, step.keys.size());
-        step.keys.push_back(key);
-        step.events.push_back(requests.events[at]);
+        iteration.places.emplace(key, iteration.keys.size());
+        iteration.keys.push_back(key);
+        iteration.events.push_back(requests.events[at]);
     }
-    return step;
+    return iteration;
 }
 
-double likeness(const StepRequests& now, const StepRequests& then, std::size_t place) {
+double likeness(const IterationRequests& now, const IterationRequests& then, std::size_t place) {
     std::size_t same = 0;
     for (const RequestKey key : now.keys) {
         const auto found = then.find(key);

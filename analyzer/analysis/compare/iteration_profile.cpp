@@ -1,5 +1,5 @@
-// The iterations of a run, as stretches that can be held against another run's.
-#include "analyzer/analysis/compare/profile.h"
+#include "analyzer/analysis/compare/iteration_profile.h"
+
 #include "analyzer/analysis/iterations/iterations.h"
 #include "analyzer/model/recorded_state.h"
 
@@ -7,11 +7,11 @@
 
 namespace fragtrace::analyzer {
 
-StepProfile step_profile(const Timeline& timeline, DeviceId device) {
+IterationProfile iteration_profile(const Timeline& timeline, DeviceId device) {
     RecordedState state(timeline);
     const Iterations iterations =
         find_iterations(timeline, requests_of(timeline, device, state.has_block_layer(device)));
-    StepProfile profile;
+    IterationProfile profile;
     profile.device = device;
     profile.from_phases = iterations.source == Iterations::Source::kPhases;
     profile.match_rate = iterations.match_rate;

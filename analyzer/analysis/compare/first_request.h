@@ -1,0 +1,30 @@
+// Where the requests of two runs first differ.
+#pragma once
+
+#include "analyzer/model/timeline.h"
+#include "analyzer/trace/symbols.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fragtrace::analyzer {
+
+// The first request at which the two sequences of requests of a device differ.
+struct FirstRequest {
+    DeviceId device = 0;
+    std::uint64_t number = 0;              // 0 = the first; as many before it are equal
+    std::optional<std::uint64_t> a_bytes;  // none: the run made no further request
+    std::optional<std::uint64_t> b_bytes;
+    std::string a_label;
+    std::string b_label;
+};
+
+// Of two traces: nothing for a device whose requests are the same in both.
+std::vector<FirstRequest> first_requests(const Timeline& a,
+                                         Symbolizer* a_symbols,
+                                         const Timeline& b,
+                                         Symbolizer* b_symbols);
+
+}  // namespace fragtrace::analyzer
