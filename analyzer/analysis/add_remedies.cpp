@@ -1,6 +1,7 @@
 #include "analyzer/analysis/add_remedies.h"
 
 #include "analyzer/analysis/recorded_replay.h"
+#include "analyzer/analysis/replay_setups.h"
 #include "analyzer/analysis/whatif/combinations.h"
 #include "analyzer/analysis/whatif/obstacles.h"
 #include "analyzer/analysis/whatif/ranking.h"

@@ -1,7 +1,8 @@
 // Puts what-if rows of remedies, advice, capacity scans and near misses together for one device.
 #pragma once
 
-#include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/analyze_options.h"
+#include "analyzer/support/result.h"
 
 namespace fragtrace::analyzer {
 

@@ -1,6 +1,6 @@
 #include "analyzer/analysis/address_orders.h"
 
-#include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/replay_setups.h"
 #include "analyzer/pools/pytorch/pytorch_pool.h"
 #include "analyzer/replay/replayer.h"
 

@@ -2,40 +2,14 @@
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
+#include "analyzer/analysis/analyze_options.h"
 #include "analyzer/support/result.h"
 
-#include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace fragtrace::analyzer {
 
-struct AnalyzeOptions {
-    std::optional<std::uint64_t> capacity_bytes = {};  // instead of what the trace says
-    std::string torch_version = {};  // rules of this release instead of the recorded one's
-    ReplayAssumptions assumptions = {};
-    bool settings = false;    // replay the settings worth trying
-    bool pools = false;       // replay other pools
-    bool capacities = false;  // replay the capacities worth trying
-    bool remedies = false;    // replay remedies other than settings, and combinations
-    std::size_t remedies_up_to = static_cast<std::size_t>(-1);  // requests and frees of the script
-    bool scans = false;                                         // scan how small a card may be
-    std::uint64_t every_steps = 0;   // empty_cache() every so many steps; 0 = 10
-    std::size_t max_diagnoses = 16;  // OOMs and retries looked into, per device
-    bool holders = true;             // the map at the peak, and who held the memory
-    bool absorb_ring = false;        // of a dead process: ReadOptions has it
-    // Called once everything is known that needs no replay.
-    std::function<void(const Analysis&)> when_recorded = {};
-};
-
 Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const AnalyzeOptions& options);
-
-// The pool and device that stand for the recorded run: refusals are taken from the record.
-Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device);
-
-// A pool on a card of `candidate`'s size, for a replay under other settings.
-Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidate& candidate);
 
 }  // namespace fragtrace::analyzer

@@ -1,5 +1,6 @@
 #include "analyzer/analysis/recorded_replay.h"
 
+#include "analyzer/analysis/replay_setups.h"
 #include "analyzer/model/recorded_state.h"
 
 #include <algorithm>

@@ -2,7 +2,8 @@
 // requests failed, and how the addresses lay at the peaks.
 #pragma once
 
-#include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/analyze_options.h"
+#include "analyzer/support/result.h"
 
 namespace fragtrace::analyzer {
 

@@ -1,6 +1,6 @@
 #include "analyzer/analysis/validation.h"
 
-#include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/replay_setups.h"
 #include "analyzer/pools/registry.h"
 
 #include <fmt/format.h>

@@ -3,6 +3,7 @@
 #include "analyzer/analysis/compare/batch.h"
 #include "analyzer/analysis/compare/comparison.h"
 #include "analyzer/analysis/compare/profile_json.h"
+#include "analyzer/analysis/replay_setups.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/report/compare_report.h"

@@ -1,5 +1,6 @@
 #include "analyzer/commands/job.h"
 
+#include "analyzer/analysis/analyze.h"
 #include "analyzer/analysis/job/job.h"
 #include "analyzer/commands/job_page.h"
 #include "analyzer/commands/long_trace.h"

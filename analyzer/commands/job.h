@@ -1,7 +1,7 @@
 // fraganalyze FOLDER, or several traces: a job, one line per process, and a page of them together.
 #pragma once
 
-#include "analyzer/analysis/analyze.h"
+#include "analyzer/commands/job_request.h"
 #include "analyzer/support/result.h"
 #include "analyzer/support/terminal.h"
 
@@ -10,16 +10,6 @@
 #include <vector>
 
 namespace fragtrace::analyzer {
-
-struct JobRequest {
-    std::string folder;               // all traces and snapshots in it; empty = those of `traces`
-    std::vector<std::string> traces;  // more than one
-    // Files; '-' is standard output, instead of the table; empty = none.
-    std::string json;
-    std::string html;
-    bool summary = false;    // instead: of the process that failed first, else of the first of them
-    AnalyzeOptions options;  // of the analyses that the page shows
-};
 
 // Prints a table of all processes, by rank and process, and writes it as JSON and as a page. Fails
 // when the folder has no trace, and, after all that, when one of them cannot be read.

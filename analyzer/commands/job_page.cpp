@@ -1,5 +1,6 @@
 #include "analyzer/commands/job_page.h"
 
+#include "analyzer/analysis/analyze.h"
 #include "analyzer/report/page/page.h"
 #include "analyzer/report/page/page_content.h"
 #include "analyzer/report/page/page_ranks.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "analyzer/analysis/job/job.h"
-#include "analyzer/commands/job.h"
+#include "analyzer/commands/job_request.h"
 #include "analyzer/support/result.h"
 
 #include <cstddef>

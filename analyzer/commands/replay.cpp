@@ -1,6 +1,7 @@
 // fraganalyze replay TRACE: one replay under given settings, capacity and pool.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/analysis/recorded_replay.h"
+#include "analyzer/analysis/replay_setups.h"
 #include "analyzer/analysis/verdict/verdict.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/analysis/whatif/other_pools.h"

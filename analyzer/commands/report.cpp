@@ -11,7 +11,7 @@
 #include "analyzer/report/page/page_content.h"
 #include "analyzer/report/text/text.h"
 #include "analyzer/support/output_file.h"
-#include "analyzer/trace/process_end.h"
+#include "analyzer/trace/note_signal.h"
 
 #include <cstdio>
 #include <filesystem>

@@ -1,7 +1,5 @@
 #include "analyzer/model/library_ranges.h"
 
-#include "analyzer/model/phase_index.h"
-
 #include <algorithm>
 #include <array>
 #include <unordered_map>

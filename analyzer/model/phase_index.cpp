@@ -3,7 +3,6 @@
 #include "analyzer/model/library_ranges.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 
 namespace fragtrace::analyzer {
 
@@ -58,10 +57,6 @@ std::uint32_t PhaseIndex::phase_of(EventIndex event) const {
 std::string PhaseIndex::name_of(EventIndex event) const {
     const std::uint32_t phase = phase_of(event);
     return phase == kNone ? std::string() : text_of(*timeline_, timeline_->phases[phase].name);
-}
-
-std::string text_of(const Timeline& timeline, std::uint64_t number) {
-    return timeline.fact(fmt::format("text.{}", number), fmt::format("text {}", number));
 }
 
 }  // namespace fragtrace::analyzer

@@ -44,7 +44,4 @@ class PhaseIndex {
     Lane all_;
 };
 
-// The text that a number of a phase, a call or settings stands for; "text N" when it is missing.
-std::string text_of(const Timeline& timeline, std::uint64_t number);
-
 }  // namespace fragtrace::analyzer

@@ -158,4 +158,9 @@ struct Timeline {
     }
 };
 
+// The text that a number of a phase, a call or settings stands for; "text N" when it is missing.
+inline std::string text_of(const Timeline& timeline, std::uint64_t number) {
+    return timeline.fact("text." + std::to_string(number), "text " + std::to_string(number));
+}
+
 }  // namespace fragtrace::analyzer

@@ -21,9 +21,4 @@ std::vector<ExpandableRange> expandable_ranges(const SnapshotStart& start,
                                                std::span<const SnapshotEntry> entries,
                                                std::uint64_t large_page_bytes);
 
-// What is mapped in pages of the small pool: requests of the large one map whole large pages.
-constexpr bool maps_small_pages(std::uint64_t size_bytes, std::uint64_t large_page_bytes) {
-    return size_bytes % large_page_bytes != 0;
-}
-
 }  // namespace fragtrace::analyzer

@@ -1,7 +1,6 @@
 #include "analyzer/snapshot/snapshot_start.h"
 
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
-#include "analyzer/snapshot/expandable_ranges.h"
 
 #include <algorithm>
 #include <fmt/format.h>

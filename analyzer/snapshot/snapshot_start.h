@@ -39,6 +39,11 @@ struct HeldBlock {
 using HeldSegments = std::map<std::uint64_t, HeldSegment>;
 using HeldBlocks = std::map<std::uint64_t, HeldBlock>;
 
+// What is mapped in pages of the small pool: requests of the large one map whole large pages.
+constexpr bool maps_small_pages(std::uint64_t size_bytes, std::uint64_t large_page_bytes) {
+    return size_bytes % large_page_bytes != 0;
+}
+
 struct SnapshotStart {
     HeldSegments segments;
     HeldBlocks blocks;

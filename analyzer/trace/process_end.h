@@ -4,7 +4,6 @@
 
 #include "analyzer/model/timeline.h"
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,9 +22,8 @@ struct ProcessEnd {
 // `facts` are those of the trace: untrusted.
 ProcessEnd process_end(Ending ending, const std::map<std::string, std::string>& facts);
 
-// Adds the signal that ended a process to its trace, for who waited for it: the trace itself cannot
-// know. Nothing where the trace is another process's, tells its end, or cannot be written.
-void note_signal(const std::string& trace_path, std::uint32_t pid, int signal);
+// The fact that names the signal.
+inline constexpr const char* kSignalFact = "end.signal";
 
 // "SIGSEGV"; "signal 40" for one without a name.
 std::string signal_name(int signal);

@@ -2,12 +2,35 @@
 #pragma once
 
 #include "analyzer/report/page/page_data.h"
-#include "analyzer/report/page/page_overview.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace fragtrace::analyzer {
+
+inline constexpr std::size_t kPageBins = 2048;
+
+// A sum of bytes as a whole number; what no number of 63 bits holds becomes 0 or the largest one.
+constexpr std::uint64_t to_count(double value) {
+    constexpr double kMost = 0x1p63;
+    return !(value > 0)     ? 0
+           : value >= kMost ? std::uint64_t{1} << 63
+                            : static_cast<std::uint64_t>(value);
+}
+
+// Time-weighted means of a bin, which add up exactly as the parts of reserved do, and extremes.
+struct PageBin {
+    double requested = 0;
+    double internal = 0;
+    double pending = 0;
+    double held = 0;  // free bytes that cannot be released
+    double releasable = 0;
+    double other = 0;
+    std::uint64_t allocated_max = 0;
+    std::uint64_t allocated_min = 0;
+    std::uint64_t reserved_max = 0;
+};
 
 // What the sweep knows at a moment.
 struct MemoryState {

@@ -2,6 +2,7 @@
 // can be released on their own, memory over time in bins, and the address x time map as shares.
 #pragma once
 
+#include "analyzer/report/page/page_bins.h"
 #include "analyzer/report/page/page_data.h"
 
 #include <cstdint>
@@ -10,7 +11,6 @@
 namespace fragtrace::analyzer {
 
 inline constexpr std::uint32_t kNoUnit = 0xffffffffu;
-inline constexpr std::size_t kPageBins = 2048;
 inline constexpr std::size_t kMapColumns = 1024;
 inline constexpr std::size_t kMapRows = 512;
 
@@ -42,27 +42,6 @@ struct ReleaseUnit {
     std::uint64_t address = 0;
     std::uint64_t size_bytes = 0;
     std::uint32_t segment = 0;
-};
-
-// Time-weighted means of a bin, which add up exactly as the parts of reserved do, and extremes.
-// A sum of bytes as a whole number; what no number of 63 bits holds becomes 0 or the largest one.
-constexpr std::uint64_t to_count(double value) {
-    constexpr double kMost = 0x1p63;
-    return !(value > 0)     ? 0
-           : value >= kMost ? std::uint64_t{1} << 63
-                            : static_cast<std::uint64_t>(value);
-}
-
-struct PageBin {
-    double requested = 0;
-    double internal = 0;
-    double pending = 0;
-    double held = 0;  // free bytes that cannot be released
-    double releasable = 0;
-    double other = 0;
-    std::uint64_t allocated_max = 0;
-    std::uint64_t allocated_min = 0;
-    std::uint64_t reserved_max = 0;
 };
 
 struct PageOverview {

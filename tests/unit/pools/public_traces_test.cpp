@@ -1,6 +1,7 @@
 // Problems and traces that others have published; the folder is compiled in. The ratios of best fit
 // to the most that lives at once are known from elsewhere.
 #include "analyzer/analysis/analyze.h"
+#include "analyzer/analysis/replay_setups.h"
 #include "analyzer/pools/registry.h"
 #include "analyzer/replay/validation/replay_check.h"
 

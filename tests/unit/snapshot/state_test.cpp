@@ -1,6 +1,7 @@
 // Snapshots that say little of the past: a state alone, and histories that begin in mid-life.
 #include "analyzer/analysis/check/checks.h"
 #include "analyzer/analysis/metrics/trace_summary.h"
+#include "analyzer/analysis/replay_setups.h"
 #include "analyzer/support/units.h"
 #include "tests/unit/snapshot/snapshot_file.h"
 

@@ -4,6 +4,7 @@
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/chunk_writer.h"
 #include "analyzer/trace/losses.h"
+#include "analyzer/trace/note_signal.h"
 #include "analyzer/trace/process_end.h"
 #include "analyzer/trace/reader.h"
 #include "analyzer/trace/ring.h"

@@ -1,0 +1,15 @@
+// Pools and devices for replays of an analysed device.
+#pragma once
+
+#include "analyzer/analysis/analysis.h"
+#include "analyzer/support/result.h"
+
+namespace fragtrace::analyzer {
+
+// The pool and device that stand for the recorded run: refusals are taken from the record.
+Result<ReplaySetup> recorded_setup(const DeviceAnalysis& device);
+
+// A pool on a card of `candidate`'s size, for a replay under other settings.
+Result<ReplaySetup> candidate_setup(const DeviceAnalysis& device, const Candidate& candidate);
+
+}  // namespace fragtrace::analyzer
