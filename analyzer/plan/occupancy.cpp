@@ -5,12 +5,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint32_t kMostBucketMoments = 32;
+constexpr std::uint64_t kMostBucketMoments = 32;
 constexpr std::uint64_t kBucketEnds = 64;  // of buffers, on average: each is looked at every time
-
-bool within(Moments inner, Moments outer) {
-    return outer.begin <= inner.begin && inner.end <= outer.end;
-}
 
 bool meet(Moments a, Moments b) {
     return a.begin < b.end && b.begin < a.end;
@@ -21,15 +17,20 @@ bool meet(Moments a, Moments b) {
 Occupancy::Occupancy(std::uint32_t moments, std::size_t buffers)
     : bucket_moments_(kMostBucketMoments) {
     // Many buffers at few moments: in a bucket of one moment none of them ends.
-    while (bucket_moments_ > 1 && 2 * std::uint64_t{buffers} * bucket_moments_ >
-                                      kBucketEnds * std::max(moments, bucket_moments_)) {
+    while (bucket_moments_ > 1 &&
+           2 * std::uint64_t{buffers} * bucket_moments_ >
+               kBucketEnds * std::max<std::uint64_t>(moments, bucket_moments_)) {
         bucket_moments_ /= 2;
     }
-    while (leaves_ * std::uint64_t{bucket_moments_} < moments) {
-        leaves_ *= 2;
+    while (leaves_ * bucket_moments_ < moments) {
+        first_leaf_ = first_leaf_ * kChildren + 1;
+        leaves_ *= kChildren;
     }
-    nodes_.resize(2 * std::size_t{leaves_});
-    parts_.resize(leaves_);
+    // The last leaves lie behind the last moment.
+    const std::size_t used =
+        std::max<std::size_t>(1, (moments + bucket_moments_ - 1) / bucket_moments_);
+    nodes_.resize(first_leaf_ + used);
+    parts_.resize(used);
 }
 
 bool Occupancy::add(Ranges* ranges, Range range) {
@@ -60,31 +61,27 @@ void Occupancy::look_at(const Ranges& ranges) {
     }
 }
 
-void Occupancy::look_up(std::uint32_t node, Moments span, Moments moments) {
-    if (within(span, moments)) {
+void Occupancy::look_up(std::size_t node, Span span, Moments moments) {
+    if (span.within(moments)) {
         look_at(nodes_[node].anywhere);
         return;
     }
     look_at(nodes_[node].throughout);
-    if (node >= leaves_) {
-        if (const Parts& parts = parts_[node - leaves_]; !parts.empty()) {
+    if (node >= first_leaf_) {
+        if (const Parts& parts = parts_[node - first_leaf_]; !parts.empty()) {
             in_parts_.push_back({parts.data(), parts.data() + parts.size()});
         }
         return;
     }
-    const std::uint32_t middle = span.begin + (span.end - span.begin) / 2;
-    if (moments.begin < middle) {
-        look_up(2 * node, {span.begin, middle}, moments);
-    }
-    if (middle < moments.end) {
-        look_up(2 * node + 1, {middle, span.end}, moments);
-    }
+    for_children(node, span, moments, [this, moments](std::size_t child, Span part) {
+        look_up(child, part, moments);
+    });
 }
 
 std::uint64_t Occupancy::lowest(Moments moments, std::uint64_t size_bytes) {
     cursors_.clear();
     in_parts_.clear();
-    look_up(1, {0, leaves_ * bucket_moments_}, moments);
+    look_up(0, root(), moments);
     std::uint64_t offset = 0;
     for (bool moved = true; moved;) {
         moved = false;
@@ -113,14 +110,14 @@ std::uint64_t Occupancy::lowest(Moments moments, std::uint64_t size_bytes) {
     return offset;
 }
 
-bool Occupancy::take(std::uint32_t node, Moments span, Moments moments, const Range& range) {
+bool Occupancy::take(std::size_t node, Span span, Moments moments, const Range& range) {
     Node& here = nodes_[node];
-    if (within(span, moments)) {
+    if (span.within(moments)) {
         add(&here.throughout, range);
         return add(&here.anywhere, range);
     }
-    if (node >= leaves_) {
-        Parts& parts = parts_[node - leaves_];
+    if (node >= first_leaf_) {
+        Parts& parts = parts_[node - first_leaf_];
         const auto after = std::upper_bound(
             parts.begin(), parts.end(), range.begin, [](std::uint64_t begin, const Part& part) {
                 return begin < part.range.begin;
@@ -129,20 +126,16 @@ bool Occupancy::take(std::uint32_t node, Moments span, Moments moments, const Ra
         parts.insert(after, {moments, range});
         return add(&here.anywhere, range);
     }
-    const std::uint32_t middle = span.begin + (span.end - span.begin) / 2;
     bool changed = false;
-    if (moments.begin < middle) {
-        changed = take(2 * node, {span.begin, middle}, moments, range);
-    }
-    if (middle < moments.end) {
-        changed = take(2 * node + 1, {middle, span.end}, moments, range) || changed;
-    }
+    for_children(node, span, moments, [&](std::size_t child, Span part) {
+        changed = take(child, part, moments, range) || changed;
+    });
     // What a child has had before, its parent has.
     return changed && add(&here.anywhere, range);
 }
 
 void Occupancy::take(Moments moments, std::uint64_t offset_bytes, std::uint64_t size_bytes) {
-    take(1, {0, leaves_ * bucket_moments_}, moments, {offset_bytes, offset_bytes + size_bytes});
+    take(0, root(), moments, {offset_bytes, offset_bytes + size_bytes});
 }
 
 }  // namespace fragtrace::analyzer

@@ -49,6 +49,33 @@ class Occupancy {
 
     using Parts = std::vector<Part>;  // ascending by begin; they may overlap
 
+    // The moments of a node: those of the root may reach far beyond the last moment.
+    struct Span {
+        std::uint64_t begin = 0;
+        std::uint64_t end = 0;
+
+        [[nodiscard]] bool within(Moments moments) const {
+            return moments.begin <= begin && end <= moments.end;
+        }
+    };
+
+    // Few levels: a node that was not looked at for a while costs a cache miss.
+    static constexpr std::uint32_t kChildren = 16;
+
+    // Calls visit(child, span of the child) for the children that share moments with `moments`.
+    template <typename Visit>
+    static void for_children(std::size_t node, Span span, Moments moments, Visit visit) {
+        const std::uint64_t width = (span.end - span.begin) / kChildren;
+        const std::uint64_t first =
+            moments.begin <= span.begin ? 0 : (moments.begin - span.begin) / width;
+        std::uint64_t begin = span.begin + first * width;
+        for (std::uint64_t i = first; i < kChildren && begin < moments.end; ++i, begin += width) {
+            visit(node * kChildren + 1 + i, Span{begin, begin + width});
+        }
+    }
+
+    [[nodiscard]] Span root() const { return {0, leaves_ * bucket_moments_}; }
+
     template <typename Item>
     struct Cursor {
         const Item* at;
@@ -57,13 +84,14 @@ class Occupancy {
 
     // Both: true, something of it was not in there before.
     bool add(Ranges* ranges, Range range);
-    bool take(std::uint32_t node, Moments span, Moments moments, const Range& range);
+    bool take(std::size_t node, Span span, Moments moments, const Range& range);
     void look_at(const Ranges& ranges);
-    void look_up(std::uint32_t node, Moments span, Moments moments);
+    void look_up(std::size_t node, Span span, Moments moments);
 
-    std::uint32_t bucket_moments_ = 0;    // the span of a leaf
-    std::uint32_t leaves_ = 1;            // a power of two
-    std::vector<Node> nodes_;             // node i lies above 2i and 2i+1; the leaves come last
+    std::uint64_t bucket_moments_ = 0;    // the span of a leaf
+    std::uint64_t leaves_ = 1;            // a power of kChildren
+    std::size_t first_leaf_ = 0;          // as a node
+    std::vector<Node> nodes_;             // node i lies above kChildren nodes; the leaves come last
     std::vector<Parts> parts_;            // per leaf
     std::vector<Cursor<Range>> cursors_;  // of the buffer that is looked up
     std::vector<Cursor<Part>> in_parts_;  // likewise: of the leaves where it begins and ends

@@ -9,26 +9,31 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Bytes live at each moment, and the most of any span of moments: a tree of maxima.
+// Bytes live at each moment, and the most of any span of moments: a tree of maxima over stretches
+// of kStretch moments.
 class LiveBytes {
   public:
     LiveBytes(std::span<const Lifetime> lifetimes,
               std::span<const Turn> turns,
               const MomentTable& table)
-        : leaves_(std::bit_ceil(std::max<std::size_t>(1, table.count))), most_(2 * leaves_) {
+        : at_(table.count), leaves_(std::bit_ceil(table.count / kStretch + 1)), most_(2 * leaves_) {
         std::uint64_t live = 0;
-        std::size_t moment = leaves_;
+        std::size_t moment = 0;
         bool grew = false;
         for (const Turn& turn : turns) {
             if (turn.begins) {
                 live += lifetimes[turn.buffer].size_bytes;
             } else {
                 if (grew) {
-                    most_[moment++] = live;
+                    at_[moment++] = live;
                 }
                 live -= lifetimes[turn.buffer].size_bytes;
             }
             grew = turn.begins;
+        }
+        for (std::size_t i = 0; i < at_.size(); ++i) {
+            std::uint64_t& most = most_[leaves_ + i / kStretch];
+            most = std::max(most, at_[i]);
         }
         for (std::size_t node = leaves_ - 1; node > 0; --node) {
             most_[node] = std::max(most_[2 * node], most_[2 * node + 1]);
@@ -36,9 +41,15 @@ class LiveBytes {
     }
 
     [[nodiscard]] std::uint64_t most(Moments moments) const {
-        std::uint64_t most = 0;
-        std::size_t begin = leaves_ + moments.begin;
-        std::size_t end = leaves_ + moments.end;
+        const std::size_t whole_begin = (moments.begin + kStretch - 1) / kStretch;
+        const std::size_t whole_end = moments.end / kStretch;
+        if (whole_begin >= whole_end) {
+            return most_at(moments.begin, moments.end);
+        }
+        std::uint64_t most = std::max(most_at(moments.begin, whole_begin * kStretch),
+                                      most_at(whole_end * kStretch, moments.end));
+        std::size_t begin = leaves_ + whole_begin;
+        std::size_t end = leaves_ + whole_end;
         for (; begin < end; begin /= 2, end /= 2) {
             if (begin % 2 == 1) {
                 most = std::max(most, most_[begin++]);
@@ -51,33 +62,43 @@ class LiveBytes {
     }
 
   private:
+    static constexpr std::size_t kStretch = 32;
+
+    [[nodiscard]] std::uint64_t most_at(std::size_t begin, std::size_t end) const {
+        return begin == end ? 0
+                            : *std::max_element(at_.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                at_.begin() + static_cast<std::ptrdiff_t>(end));
+    }
+
+    std::vector<std::uint64_t> at_;
     std::size_t leaves_;
     std::vector<std::uint64_t> most_;
 };
 
-}  // namespace
-
 std::vector<std::uint32_t> order_by_peak(std::span<const Lifetime> lifetimes,
-                                         std::span<const Turn> turns) {
-    const MomentTable table = moments_of(lifetimes, turns);
-    const LiveBytes live(lifetimes, turns, table);
-
+                                         std::span<const Turn> turns,
+                                         const MomentTable& table) {
     struct Key {
         std::uint64_t peak_bytes;
         std::uint64_t length;
+        std::uint32_t turn;  // the earlier born comes first among equals
         std::uint32_t buffer;
     };
 
     std::vector<Key> keys;
     keys.reserve(turns.size() / 2);
+    const LiveBytes live(lifetimes, turns, table);
     for (const Turn& turn : turns) {
         if (turn.begins) {
             const Lifetime& life = lifetimes[turn.buffer];
-            keys.push_back({live.most(table.of[turn.buffer]), life.end - life.begin, turn.buffer});
+            keys.push_back({live.most(table.of[turn.buffer]),
+                            life.end - life.begin,
+                            static_cast<std::uint32_t>(keys.size()),
+                            turn.buffer});
         }
     }
-    std::stable_sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
-        return std::tie(a.peak_bytes, a.length) > std::tie(b.peak_bytes, b.length);
+    std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
+        return std::tie(b.peak_bytes, b.length, a.turn) < std::tie(a.peak_bytes, a.length, b.turn);
     });
     std::vector<std::uint32_t> order;
     order.reserve(keys.size());
@@ -85,6 +106,13 @@ std::vector<std::uint32_t> order_by_peak(std::span<const Lifetime> lifetimes,
         order.push_back(key.buffer);
     }
     return order;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> order_by_peak(std::span<const Lifetime> lifetimes,
+                                         std::span<const Turn> turns) {
+    return order_by_peak(lifetimes, turns, moments_of(lifetimes, turns));
 }
 
 std::optional<std::uint64_t> place_peak_first(std::span<const Lifetime> lifetimes,
@@ -97,7 +125,7 @@ std::optional<std::uint64_t> place_peak_first(std::span<const Lifetime> lifetime
     Occupancy occupancy(table.count, turns.size() / 2);
     offsets->assign(lifetimes.size(), 0);
     std::uint64_t height = 0;
-    for (const std::uint32_t buffer : order_by_peak(lifetimes, turns)) {
+    for (const std::uint32_t buffer : order_by_peak(lifetimes, turns, table)) {
         if (occupancy.work() > most_work) {
             return std::nullopt;
         }

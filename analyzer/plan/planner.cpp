@@ -57,7 +57,7 @@ class Planner {
             return false;
         }
         plan_.height_bytes = height_bytes;
-        plan_.offsets = offsets_;
+        plan_.offsets.swap(offsets_);
         plan_.method = method;
         return true;
     }
