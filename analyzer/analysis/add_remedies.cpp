@@ -149,8 +149,7 @@ Status add_rows(const AnalyzeOptions& options,
         device->combinations_tried += combinations ? rows->size() : 0;
         return any_better;
     };
-    const std::uint64_t others =
-        device->capacity_known ? others_to_go(analysis->timeline, *device) : 0;
+    const std::uint64_t others = device->capacity_known ? others_to_go(*device) : 0;
     const auto first = replay_all(
         remedy_candidates(device->script, context, plan, device->total_bytes, others), false);
     if (!first) {

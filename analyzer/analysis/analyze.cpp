@@ -2,7 +2,7 @@
 
 #include "analyzer/analysis/add_remedies.h"
 #include "analyzer/analysis/assumptions_and_warnings.h"
-#include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/analysis/metrics/measure.h"
 #include "analyzer/analysis/recorded_replay.h"
 #include "analyzer/analysis/whatif/candidates.h"
 #include "analyzer/analysis/whatif/other_pools.h"
@@ -25,14 +25,14 @@ namespace {
 
 // ---- the recorded run ---------------------------------------------------------------------------
 
-void add_recorded(const Timeline& timeline, DeviceAnalysis* device, PeakHistory* peaks) {
-    const DeviceMetrics metrics = measure_device(timeline, device->device, peaks);
+void add_recorded(const Timeline& timeline, const DeviceMetrics& metrics, DeviceAnalysis* device) {
     device->recorded = metrics.summary;
     device->recorded_troubles = metrics.troubles;
     device->violations = metrics.violations;
     device->after_gap = metrics.after_gap;
     device->state_only = metrics.state_only;
     device->context = context_memory(timeline, device->device);
+    device->last_sample = metrics.last_sample;
     device->other_processes = other_processes(timeline, device->device);
     device->driver_time_ns = metrics.driver_time_ns;
     device->total_bytes = metrics.total_bytes;
@@ -85,16 +85,15 @@ void take_limit(DeviceAnalysis* device) {
 // What is known of a device before anything is replayed.
 DeviceAnalysis recorded_device(const AnalyzeOptions& options,
                                DeviceId id,
-                               Analysis* analysis,
-                               PeakHistory* peaks) {
+                               const DeviceMetrics& metrics,
+                               ReplayScript script,
+                               Analysis* analysis) {
     const Timeline& timeline = analysis->timeline;
-    std::future<ReplayScript> script =
-        std::async(std::launch::async, [&timeline, id] { return make_script(timeline, id); });
     DeviceAnalysis device;
     device.device = id;
     name_device(timeline, &device);
-    add_recorded(timeline, &device, options.holders ? peaks : nullptr);
-    device.script = script.get();
+    add_recorded(timeline, metrics, &device);
+    device.script = std::move(script);
     const bool blocks = device.script.source == ScriptSource::kBlocks;
     device.pool = blocks ? "pytorch" : "none";
     if (!options.torch_version.empty()) {
@@ -293,17 +292,26 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
     analysis->timeline = std::move(timeline).value();
     analysis->symbols = std::make_unique<Symbolizer>(analysis->timeline);
     analysis->phases.emplace(analysis->timeline);
-    std::vector<PeakHistory> peaks;
-    for (const DeviceId id : replayable_devices(analysis->timeline)) {
-        analysis->devices.push_back(
-            recorded_device(options, id, analysis.get(), &peaks.emplace_back()));
+    const std::vector<DeviceId> devices = replayable_devices(analysis->timeline);
+    // Beside the walk.
+    std::future<std::vector<ReplayScript>> scripts =
+        std::async(std::launch::async, [&read = analysis->timeline, &devices] {
+            std::vector<ReplayScript> made;
+            for (const DeviceId id : devices) {
+                made.push_back(make_script(read, id));
+            }
+            return made;
+        });
+    RecordedRun recorded = measure(analysis->timeline, devices);
+    analysis->run = std::move(recorded.run);
+    std::vector<ReplayScript> made = scripts.get();
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+        analysis->devices.push_back(recorded_device(
+            options, devices[i], recorded.devices[i], std::move(made[i]), analysis.get()));
     }
     if (options.when_recorded) {
         options.when_recorded(*analysis);
     }
-    // Beside what follows: nothing of it is needed before the remedies.
-    std::future<RunMetrics> run =
-        std::async(std::launch::async, [&read = analysis->timeline] { return measure_run(read); });
     CoverBudget budget;  // of all devices
     for (std::size_t i = 0; i < analysis->devices.size(); ++i) {
         DeviceAnalysis& device = analysis->devices[i];
@@ -320,7 +328,7 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
         add_holes(&device);
         std::future<DeviceHolders> held;
         if (options.holders) {
-            held = look_for_holders(analysis->timeline, result, device, peaks[i]);
+            held = look_for_holders(analysis->timeline, result, device, recorded.peaks[i]);
         }
         if (const Status done = take_assumptions(options, &device); !done) {
             return done.error();
@@ -332,15 +340,9 @@ Result<std::unique_ptr<Analysis>> analyze(const std::string& path, const Analyze
             device.held = held.get();
             device.growth_forecast = look_ahead(device);
         }
-        if (run.valid()) {
-            analysis->run = run.get();
-        }
         if (const Status done = add_remedies(options, analysis.get(), &device); !done) {
             return done.error();
         }
-    }
-    if (run.valid()) {
-        analysis->run = run.get();
     }
     add_assumptions_and_warnings(analysis.get());
     return analysis;

@@ -90,11 +90,8 @@ Status add_libraries(const Timeline& timeline,
     }
     device->troubles += requests.size();
     requests.resize(std::min(requests.size(), limit));  // all are tried, so many diagnosed
-    for (Diagnosis& diagnosis : diagnose_libraries(device->script,
-                                                   requests,
-                                                   std::move(setup).value(),
-                                                   others_to_go(timeline, *device),
-                                                   budget)) {
+    for (Diagnosis& diagnosis : diagnose_libraries(
+             device->script, requests, std::move(setup).value(), others_to_go(*device), budget)) {
         device->diagnoses.push_back(std::move(diagnosis));
     }
     std::stable_sort(
@@ -106,16 +103,14 @@ Status add_libraries(const Timeline& timeline,
 
 }  // namespace
 
-std::uint64_t others_to_go(const Timeline& timeline, const DeviceAnalysis& device) {
+std::uint64_t others_to_go(const DeviceAnalysis& device) {
     const std::uint64_t context = device.context.bytes;
     if (context != 0) {
         return device.others_bytes - std::min(device.others_bytes, context);
     }
     std::uint64_t known =
         device.other_processes.empty() ? 0 : device.other_processes.front().other_bytes;
-    RecordedState state(timeline);
-    state.advance_to(static_cast<EventIndex>(timeline.events.size()));
-    const MemorySample& sample = state.sample(device.device);
+    const MemorySample& sample = device.last_sample;
     const std::uint64_t no_others = sample.own_pool_bytes + sample.past_pool_bytes;
     known += sample.own_bytes - std::min(sample.own_bytes, no_others);
     return std::min(device.others_bytes, known);
@@ -150,7 +145,7 @@ Status add_diagnoses(const Timeline& timeline,
         device->diagnoses = diagnose(device->script,
                                      result.troubles,
                                      std::move(setup).value(),
-                                     others_to_go(timeline, *device),
+                                     others_to_go(*device),
                                      limit,
                                      budget);
     }

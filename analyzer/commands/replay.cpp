@@ -98,7 +98,7 @@ Status replay_once(const CommonOptions& common,
         row.lower = replay(device->script, *lower_setup->pool);
     }
     classify_row(sweep_context(*device), &row);
-    const std::uint64_t others_bytes = others_to_go((*analysis)->timeline, *device);
+    const std::uint64_t others_bytes = others_to_go(*device);
     std::vector<Diagnosis> diagnoses;
     if (!row.result.troubles.empty()) {  // a second pool may mean a second plan
         auto second = candidate_setup(*device, candidate);

@@ -66,6 +66,8 @@ class EventTable {
 
     [[nodiscard]] DeviceId device(std::size_t at) const { return packed_[at].device; }
 
+    [[nodiscard]] std::uint8_t flags(std::size_t at) const { return packed_[at].flags; }
+
     [[nodiscard]] DeviceAddress address(std::size_t at) const {
         return bases_[at / kGroup].address_of(packed_[at], WideOf{this});
     }

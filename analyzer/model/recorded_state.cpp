@@ -10,11 +10,10 @@ constexpr std::size_t kViolationsDescribed = 10;
 
 // Without blocks, calls of the framework's library tell that there is a pool, unless it is known to
 // have none.
-bool shows_pool(const Event& event, bool may_have_pool) {
-    return event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockOutOfMemory ||
-           (may_have_pool && event.kind < EventKind::kBlockAlloc &&
-            event.kind != EventKind::kAsyncAlloc && event.kind != EventKind::kAsyncFree &&
-            (event.flags & kFlagFromAllocator) != 0);
+bool shows_pool(EventKind kind, std::uint8_t flags, bool may_have_pool) {
+    return kind == EventKind::kBlockAlloc || kind == EventKind::kBlockOutOfMemory ||
+           (may_have_pool && kind < EventKind::kBlockAlloc && kind != EventKind::kAsyncAlloc &&
+            kind != EventKind::kAsyncFree && (flags & kFlagFromAllocator) != 0);
 }
 
 }  // namespace
@@ -27,17 +26,20 @@ RecordedDevices::RecordedDevices(const std::map<std::string, std::string>& facts
     may_have_pool = is("allocator_backend", "native", true) && !is("torch.caching", "off", false);
 }
 
-void RecordedDevices::add(const Event& event) {
-    used[event.device] = used[event.device] || asks_for_memory(event.kind);
-    has_pool[event.device] = has_pool[event.device] || shows_pool(event, may_have_pool);
+RecordedDevices::RecordedDevices(const Timeline& timeline) : RecordedDevices(timeline.facts) {
+    const EventTable& events = timeline.events;
+    for (std::size_t i = 0; i < events.size(); ++i) {
+        add(events.kind(i), events.device(i), events.flags(i));
+    }
+}
+
+void RecordedDevices::add(EventKind kind, DeviceId device, std::uint8_t flags) {
+    used[device] = used[device] || asks_for_memory(kind);
+    has_pool[device] = has_pool[device] || shows_pool(kind, flags, may_have_pool);
 }
 
 RecordedState::RecordedState(const Timeline& timeline) : timeline_(&timeline) {
-    RecordedDevices devices(timeline.facts);
-    for (const Event& event : timeline.events) {
-        devices.add(event);
-    }
-    know(devices);
+    know(RecordedDevices(timeline));
 }
 
 RecordedState::RecordedState(const RecordedDevices& devices) {
@@ -81,7 +83,7 @@ void RecordedState::learn(const Event& event) {
         (place == devices_used_.end() || *place != event.device)) {
         devices_used_.insert(place, event.device);
     }
-    if (devices_[event.device].direct && shows_pool(event, true)) {
+    if (devices_[event.device].direct && shows_pool(event.kind, event.flags, true)) {
         becomes_pool(event.device);
     }
 }

@@ -73,12 +73,17 @@ struct Violations {
 // applied where all of it can be looked at.
 struct RecordedDevices {
     explicit RecordedDevices(const std::map<std::string, std::string>& facts);
+    // Of all events of the timeline.
+    explicit RecordedDevices(const Timeline& timeline);
 
-    void add(const Event& event);
+    void add(const Event& event) { add(event.kind, event.device, event.flags); }
 
     bool may_have_pool = true;
     std::array<bool, kMaxDevices + 1> used = {};
     std::array<bool, kMaxDevices + 1> has_pool = {};
+
+  private:
+    void add(EventKind kind, DeviceId device, std::uint8_t flags);
 };
 
 class RecordedState {

@@ -1,17 +1,28 @@
-// Stacks that the recorder cut: it keeps the innermost frames of each kind, up to a limit.
+// Stacks that the recorder may have cut: of each kind, native and Python, it keeps the innermost
+// frames up to a limit. The callers of a stack with as many frames may be missing.
 #pragma once
 
 #include "analyzer/model/timeline.h"
 
 #include <cstdint>
+#include <vector>
 
 namespace fragtrace::analyzer {
 
-// Frames of each kind that the recorder kept at most.
+// The most frames of each kind that the recorder kept.
 std::uint64_t stack_depth_limit(const Timeline& timeline);
 
-// Events whose native or Python stack has as many frames as were kept at most: what called the
-// outermost of them may be missing.
-std::uint64_t events_with_cut_stacks(const Timeline& timeline);
+// The origins whose native or Python stack reaches the limit.
+class CutStacks {
+  public:
+    explicit CutStacks(const Timeline& timeline);
+
+    [[nodiscard]] bool contains(OriginId origin) const {
+        return origin < cut_.size() && cut_[origin];
+    }
+
+  private:
+    std::vector<bool> cut_;
+};
 
 }  // namespace fragtrace::analyzer

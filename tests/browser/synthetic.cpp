@@ -297,7 +297,7 @@ PageData two_device_page() {
     device.segments = {
         {.start_ns = 1000, .address = kBase, .size_bytes = 80 * kMiB, .page_bytes = 20 * kMiB},
         {.start_ns = 2000, .address = kBase + kGiB, .size_bytes = 20 * kMiB, .pool = 1}};
-    PageBlocks& blocks = device.blocks;
+    BlockLives& blocks = device.blocks;
     const auto add = [&](std::uint64_t start,
                          std::uint64_t freed,
                          std::uint64_t end,
@@ -313,7 +313,7 @@ PageData two_device_page() {
         blocks.stack.push_back(1);
         blocks.stream.push_back(stream);
     };
-    add(5'000, kPageNever, kPageNever, 10 * kMiB, 30 * kMiB, 0);               // pages 0 and 1
+    add(5'000, kNeverNs, kNeverNs, 10 * kMiB, 30 * kMiB, 0);                   // pages 0 and 1
     add(1'000'000'000, 2'000'000'000, 6'000'000'000, 45 * kMiB, 5 * kMiB, 1);  // page 2, pending
     PageCard card;
     card.kind = PageCardKind::kRetry;

@@ -29,7 +29,7 @@ PageData crowded_page(std::size_t blocks) {
     std::uint64_t left = 0;
     std::uint64_t now_ns = 0;
     const std::uint64_t all_there_ns = blocks * 1000;
-    PageBlocks& rows = device.blocks;
+    BlockLives& rows = device.blocks;
     for (std::size_t i = 0; i < blocks; ++i) {
         const std::uint64_t size = (1 + random() % 120) * 512;
         now_ns += 1000;
@@ -41,7 +41,7 @@ PageData crowded_page(std::size_t blocks) {
         }
         // Every third is freed again once all are there.
         const std::uint64_t freed =
-            i % 3 == 0 ? all_there_ns + 1'000'000 + random() % all_there_ns : kPageNever;
+            i % 3 == 0 ? all_there_ns + 1'000'000 + random() % all_there_ns : kNeverNs;
         rows.start_ns.push_back(now_ns);
         rows.freed_ns.push_back(freed);
         rows.end_ns.push_back(freed);

@@ -18,7 +18,7 @@ namespace {
 // Ranges that are mapped next to each other are one segment, whatever calls mapped them.
 std::vector<HeapSegment> segments_before(const PageDevice& device, std::uint64_t before_ns) {
     std::vector<HeapSegment> found;
-    for (const PageSegment& segment : device.segments) {
+    for (const SegmentLife& segment : device.segments) {
         if (segment.start_ns < before_ns && segment.end_ns >= before_ns) {
             found.push_back({.address = segment.address,
                              .size_bytes = segment.size_bytes,
@@ -43,7 +43,7 @@ std::vector<HeapSegment> segments_before(const PageDevice& device, std::uint64_t
 
 // `allocated_by` is the block's row.
 HeapSnapshot heap_before(const PageDevice& device, std::uint64_t before_ns) {
-    const PageBlocks& blocks = device.blocks;
+    const BlockLives& blocks = device.blocks;
     std::map<std::uint64_t, std::uint32_t> rows;  // by address
     for (std::uint32_t i = 0; i < blocks.size(); ++i) {
         if (blocks.start_ns[i] < before_ns && blocks.end_ns[i] >= before_ns)
@@ -159,7 +159,7 @@ PageData shares_page() {
     device.segments.push_back(
         {.start_ns = 2, .address = kBase + 2048 * kGiB, .size_bytes = 20 * kMiB, .pool = 1});
     device.pools = {{}, {"private pool 3", {}}};
-    PageBlocks& blocks = device.blocks;
+    BlockLives& blocks = device.blocks;
     const auto add = [&](std::uint64_t start,
                          std::uint64_t freed,
                          std::uint64_t end,

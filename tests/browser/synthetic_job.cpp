@@ -59,7 +59,7 @@ PageData job_page() {
             data.ranks.push_back(row);
             row.gpu = 1;
             row.ooms = 0;
-            row.first_oom_ns = kPageNever;
+            row.first_oom_ns = kNeverNs;
             row.retries = 1;
             row.device = 1;
         } else if (rank == kOther) {

@@ -45,10 +45,10 @@ class Pool {
         if (have - size_bytes >= (small ? 512 : kMiB))
             add_free(address + size_bytes, have - size_bytes);
         const std::uint64_t given = have - size_bytes >= (small ? 512 : kMiB) ? size_bytes : have;
-        PageBlocks& blocks = device_->blocks;
+        BlockLives& blocks = device_->blocks;
         blocks.start_ns.push_back(now_ns);
-        blocks.freed_ns.push_back(kPageNever);
-        blocks.end_ns.push_back(kPageNever);
+        blocks.freed_ns.push_back(kNeverNs);
+        blocks.end_ns.push_back(kNeverNs);
         blocks.address.push_back(address);
         blocks.size_bytes.push_back(given);
         blocks.requested_bytes.push_back(requested_bytes);
@@ -60,7 +60,7 @@ class Pool {
 
     void free(std::int64_t row) {
         now_ns += 1500;
-        PageBlocks& blocks = device_->blocks;
+        BlockLives& blocks = device_->blocks;
         const auto i = static_cast<std::size_t>(row);
         blocks.freed_ns[i] = blocks.end_ns[i] = now_ns;
         const std::uint64_t address = blocks.address[i];
@@ -180,7 +180,7 @@ class Pool {
     std::uint64_t budget_bytes_;
     std::map<std::uint64_t, std::uint64_t> free_;  // address -> size
     std::set<std::pair<std::uint64_t, std::uint64_t>> free_by_size_;
-    std::map<std::uint64_t, PageSegment> segments_;
+    std::map<std::uint64_t, SegmentLife> segments_;
     std::map<std::uint64_t, std::uint64_t> live_in_;
     std::map<std::uint64_t, std::uint64_t> gaps_;
     std::uint64_t next_address_ = 0x7f1200000000;

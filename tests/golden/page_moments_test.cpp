@@ -45,7 +45,7 @@ bool pool_keeps(const PageDevice& page, std::uint32_t pool, std::uint64_t now_ns
 // From nothing but the page's columns, the slow way.
 Moment of_page(const PageDevice& page, std::uint64_t now_ns) {
     Moment moment;
-    const PageBlocks& blocks = page.blocks;
+    const BlockLives& blocks = page.blocks;
     std::vector<std::uint32_t> live;
     for (std::uint32_t i = 0; i < blocks.size(); ++i) {
         if (blocks.start_ns[i] > now_ns || blocks.end_ns[i] <= now_ns) {
@@ -59,7 +59,7 @@ Moment of_page(const PageDevice& page, std::uint64_t now_ns) {
             moment.requested += std::min(blocks.requested_bytes[i], blocks.size_bytes[i]);
         }
     }
-    for (const PageSegment& segment : page.segments) {
+    for (const SegmentLife& segment : page.segments) {
         if (segment.start_ns > now_ns || segment.end_ns <= now_ns) {
             continue;
         }

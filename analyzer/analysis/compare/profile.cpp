@@ -1,29 +1,16 @@
 #include "analyzer/analysis/compare/profile.h"
 
 #include "analyzer/analysis/holders/holders.h"
-#include "analyzer/analysis/metrics/phase_metrics.h"
+#include "analyzer/analysis/metrics/measure.h"
 #include "analyzer/model/phase_index.h"
 #include "analyzer/replay/script.h"
 #include "analyzer/trace/user_frame.h"
 
-#include <functional>
 #include <map>
 #include <utility>
 
 namespace fragtrace::analyzer {
 namespace {
-
-// Measures until the end, or until `done` says so after an event.
-DeviceMetrics measure(const Timeline& timeline,
-                      DeviceMeasurement* measurement,
-                      const std::function<bool()>& done) {
-    std::size_t cursor = 0;
-    const auto count = static_cast<EventIndex>(timeline.events.size());
-    for (EventIndex i = 0; i < count && !done(); ++i) {
-        measurement->visit(i, timeline.events[i], timeline.event_pools.at(i, &cursor));
-    }
-    return measurement->finish();
-}
 
 // By line, then by stack: two stacks that read alike are one.
 std::vector<HeldByLine> held_by_line(const Timeline& timeline,
@@ -62,40 +49,31 @@ std::vector<HeldByLine> held_by_line(const Timeline& timeline,
     return lines;
 }
 
-DeviceProfile device_profile(const Timeline& timeline, DeviceId device, Symbolizer* symbols) {
+DeviceProfile device_profile(const Timeline& timeline,
+                             DeviceId device,
+                             const DeviceMetrics& metrics,
+                             Symbolizer* symbols) {
     DeviceProfile profile;
     profile.device = device;
     profile.name = device_name(timeline, device);
-    std::uint64_t states = 0;  // that were the one to split, the last of them at the peak
-    DeviceMeasurement first(RecordedState(timeline), device, [&states] { ++states; });
-    for (const auto& [index, duration_ns] : timeline.durations) {
-        first.add_call_time(timeline.events[index], duration_ns);
-    }
-    const DeviceMetrics metrics = measure(timeline, &first, [] { return false; });
     profile.run = metrics.summary;
     profile.state_only = metrics.state_only;
     profile.driver_time_ns = metrics.driver_time_ns;
-
-    const DeviceMeasurement* measured = nullptr;
-    DeviceMeasurement second(RecordedState(timeline), device, [&] {
-        if (--states == 0) {
-            profile.holders =
-                held_by_line(timeline, measured->recorded().snapshot(device), symbols);
-        }
-    });
-    measured = &second;
-    if (states != 0) {
-        measure(timeline, &second, [&states] { return states == 0; });
+    if (metrics.peak_state_end != 0) {
+        RecordedState state(timeline);
+        state.advance_to(metrics.peak_state_end);
+        profile.holders = held_by_line(timeline, state.snapshot(device), symbols);
     }
     return profile;
 }
 
-std::vector<PhaseProfile> phase_profiles(const Timeline& timeline) {
+std::vector<PhaseProfile> phase_profiles(const Timeline& timeline,
+                                         const std::vector<PhaseRange>& ranges) {
     std::vector<PhaseProfile> profiles;
     std::map<std::pair<std::string, RangeKind>, std::size_t> rows;
     std::uint64_t ended = 0;
     std::vector<PhaseStretch> stretches(timeline.phases.size());
-    for (const PhaseRange& range : measure_phase_ranges(timeline)) {
+    for (const PhaseRange& range : ranges) {
         stretches[range.phase] = {
             range.peak_allocated, range.peak_reserved, range.left_bytes, ended++};
     }
@@ -131,14 +109,17 @@ RunProfile profile_of(const Timeline& timeline, Symbolizer* symbols) {
     profile.all_holders = true;
     profile.has_phases = true;
     profile.has_facts = true;
-    for (const DeviceId device : replayable_devices(timeline)) {
-        profile.devices.push_back(device_profile(timeline, device, symbols));
+    const std::vector<DeviceId> devices = replayable_devices(timeline);
+    const RecordedRun run = measure(timeline, devices);
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+        const DeviceId device = devices[i];
+        profile.devices.push_back(device_profile(timeline, device, run.devices[i], symbols));
         if (IterationProfile found = iteration_profile(timeline, device);
             !found.stretches.empty()) {
             profile.iterations.push_back(std::move(found));
         }
     }
-    profile.phases = phase_profiles(timeline);
+    profile.phases = phase_profiles(timeline, run.phase_ranges);
     for (const auto& [key, value] : timeline.facts) {
         if (!key.starts_with("text.")) {
             profile.facts[key] = value;

@@ -1,7 +1,6 @@
 #include "analyzer/analysis/job/job.h"
 
-#include "analyzer/analysis/metrics/device_metrics.h"
-#include "analyzer/model/device_layer.h"
+#include "analyzer/analysis/metrics/measure.h"
 #include "analyzer/replay/script.h"
 #include "analyzer/snapshot/input.h"
 #include "analyzer/support/guarded.h"
@@ -19,18 +18,6 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::size_t kFirstFailures = 6;
-
-// The blocks that a page of it would draw: of the pool, or what stands for them where there is
-// none.
-void count_blocks(const Timeline& timeline, JobProcess* process) {
-    for (const Event& event : timeline.events) {
-        for (JobDevice& device : process->devices) {
-            const bool born = device.blocks_are_pool_blocks ? event.kind == EventKind::kBlockAlloc
-                                                            : is_device_allocation(event.kind);
-            device.blocks += event.device == device.device && born ? 1 : 0;
-        }
-    }
-}
 
 // The devices whose memory was asked for, and those where a call failed for want of it.
 std::vector<DeviceId> devices_of(const Timeline& timeline) {
@@ -112,6 +99,7 @@ JobDevice device_of(const Timeline& timeline, DeviceId id, const DeviceMetrics& 
     device.ooms = metrics.summary.ooms;
     device.first_oom_ns = metrics.first_oom_ns;
     device.blocks_are_pool_blocks = metrics.block_layer;
+    device.blocks = metrics.blocks;
     return device;
 }
 
@@ -138,10 +126,11 @@ Result<JobProcess> read_process(const std::string& path) {
 JobProcess summarize_process(const Timeline& timeline, const std::string& path) {
     JobProcess process = process_of(timeline, path);
     process.last_event_ns = timeline.events.empty() ? 0 : timeline.events.back().time_ns;
-    for (const DeviceId id : devices_of(timeline)) {
-        process.devices.push_back(device_of(timeline, id, measure_device(timeline, id)));
+    const std::vector<DeviceId> devices = devices_of(timeline);
+    const std::vector<DeviceMetrics> metrics = measure(timeline, devices).devices;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+        process.devices.push_back(device_of(timeline, devices[i], metrics[i]));
     }
-    count_blocks(timeline, &process);
     return process;
 }
 
@@ -150,7 +139,6 @@ JobProcess summarize_process(const TraceSummary& summary, const std::string& pat
     process.last_event_ns = summary.last_event_ns;
     for (const DeviceSummary& device : summary.devices) {
         process.devices.push_back(device_of(summary.tables, device.device, device.metrics));
-        process.devices.back().blocks = summary.events;
     }
     return process;
 }

@@ -1,5 +1,6 @@
 #include "analyzer/analysis/metrics/device_metrics.h"
 
+#include "analyzer/model/device_layer.h"
 #include "analyzer/model/request_outcomes.h"
 
 #include <algorithm>
@@ -8,119 +9,88 @@
 namespace fragtrace::analyzer {
 namespace {
 
-bool is_memory_call(EventKind kind) {
-    switch (kind) {
-        case EventKind::kDeviceAlloc:
-        case EventKind::kDeviceFree:
-        case EventKind::kAddressReserve:
-        case EventKind::kAddressFree:
-        case EventKind::kPhysicalCreate:
-        case EventKind::kPhysicalRelease:
-        case EventKind::kMap:
-        case EventKind::kUnmap:
-        case EventKind::kAllocRefused:
-        case EventKind::kAsyncAlloc:
-        case EventKind::kAsyncFree:
-        case EventKind::kPoolTrim:
-        case EventKind::kArrayAlloc:
-        case EventKind::kArrayFree:
-            return true;
-        default:
-            return false;
-    }
+bool changed(const MemoryTotals& a, const MemoryTotals& b) {
+    return a.reserved != b.reserved || a.own != b.own || a.other != b.other;
 }
 
 }  // namespace
 
-class DeviceMeasurement::State {
+class DeviceMeasurement::Progress {
   public:
-    State(RecordedState state, DeviceId device, std::function<void()> at_peak)
-        : device_(device),
-          state_(std::move(state)),
-          outcomes_([this](DeviceId id) { return state_.has_block_layer(id); }),
-          at_peak_(std::move(at_peak)) {
-        metrics_.block_layer = state_.has_block_layer(device);
+    Progress(DeviceId device, std::function<void(const RecordedState&)> at_peak)
+        : device_(device), at_peak_(std::move(at_peak)) {}
+
+    void before(EventIndex i, const Event& event, const RecordedState& state) {
+        if (!outcomes_) {
+            outcomes_.emplace([&state](DeviceId id) { return state.has_block_layer(id); });
+            metrics_.block_layer = state.has_block_layer(device_);
+        }
+        checkpoint_ = checkpoint_ || event.kind == EventKind::kCheckpointBegin;
+        if (!checkpoint_ && ends_request(event)) {
+            settle_peak(state, i);
+        }
+        before_ = state.totals(device_);
     }
 
-    void visit(EventIndex i, const Event& event, std::uint32_t pool) {
-        checkpoint_ = checkpoint_ || event.kind == EventKind::kCheckpointBegin;
-        if (checkpoint_) {
-            set_up(i, event, pool);
-        } else {
-            measure(i, event, pool);
+    void after(EventIndex i, const Event& event, const RecordedState& state) {
+        const MemoryTotals& now = state.totals(device_);
+        if (!checkpoint_) {
+            measure(i, event, now);
+            if (event.kind == EventKind::kBlockAlloc && event.device == device_) {
+                settle_peak(state, i + 1);
+            }
+        } else if (event.kind == EventKind::kCheckpointEnd) {
+            // What was held when the trace began is no call of the run, and a peak only as a whole.
+            checkpoint_ = false;
+            take_peaks(i, now);
+            settle_peak(state, i + 1);
         }
-        follow_beside_pool(i);
-        keep_sample(event);
+        requested_ =
+            requested_ ||
+            (!checkpoint_ && event.device == device_ &&
+             (event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockOutOfMemory));
+        if (event.device == device_) {
+            metrics_.blocks += (metrics_.block_layer ? event.kind == EventKind::kBlockAlloc
+                                                     : is_device_allocation(event.kind))
+                                   ? 1
+                                   : 0;
+        }
+        follow_beside_pool(i, now);
+        if (event.kind == EventKind::kMemoryInfo && event.device == device_) {
+            keep_sample(state.sample(device_));
+        }
         last_ = i;
     }
 
-    void add_call_time(const Event& event, std::uint64_t duration_ns) {
-        if (event.device == device_ && is_memory_call(event.kind)) {
-            metrics_.driver_time_ns += duration_ns;
-        }
-    }
-
-    [[nodiscard]] const RecordedState& state() const { return state_; }
-
-    DeviceMetrics finish() {
+    DeviceMetrics finish(const RecordedState& state) {
         if (checkpoint_) {
-            take_peaks(last_);
+            take_peaks(last_, state.totals(device_));
         }
-        settle_peak();
-        conclude();
+        settle_peak(state, last_ + 1);
+        conclude(state);
         return std::move(metrics_);
     }
 
   private:
-    [[nodiscard]] const MemoryTotals& totals() const { return state_.totals(device_); }
-
-    void measure(EventIndex i, const Event& event, std::uint32_t pool) {
-        if (ends_request(event)) {
-            settle_peak();
-        }
-        const MemoryTotals before = totals();
-        state_.follow(event, pool);
+    void measure(EventIndex i, const Event& event, const MemoryTotals& now) {
         // A map names no device: that the device's memory changed tells.
-        const bool ours = event.device == device_ || changed(before, totals());
-        if (ours) {
+        if (event.device == device_ || changed(before_, now)) {
             // The call that frees memory taken past the pool may come from the allocator.
             if (metrics_.block_layer) {
-                count_pool_segments(event,
-                                    totals().reserved != before.reserved,
-                                    totals().past_pool != before.past_pool);
+                count_pool_segments(
+                    event, now.reserved != before_.reserved, now.past_pool != before_.past_pool);
             } else {
-                count_segments(event, before.blocks);
+                count_segments(event, now.blocks);
             }
         }
         count_trouble(i, event);
-        take_peaks(i);
-        if (event.kind == EventKind::kBlockAlloc && event.device == device_) {
-            settle_peak();
-        }
-        requested_ =
-            requested_ ||
-            ((event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockOutOfMemory) &&
-             event.device == device_);
-    }
-
-    // What was held when the trace began is no call of the run, and a peak only as a whole.
-    void set_up(EventIndex i, const Event& event, std::uint32_t pool) {
-        state_.follow(event, pool);
-        if (event.kind == EventKind::kCheckpointEnd) {
-            checkpoint_ = false;
-            take_peaks(i);
-            settle_peak();
-        }
+        take_peaks(i, now);
     }
 
     // The capacity is read from the last sample taken while nothing was held past the pool, if
     // there is one: of memory past the pool the requests are known, and not the pages that they
     // took.
-    void keep_sample(const Event& event) {
-        if (event.kind != EventKind::kMemoryInfo || event.device != device_) {
-            return;
-        }
-        const MemorySample& last = state_.sample(device_);
+    void keep_sample(const MemorySample& last) {
         if (sample_.event == kNoEvent || !sample_.settled || sample_.past_pool_bytes != 0 ||
             last.past_pool_bytes == 0) {
             sample_ = last;
@@ -130,8 +100,8 @@ class DeviceMeasurement::State {
     }
 
     // Before the first request of the pool nothing depends on it.
-    void follow_beside_pool(EventIndex i) {
-        const std::uint64_t beside = totals().other - totals().past_pool;
+    void follow_beside_pool(EventIndex i, const MemoryTotals& now) {
+        const std::uint64_t beside = now.other - now.past_pool;
         if (beside != beside_bytes_) {
             beside_bytes_ = beside;
             beside_from_ = requested_ ? i : 0;
@@ -142,10 +112,6 @@ class DeviceMeasurement::State {
         most_beside_bytes_ = requested_ ? std::max(most_beside_bytes_, beside) : beside;
     }
 
-    static bool changed(const MemoryTotals& a, const MemoryTotals& b) {
-        return a.reserved != b.reserved || a.own != b.own || a.other != b.other;
-    }
-
     // What gives memory back, or an OOM, comes after the request that made the peak.
     [[nodiscard]] bool ends_request(const Event& event) const {
         return peak_open_ && event.device == device_ &&
@@ -153,8 +119,7 @@ class DeviceMeasurement::State {
                 has_trait(event.kind, kReturnsMemory));
     }
 
-    void take_peaks(EventIndex i) {
-        const MemoryTotals& now = totals();
+    void take_peaks(EventIndex i, const MemoryTotals& now) {
         MemorySummary& peaks = metrics_.summary;
         peaks.peak_requested = std::max(peaks.peak_requested, now.requested);
         peaks.peak_allocated = std::max(peaks.peak_allocated, now.allocated);
@@ -169,13 +134,15 @@ class DeviceMeasurement::State {
         }
     }
 
-    // The request that brought reserved to its maximum is served: this is the state to split.
-    void settle_peak() {
+    // The request that brought reserved to its maximum is served by the events before `end`: this
+    // is the state to split.
+    void settle_peak(const RecordedState& state, EventIndex end) {
         if (peak_open_) {
             peak_open_ = false;
-            metrics_.summary.waste_at_peak = waste_split(state_, device_);
+            metrics_.peak_state_end = end;
+            metrics_.summary.waste_at_peak = waste_split(state, device_);
             if (at_peak_) {
-                at_peak_();
+                at_peak_(state);
             }
         }
     }
@@ -213,24 +180,23 @@ class DeviceMeasurement::State {
     }
 
     // Where there is no pool, each allocation is a segment with one block.
-    void count_segments(const Event& event, std::uint64_t blocks_before) {
+    void count_segments(const Event& event, std::uint64_t blocks) {
         if (event.kind == EventKind::kGraphMemory || event.kind == EventKind::kDeviceReset ||
             event.kind == EventKind::kContextDestroy) {
             return;
         }
-        const std::uint64_t blocks = totals().blocks;
         MemorySummary& summary = metrics_.summary;
         if (event.kind == EventKind::kDeviceAlloc || event.kind == EventKind::kAsyncAlloc) {
             // Also where it takes the place of a block that went with its context.
             summary.segments_allocated += event.size_bytes != 0 ? 1 : 0;
             return;
         }
-        summary.segments_allocated += blocks > blocks_before ? blocks - blocks_before : 0;
-        summary.segments_freed += blocks < blocks_before ? blocks_before - blocks : 0;
+        summary.segments_allocated += blocks > before_.blocks ? blocks - before_.blocks : 0;
+        summary.segments_freed += blocks < before_.blocks ? before_.blocks - blocks : 0;
     }
 
     void count_trouble(EventIndex i, const Event& event) {
-        const RequestOutcome outcome = outcomes_.visit(i, event);
+        const RequestOutcome outcome = outcomes_->visit(i, event);
         if (event.device != device_ || outcome == RequestOutcome::kNone) {
             return;
         }
@@ -244,10 +210,11 @@ class DeviceMeasurement::State {
         }
     }
 
-    void conclude() {
+    void conclude(const RecordedState& state) {
         const MemorySummary& peaks = metrics_.summary;
+        metrics_.block_layer = state.has_block_layer(device_);
         metrics_.state_only = metrics_.block_layer && !requested_ && peaks.peak_reserved != 0;
-        const MemorySample& sample = sample_.event != kNoEvent ? sample_ : state_.sample(device_);
+        const MemorySample& sample = sample_.event != kNoEvent ? sample_ : state.sample(device_);
         if (sample.event != kNoEvent) {
             metrics_.total_bytes = sample.total_bytes;
             // What is free and what the pool has is the pool's to use; the rest is not. What
@@ -262,21 +229,22 @@ class DeviceMeasurement::State {
                     most_beside_bytes_ - std::min(most_beside_bytes_, sampled_beside_bytes_);
             }
         }
-        metrics_.violations = state_.violations().count;
-        metrics_.after_gap = state_.after_gap();
+        metrics_.last_sample = state.sample(device_);
+        metrics_.violations = state.violations().count;
+        metrics_.after_gap = state.after_gap();
     }
 
     DeviceId device_;
-    RecordedState state_;
-    RequestOutcomes outcomes_;
+    std::optional<RequestOutcomes> outcomes_;  // from the first event on
     DeviceMetrics metrics_;
+    MemoryTotals before_;  // the event that is measured
     MemorySample sample_;
     std::uint64_t beside_bytes_ = 0;  // held by this process beside the pool
     EventIndex beside_from_ = 0;      // since when
     std::uint64_t most_beside_bytes_ = 0;
     std::uint64_t sampled_beside_bytes_ = 0;
     BesidePool beside_at_sample_;
-    std::function<void()> at_peak_;
+    std::function<void(const RecordedState&)> at_peak_;
     EventIndex last_ = 0;
     bool checkpoint_ = false;  // what was held is being told
     bool peak_open_ = false;
@@ -285,50 +253,28 @@ class DeviceMeasurement::State {
     DeviceAddress unmap_end_ = 0;
 };
 
-DeviceMeasurement::DeviceMeasurement(RecordedState state,
-                                     DeviceId device,
-                                     std::function<void()> at_peak)
-    : state_(std::make_unique<State>(std::move(state), device, std::move(at_peak))) {}
+DeviceMeasurement::DeviceMeasurement(DeviceId device,
+                                     std::function<void(const RecordedState&)> at_peak)
+    : progress_(std::make_unique<Progress>(device, std::move(at_peak))) {}
 
 DeviceMeasurement::DeviceMeasurement(DeviceMeasurement&&) noexcept = default;
 
 DeviceMeasurement::~DeviceMeasurement() = default;
 
-void DeviceMeasurement::visit(EventIndex i, const Event& event, std::uint32_t pool) {
-    state_->visit(i, event, pool);
+void DeviceMeasurement::before(EventIndex i, const Event& event, const RecordedState& state) {
+    progress_->before(i, event, state);
 }
 
-const RecordedState& DeviceMeasurement::recorded() const {
-    return state_->state();
+void DeviceMeasurement::after(EventIndex i, const Event& event, const RecordedState& state) {
+    progress_->after(i, event, state);
 }
 
-void DeviceMeasurement::add_call_time(const Event& event, std::uint64_t duration_ns) {
-    state_->add_call_time(event, duration_ns);
-}
-
-DeviceMetrics DeviceMeasurement::finish() {
-    return state_->finish();
+DeviceMetrics DeviceMeasurement::finish(const RecordedState& state) {
+    return progress_->finish(state);
 }
 
 std::string device_name(const Timeline& timeline, DeviceId device) {
     return timeline.fact(fmt::format("device.{}.name", device), "unknown device");
-}
-
-DeviceMetrics measure_device(const Timeline& timeline, DeviceId device, PeakHistory* peaks) {
-    const std::size_t count = timeline.events.size();
-    DeviceMeasurement measurement(RecordedState(timeline), device);
-    std::size_t cursor = 0;
-    for (EventIndex i = 0; i < count; ++i) {
-        measurement.visit(i, timeline.events[i], timeline.event_pools.at(i, &cursor));
-        if (peaks != nullptr) {
-            const MemoryTotals& now = measurement.recorded().totals(device);
-            peaks->add(i, now.allocated, now.reserved);
-        }
-    }
-    for (const auto& [index, duration_ns] : timeline.durations) {
-        measurement.add_call_time(timeline.events[index], duration_ns);
-    }
-    return measurement.finish();
 }
 
 WasteSplit waste_split(const RecordedState& state, DeviceId device) {

@@ -3,11 +3,11 @@
 #include "analyzer/analysis/metrics/maximum_history.h"
 #include "analyzer/model/library_ranges.h"
 #include "analyzer/model/phase_index.h"
-#include "analyzer/model/recorded_state.h"
 #include "analyzer/model/request_outcomes.h"
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace fragtrace::analyzer {
@@ -22,17 +22,11 @@ struct Counters {
     std::uint64_t allocated = 0;  // as it is now
 };
 
-class PhasePass {
+}  // namespace
+
+class PhaseMeasurement::Progress {
   public:
-    // Each range is added to `ranges`, if given.
-    PhasePass(const Timeline& timeline,
-              RunMetrics* metrics,
-              std::vector<PhaseRange>* ranges = nullptr)
-        : timeline_(timeline),
-          metrics_(*metrics),
-          ranges_(ranges),
-          state_(timeline),
-          outcomes_([this](DeviceId device) { return state_.has_block_layer(device); }) {
+    explicit Progress(const Timeline& timeline) : timeline_(timeline) {
         for (std::uint32_t i = 0; i < timeline.phases.size(); ++i) {
             ends_.emplace_back(timeline.phases[i].end, i);
         }
@@ -40,20 +34,6 @@ class PhasePass {
         at_begin_.resize(timeline.phases.size());
     }
 
-    void run() {
-        const auto count = static_cast<EventIndex>(timeline_.events.size());
-        for (EventIndex i = 0; i < count; ++i) {
-            begin_phases(i);
-            state_.advance();
-            count_event(i);
-            end_phases(i, i);
-        }
-        if (count != 0) {
-            end_phases(count, count - 1);
-        }
-    }
-
-  private:
     void begin_phases(EventIndex i) {
         for (; next_begin_ < timeline_.phases.size() && timeline_.phases[next_begin_].begin == i;
              ++next_begin_) {
@@ -61,22 +41,26 @@ class PhasePass {
         }
     }
 
-    void count_event(EventIndex i) {
-        const Event& event = timeline_.events[i];
-        std::uint64_t reserved = 0;
-        counters_.allocated = 0;
-        for (const DeviceId device : state_.devices()) {
-            counters_.allocated += state_.totals(device).allocated;
-            reserved += state_.totals(device).reserved;
+    void count_event(EventIndex i, const Event& event, const RecordedState& state) {
+        if (!outcomes_) {
+            outcomes_.emplace([&state](DeviceId id) { return state.has_block_layer(id); });
         }
-        allocated_.add(i, counters_.allocated);
-        reserved_.add(i, reserved);
+        if (!ends_.empty()) {
+            std::uint64_t reserved = 0;
+            counters_.allocated = 0;
+            for (const DeviceId device : state.devices()) {
+                counters_.allocated += state.totals(device).allocated;
+                reserved += state.totals(device).reserved;
+            }
+            allocated_.add(i, counters_.allocated);
+            reserved_.add(i, reserved);
+        }
         counters_.driver_allocs += event.kind == EventKind::kDeviceAlloc ||
                                            event.kind == EventKind::kAsyncAlloc ||
                                            event.kind == EventKind::kMap
                                        ? 1
                                        : 0;
-        const RequestOutcome outcome = outcomes_.visit(i, event);
+        const RequestOutcome outcome = outcomes_->visit(i, event);
         counters_.ooms += is_out_of_memory(outcome) ? 1 : 0;
         counters_.retries += outcome == RequestOutcome::kRetry ? 1 : 0;
         for (; next_duration_ < timeline_.durations.size() &&
@@ -85,20 +69,8 @@ class PhasePass {
             counters_.driver_ns += timeline_.durations[next_duration_].second;
         }
         if (outcome == RequestOutcome::kCallOutOfMemory) {
-            add_call(event, i);
+            add_call(event, i, state);
         }
-    }
-
-    void add_call(const Event& event, EventIndex i) {
-        CallOutOfMemory call;
-        call.event = i;
-        call.function = text_of(timeline_, event.size_bytes);
-        call.allocated_bytes = state_.totals(event.device).allocated;
-        call.reserved_bytes = state_.totals(event.device).reserved;
-        call.free_bytes = state_.totals(event.device).free_pool();
-        call.largest_free_bytes = state_.largest_free_bytes(event.device);
-        call.device_free_bytes = state_.device_free_bytes(event.device);
-        metrics_.call_ooms.push_back(std::move(call));
     }
 
     void end_phases(EventIndex end, EventIndex last) {
@@ -111,9 +83,7 @@ class PhasePass {
                 .peak_allocated = allocated_.since(phase.begin),
                 .peak_reserved = reserved_.since(phase.begin),
                 .left_bytes = static_cast<std::int64_t>(counters_.allocated - before.allocated)};
-            if (ranges_ != nullptr) {
-                ranges_->push_back(range);
-            }
+            ranges_.push_back(range);
             ++totals.count;
             totals.time_ns +=
                 std::max(timeline_.events[last].time_ns, timeline_.events[phase.begin].time_ns) -
@@ -128,55 +98,79 @@ class PhasePass {
         }
     }
 
+    void finish(RunMetrics* metrics) {
+        const auto count = static_cast<EventIndex>(timeline_.events.size());
+        if (count != 0) {
+            end_phases(count, count - 1);
+        }
+        metrics->phases = std::move(totals_);
+        metrics->call_ooms = std::move(call_ooms_);
+    }
+
+    std::vector<PhaseRange> take_ranges() { return std::move(ranges_); }
+
+  private:
     PhaseTotals& totals_of(const Phase& phase) {
-        const auto [row, is_new] =
-            rows_.try_emplace({phase.name, phase.kind}, metrics_.phases.size());
+        const auto [row, is_new] = rows_.try_emplace({phase.name, phase.kind}, totals_.size());
         if (is_new) {
-            metrics_.phases.emplace_back();
-            metrics_.phases.back().name = text_of(timeline_, phase.name);
-            metrics_.phases.back().kind = phase.kind;
+            PhaseTotals& totals = totals_.emplace_back();
+            totals.name = text_of(timeline_, phase.name);
+            totals.kind = phase.kind;
             if (phase.kind == RangeKind::kNvtx) {
-                metrics_.phases.back().library = library_of_range(metrics_.phases.back().name);
+                totals.library = library_of_range(totals.name);
             }
         }
-        return metrics_.phases[row->second];
+        return totals_[row->second];
+    }
+
+    void add_call(const Event& event, EventIndex i, const RecordedState& state) {
+        CallOutOfMemory call;
+        call.event = i;
+        call.function = text_of(timeline_, event.size_bytes);
+        call.allocated_bytes = state.totals(event.device).allocated;
+        call.reserved_bytes = state.totals(event.device).reserved;
+        call.free_bytes = state.totals(event.device).free_pool();
+        call.largest_free_bytes = state.largest_free_bytes(event.device);
+        call.device_free_bytes = state.device_free_bytes(event.device);
+        call_ooms_.push_back(std::move(call));
     }
 
     const Timeline& timeline_;
-    RunMetrics& metrics_;
-    std::vector<PhaseRange>* ranges_;
-    RecordedState state_;
-    RequestOutcomes outcomes_;
+    std::optional<RequestOutcomes> outcomes_;                 // from the first event on
     std::vector<std::pair<EventIndex, std::uint32_t>> ends_;  // (end, phase)
     std::vector<Counters> at_begin_;
     Counters counters_;
     MaximumSince allocated_;
     MaximumSince reserved_;
-    std::map<std::pair<std::uint32_t, RangeKind>, std::size_t> rows_;
+    std::vector<PhaseRange> ranges_;
+    std::vector<PhaseTotals> totals_;
+    std::vector<CallOutOfMemory> call_ooms_;
+    std::map<std::pair<std::uint32_t, RangeKind>, std::size_t> rows_;  // into totals_
     std::size_t next_begin_ = 0;
     std::size_t next_end_ = 0;
     std::size_t next_duration_ = 0;
 };
 
-}  // namespace
+PhaseMeasurement::PhaseMeasurement(const Timeline& timeline)
+    : progress_(std::make_unique<Progress>(timeline)) {}
 
-std::vector<PhaseRange> measure_phase_ranges(const Timeline& timeline) {
-    std::vector<PhaseRange> ranges;
-    if (!timeline.phases.empty()) {
-        RunMetrics sums;
-        PhasePass(timeline, &sums, &ranges).run();
-    }
-    return ranges;
+PhaseMeasurement::~PhaseMeasurement() = default;
+
+void PhaseMeasurement::before(EventIndex i, const Event& /*event*/, const RecordedState&) {
+    progress_->begin_phases(i);
 }
 
-void add_phase_metrics(const Timeline& timeline, RunMetrics* metrics) {
-    bool needed = !timeline.phases.empty();
-    for (std::size_t i = 0; i < timeline.events.size() && !needed; ++i) {
-        needed = timeline.events.kind(i) == EventKind::kCallOutOfMemory;
-    }
-    if (needed) {
-        PhasePass(timeline, metrics).run();
-    }
+void PhaseMeasurement::after(EventIndex i, const Event& event, const RecordedState& state) {
+    progress_->count_event(i, event, state);
+    progress_->end_phases(i, i);
+}
+
+void PhaseMeasurement::finish(RunMetrics* metrics) {
+    progress_->finish(metrics);
+}
+
+std::vector<PhaseRange> PhaseMeasurement::take_ranges() {
+    return progress_->take_ranges();
 }
 
 }  // namespace fragtrace::analyzer

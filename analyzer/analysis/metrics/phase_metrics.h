@@ -3,13 +3,15 @@
 #pragma once
 
 #include "analyzer/analysis/metrics/run_metrics.h"
+#include "analyzer/model/ledger.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace fragtrace::analyzer {
 
-// What PhaseTotals sums up, of one range.
+// One range of a phase. PhaseTotals sums these up.
 struct PhaseRange {
     std::uint32_t phase = 0;           // in Timeline::phases
     std::uint64_t peak_allocated = 0;  // bytes, of all devices together
@@ -17,11 +19,24 @@ struct PhaseRange {
     std::int64_t left_bytes = 0;
 };
 
-// In the order in which they end. Costs a pass over the events where there are any phases.
-std::vector<PhaseRange> measure_phase_ranges(const Timeline& timeline);
+class PhaseMeasurement : public LedgerWatcher {
+  public:
+    // The timeline must outlive the measurement.
+    explicit PhaseMeasurement(const Timeline& timeline);
+    ~PhaseMeasurement() override;
 
-// Fills phases and call_ooms; `retries` must be complete. Costs a pass over the events where there
-// are any of either.
-void add_phase_metrics(const Timeline& timeline, RunMetrics* metrics);
+    void before(EventIndex i, const Event& event, const RecordedState& state) override;
+    void after(EventIndex i, const Event& event, const RecordedState& state) override;
+
+    // Fills `phases` and `call_ooms`.
+    void finish(RunMetrics* metrics);
+
+    // In the order in which they ended. Valid after finish().
+    [[nodiscard]] std::vector<PhaseRange> take_ranges();
+
+  private:
+    class Progress;
+    std::unique_ptr<Progress> progress_;
+};
 
 }  // namespace fragtrace::analyzer

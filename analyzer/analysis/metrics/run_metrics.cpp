@@ -1,6 +1,5 @@
 #include "analyzer/analysis/metrics/run_metrics.h"
 
-#include "analyzer/analysis/metrics/phase_metrics.h"
 #include "analyzer/trace/stack_limit.h"
 
 #include <algorithm>
@@ -108,28 +107,58 @@ SideMemory with_holders(const Timeline& timeline, const SideMemory& memory, bool
     return result;
 }
 
-void count_calls(const Timeline& timeline, RunMetrics* metrics) {
-    std::map<EventKind, CallCosts> by_kind;
-    std::size_t next_duration = 0;
-    std::size_t next_checkpoint = 0;
-    std::unordered_map<std::uint32_t, std::uint64_t> refused;  // per device, ns so far
-    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+}  // namespace
+
+class RunMeasurement::Progress {
+  public:
+    explicit Progress(const Timeline& timeline) : timeline_(timeline), cut_(timeline) {}
+
+    void visit(EventIndex i, const Event& event) {
         std::uint64_t ns = 0;
-        if (next_duration < timeline.durations.size() &&
-            timeline.durations[next_duration].first == i) {
-            ns = timeline.durations[next_duration++].second;
+        if (next_duration_ < timeline_.durations.size() &&
+            timeline_.durations[next_duration_].first == i) {
+            ns = timeline_.durations[next_duration_++].second;
         }
-        if (next_checkpoint < timeline.checkpoints.size() &&
-            i >= timeline.checkpoints[next_checkpoint].begin) {
-            next_checkpoint += i >= timeline.checkpoints[next_checkpoint].end ? 1 : 0;
-            continue;
+        metrics_.cut_stacks += cut_.contains(event.origin) ? 1 : 0;
+        if (!in_checkpoint(i)) {
+            count_call(i, event, ns);
         }
-        if (refused.empty() && is_block(timeline.events.kind(i))) {
-            continue;
+        if (!is_block(event.kind)) {
+            sides_.visit(event, i);
+            count_kind(event);
         }
-        const Event event = timeline.events[i];
+    }
+
+    RunMetrics finish() {
+        for (const auto& [kind, costs] : by_kind_) {
+            metrics_.calls.push_back(costs);
+        }
+        std::stable_sort(
+            metrics_.calls.begin(),
+            metrics_.calls.end(),
+            [](const CallCosts& a, const CallCosts& b) { return a.total_ns > b.total_ns; });
+        metrics_.pinned = with_holders(timeline_, sides_.pinned.memory(), true);
+        metrics_.managed = with_holders(timeline_, sides_.managed.memory(), false);
+        return std::move(metrics_);
+    }
+
+  private:
+    // Both ends included.
+    bool in_checkpoint(EventIndex i) {
+        if (next_checkpoint_ == timeline_.checkpoints.size() ||
+            i < timeline_.checkpoints[next_checkpoint_].begin) {
+            return false;
+        }
+        next_checkpoint_ += i >= timeline_.checkpoints[next_checkpoint_].end ? 1 : 0;
+        return true;
+    }
+
+    void count_call(EventIndex i, const Event& event, std::uint64_t ns) {
+        if (refused_.empty() && is_block(event.kind)) {
+            return;
+        }
         if (has_trait(event.kind, kCall)) {
-            CallCosts& costs = by_kind[event.kind];
+            CallCosts& costs = by_kind_[event.kind];
             costs.kind = event.kind;
             ++costs.count;
             costs.total_ns += ns;
@@ -138,74 +167,68 @@ void count_calls(const Timeline& timeline, RunMetrics* metrics) {
         // Maps and unmaps name no device: they count for whoever is being served.
         const bool from_allocator = (event.flags & kFlagFromAllocator) != 0;
         if (event.kind == EventKind::kAllocRefused && from_allocator) {
-            refused.try_emplace(event.device, 0);
+            refused_.try_emplace(event.device, 0);
         }
         if (from_allocator && has_trait(event.kind, kCall)) {
-            for (auto& [device, sum] : refused) {
+            for (auto& [device, sum] : refused_) {
                 sum += device == event.device || event.device == kMaxDevices ? ns : 0;
             }
         }
         if (event.kind == EventKind::kBlockAlloc || event.kind == EventKind::kBlockOutOfMemory) {
-            const auto found = refused.find(event.device);
-            if (found != refused.end()) {
-                metrics->retries.push_back({i, found->second});
-                refused.erase(found);
+            const auto found = refused_.find(event.device);
+            if (found != refused_.end()) {
+                metrics_.retries.push_back({i, found->second});
+                refused_.erase(found);
             }
         }
     }
-    for (const auto& [kind, costs] : by_kind) {
-        metrics->calls.push_back(costs);
-    }
-    std::stable_sort(
-        metrics->calls.begin(), metrics->calls.end(), [](const CallCosts& a, const CallCosts& b) {
-            return a.total_ns > b.total_ns;
-        });
-}
 
-void count_kinds(const Timeline& timeline, RunMetrics* metrics) {
-    Sides sides;
-    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
-        if (is_block(timeline.events.kind(i))) {
-            continue;
-        }
-        const Event event = timeline.events[i];
-        sides.visit(event, i);
+    void count_kind(const Event& event) {
         switch (event.kind) {
             case EventKind::kArrayAlloc:
-                ++metrics->arrays;
-                metrics->arrays_unknown += event.size_bytes == kUnknown64 ? 1 : 0;
+                ++metrics_.arrays;
+                metrics_.arrays_unknown += event.size_bytes == kUnknown64 ? 1 : 0;
                 break;
             case EventKind::kAsyncAlloc:
-                ++metrics->stream_ordered;
+                ++metrics_.stream_ordered;
                 break;
             case EventKind::kImport:
-                ++metrics->imports;
+                ++metrics_.imports;
                 break;
             case EventKind::kModuleLoad:
-                ++metrics->modules;
+                ++metrics_.modules;
                 break;
             case EventKind::kGraphMemory:
                 if (event.extra != kUnknown64) {
-                    metrics->graph_peak_bytes = std::max(metrics->graph_peak_bytes, event.extra);
+                    metrics_.graph_peak_bytes = std::max(metrics_.graph_peak_bytes, event.extra);
                 }
                 break;
             default:
                 break;
         }
     }
-    metrics->pinned = with_holders(timeline, sides.pinned.memory(), true);
-    metrics->managed = with_holders(timeline, sides.managed.memory(), false);
+
+    const Timeline& timeline_;
+    CutStacks cut_;
+    RunMetrics metrics_;
+    std::map<EventKind, CallCosts> by_kind_;
+    std::unordered_map<std::uint32_t, std::uint64_t> refused_;  // per device, ns so far
+    Sides sides_;
+    std::size_t next_duration_ = 0;
+    std::size_t next_checkpoint_ = 0;
+};
+
+RunMeasurement::RunMeasurement(const Timeline& timeline)
+    : progress_(std::make_unique<Progress>(timeline)) {}
+
+RunMeasurement::~RunMeasurement() = default;
+
+void RunMeasurement::after(EventIndex i, const Event& event, const RecordedState& /*state*/) {
+    progress_->visit(i, event);
 }
 
-}  // namespace
-
-RunMetrics measure_run(const Timeline& timeline) {
-    RunMetrics metrics;
-    count_calls(timeline, &metrics);
-    count_kinds(timeline, &metrics);
-    add_phase_metrics(timeline, &metrics);
-    metrics.cut_stacks = events_with_cut_stacks(timeline);
-    return metrics;
+RunMetrics RunMeasurement::finish() {
+    return progress_->finish();
 }
 
 }  // namespace fragtrace::analyzer

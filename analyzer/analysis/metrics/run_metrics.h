@@ -2,9 +2,11 @@
 // managed memory, calls that failed for want of memory. docs/metrics.md has the definitions.
 #pragma once
 
+#include "analyzer/model/ledger.h"
 #include "analyzer/model/timeline.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +78,20 @@ struct RunMetrics {
     std::uint64_t cut_stacks = 0;  // events whose stack reaches the limit of frames
 };
 
-RunMetrics measure_run(const Timeline& timeline);
+// Measures all but `phases` and `call_ooms` (phase_metrics.h) during a walk.
+class RunMeasurement : public LedgerWatcher {
+  public:
+    // The timeline must outlive the measurement.
+    explicit RunMeasurement(const Timeline& timeline);
+    ~RunMeasurement() override;
+
+    void after(EventIndex i, const Event& event, const RecordedState& state) override;
+
+    RunMetrics finish();
+
+  private:
+    class Progress;
+    std::unique_ptr<Progress> progress_;
+};
 
 }  // namespace fragtrace::analyzer

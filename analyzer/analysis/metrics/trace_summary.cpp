@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -149,13 +150,17 @@ class TimelineEvents {
     const Timeline& timeline_;
 };
 
-// What becomes the summary of a device, event by event.
-class DeviceSummarizer {
+// Makes the summary of a device, event by event.
+class DeviceSummarizer : public LedgerWatcher {
   public:
-    DeviceSummarizer(const RecordedDevices& devices, DeviceId device, bool holders)
-        : holders_(holders), origins_(device), measurement_(RecordedState(devices), device, [this] {
+    // `origin`: of the event that is applied.
+    DeviceSummarizer(DeviceId device, bool holders, const Origin& origin)
+        : holders_(holders),
+          origin_(origin),
+          origins_(device),
+          measurement_(device, [this](const RecordedState& state) {
               if (holders_) {
-                  at_peak_ = origins_.holders(measurement_.recorded());
+                  at_peak_ = origins_.holders(state);
               }
           }) {
         summary_.device = device;
@@ -164,23 +169,26 @@ class DeviceSummarizer {
     DeviceSummarizer(const DeviceSummarizer&) = delete;
     DeviceSummarizer& operator=(const DeviceSummarizer&) = delete;
 
-    void visit(EventIndex index, const Event& event, std::uint32_t pool, const Origin& origin) {
+    void before(EventIndex i, const Event& event, const RecordedState& state) override {
         if (holders_) {
-            origins_.begin(index, event, origin, measurement_.recorded());
+            origins_.begin(i, event, origin_, state);
         }
-        measurement_.visit(index, event, pool);
+        measurement_.before(i, event, state);
+    }
+
+    void after(EventIndex i, const Event& event, const RecordedState& state) override {
+        measurement_.after(i, event, state);
         if (holders_) {
             origins_.end(event);
         }
-        if (const auto now = measurement_.recorded().totals(summary_.device).reserved;
-            now > peak_reserved_) {
+        if (const auto now = state.totals(summary_.device).reserved; now > peak_reserved_) {
             peak_reserved_ = now;
             summary_.peak_time_ns = event.time_ns;
         }
     }
 
-    DeviceSummary finish(Timeline* tables) {
-        summary_.metrics = measurement_.finish();
+    DeviceSummary finish(const RecordedState& state, Timeline* tables) {
+        summary_.metrics = measurement_.finish(state);
         for (auto& [key, holder] : at_peak_) {
             holder.origin = static_cast<OriginId>(tables->origins.size());
             tables->origins.push_back(key.first);
@@ -195,6 +203,7 @@ class DeviceSummarizer {
 
   private:
     bool holders_;
+    const Origin& origin_;
     LiveOrigins origins_;
     Holdings at_peak_;
     DeviceMeasurement measurement_;
@@ -214,31 +223,35 @@ void summarize_devices(Events& events, bool holders, TraceSummary* summary) {
             believed.add(event);
         },
         kLook_events);
+    Origin origin;
     std::deque<DeviceSummarizer> summarizers;
+    std::optional<Ledger> ledger;
     for (bool right = false; !right;) {
+        ledger.reset();
         summarizers.clear();
+        std::vector<LedgerWatcher*> watchers;
         for (DeviceId device = 0; device < kMaxDevices; ++device) {
             if (believed.used[device]) {
-                summarizers.emplace_back(believed, device, holders);
+                watchers.push_back(&summarizers.emplace_back(device, holders, origin));
             }
         }
+        ledger.emplace(believed, watchers);
         RecordedDevices found = none;
         events.for_each([&](EventIndex index,
                             const Event& event,
                             const EventRecord& record,
-                            const Origin& origin) {
+                            const Origin& from) {
             found.add(event);
             summary->events = std::uint64_t{index} + 1;
             summary->last_event_ns = event.time_ns;
-            for (DeviceSummarizer& summarizer : summarizers) {
-                summarizer.visit(index, event, record.pool, origin);
-            }
+            origin = from;
+            ledger->apply(index, event, record.pool);
         });
         right = found.used == believed.used && found.has_pool == believed.has_pool;
         believed = found;
     }
     for (DeviceSummarizer& summarizer : summarizers) {
-        summary->devices.push_back(summarizer.finish(&summary->tables));
+        summary->devices.push_back(summarizer.finish(ledger->state(), &summary->tables));
     }
 }
 

@@ -31,7 +31,7 @@ std::string check_tables(const PageData& data, std::size_t devices) {
 std::string check_devices(const PageData& data) {
     const std::size_t stacks = std::max<std::size_t>(1, data.stacks.size());
     for (const PageDevice& device : data.devices) {
-        const PageBlocks& blocks = device.blocks;
+        const BlockLives& blocks = device.blocks;
         const std::size_t n = blocks.size();
         if (device.process >= data.processes.size()) {
             return fmt::format("a device of process {}, which is not there", device.process);
@@ -51,7 +51,7 @@ std::string check_devices(const PageData& data) {
                 return fmt::format("block {} starts before the one ahead of it", i);
             }
         }
-        for (const PageSegment& segment : device.segments) {
+        for (const SegmentLife& segment : device.segments) {
             if (segment.pool != 0 && segment.pool >= device.pools.size()) {
                 return fmt::format("a segment of pool {} of {}", segment.pool, device.pools.size());
             }

@@ -8,12 +8,12 @@ namespace fragtrace::analyzer {
 AddressAxis::AddressAxis(const PageDevice& device) {
     std::vector<AxisRange> pieces;
     pieces.reserve(device.segments.size());
-    for (const PageSegment& segment : device.segments) {
+    for (const SegmentLife& segment : device.segments) {
         if (segment.size_bytes > 0) pieces.push_back({segment.address, segment.size_bytes, 0});
     }
     // Without segments (a trace of one layer only) the blocks themselves are all there is to show.
     if (pieces.empty()) {
-        const PageBlocks& blocks = device.blocks;
+        const BlockLives& blocks = device.blocks;
         for (std::size_t i = 0; i < blocks.size(); ++i) {
             pieces.push_back({blocks.address[i], blocks.size_bytes[i], 0});
         }

@@ -43,7 +43,7 @@ struct MemoryState {
 
 class BinFiller {
   public:
-    BinFiller(const PageOthers& others, std::uint64_t end_ns);
+    BinFiller(const OthersLife& others, std::uint64_t end_ns);
 
     // `state` held from the last call's time until `time_ns`.
     void advance(std::uint64_t time_ns, const MemoryState& state);
@@ -58,7 +58,7 @@ class BinFiller {
     [[nodiscard]] Sample sample(const MemoryState& state) const;
     void fill(double begin, double end, const Sample& sample);
 
-    const PageOthers& others_;
+    const OthersLife& others_;
     std::uint64_t end_ns_;
     std::uint64_t now_ns_ = 0;
     std::size_t next_other_ = 0;  // first of others_ after now_ns_

@@ -3,13 +3,13 @@
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
+#include "analyzer/analysis/memory_lives.h"
 #include "analyzer/report/page/page_data.h"
-#include "analyzer/report/page/page_memory.h"
 #include "analyzer/report/page/page_stacks.h"
 
 namespace fragtrace::analyzer {
 
-// Adds cards, ascending by time, and a marker for each. `blocks`: as add_memory() returned it.
+// Adds cards, ascending by time, and a marker for each. `blocks`: MemoryLives::index.
 void add_cards(const Analysis& analysis,
                const DeviceAnalysis& device,
                const BlockIndex& blocks,

@@ -1,10 +1,10 @@
 #include "analyzer/report/page/page_content.h"
 
+#include "analyzer/analysis/memory_lives.h"
 #include "analyzer/analysis/metrics/driver_bursts.h"
 #include "analyzer/analysis/whatif/reserved_curve.h"
 #include "analyzer/analysis/whatif/sweep.h"
 #include "analyzer/report/page/page_cards.h"
-#include "analyzer/report/page/page_memory.h"
 #include "analyzer/report/page/page_phases.h"
 #include "analyzer/report/page/page_stacks.h"
 #include "analyzer/report/text/text.h"
@@ -40,7 +40,7 @@ class DevicePage {
         page_.limit_bytes = device_.limit_bytes != 0 ? device_.limit_bytes : kPageUnknown;
         page_.end_ns =
             analysis_.timeline.events.empty() ? 0 : analysis_.timeline.events.back().time_ns;
-        const BlockIndex blocks = add_memory(analysis_.timeline, device_.script, stacks_, &page_);
+        const BlockIndex blocks = add_memory();
         add_phases(analysis_.timeline, device_.held.iterations, &page_);
         add_bursts(notes);
         add_cards(analysis_, device_, blocks, stacks_, &page_);
@@ -55,6 +55,36 @@ class DevicePage {
     }
 
   private:
+    BlockIndex add_memory() {
+        for (const std::uint64_t stream : device_.script.streams) {
+            page_.streams.push_back(stream == 0 ? "default" : fmt::format("{:#x}", stream));
+        }
+        MemoryLives lives =
+            memory_lives(analysis_.timeline, device_.device, [this](OriginId origin) {
+                return stacks_->node_of(origin);
+            });
+        for (const std::uint64_t time_ns : lives.emptied_ns) {
+            page_.markers.push_back({time_ns, PageMarkerKind::kEmptyCache, "empty_cache"});
+        }
+        for (PoolLife& pool : lives.pools) {
+            page_.pools.push_back({pool_name(pool.number), std::move(pool.changes_ns)});
+        }
+        page_.blocks = std::move(lives.blocks);
+        page_.segments = std::move(lives.segments);
+        page_.others = std::move(lives.others);
+        return std::move(lives.index);
+    }
+
+    // Empty: the default pool.
+    [[nodiscard]] std::string pool_name(std::uint32_t number) const {
+        if (number == 0) {
+            return "";
+        }
+        const auto known = analysis_.timeline.pools.find(number);
+        const bool of_graph = known != analysis_.timeline.pools.end() && known->second.is_graph();
+        return fmt::format("{} {}", of_graph ? "CUDA graph pool" : "private pool", number);
+    }
+
     void add_bursts(std::vector<std::string>* notes) {
         const Timeline& timeline = analysis_.timeline;
         const std::vector<DriverBurst> bursts = find_driver_bursts(timeline, device_.device);

@@ -4,6 +4,8 @@
 // traced process. Everything here is shown as it is: the page computes pictures, never a verdict.
 #pragma once
 
+#include "analyzer/analysis/memory_lives.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,7 +14,6 @@
 namespace fragtrace::analyzer {
 
 inline constexpr std::uint64_t kPageUnknown = 0xffffffffffffffffu;  // a quantity that is not known
-inline constexpr std::uint64_t kPageNever = 0xffffffffffffffffu;    // an end that never came
 
 struct PageFrame {
     std::string function;
@@ -31,44 +32,9 @@ struct PageStackNode {
     std::uint32_t telling = 0;  // the frame that the report names the stack by: so many callers up
 };
 
-// Columns of equal length, ascending start_ns (of equal times, in the order they happened).
-struct PageBlocks {
-    std::vector<std::uint64_t> start_ns;
-    std::vector<std::uint64_t> freed_ns;  // the program's free; kPageNever = still held
-    std::vector<std::uint64_t> end_ns;    // reusable from here on; > freed_ns while pending
-    std::vector<std::uint64_t> address;
-    std::vector<std::uint64_t> size_bytes;
-    std::vector<std::uint64_t> requested_bytes;  // kPageUnknown = not known
-    std::vector<std::uint32_t> stack;            // index into PageData::stacks
-    std::vector<std::uint16_t> stream;           // index into PageDevice::streams
-
-    [[nodiscard]] std::size_t size() const { return start_ns.size(); }
-};
-
-// Memory held from the driver: one cudaMalloc, or one map call of an expandable segment.
-struct PageSegment {
-    std::uint64_t start_ns = 0;
-    std::uint64_t end_ns = kPageNever;
-    std::uint64_t address = 0;
-    std::uint64_t size_bytes = 0;
-    std::uint64_t page_bytes = 0;  // expandable: what is returned at a time; 0 = only as a whole
-    std::uint32_t pool = 0;        // index into PageDevice::pools
-    std::uint16_t stream = 0;
-    bool small = false;  // the pool's class for small blocks
-};
-
-// A private pool keeps its segments, empty or not, up to the first of these times, gives them up
-// until the second, keeps them up to the third and so on. The default pool never does.
 struct PagePool {
     std::string name;
-    std::vector<std::uint64_t> changes_ns;  // ascending
-};
-
-// The device's memory in other hands. Columns of equal length, ascending time; a value holds until
-// the next, before the first it is 0.
-struct PageOthers {
-    std::vector<std::uint64_t> time_ns;
-    std::vector<std::uint64_t> bytes;
+    std::vector<std::uint64_t> changes_ns;  // as in PoolLife
 };
 
 enum class PageMarkerKind : std::uint8_t { kOom, kRetry, kDriverBurst, kEmptyCache, kOther };
@@ -82,7 +48,7 @@ struct PageMarker {
 struct PagePhase {
     std::string name;
     std::uint64_t start_ns = 0;
-    std::uint64_t end_ns = kPageNever;
+    std::uint64_t end_ns = kNeverNs;
     std::uint8_t lane = 0;  // index into PageDevice::phase_lanes
 };
 
@@ -174,10 +140,10 @@ struct PageDevice {
     std::uint64_t limit_bytes = kPageUnknown;     // that the process set itself
     std::uint64_t end_ns = 0;                     // of the trace; 0 = the last event's time
     std::vector<std::string> streams;
-    PageBlocks blocks;
-    std::vector<PageSegment> segments;
+    BlockLives blocks;  // BlockLives::stack is an index into PageData::stacks
+    std::vector<SegmentLife> segments;
     std::vector<PagePool> pools;  // the first is the default one; empty: there is no other
-    PageOthers others;
+    OthersLife others;
     std::vector<PageMarker> markers;
     std::vector<PagePhase> phases;         // ascending start
     std::vector<std::string> phase_lanes;  // "steps", "NVTX", ...
@@ -208,7 +174,7 @@ struct PageRank {
     std::uint64_t peak_reserved_bytes = 0;
     std::uint64_t retries = 0;
     std::uint64_t ooms = 0;
-    std::uint64_t first_oom_ns = kPageNever;  // on the process's own clock
+    std::uint64_t first_oom_ns = kNeverNs;  // on the process's own clock
     // From the start of the job's first process; kPageUnknown where a trace does not tell.
     std::uint64_t start_after_ns = kPageUnknown;
     std::string ended;

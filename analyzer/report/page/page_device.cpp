@@ -26,13 +26,13 @@ constexpr std::uint32_t kNeverTick = 0xffffffffu;
 std::uint64_t last_time(const PageDevice& device) {
     std::uint64_t end = std::max<std::uint64_t>(1, device.end_ns);
     const auto reach = [&end](std::uint64_t time_ns) {
-        if (time_ns != kPageNever) end = std::max(end, time_ns);
+        if (time_ns != kNeverNs) end = std::max(end, time_ns);
     };
     for (const std::uint64_t time_ns : device.blocks.start_ns)
         reach(time_ns);
     for (const std::uint64_t time_ns : device.blocks.end_ns)
         reach(time_ns);
-    for (const PageSegment& segment : device.segments) {
+    for (const SegmentLife& segment : device.segments) {
         reach(segment.start_ns);
         reach(segment.end_ns);
     }
@@ -84,7 +84,7 @@ class DeviceWriter {
         header["longest_left_out_ns"] = longest_left_out_ns_;
         header["map"] = {kMapColumns, kMapRows};
         renumber_culprits(header);
-        const PageBlocks& given = device_.blocks;
+        const BlockLives& given = device_.blocks;
         header["first_start_ns"] = given.size() > 0 ? json(given.start_ns.front()) : json(nullptr);
         header["last_start_ns"] = given.size() > 0 ? json(given.start_ns.back()) : json(nullptr);
         header["phase_names"] = name_phases();
@@ -127,12 +127,12 @@ class DeviceWriter {
 
   private:
     [[nodiscard]] std::uint64_t tick(std::uint64_t time_ns) const {
-        return time_ns == kPageNever ? kNeverTick : time_ns / tick_ns_;
+        return time_ns == kNeverNs ? kNeverTick : time_ns / tick_ns_;
     }
 
     // Past the budget the blocks that lived longest stay, and those a card names.
     void choose_blocks() {
-        const PageBlocks& blocks = device_.blocks;
+        const BlockLives& blocks = device_.blocks;
         kept_.resize(blocks.size());
         std::iota(kept_.begin(), kept_.end(), 0u);
         if (kept_.size() > budget_) {
@@ -144,7 +144,7 @@ class DeviceWriter {
                 }
             }
             const auto weight = [&](std::uint32_t i) {
-                return named[i] ? kPageNever : blocks.end_ns[i] - blocks.start_ns[i];
+                return named[i] ? kNeverNs : blocks.end_ns[i] - blocks.start_ns[i];
             };
             const auto cut = kept_.begin() + static_cast<std::ptrdiff_t>(budget_);
             std::nth_element(
@@ -215,7 +215,7 @@ class DeviceWriter {
 
     [[nodiscard]] ColumnPack units() const {
         const std::vector<ReleaseUnit>& units = overview_.units;
-        const auto segment = [&](std::size_t i) -> const PageSegment& {
+        const auto segment = [&](std::size_t i) -> const SegmentLife& {
             return device_.segments[units[i].segment];
         };
         ColumnPack pack(units.size());
@@ -231,7 +231,7 @@ class DeviceWriter {
     }
 
     [[nodiscard]] ColumnPack others() const {
-        const PageOthers& others = device_.others;
+        const OthersLife& others = device_.others;
         ColumnPack pack(others.time_ns.size());
         pack.add("time", 4, true, [&](std::size_t i) { return tick(others.time_ns[i]); });
         pack.add("bytes", 6, true, [&](std::size_t i) { return others.bytes[i]; });
@@ -293,7 +293,7 @@ class DeviceWriter {
     }
 
     [[nodiscard]] ColumnPack blocks(std::size_t begin, std::size_t end) const {
-        const PageBlocks& blocks = device_.blocks;
+        const BlockLives& blocks = device_.blocks;
         const auto at = [&](std::size_t row) { return kept_[begin + row]; };
         const auto unit_offset = [&](std::uint32_t i) {
             const std::uint32_t unit = overview_.block_unit[i];
@@ -303,14 +303,14 @@ class DeviceWriter {
         pack.add("start", 4, true, [&](std::size_t r) { return tick(blocks.start_ns[at(r)]); });
         pack.add("held", 4, false, [&](std::size_t r) {
             const std::uint64_t freed_ns = blocks.freed_ns[at(r)];
-            return freed_ns == kPageNever ? kNeverTick
-                                          : tick(freed_ns) - tick(blocks.start_ns[at(r)]);
+            return freed_ns == kNeverNs ? kNeverTick
+                                        : tick(freed_ns) - tick(blocks.start_ns[at(r)]);
         });
         pack.add("pending", 4, false, [&](std::size_t r) -> std::uint64_t {
             const std::uint64_t freed_ns = blocks.freed_ns[at(r)];
             const std::uint64_t end_ns = blocks.end_ns[at(r)];
-            if (freed_ns == kPageNever || end_ns <= freed_ns) return 0;
-            return end_ns == kPageNever ? kNeverTick : tick(end_ns) - tick(freed_ns);
+            if (freed_ns == kNeverNs || end_ns <= freed_ns) return 0;
+            return end_ns == kNeverNs ? kNeverTick : tick(end_ns) - tick(freed_ns);
         });
         pack.add("unit", 4, false, [&](std::size_t r) { return overview_.block_unit[at(r)]; });
         pack.add("offset", 6, false, [&](std::size_t r) {

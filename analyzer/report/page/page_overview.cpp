@@ -49,7 +49,7 @@ class Sweep {
         });
         bins_.advance(end_ns_, state_);
         for (std::uint32_t unit = 0; unit < result_.units.size(); ++unit) {
-            if (result_.units[unit].end_ns == kPageNever) close_kept(unit, end_ns_);
+            if (result_.units[unit].end_ns == kNeverNs) close_kept(unit, end_ns_);
         }
         std::sort(result_.spans.begin(), result_.spans.end(), [](const auto& a, const auto& b) {
             return a.block != b.block ? a.block < b.block : a.unit < b.unit;
@@ -65,7 +65,7 @@ class Sweep {
     struct UnitState {
         bool present = false;
         std::uint32_t live = 0;
-        std::uint64_t since_ns = kPageNever;  // not releasable since; kPageNever = releasable
+        std::uint64_t since_ns = kNeverNs;  // not releasable since; kNeverNs = releasable
     };
 
     struct PoolState {
@@ -75,7 +75,7 @@ class Sweep {
 
     void make_units() {
         for (std::uint32_t s = 0; s < device_.segments.size(); ++s) {
-            const PageSegment& segment = device_.segments[s];
+            const SegmentLife& segment = device_.segments[s];
             constexpr std::uint64_t kMostUnits = 1 << 20;  // 2 TiB of small pages
             const std::uint64_t page =
                 segment.page_bytes > 0 ? segment.page_bytes : segment.size_bytes;
@@ -107,21 +107,21 @@ class Sweep {
 
     // All but the starts of blocks, which are in order as they are given.
     std::vector<SweepEvent> events_besides_starts() const {
-        const PageBlocks& blocks = device_.blocks;
+        const BlockLives& blocks = device_.blocks;
         std::vector<SweepEvent> events;
         events.reserve(blocks.size() + result_.units.size() * 2);
         for (std::uint32_t i = 0; i < result_.units.size(); ++i) {
             const ReleaseUnit& unit = result_.units[i];
             if (unit.end_ns <= unit.start_ns) continue;
             events.push_back({unit.start_ns, Step::kSegmentStart, i});
-            if (unit.end_ns != kPageNever) events.push_back({unit.end_ns, Step::kSegmentEnd, i});
+            if (unit.end_ns != kNeverNs) events.push_back({unit.end_ns, Step::kSegmentEnd, i});
         }
         for (std::uint32_t i = 0; i < blocks.size(); ++i) {
             if (blocks.end_ns[i] <= blocks.start_ns[i]) continue;
             if (blocks.freed_ns[i] < blocks.end_ns[i]) {
                 events.push_back({blocks.freed_ns[i], Step::kBlockFreed, i});
             }
-            if (blocks.end_ns[i] != kPageNever) {
+            if (blocks.end_ns[i] != kNeverNs) {
                 events.push_back({blocks.end_ns[i], Step::kBlockEnd, i});
             }
         }
@@ -137,7 +137,7 @@ class Sweep {
     // Calls back with every event in order.
     template <typename Visit>
     void for_events(Visit visit) {
-        const PageBlocks& blocks = device_.blocks;
+        const BlockLives& blocks = device_.blocks;
         const std::vector<SweepEvent> others = events_besides_starts();
         auto other = others.begin();
         for (std::uint32_t i = 0; i < blocks.size(); ++i) {
@@ -192,7 +192,7 @@ class Sweep {
         const auto found = live_units_.find(unit.address);
         if (found != live_units_.end() && found->second == index) live_units_.erase(found);
         state_.reserved -= unit.size_bytes;
-        if (unit_states_[index].since_ns == kPageNever) state_.releasable -= unit.size_bytes;
+        if (unit_states_[index].since_ns == kNeverNs) state_.releasable -= unit.size_bytes;
         close_kept(index, time_ns);
         unit_states_[index].present = false;
     }
@@ -224,10 +224,10 @@ class Sweep {
 
     void close_kept(std::uint32_t index, std::uint64_t time_ns) {
         UnitState& state = unit_states_[index];
-        if (state.since_ns == kPageNever) return;
+        if (state.since_ns == kNeverNs) return;
         const ReleaseUnit& unit = result_.units[index];
         draw(kept_, state.since_ns, time_ns, unit.address, unit.size_bytes);
-        state.since_ns = kPageNever;
+        state.since_ns = kNeverNs;
     }
 
     // Calls back with every live unit that [address, address + size) touches, ascending.
@@ -242,7 +242,7 @@ class Sweep {
     }
 
     void start_block(std::uint32_t index, std::uint64_t time_ns) {
-        const PageBlocks& blocks = device_.blocks;
+        const BlockLives& blocks = device_.blocks;
         const std::uint64_t size_bytes = blocks.size_bytes[index];
         state_.active += size_bytes;
         state_.requested += known_request(index);
@@ -255,7 +255,7 @@ class Sweep {
             }
             first = false;
             UnitState& state = unit_states_[unit];
-            if (state.live++ == 0 && state.since_ns == kPageNever) {
+            if (state.live++ == 0 && state.since_ns == kNeverNs) {
                 state.since_ns = time_ns;
                 state_.releasable -= result_.units[unit].size_bytes;
             }
@@ -274,7 +274,7 @@ class Sweep {
     }
 
     void end_block(std::uint32_t index, std::uint64_t time_ns) {
-        const PageBlocks& blocks = device_.blocks;
+        const BlockLives& blocks = device_.blocks;
         const std::uint64_t size_bytes = blocks.size_bytes[index];
         state_.active -= size_bytes;
         if (blocks.freed_ns[index] < blocks.end_ns[index]) {

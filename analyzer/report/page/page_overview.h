@@ -38,7 +38,7 @@ class AddressAxis {
 // The smallest piece that the pool can give back: a segment, or a page of an expandable one.
 struct ReleaseUnit {
     std::uint64_t start_ns = 0;
-    std::uint64_t end_ns = kPageNever;
+    std::uint64_t end_ns = kNeverNs;
     std::uint64_t address = 0;
     std::uint64_t size_bytes = 0;
     std::uint32_t segment = 0;

@@ -35,7 +35,7 @@ void add_steps(const Timeline& timeline, const Iterations& iterations, PageDevic
         page->phases.push_back(
             {.name = fmt::format("step {}", i + 1),
              .start_ns = timeline.events[iterations.begins[i]].time_ns,
-             .end_ns = last ? kPageNever : timeline.events[iterations.begins[i + 1]].time_ns});
+             .end_ns = last ? kNeverNs : timeline.events[iterations.begins[i + 1]].time_ns});
     }
 }
 
@@ -63,7 +63,7 @@ void add_phases(const Timeline& timeline, const Iterations& iterations, PageDevi
         page->phases.push_back({.name = name->second,
                                 .start_ns = timeline.events[phase.begin].time_ns,
                                 .end_ns = phase.end >= timeline.events.size()
-                                              ? kPageNever
+                                              ? kNeverNs
                                               : timeline.events[phase.end].time_ns,
                                 .lane = lane->second});
     }

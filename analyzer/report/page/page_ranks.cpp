@@ -56,7 +56,7 @@ void add_ranks(const Job& job, const PagePlaces& places, PageData* data) {
             row.peak_reserved_bytes = device.peak_reserved;
             row.retries = device.retries;
             row.ooms = device.ooms;
-            row.first_oom_ns = device.first_oom_ns.value_or(kPageNever);
+            row.first_oom_ns = device.first_oom_ns.value_or(kNeverNs);
             const auto place = places.find({i, device.device});
             row.device = place == places.end() ? kPageNoDevice : place->second;
             data->ranks.push_back(std::move(row));

@@ -3,7 +3,7 @@
 
 #include "analyzer/analysis/holders/growth_forecast.h"
 #include "analyzer/analysis/holders/part_growth.h"
-#include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/analysis/metrics/measure.h"
 #include "analyzer/support/units.h"
 #include "tests/unit/iterations/made_up_run.h"
 
@@ -299,9 +299,8 @@ TEST_CASE("the first iteration's peak is told apart from those of the others") {
         event.address = 512 + (born % 4) * 100 * kMiB;
         with_segment.timeline.events.set(i, event);
     }
-    PeakHistory history;
-    measure_device(with_segment.timeline, 0, &history);
-    const IterationPeaks peaks = iteration_peaks(history, iterations);
+    const RecordedRun recorded = measure(with_segment.timeline, {0});
+    const IterationPeaks peaks = iteration_peaks(recorded.peaks.front(), iterations);
     CHECK(peaks.known);
     CHECK(peaks.warmup_allocated == 65 * kMiB);
     CHECK(peaks.steady_allocated == 4 * kMiB);

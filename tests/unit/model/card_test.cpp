@@ -1,7 +1,7 @@
 // What a pool can have of a card, from the driver's reports of free memory: the same at whatever
 // instant a report was made.
-#include "analyzer/analysis/metrics/device_metrics.h"
 #include "analyzer/support/units.h"
+#include "tests/support/measured.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>
@@ -16,6 +16,7 @@ using fragtrace::kFlagByPool;
 using fragtrace::kFlagFromAllocator;
 using fragtrace::kFlagUnsettled;
 using fragtrace::testing::Events;
+using fragtrace::testing::measure_device;
 
 namespace {
 

@@ -85,7 +85,7 @@ TEST_CASE("steps come first, then a lane per thread and depth, of which some are
     CHECK(page.phases[1].name == "outer");
     CHECK(page.phases[1].lane == 1);
     CHECK(page.phases.back().name == "step 2");
-    CHECK(page.phases.back().end_ns == kPageNever);
+    CHECK(page.phases.back().end_ns == kNeverNs);
     for (std::size_t i = 1; i < page.phases.size(); ++i) {
         CHECK(page.phases[i - 1].start_ns <= page.phases[i].start_ns);
     }

@@ -2,10 +2,10 @@
 #include "analyzer/trace/phases.h"
 
 #include "analyzer/analysis/metrics/other_processes.h"
-#include "analyzer/analysis/metrics/run_metrics.h"
 #include "analyzer/model/phase_index.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/recording_spans.h"
+#include "tests/support/measured.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>
@@ -17,6 +17,7 @@
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
 using fragtrace::testing::Events;
+using fragtrace::testing::measure_run;
 
 namespace {
 

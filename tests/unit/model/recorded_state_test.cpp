@@ -1,8 +1,8 @@
 // What the recorded events make of the memory.
 #include "analyzer/model/recorded_state.h"
 
-#include "analyzer/analysis/metrics/device_metrics.h"
 #include "analyzer/support/units.h"
+#include "tests/support/measured.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>
@@ -12,6 +12,7 @@
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
 using fragtrace::testing::Events;
+using fragtrace::testing::measure_device;
 
 namespace {
 

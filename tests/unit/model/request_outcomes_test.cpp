@@ -2,16 +2,17 @@
 #include "analyzer/model/request_outcomes.h"
 
 #include "analyzer/analysis/job/job.h"
-#include "analyzer/analysis/metrics/device_metrics.h"
-#include "analyzer/analysis/metrics/run_metrics.h"
 #include "analyzer/analysis/verdict/diagnosis.h"
 #include "analyzer/support/units.h"
 #include "events.h"
+#include "tests/support/measured.h"
 
 #include <catch2/catch.hpp>
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
+using fragtrace::testing::measure_device;
+using fragtrace::testing::measure_run;
 
 namespace {
 

@@ -1,8 +1,7 @@
 // Metrics of recorded runs.
-#include "analyzer/analysis/metrics/run_metrics.h"
 
-#include "analyzer/analysis/metrics/device_metrics.h"
 #include "analyzer/support/units.h"
+#include "tests/support/measured.h"
 #include "tests/unit/model/events.h"
 
 #include <catch2/catch.hpp>
@@ -13,6 +12,8 @@
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
 using fragtrace::testing::Events;
+using fragtrace::testing::measure_device;
+using fragtrace::testing::measure_run;
 
 namespace {
 
@@ -251,4 +252,23 @@ TEST_CASE("a retry cost the time of its own device's calls, all of them", "[metr
     CHECK(metrics.calls[0].count == 2);
     CHECK(metrics.calls[0].total_ns == 1070);
     CHECK(metrics.calls[0].max_ns == 1000);
+}
+
+TEST_CASE("events whose stack has as many frames as the recorder keeps are counted", "[metrics]") {
+    Events events;
+    events.timeline.facts["options.stack_depth"] = "2";
+    events.timeline.nodes = {{}, {}, {}, {}};
+    events.timeline.nodes[2].parent = 1;  // two frames
+    events.timeline.origins = {{}, {}, {}};
+    events.timeline.origins[1].native_stack = 1;
+    events.timeline.origins[2].python_stack = 2;
+    events.segment(kBase, 20 * kMiB);
+    for (const OriginId origin : {OriginId{1}, OriginId{2}, OriginId{2}}) {
+        events.block(kBase, kMiB, kMiB);
+        Event event = events.timeline.events.back();
+        event.origin = origin;
+        events.timeline.events.set(events.timeline.events.size() - 1, event);
+        events.free(kBase);
+    }
+    CHECK(measure_run(events.timeline).cut_stacks == 2);
 }

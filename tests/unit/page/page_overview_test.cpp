@@ -76,7 +76,7 @@ TEST_CASE("pages of an expandable segment are released on their own, and blocks 
                         .address = 0x10'0000'0000,
                         .size_bytes = 60 * kMiB,
                         .page_bytes = 20 * kMiB}};
-    add_block(device, 10, kPageNever, kPageNever, 0x10'0000'0000 + 15 * kMiB, 10 * kMiB);
+    add_block(device, 10, kNeverNs, kNeverNs, 0x10'0000'0000 + 15 * kMiB, 10 * kMiB);
     const PageOverview overview = make_overview(device, AddressAxis(device), 1000);
     REQUIRE(overview.units.size() == 3);
     CHECK(overview.block_unit[0] == 0);
@@ -123,7 +123,7 @@ TEST_CASE("an address that is reserved again belongs to the segment of its time"
         {.start_ns = 0, .end_ns = 400, .address = 0x1000'0000, .size_bytes = 2 * kMiB},
         {.start_ns = 500, .address = 0x1000'0000, .size_bytes = 20 * kMiB}};
     add_block(device, 100, 200, 200, 0x1000'0000, kMiB);
-    add_block(device, 600, kPageNever, kPageNever, 0x1000'0000 + 4 * kMiB, kMiB);
+    add_block(device, 600, kNeverNs, kNeverNs, 0x1000'0000 + 4 * kMiB, kMiB);
     const PageOverview overview = make_overview(device, AddressAxis(device), 1000);
     CHECK(overview.units[overview.block_unit[0]].size_bytes == 2 * kMiB);
     CHECK(overview.units[overview.block_unit[1]].size_bytes == 20 * kMiB);

@@ -145,7 +145,7 @@ TEST_CASE("past the budget the long-lived and the named blocks stay") {
     device.blocks = {};
     add_block(device, 10, 20, 20, 0x7000'0000'0000, kMiB);  // named
     add_block(device, 30, 90, 90, 0x7000'0000'0000, kMiB);  // left out
-    add_block(device, 100, kPageNever, kPageNever, 0x7000'0000'0000, kMiB);
+    add_block(device, 100, kNeverNs, kNeverNs, 0x7000'0000'0000, kMiB);
     device.cards = {card_naming({0, 2})};
     data.block_budget = 2;
     const nlohmann::json header = header_of(*render_page(data))["devices"][0];

@@ -12,7 +12,7 @@ inline void add_block(analyzer::PageDevice& device,
                       std::uint64_t end_ns,
                       std::uint64_t address,
                       std::uint64_t size_bytes) {
-    analyzer::PageBlocks& blocks = device.blocks;
+    analyzer::BlockLives& blocks = device.blocks;
     blocks.start_ns.push_back(start_ns);
     blocks.freed_ns.push_back(freed_ns);
     blocks.end_ns.push_back(end_ns);

@@ -3,6 +3,7 @@
 #include "analyzer/analysis/metrics/trace_summary.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/reader.h"
+#include "tests/support/measured.h"
 #include "tests/support/trace_writer.h"
 
 #include <catch2/catch.hpp>
@@ -12,6 +13,7 @@
 
 using namespace fragtrace;
 using namespace fragtrace::analyzer;
+using fragtrace::testing::measure_device;
 using fragtrace::testing::TemporaryFolder;
 using fragtrace::testing::TraceWriter;
 

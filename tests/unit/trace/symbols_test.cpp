@@ -229,15 +229,15 @@ TEST_CASE("events whose stacks reach the limit of frames are counted", "[symbols
     std::uint32_t python = stacks.python(0, "a", "main.py", 1);
     python = stacks.python(python, "b", "main.py", 2);
     const OriginId python_cut = stacks.origin(native, stacks.python(python, "c", "main.py", 3));
-    for (const OriginId origin : {whole, native_cut, python_cut, python_cut}) {
-        Event event = {};
-        event.origin = origin;
-        stacks.timeline.events.push_back(event);
-    }
     CHECK(stack_depth_limit(stacks.timeline) == 3);
-    CHECK(events_with_cut_stacks(stacks.timeline) == 3);
+    const CutStacks at_most_3(stacks.timeline);
+    CHECK_FALSE(at_most_3.contains(whole));
+    CHECK(at_most_3.contains(native_cut));
+    CHECK(at_most_3.contains(python_cut));
     stacks.timeline.facts["options.stack_depth"] = "4";
-    CHECK(events_with_cut_stacks(stacks.timeline) == 0);
+    const CutStacks at_most_4(stacks.timeline);
+    CHECK_FALSE(at_most_4.contains(native_cut));
+    CHECK_FALSE(at_most_4.contains(python_cut));
 }
 
 TEST_CASE("Python frames take the place of the interpreter", "[symbols]") {
