@@ -14,7 +14,7 @@ import { type DeviceModel, never } from "../src/data/model";
 import { copyText, csvText, rowsText, sortedRows, type TableData } from "../src/data/rows";
 import { countAll, countOf, visitHits } from "../src/data/hits";
 import { finish } from "../src/data/steps";
-import { makeMatcher } from "../src/data/search";
+import { findNames } from "../src/data/search";
 import { Stacks } from "../src/data/stacks";
 import { windowRows } from "../src/data/windowrows";
 
@@ -319,16 +319,16 @@ test("the telling frame is the innermost of the user's own", () => {
 
 test("search takes text and expressions, and says what it cannot use", () => {
     const find = (query: string): number[] =>
-        [...(new Stacks(tables).search(makeMatcher(query)) ?? [])].flatMap((hit, node) =>
-            hit ? [node] : [],
+        [...new Stacks(tables).search(findNames(tables.strings, query)!.hits)].flatMap(
+            (hit, node) => (hit ? [node] : []),
         );
     assert.deepEqual(find("SAMPLES.py"), [4, 5]);
     assert.deepEqual(find("/samples\\.py:3[0-9]/"), [4, 5]);
     assert.deepEqual(find("/^my.*cache/"), [7, 8]);
-    assert.equal(makeMatcher("  "), null);
-    assert.match(makeMatcher("/([a/")!.problem!, /not a regular expression/);
-    assert.match(makeMatcher("/(?=a)b/")!.problem!, /refused/);
-    assert.equal(makeMatcher("/(ab)+c/")!.test("xABABc"), true);
+    assert.equal(findNames(tables.strings, "  "), null);
+    assert.match(findNames([], "/([a/")!.problem!, /not a regular expression/);
+    assert.match(findNames([], "/(?=a)b/")!.problem!, /refused/);
+    assert.deepEqual([...findNames(["xABABc", "ab"], "/(ab)+c/")!.hits], [1, 0]);
 });
 
 test("kinds: every block has one, the large ones a name", () => {

@@ -1,7 +1,8 @@
 // Blocks of some stacks: how many there are in the whole trace, and which lie in a window. Looking
 // at every block takes longer than a frame, so the first is added up per stack once, and the second
 // is done in steps.
-import { type DeviceModel, upperBound } from "./model";
+import type { DeviceModel } from "./model";
+import { upperBound } from "./upperbound";
 import { rowsInStep } from "./steps";
 
 export interface BlockCount {

@@ -1,5 +1,6 @@
 // The life of one block: born, freed, reusable, and which blocks had its bytes before and after.
-import { type DeviceModel, never, upperBound } from "./model";
+import { type DeviceModel, never } from "./model";
+import { upperBound } from "./upperbound";
 
 export interface Life {
     block: number;

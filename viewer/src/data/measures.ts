@@ -2,7 +2,8 @@
 // times.
 import { heldByStack } from "./held";
 import { type HeapState, liveByStack } from "./heap";
-import { type DeviceModel, upperBound } from "./model";
+import type { DeviceModel } from "./model";
+import { upperBound } from "./upperbound";
 
 export type Measure = "holes" | "live" | "churn" | "growth";
 export const measures: readonly Measure[] = ["holes", "live", "churn", "growth"];
@@ -12,6 +13,18 @@ export interface StackSums {
     total: number;
     shrunk: Map<number, number>; // growth only: what there is less of, > 0 each
     blocks: () => Map<number, number>; // how many, counted when asked: pictures need it not
+}
+
+export const noSums: StackSums = {
+    sums: new Map(),
+    total: 0,
+    shrunk: new Map(),
+    blocks: () => new Map(),
+};
+
+/** Whether a measure depends on the window. */
+export function measuresWindow(measure: Measure, mark: number): boolean {
+    return measure === "churn" || (measure === "growth" && mark < 0);
 }
 
 let lastChurn: { model: DeviceModel; from: number; to: number; result: StackSums } | null = null;

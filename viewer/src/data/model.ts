@@ -6,6 +6,7 @@ import type { Card, DeviceHeader } from "./header";
 import { type Curves, readCurves } from "./curves";
 import { LiveIndex } from "./liveindex";
 import { type Phases, readPhases } from "./phases";
+import { upperBound } from "./upperbound";
 
 export { never, noUnit } from "./blocks";
 
@@ -144,18 +145,6 @@ function packNamed(packs: Map<string, Columns>): (name: string) => Columns {
         for (const [id, columns] of packs) if (id.endsWith("-" + name)) return columns;
         throw new Error(`the file has no ${name}`);
     };
-}
-
-/** First position in ascending `values` whose value is above `limit`. */
-export function upperBound(values: ArrayLike<number>, limit: number): number {
-    let low = 0;
-    let high = values.length;
-    while (low < high) {
-        const middle = (low + high) >>> 1;
-        if (values[middle] <= limit) low = middle + 1;
-        else high = middle;
-    }
-    return low;
 }
 
 /** Calls back with every unit that the block touches, in ascending order of address. */

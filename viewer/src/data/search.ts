@@ -1,37 +1,34 @@
-// What a person types to find frames: text, or /a regular expression/.
+// What a person types to find frames: text, or /a regular expression/. Case does not matter.
 import { Expression } from "./expression";
 
-export interface Matcher {
-    test: (text: string) => boolean;
-    // why the expression cannot be used; nothing, or nothing more, matches then
-    readonly problem: string | null;
+export interface Hits {
+    hits: Uint8Array; // per name
+    problem: string | null; // why nothing, or nothing more, was looked for
 }
 
 const longest = 2000; // of a name: what comes behind is not looked at
 
-/** null for an empty query. Case does not matter. */
-export function makeMatcher(query: string): Matcher | null {
+/** null for an empty query. */
+export function findNames(names: readonly string[], query: string): Hits | null {
     const wanted = query.trim();
     if (!wanted) return null;
     const given = /^\/(.+)\/i?$/.exec(wanted);
+    const nothing = new Uint8Array(names.length);
     if (!given) {
         const plain = wanted.toLowerCase();
-        return { test: (text) => text.toLowerCase().includes(plain), problem: null };
+        const hits = nothing.map((_, at) => Number(names[at].toLowerCase().includes(plain)));
+        return { hits, problem: null };
     }
     try {
         const expression = new Expression(given[1]);
-        return {
-            test: (text) => expression.test(text.slice(0, longest)),
-            get problem() {
-                return expression.effort < 0
-                    ? "the expression is too much work for the names of this trace; not all were looked at"
-                    : null;
-            },
-        };
+        const hits = nothing.map((_, at) => Number(expression.test(names[at].slice(0, longest))));
+        const problem =
+            expression.effort < 0
+                ? "the expression is too much work for the names of this trace; not all were looked at"
+                : null;
+        return { hits, problem };
     } catch (error) {
-        return {
-            test: () => false,
-            problem: `not a regular expression that can be used: ${(error as Error).message}`,
-        };
+        const problem = `not a regular expression that can be used: ${(error as Error).message}`;
+        return { hits: nothing, problem };
     }
 }

@@ -1,7 +1,7 @@
 // Steps and phases below the chart, a lane each; what is under the pointer there. What has room is
 // a box with its name; neighbours too thin to be told apart are one quiet band with their number.
 import type { DeviceModel } from "../data/model";
-import { upperBound } from "../data/model";
+import { upperBound } from "../data/upperbound";
 import { formatCount } from "../data/format";
 import { phaseInLane } from "../data/phases";
 import type { Colours } from "./colours";

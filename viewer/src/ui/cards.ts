@@ -2,7 +2,7 @@
 import { formatBytes, formatCount, formatTime } from "../data/format";
 import type { Card, Culprit, Header, Holder } from "../data/header";
 import { byId, el } from "./dom";
-import type { Page } from "./page";
+import type { PageView } from "./view";
 
 const kinds = {
     oom: "OOM",
@@ -180,7 +180,7 @@ function fill(title: string, hint: string, ...content: HTMLElement[]): void {
     }
 }
 
-function culpritTable(page: Page, culprits: Culprit[]): HTMLElement {
+function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
     const { view, stacks } = page;
     const rows = culprits.map((culprit, row) =>
         choosable(
@@ -202,7 +202,10 @@ function culpritTable(page: Page, culprits: Culprit[]): HTMLElement {
             () =>
                 page.change({
                     culprit: page.view.culprit === row ? -1 : row,
-                    stack: page.view.culprit === row ? -1 : page.panel.shown(culprit.stack),
+                    stack:
+                        page.view.culprit === row
+                            ? -1
+                            : page.shownStacks.node(culprit.stack, page.view.fold),
                 }),
         ),
     );
@@ -224,10 +227,10 @@ function culpritTable(page: Page, culprits: Culprit[]): HTMLElement {
     );
 }
 
-function holderTable(page: Page, holders: Holder[]): HTMLElement {
+function holderTable(page: PageView, holders: Holder[]): HTMLElement {
     const kinds = holders.some((holder) => holder.category !== "");
     const rows = holders.map((holder) => {
-        const stack = page.panel.shown(holder.stack);
+        const stack = page.shownStacks.node(holder.stack, page.view.fold);
         const chosen = (): boolean =>
             page.view.culprit < 0 && stack > 0 && page.view.stack === stack;
         return choosable(
@@ -263,7 +266,7 @@ function holderTable(page: Page, holders: Holder[]): HTMLElement {
 }
 
 /** Who pins the holes, and who holds the memory; where nobody pins, the second alone. */
-export function showCulprits(page: Page, card: Card | undefined): void {
+export function showCulprits(page: PageView, card: Card | undefined): void {
     const culprits = card?.culprits ?? [];
     const holders = card?.holders ?? [];
     const others = card?.holders_more ? [el("p", { class: "faint" }, card.holders_more)] : [];

@@ -1,11 +1,12 @@
 // The selected block: its whole life, who had its bytes before and after, and its stack.
 import { formatBytes, formatCount, formatTime } from "../data/format";
-import { type Life, lifeOf, lifeWindow } from "../data/life";
+import { type Life, lifeOf } from "../data/life";
 import { never } from "../data/model";
 import { phaseAt } from "../data/phases";
 import { addressText } from "../draw/map";
+import { zoomToLife } from "./actions";
 import { byId, el } from "./dom";
-import type { Page } from "./page";
+import type { PageView } from "./view";
 
 function button(text: string, name: string, click: () => void): HTMLElement {
     const element = el("button", { type: "button", "aria-label": name, title: name }, text);
@@ -13,14 +14,7 @@ function button(text: string, name: string, click: () => void): HTMLElement {
     return element;
 }
 
-export function zoomToLife(page: Page): void {
-    const { selected } = page.view;
-    if (selected >= 0 && selected < page.model.blocks.count) {
-        page.change(lifeWindow(page.model, selected));
-    }
-}
-
-function lifeList(page: Page, life: Life): HTMLElement {
+function lifeList(page: PageView, life: Life): HTMLElement {
     const { head, phases } = page.model;
     const time = (tick: number): string => formatTime(tick * head.tick_ns);
     const list = el("dl", { class: "life" });
@@ -72,7 +66,7 @@ function lifeList(page: Page, life: Life): HTMLElement {
     return list;
 }
 
-export function showDetails(page: Page): void {
+export function showDetails(page: PageView): void {
     const { model, stacks, view } = page;
     const block = view.selected;
     const panel = byId("details");

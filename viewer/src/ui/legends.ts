@@ -2,15 +2,9 @@
 import { kindColour } from "../draw/kinds";
 import { layerColour, layers } from "../draw/chart";
 import { byId, el } from "./dom";
-import type { Page } from "./page";
+import type { LegendEntry, PageView } from "./view";
 
-/** `colour` may be "hatch", of holes held open, "line", or a marker's "burst" or "emptied". */
-export interface LegendEntry {
-    colour: string;
-    text: string;
-}
-
-export function chartLegend({ colours, model }: Page): LegendEntry[] {
+export function chartLegend({ colours, model }: PageView): LegendEntry[] {
     const { bins } = model;
     const some = (values: Float64Array): boolean => values.some((value) => value > 0);
     const entries = layers
@@ -34,7 +28,7 @@ export function chartLegend({ colours, model }: Page): LegendEntry[] {
     return entries;
 }
 
-export function mapLegend({ colours, kinds, model }: Page): LegendEntry[] {
+export function mapLegend({ colours, kinds, model }: PageView): LegendEntry[] {
     if (kinds) {
         return [
             ...kinds.names.map((text, kind) => ({ colour: kindColour(colours, kind), text })),
@@ -59,7 +53,7 @@ function element({ colour, text }: LegendEntry): HTMLElement {
     return el("span", {}, box, text);
 }
 
-export function fillLegends(page: Page): void {
+export function fillLegends(page: PageView): void {
     byId("chart-legend").replaceChildren(...chartLegend(page).map(element));
     byId("map-legend").replaceChildren(...mapLegend(page).map(element));
 }

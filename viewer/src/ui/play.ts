@@ -1,7 +1,7 @@
 // Plays the window: the cursor runs from its place to the right edge. With reduced motion there is
 // no animation: each call is one step.
 import { byId } from "./dom";
-import type { Page } from "./page";
+import type { PageView } from "./view";
 
 const wholeWindowMs = 12_000;
 const steps = 20;
@@ -10,7 +10,7 @@ export class Player {
     private frame = 0;
     private last = 0;
 
-    constructor(private readonly page: Page) {
+    constructor(private readonly page: PageView) {
         byId("play").addEventListener("click", () => this.toggle());
         document.addEventListener("pointerdown", (event) => {
             if (event.target !== byId("play")) this.stop();

@@ -7,9 +7,10 @@ import { drawRanks } from "../draw/ranks";
 import { type Layer, Surface } from "../draw/surface";
 import { dataTable, showTables } from "./datatable";
 import { byId, el, showDialog, showTip } from "./dom";
-import type { Page } from "./page";
+import type { LegendEntry, PageView, Picture } from "./view";
 
-export function connectRanks(page: Page): void {
+/** The selector in the header; of a job also the strip, which is returned. */
+export function connectRanks(page: PageView): RankStrip | null {
     const { header } = page;
     const select = byId<HTMLSelectElement>("device");
     if (header.ranks.length > 0) {
@@ -30,12 +31,11 @@ export function connectRanks(page: Page): void {
     }
     byId("device-label").hidden = select.options.length < 2;
     select.addEventListener("change", () => page.goTo(Number(select.value)));
-    const follow = (): void => void (select.value = String(page.view.device));
-    page.store.subscribe((_, changed) => {
-        if (changed.has("device")) follow();
-    });
-    follow();
-    if (header.ranks.length > 1 || header.unreadable.length > 0) page.ranks = new RankStrip(page);
+    return header.ranks.length > 1 || header.unreadable.length > 0 ? new RankStrip(page) : null;
+}
+
+export function selectDevice(device: number): void {
+    byId<HTMLSelectElement>("device").value = String(device);
 }
 
 function rankText(row: Rank): string {
@@ -52,11 +52,14 @@ function rankText(row: Rank): string {
 }
 
 /** Of a job: all its processes in one picture. */
-export class RankStrip {
+export class RankStrip implements Picture {
     readonly surface = new Surface(byId("ranks-strip").parentElement!);
+    readonly title = "Processes";
+    readonly place = "top";
+    readonly legend: LegendEntry[] = [];
     private focused = -1;
 
-    constructor(private readonly page: Page) {
+    constructor(private readonly page: PageView) {
         const { header } = page;
         const canvas = byId("ranks-strip");
         byId("ranks").hidden = false;
@@ -71,9 +74,6 @@ export class RankStrip {
         canvas.addEventListener("click", (event) => this.open(this.at(event)));
         canvas.addEventListener("keydown", (event) => this.key(event));
         canvas.addEventListener("blur", () => this.focus(-1));
-        page.store.subscribe((_, changed) => {
-            if (changed.has("device") || changed.has("theme")) this.draw();
-        });
         new ResizeObserver(() => this.draw()).observe(this.surface.box);
     }
 
@@ -130,7 +130,7 @@ export class RankStrip {
         if (row >= 0) this.page.say(rankText(this.page.header.ranks[row]));
     }
 
-    private draw(): void {
+    draw(): void {
         if (this.surface.fit()) this.paint(this.surface.base);
     }
 

@@ -3,7 +3,7 @@ import { formatBytes, formatCount } from "../data/format";
 import type { DeviceModel } from "../data/model";
 import { choosable, heads } from "./cards";
 import { byId, el, table } from "./dom";
-import type { Page } from "./page";
+import type { PageView } from "./view";
 
 // Settings are long and without spaces: they may break after their own separators.
 function breakable(name: string): string {
@@ -11,7 +11,7 @@ function breakable(name: string): string {
 }
 
 /** Of the rows that have a replayed curve one can be laid over the chart. */
-export function showWhatIf(page: Page): void {
+export function showWhatIf(page: PageView): void {
     const { model, view } = page;
     const rows = model.head.whatif;
     const list = byId("whatif-list");

@@ -4,10 +4,10 @@ import { type BlockCount, countAll, countOf } from "../data/hits";
 import { othersAt } from "../data/model";
 import { phaseAt } from "../data/phases";
 import { byId, el } from "./dom";
-import type { Page } from "./page";
+import type { PageView } from "./view";
 
-export function statusText(page: Page): string {
-    const { heap, view, model, matches, matcher } = page;
+export function statusText(page: PageView): string {
+    const { heap, view, model, found } = page;
     if (!model.complete) return "The blocks are being read.";
     const { tick_ns, phase_names } = model.head;
     const phase = phaseAt(model.phases, view.cursor);
@@ -20,10 +20,10 @@ export function statusText(page: Page): string {
         `${formatBytes(heap.reserved)} reserved; holes held open ${formatBytes(heap.held)}, releasable ${formatBytes(heap.releasable)}; ` +
         (others > 0 ? `used by others ${formatBytes(others)}; ` : "") +
         `${formatCount(heap.live.length)} blocks in ${formatCount(heap.units.length)} segments`;
-    if (!matches || !matcher) return text;
-    if (matcher.problem) return `search: ${matcher.problem}. ${text}`;
-    const all = countAll(model, matches);
-    const live = countOf(model, heap.live, matches);
+    if (!found) return text;
+    if (found.problem) return `search: ${found.problem}. ${text}`;
+    const all = countAll(model, found.matches);
+    const live = countOf(model, heap.live, found.matches);
     return (
         `search "${view.query}": ${countText(all)} in the trace; ${countText(live)} at the cursor` +
         (model.head.blocks_left_out > 0 ? "; what is left out of the file is not searched" : "") +
@@ -35,7 +35,7 @@ function countText({ blocks, bytes }: BlockCount): string {
     return `${formatCount(blocks)} ${blocks === 1 ? "block" : "blocks"}, ${formatBytes(bytes)} (${formatCount(bytes)} B)`;
 }
 
-export function windowText(page: Page): string {
+export function windowText(page: PageView): string {
     const { view, model } = page;
     const { tick_ns, end_ns } = model.head;
     const step = ((view.t1 - view.t0) * tick_ns) / 1000;
@@ -47,7 +47,7 @@ export function windowText(page: Page): string {
 const mostUnreadable = 8;
 
 /** The run in the header, how many blocks there are, and the notes. */
-export function describe(page: Page): void {
+export function describe(page: PageView): void {
     const { header } = page;
     const { head } = page.model;
     const process = header.processes[head.process];

@@ -8,7 +8,7 @@ import { windowRows } from "../data/windowrows";
 import { addressText } from "../draw/map";
 import { showTables } from "./datatable";
 import { byId, showDialog } from "./dom";
-import type { Page } from "./page";
+import type { PageView } from "./view";
 import { measureNames } from "./stackspanel";
 
 const bytes = (name: string): TableColumn => ({
@@ -24,7 +24,7 @@ const time = (name: string): TableColumn => ({ name, show: formatTime });
 const lines = new WeakMap<Stacks, Map<number, string>>();
 
 // Tables name the lines of many blocks that have few stacks.
-function line(page: Page, stack: number): string {
+function line(page: PageView, stack: number): string {
     const { stacks } = page;
     let known = lines.get(stacks);
     if (!known) lines.set(stacks, (known = new Map<number, string>()));
@@ -33,7 +33,7 @@ function line(page: Page, stack: number): string {
     return label;
 }
 
-export function memoryTables(page: Page): TableData[] {
+export function memoryTables(page: PageView): TableData[] {
     const { heap, model } = page;
     const { capacity, total, limit, markers, tick_ns, phase_lanes, phase_names, phases_left_out } =
         model.head;
@@ -99,7 +99,7 @@ const mostRows = 20_000;
 /**
  * The blocks at the cursor, which the strip at the right of the map shows, and those of the window.
  */
-export function blockTables(page: Page): TableData[] {
+export function blockTables(page: PageView): TableData[] {
     const { heap, model, view } = page;
     const { blocks, head } = model;
     const moment = (tick: number): number => tick * head.tick_ns;
@@ -140,19 +140,19 @@ export function blockTables(page: Page): TableData[] {
         table(`Blocks at ${formatTime(moment(view.cursor))}`, heap.live, (row) =>
             blocks.freed[row] <= heap.tick
                 ? "waits for streams"
-                : page.isPin(row)
+                : page.pins.has(row)
                   ? "pins"
                   : "in use",
         ),
         table(
             `Blocks in the window: ${formatCount(all.blocks)}, ${formatBytes(all.bytes)} allocated${without}`,
             rows,
-            (row) => (page.isPin(row) ? "pins" : ""),
+            (row) => (page.pins.has(row) ? "pins" : ""),
         ),
     ];
 }
 
-export function holeTables(page: Page): TableData[] {
+export function holeTables(page: PageView): TableData[] {
     const { heap, model } = page;
     const holes: Cell[][] = [];
     const segments: Cell[][] = [];
@@ -207,10 +207,10 @@ export function holeTables(page: Page): TableData[] {
     ];
 }
 
-export function stackTables(page: Page): TableData[] {
-    const { stacks, view, panel } = page;
-    const { sums, shrunk } = panel.sums;
-    const blocks = panel.sums.blocks();
+export function stackTables(page: PageView): TableData[] {
+    const { stacks, view } = page;
+    const { sums, shrunk } = page.sums;
+    const blocks = page.sums.blocks();
     const what = measureNames[view.stacks];
     const columns = [
         sizes(what),
@@ -240,7 +240,7 @@ export function stackTables(page: Page): TableData[] {
     return tables;
 }
 
-function whatIfTables(page: Page): TableData[] {
+function whatIfTables(page: PageView): TableData[] {
     return [
         {
             title: "What if",
@@ -270,7 +270,7 @@ function whatIfTables(page: Page): TableData[] {
     ];
 }
 
-function culpritTables(page: Page): TableData[] {
+function culpritTables(page: PageView): TableData[] {
     const card = page.model.head.cards[page.view.card];
     return [
         {
@@ -310,8 +310,8 @@ function culpritTables(page: Page): TableData[] {
     ];
 }
 
-export function connectTables(page: Page): void {
-    const makers: [id: string, name: string, make: (page: Page) => TableData[]][] = [
+export function connectTables(page: PageView): void {
+    const makers: [id: string, name: string, make: (page: PageView) => TableData[]][] = [
         ["chart-table", "memory, events and phases as tables", memoryTables],
         ["map-table", "blocks at the cursor and in the window as tables", blockTables],
         ["segments-table", "holes and segments as tables", holeTables],
