@@ -1,11 +1,12 @@
 // Starts the page: reads what the writer embedded while the file is still coming in, first the
 // pictures that need no block, then the blocks, and says plainly what is wrong when something is.
-// The same script serves the workers that read blocks.
+// The same script serves the workers.
 import { type Header, parseHeader } from "./data/header";
 import type { DeviceModel } from "./data/model";
 import { readBlocks, readOverview } from "./load/device";
 import { FileElements } from "./load/elements";
-import { serveBlocks } from "./load/worker";
+import { WorkerSearch } from "./load/expressions";
+import { serve } from "./load/worker";
 import { byId } from "./ui/dom";
 import { type DeviceSource, Page } from "./ui/page";
 
@@ -16,7 +17,12 @@ async function start(script: string): Promise<void> {
     if (!text) throw new Error("the file is cut off: its header is missing");
     const header: Header = parseHeader(text);
     if (header.devices.length === 0) throw new Error("the trace has no device");
-    const page = new Page(header, deviceSource(file, header, script), fail);
+    const page = new Page(
+        header,
+        deviceSource(file, header, script),
+        new WorkerSearch(script),
+        fail,
+    );
     await page.open();
     root.dataset.overviewMs = performance.now().toFixed(0); // drawn, since navigation
     requestAnimationFrame(() =>
@@ -78,7 +84,7 @@ function fail(error: unknown): void {
 }
 
 if (typeof document === "undefined") {
-    serveBlocks(self as unknown as Parameters<typeof serveBlocks>[0]);
+    serve(self as unknown as Parameters<typeof serve>[0]);
 } else {
     byId("plain").textContent = "Reading the data ...";
     void start(document.currentScript?.textContent ?? "").catch(fail);

@@ -1,34 +1,34 @@
 // What a person types to find frames: text, or /a regular expression/. Case does not matter.
-import { Expression } from "./expression";
 
-export interface Hits {
-    hits: Uint8Array; // per name
-    problem: string | null; // why nothing, or nothing more, was looked for
+export type SearchAnswer = { hits: Uint8Array } | { problem: string }; // hits: 1 per name that matches
+
+/** Looks for regular expressions beside the page. */
+export interface ExpressionSearch {
+    /** Ends an earlier search, which then has no answer. */
+    find(names: readonly string[], source: string, done: (answer: SearchAnswer) => void): void;
+    stop(): void;
 }
 
-const longest = 2000; // of a name: what comes behind is not looked at
+/** The expression between the slashes; null for text. */
+export function expressionOf(query: string): string | null {
+    return /^\/(.+)\/i?$/.exec(query.trim())?.[1] ?? null;
+}
 
-/** null for an empty query. */
-export function findNames(names: readonly string[], query: string): Hits | null {
-    const wanted = query.trim();
-    if (!wanted) return null;
-    const given = /^\/(.+)\/i?$/.exec(wanted);
-    const nothing = new Uint8Array(names.length);
-    if (!given) {
-        const plain = wanted.toLowerCase();
-        const hits = nothing.map((_, at) => Number(names[at].toLowerCase().includes(plain)));
-        return { hits, problem: null };
-    }
+export function findText(names: readonly string[], text: string): Uint8Array {
+    const wanted = text.toLowerCase();
+    return Uint8Array.from(names, (name) => Number(name.toLowerCase().includes(wanted)));
+}
+
+/** May run for ever: some expressions try a number of ways that doubles with each letter. */
+export function findExpression(names: readonly string[], source: string): SearchAnswer {
     try {
-        const expression = new Expression(given[1]);
-        const hits = nothing.map((_, at) => Number(expression.test(names[at].slice(0, longest))));
-        const problem =
-            expression.effort < 0
-                ? "the expression is too much work for the names of this trace; not all were looked at"
-                : null;
-        return { hits, problem };
+        const expression = new RegExp(source, "i");
+        return { hits: Uint8Array.from(names, (name) => Number(expression.test(name))) };
     } catch (error) {
-        const problem = `not a regular expression that can be used: ${(error as Error).message}`;
-        return { hits: nothing, problem };
+        const reason = (error as Error).message.replace(
+            /^Invalid regular expression: (\/.*: )?/,
+            "",
+        );
+        return { problem: `not a regular expression: ${reason}` };
     }
 }

@@ -7,7 +7,7 @@ import { emptyHeap, heapAt, type HeapState } from "../data/heap";
 import { type Kinds, kindsInSteps } from "../data/kinds";
 import { measuresWindow, noSums, type StackSums, stackSums } from "../data/measures";
 import { cardTick, type DeviceModel } from "../data/model";
-import { findNames } from "../data/search";
+import { type ExpressionSearch, expressionOf, findText } from "../data/search";
 import { ShownStacks } from "../data/shownstacks";
 import { Stacks } from "../data/stacks";
 import { finish } from "../data/steps";
@@ -37,6 +37,7 @@ import { describe, say, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
 import type { Found, PageView, Picture } from "./view";
 
+const noHits = new Uint8Array(0);
 const immediateEvents = 10_000; // swept in the frame itself
 const immediateKinds = 300_000; // blocks that are sorted into kinds in the frame itself
 
@@ -72,13 +73,14 @@ export class Page implements PageView {
     private readonly segments = new SegmentsPanel(this);
     private ranks: RankStrip | null = null; // null: not a job
 
-    // What depends on what. First what is computed, then what is drawn.
+    // What depends on what: first what is computed, then what is drawn. What every frame writes into
+    // the document comes last, because a picture that asks for its size would wait for a new layout.
     private readonly updates: Update[] = [
         { on: ["theme"], draw: () => this.showTheme() },
         { on: ["device", "blocks", "colour"], draw: () => this.sortKinds(), makes: "kinds" },
         { on: ["device", "blocks", "cursor"], draw: () => this.findHeap(), makes: "heap" },
         { on: ["device", "card", "culprit"], draw: () => this.findPins(), makes: "pins" },
-        { on: ["query", "fold"], draw: () => this.search(), makes: "matches" },
+        { on: ["query", "fold"], draw: (changed) => this.search(changed), makes: "matches" },
         {
             on: ["matches", "stack", "culprit", "fold"],
             draw: () => this.findMarked(),
@@ -99,7 +101,6 @@ export class Page implements PageView {
             draw: (changed) => this.findSweep(changed),
             makes: "sweep",
         },
-        { on: viewParts, draw: () => showControls(this) },
         { on: ["device"], draw: () => this.showDevice() },
         { on: ["device", "theme"], draw: () => this.ranks?.draw() },
         { on: ["device", "blocks", "theme", "kinds"], draw: () => fillLegends(this) },
@@ -128,6 +129,7 @@ export class Page implements PageView {
             draw: () => this.panel.draw(),
         },
         { on: ["device", "blocks", "selected"], draw: () => showDetails(this) },
+        { on: viewParts, draw: () => showControls(this) },
         { on: ["device", "t0", "t1"], draw: () => this.showWindow() },
         { on: [...viewParts, "blocks", "matches"], draw: () => this.say(statusText(this)) },
         { on: viewParts, draw: () => this.saveHashSoon() },
@@ -136,6 +138,7 @@ export class Page implements PageView {
     constructor(
         readonly header: Header,
         private readonly source: DeviceSource,
+        private readonly expressions: ExpressionSearch,
         private readonly fail: (error: unknown) => void,
     ) {
         this.stacks = new Stacks(header);
@@ -311,18 +314,31 @@ export class Page implements PageView {
         this.pins = new Set(named.flatMap(({ blocks }) => blocks));
     }
 
-    private search(): boolean {
+    // Text is found at once, an expression beside the page: until then the marks stay as they were.
+    private search(changed: ReadonlySet<Part>): boolean {
         const { query, fold } = this.view;
         if (!query && !this.found) return false;
-        const found = findNames(this.shownStacks.names(fold), query);
-        if (!found) {
-            this.found = null;
-            return true;
+        const names = this.shownStacks.names(fold);
+        const source = expressionOf(query);
+        this.expressions.stop();
+        if (source !== null) {
+            this.found = this.foundBy(this.found?.hits ?? noHits, "searching");
+            this.expressions.find(names, source, (answer) => {
+                const { hits, problem } = { hits: noHits, problem: null, ...answer };
+                this.found = this.foundBy(hits, problem);
+                this.store.flush(["matches"]);
+            });
+            return changed.has("fold");
         }
-        const matches = this.stacks.search(found.hits);
-        const shown = this.shownStacks.matches(found.hits, matches, fold);
-        this.found = { matches, shown, problem: found.problem };
+        const text = query.trim();
+        this.found = text ? this.foundBy(findText(names, text), null) : null;
         return true;
+    }
+
+    private foundBy(hits: Uint8Array, problem: string | null): Found {
+        const matches = this.stacks.search(hits);
+        const shown = this.shownStacks.matches(hits, matches, this.view.fold);
+        return { hits, matches, shown, problem };
     }
 
     // Found by the search, or of the marked stack.

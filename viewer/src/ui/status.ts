@@ -21,7 +21,7 @@ export function statusText(page: PageView): string {
         (others > 0 ? `used by others ${formatBytes(others)}; ` : "") +
         `${formatCount(heap.live.length)} blocks in ${formatCount(heap.units.length)} segments`;
     if (!found) return text;
-    if (found.problem) return `search: ${found.problem}. ${text}`;
+    if (found.problem) return `search "${view.query}": ${found.problem}. ${text}`;
     const all = countAll(model, found.matches);
     const live = countOf(model, heap.live, found.matches);
     return (

@@ -29,9 +29,10 @@ export interface Picture {
 
 /** What the search found. */
 export interface Found {
+    hits: Uint8Array; // per name; none beyond its end
     matches: Uint8Array; // per stack
     shown: Uint8Array; // per node of the tree that is drawn
-    problem: string | null; // why nothing was looked for
+    problem: string | null; // why there is no answer, or none yet
 }
 
 export interface PageView {
