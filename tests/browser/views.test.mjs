@@ -17,7 +17,7 @@ const on = (path, options, look) => visit(browser, path, options, look);
 test("the verdict says who did it and what helps", () =>
     on(board, {}, async (page) => {
         const verdict = await text(page, "#verdict");
-        assert.match(verdict, /who\s+fragment\.py:11 keep keeps 940 MiB of holes open/);
+        assert.match(verdict, /culprit\s+fragment\.py:11 keep keeps 940 MiB of holes open/);
         assert.match(verdict, /what helps\s+expandable_segments:True/);
     }));
 
@@ -343,7 +343,7 @@ test("lanes and markers say what they are", () =>
         }
         names.delete(""); // between two ranges
         assert.deepEqual([...names].sort(), ["backward <b>pass</b>", "forward"]);
-        assert.match(await tip(middle, box.y + 60), /at most .* reserved/);
+        assert.match(await tip(middle, box.y + 60), /up to .* reserved/);
     }));
 
 test("blocks are coloured by six things, and the legend says by what", () =>
@@ -366,7 +366,7 @@ test("blocks are coloured by six things, and the legend says by what", () =>
         assert.equal(maps.size, 5);
         await page.keyboard.press("c");
         assert.equal((await hash(page)).colour, undefined);
-        assert.match(await text(page, "#map-legend"), /hole held open/);
+        assert.match(await text(page, "#map-legend"), /hole/);
     }));
 
 test("a block's details tell its whole life, and lead to who had its bytes", () =>
@@ -381,7 +381,7 @@ test("a block's details tell its whole life, and lead to who had its bytes", () 
         await page.waitForSelector("#details:not([hidden])");
         assert.match(
             await text(page, "#details"),
-            /born[^]*freed[^]*after[^]*reused by\s+nobody until the end of the trace/,
+            /allocated[^]*freed[^]*after[^]*reused by\s+no block before the end of the trace/,
         );
         await page.keyboard.press("z");
         const zoomed = await hash(page);

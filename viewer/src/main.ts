@@ -1,6 +1,6 @@
-// Starts the page: reads what the writer embedded while the file is still coming in, first the
-// pictures that need no block, then the blocks, and says plainly what is wrong when something is.
-// The same script serves the workers.
+// Starts the page: reads the embedded data while the browser still reads the file, first the
+// pictures that need no blocks, then the blocks. If something is wrong, the page says so in one
+// sentence. The same script serves the workers.
 import { type Header, parseHeader } from "./data/header";
 import type { DeviceModel } from "./data/model";
 import { readBlocks, readOverview } from "./load/device";
@@ -62,7 +62,7 @@ function deviceSource(file: FileElements, header: Header, script: string): Devic
     const overview = (index: number): Promise<DeviceModel> =>
         once(overviews, index, async () => {
             const model = await readOverview(file, header.devices[index]);
-            whole(index, model).catch(() => undefined); // told to who asks for them
+            whole(index, model).catch(() => undefined); // blocks() reports it
             return model;
         });
     const blocks = async (
@@ -78,7 +78,7 @@ function deviceSource(file: FileElements, header: Header, script: string): Devic
 function fail(error: unknown): void {
     const plain = byId("plain");
     plain.hidden = false;
-    plain.textContent = `This page cannot be shown: ${(error as Error).message}. Write it again with fraganalyze.`;
+    plain.textContent = `This page cannot be shown: ${(error as Error).message}. Write the page again with fraganalyze.`;
     byId("main").hidden = true;
     document.documentElement.dataset.failed = "true";
 }

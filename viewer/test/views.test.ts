@@ -403,11 +403,7 @@ test("kinds: every block has one, the large ones a name", () => {
         const at = blocks.start[row];
         assert.equal(
             phase.names[phase.of[row]],
-            at >= 5000
-                ? "train"
-                : at >= 100 && at < 4000
-                  ? "load"
-                  : "in a step, outside of its phases",
+            at >= 5000 ? "train" : at >= 100 && at < 4000 ? "load" : "in a step, in no phase",
         );
     }
     const stream = kindsOf(device, stacks, "stream")!;
@@ -649,7 +645,7 @@ test("rows that are not shown are counted and added up", () => {
     };
     assert.equal(
         rowsText(data, data.rows, 500),
-        `1,200 rows, the first 500 shown; the others: ${data.rows.slice(500).filter((row) => row[1] !== null).length * 2} B`,
+        `1,200 rows, the first 500 shown; sum of the others: ${data.rows.slice(500).filter((row) => row[1] !== null).length * 2} B`,
     );
     assert.equal(rowsText(data, data.rows.slice(0, 500), 500), "500 rows");
     assert.equal(

@@ -1,5 +1,5 @@
-// Bytes per stack in four ways: live, held open, allocated in the window, and grown between two
-// times.
+// Bytes per stack by four measures: blocked free memory, live bytes, bytes allocated in the window,
+// and growth between two times.
 import { heldByStack } from "./held";
 import { type HeapState, liveByStack } from "./heap";
 import type { DeviceModel } from "./model";
@@ -11,8 +11,8 @@ export const measures: readonly Measure[] = ["holes", "live", "churn", "growth"]
 export interface StackSums {
     sums: Map<number, number>; // > 0 each
     total: number;
-    shrunk: Map<number, number>; // growth only: what there is less of, > 0 each
-    blocks: () => Map<number, number>; // how many, counted when asked: pictures need it not
+    shrunk: Map<number, number>; // growth only: stacks with less memory, by how much
+    blocks: () => Map<number, number>; // the number of blocks, counted on request
 }
 
 export const noSums: StackSums = {
@@ -29,7 +29,7 @@ export function measuresWindow(measure: Measure, mark: number): boolean {
 
 let lastChurn: { model: DeviceModel; from: number; to: number; result: StackSums } | null = null;
 
-/** Of all blocks that were allocated in (from, to]; kept while only the cursor moves. */
+/** The bytes of all blocks that were allocated in (from, to]; kept while only the cursor moves. */
 function churn(model: DeviceModel, from: number, to: number): StackSums {
     if (lastChurn?.model === model && lastChurn.from === from && lastChurn.to === to) {
         return lastChurn.result;
@@ -77,8 +77,8 @@ let lastMark: { model: DeviceModel; tick: number; live: Uint32Array; bytes: Floa
     null;
 
 /**
- * Live at the later of two times against the earlier one. What is live at the mark is kept while
- * only the cursor moves.
+ * Live bytes at the later of two times minus those at the earlier one. The sums at the mark are
+ * kept while only the cursor moves.
  */
 function growth(model: DeviceModel, heap: HeapState, mark: number, cursor: number): StackSums {
     if (lastMark?.model !== model || lastMark.tick !== mark) {

@@ -21,7 +21,7 @@ export interface Units {
     small: ArrayLike<number>; // 1 = of the pool's class for small blocks
 }
 
-/** When a private pool gives up its segments, and when it keeps them again: ticks, in turns. */
+/** Ticks at which a private pool begins to release its segments and to keep them again, in turn. */
 export interface PoolHistory {
     name: string;
     changes: number[];
@@ -65,10 +65,7 @@ export interface DeviceModel {
     pools: PoolHistory[]; // by units.pool
 }
 
-/**
- * What others have of the device at a time: the context, libraries beside the pool, other
- * processes.
- */
+/** Memory of other holders at a time: the context, libraries beside the pool, other processes. */
 export function othersAt(model: DeviceModel, tick: number): number {
     const after = upperBound(model.others.time, tick);
     return after > 0 ? model.others.bytes[after - 1] : 0;
@@ -164,9 +161,8 @@ export function forUnits(model: DeviceModel, block: number, visit: (unit: number
 }
 
 /**
- * Where the cursor shows the state that a card speaks of. That of a retry is the one before its
- * block: the tick before. Where another event shares a tick of the page's clock, the state is the
- * one after both.
+ * The cursor for the state of a card. A retry shows the state before its block, one tick earlier.
+ * If several events share a tick, the state is the one after all of them.
  */
 export function cardTick(head: DeviceHeader, card: Card): number {
     return Math.max(0, Math.floor(card.time_ns / head.tick_ns) - (card.kind === "retry" ? 1 : 0));

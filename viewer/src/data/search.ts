@@ -1,6 +1,7 @@
 // What a person types to find frames: text, or /a regular expression/. Case does not matter.
 
-export type SearchAnswer = { hits: Uint8Array } | { problem: string }; // hits: 1 per name that matches
+/** `hits` has a 1 for each name that matches. */
+export type SearchAnswer = { hits: Uint8Array } | { problem: string };
 
 /** Looks for regular expressions beside the page. */
 export interface ExpressionSearch {

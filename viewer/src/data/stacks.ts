@@ -85,7 +85,7 @@ export class Stacks {
         return at;
     }
 
-    /** Per node whether it or a caller matches; `hits` tells of each string whether it does. */
+    /** Per node, whether it or a caller matches; `hits` has a 1 for each matching string. */
     search(hits: Uint8Array): Uint8Array {
         const { frames, stacks } = this.header;
         const frameHits = Uint8Array.from(

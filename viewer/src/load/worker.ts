@@ -1,5 +1,5 @@
-// The worker's side: reads packs of blocks, or looks for expressions. It runs the same script as the
-// page, which is the only text that the page's policy lets run.
+// The worker's side: reads packs of blocks, or looks for expressions. It runs the same script as
+// the page, which is the only text that the page's policy lets run.
 import { type BlockLayout, type Blocks, blocksOf } from "../data/blocks";
 import { readPack } from "../data/columns";
 import type { PackDescription } from "../data/header";

@@ -1,6 +1,6 @@
-// Saves the pictures as they stand on the page: time, addresses and stacks below one another, the
-// segments beside them, each under its title, and above all what happened. As a PNG, or as an SVG
-// in which all but the map are vectors (a map can have a million rectangles).
+// Saves the pictures as they are on the page, each with its title, under the sentence of the
+// verdict: as a PNG, or as an SVG. In the SVG the map is an image, because it can have a million
+// rectangles.
 import { hatched } from "../draw/colours";
 import { hatchPattern, SvgContext, svgFile } from "../draw/svg";
 import { fitText, font, type Surface } from "../draw/surface";
@@ -48,7 +48,7 @@ function sheetOf({ pictures }: PageView): Sheet {
     return { width: right + border, height: Math.max(down, lower) + border, places };
 }
 
-/** All but the pictures: what happened, titles, and what the colours mean. */
+/** Everything except the pictures: the verdict, titles, and legends. */
 function drawTexts(context: CanvasRenderingContext2D, page: PageView, sheet: Sheet): void {
     const { colours, header, model, view } = page;
     const room = sheet.width - 2 * border;

@@ -15,7 +15,7 @@ import type { PageView } from "./view";
 export function blockText(page: PageView, block: number): string {
     const { blocks, head } = page.model;
     return (
-        `${formatBytes(blocks.size[block])}, born ${formatTime(blocks.start[block] * head.tick_ns)}\n` +
+        `${formatBytes(blocks.size[block])}, allocated at ${formatTime(blocks.start[block] * head.tick_ns)}\n` +
         page.stacks.label(page.stacks.telling(blocks.stack[block]))
     );
 }
@@ -37,7 +37,7 @@ function chartText(page: PageView, layer: Layer, x: number, y: number): string {
         const length = formatTime((end - phases.start[phase]) * head.tick_ns);
         return (
             `${head.phase_names[phases.name[phase]]}\n` +
-            `${laneKind(model, lane)}: ${start}, ${length} long`
+            `${laneKind(model, lane)}: from ${start}, for ${length}`
         );
     }
     const bin = Math.max(
@@ -47,8 +47,8 @@ function chartText(page: PageView, layer: Layer, x: number, y: number): string {
     const about = (bytes: number): string => formatBytes(Math.round(bytes));
     return (
         `about ${formatTime(tick * head.tick_ns)}\n` +
-        `${about(bins.requested[bin])} requested, ${about(bins.held[bin])} in holes held open, ` +
-        `${about(bins.releasable[bin])} releasable; at most ${about(bins.reserved_max[bin])} reserved`
+        `${about(bins.requested[bin])} requested, ${about(bins.held[bin])} in holes, ` +
+        `${about(bins.releasable[bin])} releasable; up to ${about(bins.reserved_max[bin])} reserved`
     );
 }
 

@@ -24,121 +24,131 @@ const middleAddress = (page: PageView): number => (page.view.a0 + page.view.a1) 
 const table: Key[] = [
     {
         keys: ["ArrowLeft"],
-        shown: "← (Shift: far, Alt: event)",
-        text: "cursor back; with Alt to the last allocation, free, reuse, cudaMalloc, cudaFree or marker before it",
+        shown: "←",
+        text: "move the cursor back; with Shift farther; with Alt to the previous allocation, free, reuse, cudaMalloc, cudaFree or marker",
         run: (page, event) => arrow(page, -1, event),
     },
     {
         keys: ["ArrowRight"],
-        shown: "→ (Shift: far, Alt: event)",
-        text: "cursor on; with Alt to the next of these",
+        shown: "→",
+        text: "move the cursor forward; with Shift farther; with Alt to the next of these events",
         run: (page, event) => arrow(page, 1, event),
     },
     {
         keys: ["ArrowUp"],
         shown: "↑",
-        text: "lower addresses",
+        text: "pan to lower addresses",
         run: (page) => actions.panAddress(page, -1),
     },
     {
         keys: ["ArrowDown"],
         shown: "↓",
-        text: "higher addresses",
+        text: "pan to higher addresses",
         run: (page) => actions.panAddress(page, 1),
     },
-    { keys: ["a"], shown: "a", text: "earlier", run: (page) => actions.pan(page, -1) },
-    { keys: ["d"], shown: "d", text: "later", run: (page) => actions.pan(page, 1) },
+    { keys: ["a"], shown: "a", text: "pan to earlier times", run: (page) => actions.pan(page, -1) },
+    { keys: ["d"], shown: "d", text: "pan to later times", run: (page) => actions.pan(page, 1) },
     {
         keys: ["w"],
         shown: "w",
-        text: "closer in time, around the cursor",
+        text: "zoom in on time, around the cursor",
         run: (page) => actions.zoomTime(page, page.view.cursor, 0.6),
     },
     {
         keys: ["s"],
         shown: "s",
-        text: "wider in time",
+        text: "zoom out of time",
         run: (page) => actions.zoomTime(page, page.view.cursor, 1 / 0.6),
     },
     {
         keys: ["W"],
         shown: "W",
-        text: "closer in addresses",
+        text: "zoom in on addresses",
         run: (page) => actions.zoomAddress(page, middleAddress(page), 0.6),
     },
     {
         keys: ["S"],
         shown: "S",
-        text: "wider in addresses",
+        text: "zoom out of addresses",
         run: (page) => actions.zoomAddress(page, middleAddress(page), 1 / 0.6),
     },
-    { keys: ["0"], shown: "0", text: "everything", run: actions.showWhole },
+    { keys: ["0"], shown: "0", text: "show the whole run", run: actions.showWhole },
     {
         keys: [" "],
         shown: "space",
-        text: "play: the cursor runs through the window",
+        text: "play: the cursor moves through the window",
         run: (_page, _event, player) => player.toggle(),
     },
     {
         keys: ["n"],
         shown: "n",
-        text: "next event: OOM, retry, or the peak of a run without OOM",
+        text: "next OOM or retry (without one: the peak)",
         run: (page) => page.stepCard(1),
     },
-    { keys: ["p"], shown: "p", text: "previous event", run: (page) => page.stepCard(-1) },
+    { keys: ["p"], shown: "p", text: "previous OOM or retry", run: (page) => page.stepCard(-1) },
     {
         keys: ["["],
         shown: "[",
-        text: "select the block before, in order of address at the cursor",
+        text: "select the block at the next lower address at the cursor",
         run: (page) => actions.stepBlock(page, -1),
     },
     {
         keys: ["]"],
         shown: "]",
-        text: "select the block after",
+        text: "select the block at the next higher address at the cursor",
         run: (page) => actions.stepBlock(page, 1),
     },
     { keys: ["z"], shown: "z", text: "zoom to the selected block's life", run: actions.zoomToLife },
     {
         keys: ["m"],
         shown: "m",
-        text: "set the mark at the cursor (growth is measured from it); again: remove it",
+        text: "set the mark at the cursor, from which growth is measured; press again to remove it",
         run: actions.toggleMark,
     },
     {
         keys: ["c"],
         shown: "c",
-        text: "colour by the next: state, age, phase, stream, pool, stack",
+        text: "next colour: state, age, phase, stream, pool, stack",
         run: (page) => page.change({ colour: next(colourings, page.view.colour) }),
     },
     {
         keys: ["1", "2", "3", "4"],
         shown: "1 2 3 4",
-        text: "stacks by holes held open, live bytes, allocations in the window, growth",
+        text: "stacks by blocked free memory, live bytes, allocations in the window, growth",
         run: (page, event) => page.change({ stacks: measures[Number(event.key) - 1] }),
     },
-    { keys: ["f"], shown: "f", text: "stacks as icicle or flame", run: actions.toggleShape },
+    {
+        keys: ["f"],
+        shown: "f",
+        text: "draw the stacks as icicle or flame",
+        run: actions.toggleShape,
+    },
     {
         keys: ["g"],
         shown: "g",
-        text: "frames of libraries folded or in full",
+        text: "join consecutive library frames, or show all",
         run: actions.toggleFold,
     },
     {
         keys: ["v"],
         shown: "v",
-        text: "lay the next replayed curve over the chart",
+        text: "draw the next replayed curve over the chart",
         run: (page) => actions.stepCurve(page, 1),
     },
-    { keys: ["V"], shown: "V", text: "the one before", run: (page) => actions.stepCurve(page, -1) },
-    { keys: ["i"], shown: "i", text: "the pictures as a PNG", run: savePng },
-    { keys: ["I"], shown: "I", text: "as an SVG", run: saveSvg },
-    { keys: ["t"], shown: "t", text: "light or dark", run: actions.toggleTheme },
+    {
+        keys: ["V"],
+        shown: "V",
+        text: "draw the previous replayed curve",
+        run: (page) => actions.stepCurve(page, -1),
+    },
+    { keys: ["i"], shown: "i", text: "save the pictures as PNG", run: savePng },
+    { keys: ["I"], shown: "I", text: "save the pictures as SVG", run: saveSvg },
+    { keys: ["t"], shown: "t", text: "switch between light and dark", run: actions.toggleTheme },
     { keys: ["/"], shown: "/", text: "search frames and files", run: () => byId("search").focus() },
     {
         keys: ["Escape"],
         shown: "Esc",
-        text: "nothing selected, marked or searched",
+        text: "clear selection, marks and search",
         run: (page, _event, player) => clear(page, player),
     },
     { keys: ["?"], shown: "?", text: "this help", run: (page) => showHelp(page) },
@@ -156,20 +166,20 @@ function clear(page: PageView, player: Player): void {
 
 const glossary: [word: string, meaning: string][] = [
     [
-        "hole held open",
-        "free memory inside a segment (or a page of an expandable one) that cannot go back to the driver, because a block is live in it",
+        "hole",
+        "free memory that cannot be returned to the driver, because its segment (or page of an expandable segment) also has live blocks",
     ],
     [
-        "pins",
-        "a live block pins a hole: were it not there, the memory around it could be given back or used as one piece",
+        "blocked memory",
+        "free memory that a live block prevents from being reused: without this block the memory around it could be returned, or used as one piece",
     ],
     [
         "releasable",
-        "cached memory with no live block in its segment or page: it can go back to the driver at any time",
+        "cached memory in segments (or pages) without live blocks: it can be returned to the driver at any time",
     ],
     [
         "retry",
-        "the device was full: the pool gave its cache back to the driver and asked again; the program waits meanwhile",
+        "the device was full: the pool returned its cache to the driver and requested the memory again, while the program waited",
     ],
 ];
 
@@ -183,21 +193,22 @@ function showHelp(page: PageView): void {
         el(
             "p",
             {},
-            "Wheel: time at the pointer. Shift and wheel: addresses. Drag: pan. " +
-                "Click: cursor and block. Tab reaches every control and picture; " +
-                "in the stacks arrows walk the boxes and Enter marks one; " +
-                "in the strip of processes, of a job, they walk the bars and Enter shows one. " +
+            "The wheel zooms in time at the pointer, with Shift in addresses. Dragging pans. " +
+                "A click sets the cursor and selects a block. " +
+                "Tab reaches every control and picture. " +
+                "In the stacks the arrow keys choose a box, and Enter marks its blocks. " +
+                "In the strip of processes they choose a process, and Enter shows it. " +
                 "Search takes text, or /a regular expression/.",
         ),
         el("h2", {}, "Reading the colours"),
         el(
             "p",
             {},
-            "Orange and hatched is memory that is free and yet cannot be given back, because " +
+            "Orange, hatched: free memory that cannot be returned to the driver, because " +
                 "a block is live in the same segment (or page of an expandable segment). " +
-                "Sand is cached memory that could be given back. " +
-                "Where several things share a pixel its colour is their mix by area. " +
-                "Blocks that the verdict names are drawn at least 3 pixels thick.",
+                "Sand: cached memory that can be returned. " +
+                "If several things share a pixel, its colour is their mix by area. " +
+                "Blocks that the verdict names are at least 3 pixels thick.",
         ),
         el("h2", {}, "Words"),
         el(

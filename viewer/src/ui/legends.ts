@@ -1,4 +1,4 @@
-// What the colours mean, beside each picture and in the pictures that are saved.
+// The legends of colours, on the page and in saved pictures.
 import { kindColour } from "../draw/kinds";
 import { layerColour, layers } from "../draw/chart";
 import { byId, el } from "./dom";
@@ -23,7 +23,7 @@ export function chartLegend({ colours, model }: PageView): LegendEntry[] {
         entries.push({ colour: "emptied", text: "empty_cache" });
     }
     if (some(bins.other)) {
-        entries.push({ colour: colours.other, text: "used by others (from above)" });
+        entries.push({ colour: colours.other, text: "other holders (from above)" });
     }
     return entries;
 }
@@ -37,11 +37,11 @@ export function mapLegend({ colours, kinds, model }: PageView): LegendEntry[] {
     }
     const entries = [
         { colour: colours.use, text: "in use" },
-        { colour: "hatch", text: "hole held open" },
+        { colour: "hatch", text: "hole" },
         { colour: colours.cached, text: "cached" },
     ];
     if (model.head.cards.some((card) => card.culprits.length > 0)) {
-        entries.push({ colour: colours.pin, text: "block that pins" });
+        entries.push({ colour: colours.pin, text: "named by the verdict" });
     }
     return entries;
 }

@@ -37,9 +37,9 @@ export class MapPanel implements Picture {
                     ? "shares of area (overview)"
                     : mode === "exact shares"
                       ? "shares of area per pixel"
-                      : "every block (darker: over a quarter of the run)";
-            if (kinds) text += `; by ${view.colour} at rest, in windows of fewer blocks`;
-            else if (view.colour !== "state") text += `; blocks are being sorted by ${view.colour}`;
+                      : "every block (darker: lives longer than a quarter of the run)";
+            if (kinds) text += `; coloured by ${view.colour} once a window with fewer blocks rests`;
+            else if (view.colour !== "state") text += `; sorting blocks by ${view.colour}`;
         }
         document.documentElement.dataset.mapMs = (performance.now() - began).toFixed(1);
         byId("map-mode").textContent = text;

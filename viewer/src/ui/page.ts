@@ -73,8 +73,9 @@ export class Page implements PageView {
     private readonly segments = new SegmentsPanel(this);
     private ranks: RankStrip | null = null; // null: not a job
 
-    // What depends on what: first what is computed, then what is drawn. What every frame writes into
-    // the document comes last, because a picture that asks for its size would wait for a new layout.
+    // What depends on what: first what is computed, then what is drawn. What every frame writes
+    // into the document comes last, because a picture that asks for its size would wait for a new
+    // layout.
     private readonly updates: Update[] = [
         { on: ["theme"], draw: () => this.showTheme() },
         { on: ["device", "blocks", "colour"], draw: () => this.sortKinds(), makes: "kinds" },
@@ -195,7 +196,7 @@ export class Page implements PageView {
             .catch(this.fail);
     }
 
-    /** `wanted` may name what this device does not have: that part is as if it were not said. */
+    /** Parts of `wanted` that this device does not have are ignored. */
     private async openDevice(number: number, wanted: Partial<View>): Promise<void> {
         const index = number < this.header.devices.length ? number : 0;
         const asked = ++this.asked;
@@ -223,7 +224,7 @@ export class Page implements PageView {
             selected: -1,
             stack: -1,
             whatif: -1,
-            // Where nothing keeps holes open, who holds the memory is the question.
+            // Without blocked memory, the live memory is of interest.
             stacks: card >= 0 && head.cards[card].culprits.length > 0 ? "holes" : "live",
             ...wanted,
             device: index,

@@ -1,5 +1,5 @@
-// Chooses what is shown: a device, and of a job a process. The selector in the header names all
-// processes, the strip below it shows them side by side, the table has all that is known of each.
+// Chooses the device, and in a job the process. The selector in the header names all processes, the
+// strip below it shows them side by side, and the table has all figures of each.
 import { formatBytes, formatCount } from "../data/format";
 import type { Rank } from "../data/header";
 import { rankAt, rankLabel, ranksText, rankTables } from "../data/ranks";
@@ -19,7 +19,11 @@ export function connectRanks(page: PageView): RankStrip | null {
             ...header.ranks.map((row) =>
                 row.device !== null
                     ? el("option", { value: String(row.device) }, rankLabel(row))
-                    : el("option", { value: "", disabled: "" }, `${rankLabel(row)} · only a line`),
+                    : el(
+                          "option",
+                          { value: "", disabled: "" },
+                          `${rankLabel(row)} · one line only`,
+                      ),
             ),
         );
     } else {
@@ -47,11 +51,11 @@ function rankText(row: Rank): string {
         counted(row.ooms, "OOM", "OOMs") +
         counted(row.retries, "retry", "retries") +
         `; ${row.ended}; ${row.file}` +
-        (row.device === null ? "; only this line is in the file" : "")
+        (row.device === null ? "; the file has only this line" : "")
     );
 }
 
-/** Of a job: all its processes in one picture. */
+/** All processes of a job in one picture. */
 export class RankStrip implements Picture {
     readonly surface = new Surface(byId("ranks-strip").parentElement!);
     readonly title = "Processes";
@@ -101,7 +105,7 @@ export class RankStrip implements Picture {
             rows: [all.rows[this.page.header.ranks.indexOf(row)]],
         };
         showDialog(
-            el("p", {}, `${rankText(row)}. A page of its own:`),
+            el("p", {}, `${rankText(row)}. This command writes its page:`),
             el("p", {}, el("code", {}, row.command)),
             dataTable(alone),
         );

@@ -41,7 +41,7 @@ export class SegmentsPanel implements Picture {
         if (!surface.fit()) return;
         if (!page.model.complete) {
             this.placed = [];
-            drawNotice(surface.base, "The blocks are being read.", page.colours);
+            drawNotice(surface.base, "Reading the blocks.", page.colours);
             return;
         }
         this.placed = this.paintBase(surface.base);

@@ -1,5 +1,5 @@
-// The panel of stacks: which bytes are measured, as icicle or flame, whole or with library frames
-// folded; the box under the pointer or the keyboard.
+// The panel of stacks: its measure of bytes, icicle or flame, all frames or libraries folded; the
+// box at the pointer or the keyboard.
 import { formatBytes, formatCount, formatTime } from "../data/format";
 import { keptByPools } from "../data/held";
 import type { Measure } from "../data/measures";
@@ -10,7 +10,7 @@ import { byId, showTip } from "./dom";
 import type { LegendEntry, PageView, Picture } from "./view";
 
 export const measureNames: Record<Measure, string> = {
-    holes: "holes held open",
+    holes: "blocked free memory",
     live: "live bytes",
     churn: "allocated in the window",
     growth: "growth since the mark",
@@ -45,7 +45,7 @@ export class StacksPanel implements Picture {
         const { page, surface } = this;
         const { view, model, sums, shownStacks, colours } = page;
         if (!model.complete) {
-            if (surface.fit()) drawNotice(surface.base, "The blocks are being read.", colours);
+            if (surface.fit()) drawNotice(surface.base, "Reading the blocks.", colours);
             return;
         }
         const { boxes, total, depth, thin } = this.tree.layout(
@@ -86,16 +86,16 @@ export class StacksPanel implements Picture {
         const nothing = this.total === 0;
         switch (view.stacks) {
             case "holes": {
-                if (nothing) return "no hole is held open at the cursor";
+                if (nothing) return "no free memory is blocked at the cursor";
                 const kept = keptByPools(this.page.heap);
                 const pools =
                     kept > 0
-                        ? `; ${formatBytes(kept)} without a block, kept by private pools alone`
+                        ? `; ${formatBytes(kept)} in empty segments that private pools keep`
                         : "";
-                return `holes held open, shared by the blocks around them by size, as in "who pins the holes"${pools}`;
+                return `blocked free memory, shared among the live blocks of a segment by size${pools}`;
             }
             case "live":
-                return nothing ? "nothing is live at the cursor" : "live bytes";
+                return nothing ? "no block is live at the cursor" : "live bytes";
             case "churn":
                 return nothing
                     ? "nothing was allocated in the window"
@@ -103,7 +103,7 @@ export class StacksPanel implements Picture {
             case "growth": {
                 const [mark, from] =
                     view.mark < 0
-                        ? [view.t0, "the window's left edge (key m sets a mark at the cursor)"]
+                        ? [view.t0, "the window's left edge (press m to set a mark at the cursor)"]
                         : [view.mark, `the mark at ${formatTime(view.mark * model.head.tick_ns)}`];
                 const [later, earlier] =
                     mark <= view.cursor ? ["the cursor", from] : [from, "the cursor"];
@@ -111,8 +111,8 @@ export class StacksPanel implements Picture {
                 for (const bytes of this.page.sums.shrunk.values()) shrunk += bytes;
                 const less = shrunk > 0 ? `, ${formatBytes(shrunk)} less elsewhere` : "";
                 return nothing
-                    ? `nothing grew from ${earlier} to ${later}${less}`
-                    : `more live at ${later} than at ${earlier}${less}:`;
+                    ? `no stack grew from ${earlier} to ${later}${less}`
+                    : `more live at ${later} than at ${earlier}${less}`;
             }
         }
     }

@@ -11,7 +11,7 @@ import type { Colours } from "../draw/colours";
 import type { Layer, Surface } from "../draw/surface";
 import type { View } from "../state/store";
 
-/** `colour` may be "hatch", of holes held open, "line", or a marker's "burst" or "emptied". */
+/** `colour` may be "hatch" (holes), "line", or "burst" or "emptied" (markers). */
 export interface LegendEntry {
     colour: string;
     text: string;
