@@ -136,7 +136,8 @@ test("the worker's side keeps the names between orders, and says when it begins"
         postMessage: (reply: unknown) => void replies.push(reply),
     };
     serve(scope);
-    const order = (data: SearchOrder): void => scope.onmessage!({ data } as MessageEvent);
+    const order = (data: SearchOrder): void =>
+        scope.onmessage!({ data } as MessageEvent<SearchOrder>);
     order({ names, source: "^K" });
     order({ source: "r" });
     assert.deepEqual(replies, ["begun", found, "begun", { hits: Uint8Array.of(0, 1) }]);
