@@ -33,20 +33,22 @@ test("the table of stacks adds up to the totals in the status line, whatever is 
         assert.equal(
             memory.requested +
                 memory["rounding and slack"] +
-                memory["waiting for streams"] +
-                memory["holes held open"] +
-                memory["cached, releasable"],
+                memory["pending: waiting for streams"] +
+                memory.holes +
+                memory["cached, can be returned to the driver"],
             memory["reserved (sum)"],
         );
         await page.selectOption("#stacks", "live");
         await settle(page);
         assert.equal(
             await total("stacks"),
-            memory["reserved (sum)"] - memory["holes held open"] - memory["cached, releasable"],
+            memory["reserved (sum)"] -
+                memory.holes -
+                memory["cached, can be returned to the driver"],
         );
         await page.selectOption("#stacks", "holes");
         await settle(page);
-        assert.equal(await total("stacks"), memory["holes held open"]);
+        assert.equal(await total("stacks"), memory.holes);
     }));
 
 test("tables behind every picture: sorted by a column, copied, saved as CSV", () =>
@@ -91,7 +93,7 @@ test("tables behind every picture: sorted by a column, copied, saved as CSV", ()
         const lines = saved.text.trimEnd().split("\r\n");
         assert.equal(
             lines[0],
-            '"size","address","born","freed","reusable","state","stream","line"',
+            '"size","address","allocated","freed","reusable","state","stream","line"',
         );
         assert.match(
             await text(page, "dialog .datatable:first-child .faint"),
@@ -338,7 +340,7 @@ test("a part of the time says how to see the whole, and the whole says nothing",
         await settle(page);
         assert.match(
             await text(page, "#window"),
-            /^[\d.]+ m?s to [\d.]+ m?s of [\d.]+ m?s; key 0 shows all$/,
+            /^[\d.]+ m?s to [\d.]+ m?s of [\d.]+ m?s; press 0 to see all$/,
         );
         const { width, scroll } = await page.$eval("#window", (place) => ({
             width: place.clientWidth,

@@ -77,6 +77,23 @@ test("Firefox: keys, links, colours, curves, tables", () =>
         );
     }));
 
+test("Firefox: an expression is found, one that would run for ever is stopped", () =>
+    on("run.html", { hash: "#q=%2F%5Esamples%2F" }, async (page) => {
+        const status = async (expected) => {
+            for (const end = Date.now() + 20_000; ;) {
+                const is = await text(page, "#status");
+                if (expected.test(is)) return;
+                assert.ok(Date.now() < end, is);
+                await new Promise((done) => setTimeout(done, 100));
+            }
+        };
+        await status(/search "\/\^samples\/": [1-9][0-9,]* blocks/);
+        await page.evaluate(`(location.hash = "#q=%2F%5E(.%2B)%2B~%24%2F", true)`);
+        await status(/": stopped after 2 s, the expression is too slow/);
+        await page.evaluate(`(location.hash = "#q=%2Fsamples%2F", true)`);
+        await status(/search "\/samples\/": [1-9][0-9,]* blocks/);
+    }));
+
 test("Firefox: a file that was cut off says so", async () => {
     const folder = mkdtempSync(join(tmpdir(), "fragtrace-page-"));
     const whole = readFileSync(join(pages, "checkerboard.html"), "utf8");

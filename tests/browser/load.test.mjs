@@ -79,7 +79,7 @@ test("while blocks are still coming the verdict, the chart and the map are there
     await page.waitForSelector("html[data-overview-ms]");
     assert.match(await page.locator("#verdict").innerText(), /OOM/);
     assert.equal(await page.locator("#map-mode").innerText(), "shares of area (overview)");
-    assert.match(await page.locator("#status").innerText(), /being read/);
+    assert.match(await page.locator("#status").innerText(), /[Rr]eading the blocks/);
     const drawn = () =>
         page.evaluate(() => {
             const canvas = document.getElementById("map");
@@ -94,7 +94,7 @@ test("while blocks are still coming the verdict, the chart and the map are there
     await page.keyboard.press("w");
     await eventually(async () => assert.notEqual(await drawn(), first));
     await page.click("#segments-table");
-    assert.match(await page.locator("dialog").innerText(), /being read/);
+    assert.match(await page.locator("dialog").innerText(), /[Rr]eading the blocks/);
     await page.click("#dialog-close");
     assert.equal(await page.getAttribute("html", "data-ready"), null);
     finish();

@@ -19,7 +19,7 @@ const share = (page, selector, colour, reach = 40) => shareNear(page, selector, 
 const orange = [242, 140, 28];
 const plum = [74, 6, 51];
 
-test("the verdict, its four bars and who pins, at first sight", () =>
+test("the verdict, its four bars and the blocking lines are seen at first sight", () =>
     on(board, {}, async (page) => {
         assert.equal(await page.getAttribute("html", "data-blocks"), "188");
         const verdict = await text(page, "#verdict");
@@ -43,11 +43,11 @@ test("the verdict, its four bars and who pins, at first sight", () =>
         assert.deepEqual(widths.map(Math.round), [54, 100, 1, 2]);
         assert.match(await text(page, "#culprits"), /940 MiB\s+940 MiB\s+94\s+fragment.py:11 keep/);
         assert.match(await text(page, "#status"), /94 blocks in 94 segments/);
-        assert.match(await text(page, "#status"), /holes held open 940 MiB, releasable 0 B/);
+        assert.match(await text(page, "#status"), /940 MiB in holes, 0 B releasable/);
         assert.match(await text(page, "#totals"), /985,613,312 B/);
     }));
 
-test("the pictures hold what they should: orange holes, plum pins, nothing squashed", () =>
+test("the pictures have orange holes and plum blocks of the verdict, and nothing is squashed", () =>
     on(board, {}, async (page) => {
         const segments = await share(page, "#segments", orange);
         assert.ok(segments > 0.15 && segments < 0.5, `orange of the segments ${segments}`);
@@ -133,7 +133,7 @@ test("a click selects a block everywhere and shows its life and stack", () =>
         await page.waitForSelector("#details:not([hidden])");
         const details = await text(page, "#details");
         for (const part of [
-            "never: held to the end",
+            "not before the end",
             "fragment.py:11 keep",
             "fragment.py:20 main",
             "requested 10,485,248 B",
@@ -163,7 +163,7 @@ test("tables say what their columns mean, what ran as recorded, and rows with re
             await page.$$eval("#culprits-list table:first-of-type th", (heads) =>
                 heads.slice(0, 5).map((head) => head.textContent),
             ),
-            ["keeps open", "by live bytes", "blocks", "allocated at", "age of oldest"],
+            ["blocked", "live bytes", "blocks", "allocated at", "age of oldest"],
         );
         const rows = await page.$$eval("#whatif-list tbody tr", (lines) =>
             lines.map((line) => line.innerText.replace(/\s+/g, " ")),
@@ -174,12 +174,12 @@ test("tables say what their columns mean, what ran as recorded, and rows with re
         );
         assert.match(rows[1], /✓ fits 26 GiB 1 GiB 0 B 214 estimate/);
         assert.match(await text(page, "#whatif"), /exact: .*at least: .*estimate: /s);
-        assert.match(await text(page, "#verdict"), /Asked by model.py:40 Layer3.forward/);
+        assert.match(await text(page, "#verdict"), /Requested by model.py:40 Layer3.forward/);
         await page.keyboard.press("?");
         for (const word of [
-            "hole held open",
+            "hole",
             "releasable",
-            "pins",
+            "blocked memory",
             "retry",
             "exact",
             "at least",
@@ -214,7 +214,7 @@ test("events are counted, and a zero is no bar", () =>
         assert.match(await text(page, "#verdict"), /RETRY.*event 1 of 2/s);
     }));
 
-test("a row of who pins marks its blocks alone", () =>
+test("a row of a blocking line marks only its blocks", () =>
     on(run, {}, async (page) => {
         const rows = page.locator("#culprits tbody tr");
         const before = await share(page, "#segments", plum);
@@ -335,11 +335,11 @@ test("what is left out of the file is announced", () =>
         assert.equal(await page.getAttribute("html", "data-blocks"), "1000");
         assert.match(
             await text(page, "#count"),
-            /1,000 blocks \([0-9,]+ more left out, [0-9.]+ [GT]iB\)/,
+            /1,000 blocks \([0-9,]+ more, [0-9.]+ [GT]iB, left out\)/,
         );
         assert.match(
             await text(page, "#notes"),
-            /[0-9,]+ blocks, [0-9.]+ [GT]iB allocated in all, that lived no longer than .* not in this file one by one/s,
+            /leaves out [0-9,]+ blocks, [0-9.]+ [GT]iB in all, that lived at most .* every total include them/s,
         );
     }));
 
@@ -351,7 +351,7 @@ test("two devices: the selector shows the other, its pages, pools and pending bl
         assert.match(await text(page, "#verdict"), /Retry/);
         assert.match(
             await text(page, "#culprits"),
-            /Who holds the memory[^]*holder <i>one<\/i>[^]*parameters[^]*and 3 more lines: 7 MiB/,
+            /Live memory by line[^]*holder <i>one<\/i>[^]*parameters[^]*and 3 more lines: 7 MiB/,
         );
         assert.match(await text(page, "#status"), /in 5 segments/);
         // Ticks of 10 ns: at 3 s the second block is freed but waits for another stream.
@@ -365,7 +365,7 @@ test("two devices: the selector shows the other, its pages, pools and pending bl
         // 20.
         assert.match(
             await text(page, "#status"),
-            /30 MiB allocated, 5 MiB waiting, 100 MiB reserved; holes held open 45 MiB, releasable 20 MiB/,
+            /30 MiB allocated, 5 MiB pending, 100 MiB reserved; 45 MiB in holes, 20 MiB releasable/,
         );
     }));
 
@@ -389,7 +389,7 @@ test("every control has a name, and the pictures have tables", () =>
         for (const [id, expected] of [
             ["chart-table", /reserved \(sum\)/],
             ["segments-table", /Holes at the cursor/],
-            ["stacks-table", /holes held open/],
+            ["stacks-table", /blocked free memory/],
         ]) {
             await page.click("#" + id);
             assert.match(await text(page, "dialog"), expected);

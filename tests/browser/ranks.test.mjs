@@ -24,12 +24,12 @@ const middle = async (page, row) => {
     return [box.x + ((row + 0.5) * box.width) / 41, box.y + box.height / 2];
 };
 
-test("the page opens with what failed, and says how many processes are in it whole, as lines, and not at all", () =>
+test("the page opens with what failed, and says how many processes it has completely, as one line, and not at all", () =>
     on({}, async (page) => {
         assert.match(await text(page, "#run"), /^fragment.py/);
         assert.match(
             await text(page, "#ranks"),
-            /2 of 40 whole in this file \(underlined\), 38 as lines; 2 out of memory; 1 unreadable/,
+            /2 of 40 complete in this file \(underlined\), 38 as one line each; 2 ran out of memory; 1 unreadable/,
         );
         const options = await page.$$eval("#device option", (all) =>
             all.map(({ textContent, disabled, selected }) => [textContent, disabled, selected]),
@@ -44,7 +44,7 @@ test("the page opens with what failed, and says how many processes are in it who
             ],
         );
         assert.ok(
-            options.some(([name]) => name === "rank 23 · pid 4023 · GPU 7 · OOM · only a line"),
+            options.some(([name]) => name === "rank 23 · pid 4023 · GPU 7 · OOM · one line only"),
         );
         assert.ok((await share(page, "#ranks-strip", [179, 0, 27])) > 0.01, "failures are marked");
         await page.click("#notes summary");
@@ -52,7 +52,7 @@ test("the page opens with what failed, and says how many processes are in it who
             await text(page, "#notes"),
             /<s>bad<\/s>.ftrace could not be read: is not a trace/,
         );
-        assert.match(await text(page, "#notes"), /has its own clock/);
+        assert.match(await text(page, "#notes"), /has its own time axis/);
     }));
 
 test("the selector shows another process with its title, notes, command line and totals", () =>
@@ -83,7 +83,7 @@ test("by keyboard: the selector skips lines, the strip is walked and opened", ()
         await page.keyboard.press("Home");
         assert.match(
             await text(page, "#status"),
-            /^rank 0 · pid 4000 · GPU 0: peak reserved 1 GiB of 2 GiB; ended normally; <b>job<\/b>.4000.ftrace; only this line is in the file/,
+            /^rank 0 · pid 4000 · GPU 0: peak reserved 1 GiB of 2 GiB; ended normally; <b>job<\/b>.4000.ftrace; the file has only this line/,
         );
         for (let i = 0; i < 5; ++i) await page.keyboard.press("ArrowRight");
         assert.match(await text(page, "#status"), /^rank 5 .* OOM: .*1 OOM;/);
@@ -95,7 +95,7 @@ test("by keyboard: the selector skips lines, the strip is walked and opened", ()
         await page.keyboard.press(" ");
         assert.match(
             await text(page, "dialog"),
-            /rank 39 .*A page of its own:\s+fraganalyze '=cmd <\/script>\/<b>job<\/b>.4039.ftrace' --html 4039.html/s,
+            /rank 39 .*This command writes its page:\s+fraganalyze '=cmd <\/script>\/<b>job<\/b>.4039.ftrace' --html 4039.html/s,
         );
     }));
 
@@ -106,7 +106,7 @@ test("by mouse: a bar tells what it is, and shows the process or its line", () =
         await page.mouse.click(...(await middle(page, 8)));
         await shows(page, 2);
         await page.mouse.click(...(await middle(page, 24)));
-        assert.match(await text(page, "dialog"), /rank 23 .*A page of its own:/s);
+        assert.match(await text(page, "dialog"), /rank 23 .*This command writes its page:/s);
         assert.equal(await page.locator("dialog tbody tr").count(), 1);
         await page.click("#dialog-close");
         assert.equal(await page.locator("img, #ranks b, dialog b").count(), 0, "names are text");
@@ -126,7 +126,7 @@ test("the table has every process, sorts, and saves as CSV without formulas", ()
         assert.equal(lines.length, 42);
         assert.match(
             lines[1],
-            /^5,4005,0,1078984704,2147483648,2147483648,0,1,80000000,5000000,"ended normally","whole, 188 blocks","python <img src=x onerror=alert\(1\)>.py","<b>job<\/b>.4005.ftrace",/,
+            /^5,4005,0,1078984704,2147483648,2147483648,0,1,80000000,5000000,"ended normally","complete, 188 blocks","python <img src=x onerror=alert\(1\)>.py","<b>job<\/b>.4005.ftrace",/,
         );
         assert.ok(lines.every((line) => !/(^|,)"?[=+@-]/.test(line)));
         assert.match(await text(page, "dialog"), /<s>bad<\/s>.ftrace\s+is not a trace/);

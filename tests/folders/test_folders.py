@@ -1,5 +1,6 @@
-"""The table of folders in docs/architecture.md is true: every source file lies in one of its rows, and
-includes only headers of its own row and of the rows that the table allows; rows use only rows above."""
+"""The tables of folders in docs/architecture.md and docs/page.md are true: every source file lies in one of
+their rows, and includes only files of its own row and of the rows that the table allows; rows use only rows
+above. In the viewer no two files import each other, directly or over others."""
 
 import pathlib
 import re
@@ -9,9 +10,12 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([\w./]+)[>"]', re.MULTILINE)
 
 
-def read_table():
+IMPORT = re.compile(r'^(?:import|export)\b[^;]*?"(\.[\w./]*)";', re.MULTILINE)
+
+
+def read_table(page):
     """Folder -> folders that it uses, in the order of the table."""
-    text = (SOURCE / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (SOURCE / "docs" / page).read_text(encoding="utf-8")
     table = re.search(r"^\| folder \|.*?\n\n", text, re.MULTILINE | re.DOTALL).group()
     rows = {}
     for line in table.strip().splitlines()[2:]:
@@ -39,11 +43,43 @@ def included(path):
                 break
 
 
+def imported(path):
+    """The files of the viewer that one of them imports, for values or for types."""
+    for name in IMPORT.findall((SOURCE / path).read_text(encoding="utf-8")):
+        target = (SOURCE / path.parent / f"{name}.ts").resolve()
+        if not target.is_file():
+            raise AssertionError(f"{path} imports {name}, which is no file")
+        yield target.relative_to(SOURCE)
+
+
+def circle(imports):
+    """Files of which each imports the next, and the last the first; empty if there are none."""
+    done = set()
+
+    def visit(path, above):
+        if path in above:
+            return above[above.index(path) :]
+        if path in done:
+            return []
+        for target in imports[path]:
+            found = visit(target, [*above, path])
+            if found:
+                return found
+        done.add(path)
+        return []
+
+    for path in imports:
+        found = visit(path, [])
+        if found:
+            return [str(file) for file in found]
+    return []
+
+
 class Folders(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        self.rows = read_table()
+        self.rows = read_table("architecture.md")
         self.sources = [
             path.relative_to(SOURCE)
             for part in ("analyzer", "preload")
@@ -70,12 +106,15 @@ class Folders(unittest.TestCase):
         )
 
     def test_a_file_includes_only_what_its_row_allows(self):
+        self.check_uses({path: list(included(path)) for path in self.sources})
+
+    def check_uses(self, targets):
         wrong, used = [], {folder: set() for folder in self.rows}
-        for path in self.sources:
+        for path, others in targets.items():
             row = row_of(path, self.rows)
             if row is None:
                 continue
-            for target in included(path):
+            for target in others:
                 other = row_of(target, self.rows)
                 used[row].add(other)
                 if other != row and other not in self.rows[row]:
@@ -88,6 +127,21 @@ class Folders(unittest.TestCase):
             if other not in used[row]
         ]
         self.assertEqual(unused, [], "the table allows what nobody needs")
+
+
+class Viewer(Folders):
+    def setUp(self):
+        self.rows = read_table("page.md")
+        self.sources = [path.relative_to(SOURCE) for path in (SOURCE / "viewer" / "src").rglob("*.ts")]
+        self.assertGreater(len(self.sources), 50)
+        self.imports = {path: list(imported(path)) for path in self.sources}
+
+    def test_a_file_includes_only_what_its_row_allows(self):
+        self.check_uses(self.imports)
+
+    def test_no_two_files_import_each_other(self):
+        self.assertEqual(circle(self.imports), [])
+        self.assertGreater(sum(len(targets) for targets in self.imports.values()), 200)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-// Starts the page: reads what the writer embedded while the file is still coming in, first the
-// pictures that need no block, then the blocks, and says plainly what is wrong when something is.
-// The same script serves the workers that read blocks.
+// Starts the page: reads the embedded data while the browser still reads the file, first the
+// pictures that need no blocks, then the blocks. If something is wrong, the page says so in one
+// sentence. The same script serves the workers.
 import { type Header, parseHeader } from "./data/header";
 import type { DeviceModel } from "./data/model";
 import { readBlocks, readOverview } from "./load/device";
 import { FileElements } from "./load/elements";
-import { serveBlocks } from "./load/worker";
+import { WorkerSearch } from "./load/expressions";
+import { serve } from "./load/worker";
 import { byId } from "./ui/dom";
 import { type DeviceSource, Page } from "./ui/page";
 
@@ -16,7 +17,12 @@ async function start(script: string): Promise<void> {
     if (!text) throw new Error("the file is cut off: its header is missing");
     const header: Header = parseHeader(text);
     if (header.devices.length === 0) throw new Error("the trace has no device");
-    const page = new Page(header, deviceSource(file, header, script), fail);
+    const page = new Page(
+        header,
+        deviceSource(file, header, script),
+        new WorkerSearch(script),
+        fail,
+    );
     await page.open();
     root.dataset.overviewMs = performance.now().toFixed(0); // drawn, since navigation
     requestAnimationFrame(() =>
@@ -56,7 +62,7 @@ function deviceSource(file: FileElements, header: Header, script: string): Devic
     const overview = (index: number): Promise<DeviceModel> =>
         once(overviews, index, async () => {
             const model = await readOverview(file, header.devices[index]);
-            whole(index, model).catch(() => undefined); // told to who asks for them
+            whole(index, model).catch(() => undefined); // blocks() reports it
             return model;
         });
     const blocks = async (
@@ -72,13 +78,13 @@ function deviceSource(file: FileElements, header: Header, script: string): Devic
 function fail(error: unknown): void {
     const plain = byId("plain");
     plain.hidden = false;
-    plain.textContent = `This page cannot be shown: ${(error as Error).message}. Write it again with fraganalyze.`;
+    plain.textContent = `This page cannot be shown: ${(error as Error).message}. Write the page again with fraganalyze.`;
     byId("main").hidden = true;
     document.documentElement.dataset.failed = "true";
 }
 
 if (typeof document === "undefined") {
-    serveBlocks(self as unknown as Parameters<typeof serveBlocks>[0]);
+    serve(self as unknown as Parameters<typeof serve>[0]);
 } else {
     byId("plain").textContent = "Reading the data ...";
     void start(document.currentScript?.textContent ?? "").catch(fail);

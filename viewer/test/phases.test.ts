@@ -112,9 +112,9 @@ test("the colour of a block names the phase that its details name", () => {
             assert.equal(
                 nameOf(kinds, row),
                 phase < 0
-                    ? "in no phase"
+                    ? "no phase"
                     : isStep
-                      ? "in a step, outside of its phases"
+                      ? "in a step, in no phase"
                       : device.head.phase_names[phases.name[phase]],
             );
         });

@@ -52,11 +52,11 @@ test("processes are counted once, however many devices they have", () => {
     ];
     assert.equal(
         ranksText(header(ranks, 1)),
-        "1 of 2 whole in this file (underlined), 1 as lines; 1 out of memory",
+        "1 of 2 complete in this file (underlined), 1 as one line each; 1 ran out of memory",
     );
     assert.equal(
         ranksText(header([row()], 1, [{ file: "x", reason: "y" }])),
-        "all 1 whole in this file; none out of memory; 1 unreadable",
+        "all 1 complete in this file; none ran out of memory; 1 unreadable",
     );
 });
 
@@ -127,8 +127,8 @@ test("the table has a row per process and device, and names what could not be re
         ]),
     );
     assert.equal(all.columns.length, all.rows[0].length);
-    assert.equal(all.rows[0][11], "whole, 5 blocks");
-    assert.equal(all.rows[1][11], "as a line");
+    assert.equal(all.rows[0][11], "complete, 5 blocks");
+    assert.equal(all.rows[1][11], "one line");
     assert.equal(all.rows[1][1], null);
     assert.deepEqual(unread.rows, [["x", "y"]]);
 });

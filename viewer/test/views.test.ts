@@ -14,7 +14,8 @@ import { type DeviceModel, never } from "../src/data/model";
 import { copyText, csvText, rowsText, sortedRows, type TableData } from "../src/data/rows";
 import { countAll, countOf, visitHits } from "../src/data/hits";
 import { finish } from "../src/data/steps";
-import { makeMatcher } from "../src/data/search";
+import { expressionOf, findExpression, findText } from "../src/data/search";
+import { ShownStacks } from "../src/data/shownstacks";
 import { Stacks } from "../src/data/stacks";
 import { windowRows } from "../src/data/windowrows";
 
@@ -317,18 +318,58 @@ test("the telling frame is the innermost of the user's own", () => {
     assert.equal(stacks.label(stacks.telling(3)), "train.py:1 main");
 });
 
-test("search takes text and expressions, and says what it cannot use", () => {
-    const find = (query: string): number[] =>
-        [...(new Stacks(tables).search(makeMatcher(query)) ?? [])].flatMap((hit, node) =>
-            hit ? [node] : [],
+function nodesOf(hits: Uint8Array): number[] {
+    return [...new Stacks(tables).search(hits)].flatMap((hit, node) => (hit ? [node] : []));
+}
+
+test("search: text and expressions find a frame by its function, its file or its label", () => {
+    const find = (source: string): number[] => {
+        const answer = findExpression(tables.strings, source);
+        return nodesOf("hits" in answer ? answer.hits : new Uint8Array(0));
+    };
+    assert.deepEqual(nodesOf(findText(tables.strings, "SAMPLES.py")), [4, 5]);
+    assert.deepEqual(find("samples\\.py:3[0-9]"), [4, 5]);
+    assert.deepEqual(find("^MY.*cache"), [7, 8]);
+    assert.deepEqual(find("(s)amples\\.py:(?=3)(.)\\2"), [4, 5]);
+    assert.deepEqual(find("nobody"), []);
+});
+
+test("search: slashes around it make an expression", () => {
+    assert.equal(expressionOf(" /a.b/ "), "a.b");
+    assert.equal(expressionOf("/a.b/i"), "a.b");
+    assert.equal(expressionOf("/home/me"), null);
+    assert.equal(expressionOf("//"), null);
+    assert.equal(expressionOf("a/b/"), null);
+});
+
+test("search: what is no expression is said in a few words", () => {
+    for (const source of ["([a", "a**", "a\\", "(a", "a{3,2}"]) {
+        const answer = findExpression(["a"], source);
+        assert.match(
+            "problem" in answer ? answer.problem : "",
+            /^not a regular expression: \S[^/]+$/,
+            source,
         );
-    assert.deepEqual(find("SAMPLES.py"), [4, 5]);
-    assert.deepEqual(find("/samples\\.py:3[0-9]/"), [4, 5]);
-    assert.deepEqual(find("/^my.*cache/"), [7, 8]);
-    assert.equal(makeMatcher("  "), null);
-    assert.match(makeMatcher("/([a/")!.problem!, /not a regular expression/);
-    assert.match(makeMatcher("/(?=a)b/")!.problem!, /refused/);
-    assert.equal(makeMatcher("/(ab)+c/")!.test("xABABc"), true);
+    }
+});
+
+test("the folded tree has the matches of the whole one, and those of its own names", () => {
+    const stacks = new Stacks(tables);
+    const shown = new ShownStacks(tables, stacks);
+    const found = (text: string, fold: boolean): number[] => {
+        const hits = findText(shown.names(fold), text);
+        const marks = shown.matches(hits, stacks.search(hits), fold);
+        assert.equal(marks.length, shown.tree(fold).count);
+        return [...marks].flatMap((hit, node) => (hit ? [node] : []));
+    };
+    assert.deepEqual(found("keep", false), [4, 5]);
+    const keep = shown.node(4, true);
+    assert.equal(shown.tree(true).label(keep), "samples.py:33 keep");
+    assert.deepEqual(found("keep", true), [keep, shown.node(5, true)]);
+    const torch = shown.node(2, true);
+    assert.equal(shown.tree(true).label(torch), "torch …");
+    assert.ok(found("torch …", true).includes(torch));
+    assert.deepEqual(found("torch …", false), []);
 });
 
 test("kinds: every block has one, the large ones a name", () => {
@@ -362,11 +403,7 @@ test("kinds: every block has one, the large ones a name", () => {
         const at = blocks.start[row];
         assert.equal(
             phase.names[phase.of[row]],
-            at >= 5000
-                ? "train"
-                : at >= 100 && at < 4000
-                  ? "load"
-                  : "in a step, outside of its phases",
+            at >= 5000 ? "train" : at >= 100 && at < 4000 ? "load" : "in a step, in no phase",
         );
     }
     const stream = kindsOf(device, stacks, "stream")!;
@@ -608,7 +645,7 @@ test("rows that are not shown are counted and added up", () => {
     };
     assert.equal(
         rowsText(data, data.rows, 500),
-        `1,200 rows, the first 500 shown; the others: ${data.rows.slice(500).filter((row) => row[1] !== null).length * 2} B`,
+        `1,200 rows, the first 500 shown; sum of the others: ${data.rows.slice(500).filter((row) => row[1] !== null).length * 2} B`,
     );
     assert.equal(rowsText(data, data.rows.slice(0, 500), 500), "500 rows");
     assert.equal(

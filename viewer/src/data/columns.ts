@@ -23,7 +23,7 @@ export async function gunzip(packed: Uint8Array<ArrayBuffer>, length: number): P
     const raw = new Uint8Array(length);
     const { readable, writable } = new DecompressionStream("gzip");
     const writer = writable.getWriter();
-    // What is wrong with the data is told by the reader.
+    // The reader reports errors in the data.
     void writer
         .write(packed)
         .then(() => writer.close())

@@ -1,6 +1,7 @@
 // Stepping from one event to the next: blocks that begin, are freed or can be reused, segments that
 // come and go, and markers. Times are ticks.
-import { type DeviceModel, upperBound } from "./model";
+import type { DeviceModel } from "./model";
+import { upperBound } from "./upperbound";
 
 // Calls back with the times of what is not a block, in no order.
 function forOthers(model: DeviceModel, visit: (tick: number) => void): void {

@@ -1,11 +1,10 @@
-// Which part of the trace a page shows first: from where it begins to matter to the last thing that
-// happens. Programs load and end slowly, and what is told apart in between would be a few pixels
-// wide.
+// The window that a page shows first. Programs start and end slowly: in a picture of the whole run
+// the interesting part would often be a few pixels wide.
 import type { DeviceModel } from "./model";
 
 const matters = 0.1; // of the most that was ever reserved
 const margin = 0.08; // of what is shown
-const mostOfIt = 0.75; // of the trace: then all of it is shown
+const mostOfIt = 0.75; // of the trace: a larger window becomes the whole run
 
 /** The first time at which more than a tenth of the peak was reserved; Infinity = never. */
 function firstReserved(model: DeviceModel): number {
@@ -29,8 +28,7 @@ function firstStep(model: DeviceModel): number {
 
 /**
  * Begins with the first step, or with the first time that a tenth of the peak is reserved,
- * whichever is earlier, and never after something that a card tells of; ends with the last segment
- * or block.
+ * whichever is earlier, and never after the moment of a card; ends with the last segment or block.
  */
 export function activeWindow(model: DeviceModel): [from: number, to: number] {
     const { units, head, lastTick } = model;

@@ -29,7 +29,7 @@ export interface Culprit {
     blocks: number[];
 }
 
-/** Who holds the memory of a card, whether it keeps holes open or not. */
+/** A line with live memory at the moment of a card, whether it blocks free memory or not. */
 export interface Holder {
     stack: number;
     label: string;
@@ -128,7 +128,7 @@ export interface Process {
     notes: string[];
 }
 
-/** One device of one process of a job, as a line, whether all of it is in the file or not. */
+/** One device of one process of a job as one line, also if the file has the process completely. */
 export interface Rank {
     rank: number | null;
     pid: number; // 0 = not known

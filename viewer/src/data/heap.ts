@@ -22,7 +22,7 @@ export interface HeapState {
     releasable: number;
 }
 
-/** Of a device whose blocks have not been read. */
+/** The state before the blocks of a device are read. */
 export function emptyHeap(tick: number): HeapState {
     return {
         tick,

@@ -1,7 +1,8 @@
-// Blocks of some stacks: how many there are in the whole trace, and which lie in a window. Looking
-// at every block takes longer than a frame, so the first is added up per stack once, and the second
-// is done in steps.
-import { type DeviceModel, upperBound } from "./model";
+// Blocks of some stacks: how many the whole trace has, and which lie in a window. A pass over every
+// block takes longer than a frame, so counts per stack are made once, and a window is searched in
+// steps.
+import type { DeviceModel } from "./model";
+import { upperBound } from "./upperbound";
 import { rowsInStep } from "./steps";
 
 export interface BlockCount {
@@ -30,7 +31,7 @@ function totals(model: DeviceModel): StackTotals {
     return made;
 }
 
-/** All blocks of the trace whose stack has a 1; what was allocated, whether freed or not. */
+/** Number and bytes of all blocks of the trace with a wanted stack, freed or not. */
 export function countAll(model: DeviceModel, wanted: Uint8Array): BlockCount {
     const { blocks, bytes } = totals(model);
     const count = { blocks: 0, bytes: 0 };

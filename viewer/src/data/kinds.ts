@@ -1,5 +1,5 @@
-// What the blocks of a picture can be coloured by: each block gets one of few kinds. Of ten million
-// blocks that takes longer than a frame, so it is done in steps.
+// The colours of blocks: each block gets one of a few kinds. For ten million blocks this takes
+// longer than a frame, so it is done in steps.
 import { formatBytes, formatCount } from "./format";
 import { type DeviceModel, never } from "./model";
 import { phasesInSteps } from "./phases";
@@ -9,10 +9,10 @@ import { finish, rowsInStep } from "./steps";
 export type ColourBy = "state" | "age" | "phase" | "stream" | "pool" | "stack";
 export const colourings: readonly ColourBy[] = ["state", "age", "phase", "stream", "pool", "stack"];
 
-export const mostKinds = 8; // colours that can be told apart; what is left is "other"
+export const mostKinds = 8; // colours that a reader can distinguish; the rest is "others"
 
 export interface Kinds {
-    names: string[]; // at most mostKinds, and "other" behind them where there are more
+    names: string[]; // at most mostKinds, then "others" if there are more
     of: Uint8Array; // per block
 }
 
@@ -94,7 +94,7 @@ const ageNames = [
     "0.1 to 1 %",
     "1 to 10 %",
     "10 to 50 %",
-    "over half of it",
+    "over 50 %",
     "never freed",
 ];
 
@@ -130,14 +130,14 @@ function* byAge(model: DeviceModel): Steps<Kinds> {
 
 function byPool(model: DeviceModel): Steps<Kinds> {
     const { blocks, units } = model;
-    const [outside, small, large] = [0, 1, 2]; // private pools behind them
+    const [outside, small, large] = [0, 1, 2]; // then private pools
     const keys = Uint32Array.from(units.pool, (pool, at) =>
         pool > 0 ? pool + 2 : units.small[at] === 1 ? small : large,
     );
     // Blocks outside of all units have a number beyond them.
     return largest(model, blocks.unit, keys, model.pools.length + 2, (key) =>
         key === outside
-            ? "outside"
+            ? "outside of segments"
             : key === small
               ? "small blocks"
               : key === large
@@ -167,9 +167,9 @@ function* byPhase(model: DeviceModel): Steps<Kinds> {
         phase_names.length + names,
         (key) =>
             key === none
-                ? "in no phase"
+                ? "no phase"
                 : key === step
-                  ? "in a step, outside of its phases"
+                  ? "in a step, in no phase"
                   : phase_names[key - names],
     );
 }

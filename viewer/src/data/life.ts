@@ -1,5 +1,6 @@
-// The life of one block: born, freed, reusable, and which blocks had its bytes before and after.
-import { type DeviceModel, never, upperBound } from "./model";
+// The life of one block: allocated, freed, reusable; the blocks before and after it in its bytes.
+import { type DeviceModel, never } from "./model";
+import { upperBound } from "./upperbound";
 
 export interface Life {
     block: number;
@@ -8,7 +9,7 @@ export interface Life {
     reusable: number; // > freed while other streams may still use it
     before: number[]; // the latest blocks that ended before and shared bytes, latest first
     after: number[]; // the first blocks that began afterwards on its bytes, earliest first
-    moreBefore: boolean; // than are named
+    moreBefore: boolean; // there are more than `before` has
     moreAfter: boolean;
     searched: boolean; // false: stopped before the end of the trace
 }

@@ -1,8 +1,9 @@
-// Bytes per stack in four ways: live, held open, allocated in the window, and grown between two
-// times.
+// Bytes per stack by four measures: blocked free memory, live bytes, bytes allocated in the window,
+// and growth between two times.
 import { heldByStack } from "./held";
 import { type HeapState, liveByStack } from "./heap";
-import { type DeviceModel, upperBound } from "./model";
+import type { DeviceModel } from "./model";
+import { upperBound } from "./upperbound";
 
 export type Measure = "holes" | "live" | "churn" | "growth";
 export const measures: readonly Measure[] = ["holes", "live", "churn", "growth"];
@@ -10,13 +11,25 @@ export const measures: readonly Measure[] = ["holes", "live", "churn", "growth"]
 export interface StackSums {
     sums: Map<number, number>; // > 0 each
     total: number;
-    shrunk: Map<number, number>; // growth only: what there is less of, > 0 each
-    blocks: () => Map<number, number>; // how many, counted when asked: pictures need it not
+    shrunk: Map<number, number>; // growth only: stacks with less memory, by how much
+    blocks: () => Map<number, number>; // the number of blocks, counted on request
+}
+
+export const noSums: StackSums = {
+    sums: new Map(),
+    total: 0,
+    shrunk: new Map(),
+    blocks: () => new Map(),
+};
+
+/** Whether a measure depends on the window. */
+export function measuresWindow(measure: Measure, mark: number): boolean {
+    return measure === "churn" || (measure === "growth" && mark < 0);
 }
 
 let lastChurn: { model: DeviceModel; from: number; to: number; result: StackSums } | null = null;
 
-/** Of all blocks that were allocated in (from, to]; kept while only the cursor moves. */
+/** The bytes of all blocks that were allocated in (from, to]; kept while only the cursor moves. */
 function churn(model: DeviceModel, from: number, to: number): StackSums {
     if (lastChurn?.model === model && lastChurn.from === from && lastChurn.to === to) {
         return lastChurn.result;
@@ -64,8 +77,8 @@ let lastMark: { model: DeviceModel; tick: number; live: Uint32Array; bytes: Floa
     null;
 
 /**
- * Live at the later of two times against the earlier one. What is live at the mark is kept while
- * only the cursor moves.
+ * Live bytes at the later of two times minus those at the earlier one. The sums at the mark are
+ * kept while only the cursor moves.
  */
 function growth(model: DeviceModel, heap: HeapState, mark: number, cursor: number): StackSums {
     if (lastMark?.model !== model || lastMark.tick !== mark) {

@@ -6,6 +6,7 @@ import type { Card, DeviceHeader } from "./header";
 import { type Curves, readCurves } from "./curves";
 import { LiveIndex } from "./liveindex";
 import { type Phases, readPhases } from "./phases";
+import { upperBound } from "./upperbound";
 
 export { never, noUnit } from "./blocks";
 
@@ -20,7 +21,7 @@ export interface Units {
     small: ArrayLike<number>; // 1 = of the pool's class for small blocks
 }
 
-/** When a private pool gives up its segments, and when it keeps them again: ticks, in turns. */
+/** Ticks at which a private pool begins to release its segments and to keep them again, in turn. */
 export interface PoolHistory {
     name: string;
     changes: number[];
@@ -64,10 +65,7 @@ export interface DeviceModel {
     pools: PoolHistory[]; // by units.pool
 }
 
-/**
- * What others have of the device at a time: the context, libraries beside the pool, other
- * processes.
- */
+/** Memory of other holders at a time: the context, libraries beside the pool, other processes. */
 export function othersAt(model: DeviceModel, tick: number): number {
     const after = upperBound(model.others.time, tick);
     return after > 0 ? model.others.bytes[after - 1] : 0;
@@ -146,18 +144,6 @@ function packNamed(packs: Map<string, Columns>): (name: string) => Columns {
     };
 }
 
-/** First position in ascending `values` whose value is above `limit`. */
-export function upperBound(values: ArrayLike<number>, limit: number): number {
-    let low = 0;
-    let high = values.length;
-    while (low < high) {
-        const middle = (low + high) >>> 1;
-        if (values[middle] <= limit) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
 /** Calls back with every unit that the block touches, in ascending order of address. */
 export function forUnits(model: DeviceModel, block: number, visit: (unit: number) => void): void {
     const unit = model.blocks.unit[block];
@@ -175,9 +161,8 @@ export function forUnits(model: DeviceModel, block: number, visit: (unit: number
 }
 
 /**
- * Where the cursor shows the state that a card speaks of. That of a retry is the one before its
- * block: the tick before. Where another event shares a tick of the page's clock, the state is the
- * one after both.
+ * The cursor for the state of a card. A retry shows the state before its block, one tick earlier.
+ * If several events share a tick, the state is the one after all of them.
  */
 export function cardTick(head: DeviceHeader, card: Card): number {
     return Math.max(0, Math.floor(card.time_ns / head.tick_ns) - (card.kind === "retry" ? 1 : 0));

@@ -1,6 +1,6 @@
 // Steps and the phases that the program marked, in lanes: columns by ascending start.
 import type { Columns } from "./columns";
-import { upperBound } from "./model";
+import { upperBound } from "./upperbound";
 
 export interface Phases {
     count: number;

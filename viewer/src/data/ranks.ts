@@ -25,7 +25,7 @@ export function processTitle({ processes }: Header, { process }: DeviceHeader): 
         .join(" · ");
 }
 
-/** How many processes are in the file, and how; nothing is left out unsaid. */
+/** How many processes the file has completely, and how many as one line. */
 export function ranksText({ ranks, processes, unreadable }: Header): string {
     // a process has a row per device
     const counted = (rows: Rank[]): number => new Set(rows.map(({ command }) => command)).size;
@@ -34,9 +34,9 @@ export function ranksText({ ranks, processes, unreadable }: Header): string {
     const oom = counted(ranks.filter(({ ooms }) => ooms > 0));
     return [
         lines > 0
-            ? `${formatCount(processes.length)} of ${formatCount(all)} whole in this file (underlined), ${formatCount(lines)} as lines`
-            : `all ${all} whole in this file`,
-        oom > 0 ? `${formatCount(oom)} out of memory` : "none out of memory",
+            ? `${formatCount(processes.length)} of ${formatCount(all)} complete in this file (underlined), ${formatCount(lines)} as one line each`
+            : `all ${all} complete in this file`,
+        oom > 0 ? `${formatCount(oom)} ran out of memory` : "none ran out of memory",
         unreadable.length > 0 ? `${formatCount(unreadable.length)} unreadable` : "",
     ]
         .filter((part) => part)
@@ -104,7 +104,7 @@ export function rankTables({ ranks, devices, unreadable }: Header): TableData[] 
         row.first_oom_ns,
         row.start_after_ns,
         row.ended,
-        row.device === null ? "as a line" : `whole, ${devices[row.device].blocks} blocks`,
+        row.device === null ? "one line" : `complete, ${devices[row.device].blocks} blocks`,
         row.program,
         row.file,
         row.command,
@@ -121,13 +121,13 @@ export function rankTables({ ranks, devices, unreadable }: Header): TableData[] 
                 bytes("capacity"),
                 { name: "retries" },
                 { name: "OOMs" },
-                time("first OOM, own clock"),
-                time("started after the first"),
+                time("first OOM, own time axis"),
+                time("start after the first process"),
                 { name: "ended" },
                 { name: "in this file" },
                 { name: "program" },
                 { name: "file" },
-                { name: "its own page" },
+                { name: "command for its page" },
             ],
             rows,
         },

@@ -52,7 +52,7 @@ export function rowsText(data: TableData, rows: Cell[][], shown: number): string
         .reduce((bytes, row) => bytes + (typeof row[column] === "number" ? row[column] : 0), 0);
     return (
         `${all}, the first ${shown} shown` +
-        (column < 0 ? "" : `; the others: ${shownCell(data, column, sum)}`)
+        (column < 0 ? "" : `; sum of the others: ${shownCell(data, column, sum)}`)
     );
 }
 

@@ -1,37 +1,35 @@
-// What a person types to find frames: text, or /a regular expression/.
-import { Expression } from "./expression";
+// What a person types to find frames: text, or /a regular expression/. Case does not matter.
 
-export interface Matcher {
-    test: (text: string) => boolean;
-    // why the expression cannot be used; nothing, or nothing more, matches then
-    readonly problem: string | null;
+/** `hits` has a 1 for each name that matches. */
+export type SearchAnswer = { hits: Uint8Array } | { problem: string };
+
+/** Looks for regular expressions beside the page. */
+export interface ExpressionSearch {
+    /** Ends an earlier search, which then has no answer. */
+    find(names: readonly string[], source: string, done: (answer: SearchAnswer) => void): void;
+    stop(): void;
 }
 
-const longest = 2000; // of a name: what comes behind is not looked at
+/** The expression between the slashes; null for text. */
+export function expressionOf(query: string): string | null {
+    return /^\/(.+)\/i?$/.exec(query.trim())?.[1] ?? null;
+}
 
-/** null for an empty query. Case does not matter. */
-export function makeMatcher(query: string): Matcher | null {
-    const wanted = query.trim();
-    if (!wanted) return null;
-    const given = /^\/(.+)\/i?$/.exec(wanted);
-    if (!given) {
-        const plain = wanted.toLowerCase();
-        return { test: (text) => text.toLowerCase().includes(plain), problem: null };
-    }
+export function findText(names: readonly string[], text: string): Uint8Array {
+    const wanted = text.toLowerCase();
+    return Uint8Array.from(names, (name) => Number(name.toLowerCase().includes(wanted)));
+}
+
+/** May run for ever: some expressions try a number of ways that doubles with each letter. */
+export function findExpression(names: readonly string[], source: string): SearchAnswer {
     try {
-        const expression = new Expression(given[1]);
-        return {
-            test: (text) => expression.test(text.slice(0, longest)),
-            get problem() {
-                return expression.effort < 0
-                    ? "the expression is too much work for the names of this trace; not all were looked at"
-                    : null;
-            },
-        };
+        const expression = new RegExp(source, "i");
+        return { hits: Uint8Array.from(names, (name) => Number(expression.test(name))) };
     } catch (error) {
-        return {
-            test: () => false,
-            problem: `not a regular expression that can be used: ${(error as Error).message}`,
-        };
+        const reason = (error as Error).message.replace(
+            /^Invalid regular expression: (\/.*: )?/,
+            "",
+        );
+        return { problem: `not a regular expression: ${reason}` };
     }
 }

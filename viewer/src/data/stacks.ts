@@ -1,7 +1,6 @@
 // The call tree of all stacks: labels, search, and sums for the icicle. A parent always has a
 // smaller number than its children, so one backward pass sums up and nothing recurses.
 import type { StackTables } from "./header";
-import type { Matcher } from "./search";
 
 export interface StackBox {
     node: number; // innermost node of the box
@@ -86,24 +85,16 @@ export class Stacks {
         return at;
     }
 
-    /** Per node whether it or a caller matches; null for no query. */
-    search(matcher: Matcher | null): Uint8Array | null {
-        if (!matcher) return null;
-        const { frames, strings, stacks } = this.header;
-        const hit = strings.map((text) => matcher.test(text));
-        const labels = new Map<number, boolean>(); // per frame: many nodes share one
+    /** Per node, whether it or a caller matches; `hits` has a 1 for each matching string. */
+    search(hits: Uint8Array): Uint8Array {
+        const { frames, stacks } = this.header;
+        const frameHits = Uint8Array.from(
+            frames.label,
+            (label, frame) => hits[label] | hits[frames.function[frame]] | hits[frames.file[frame]],
+        );
         const matches = new Uint8Array(this.count);
         for (let node = 1; node < this.count; ++node) {
-            const frame = stacks.frame[node];
-            let self = labels.get(frame);
-            if (self === undefined) {
-                self =
-                    hit[frames.function[frame]] ||
-                    hit[frames.file[frame]] ||
-                    matcher.test(this.label(node));
-                labels.set(frame, self);
-            }
-            matches[node] = self || matches[stacks.parent[node]] ? 1 : 0;
+            matches[node] = frameHits[stacks.frame[node]] | matches[stacks.parent[node]];
         }
         return matches;
     }

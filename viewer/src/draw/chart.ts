@@ -1,5 +1,6 @@
-// Memory over time: the exact split of what is reserved, stacked, with the capacity and what others
-// use from above, markers and phases. Areas are means of a bin, the line is the highest of it.
+// Memory over time: the exact split of reserved memory as stacked areas, the capacity, other
+// holders from above, markers and phases. An area is the mean of a bin, the line is the bin's
+// maximum.
 import { formatBytes, ticks } from "../data/format";
 import type { HeapState } from "../data/heap";
 import type { Bins, DeviceModel } from "../data/model";
@@ -49,8 +50,8 @@ export const layers: [name: keyof Bins, label: string][] = [
     ["requested", "requested"],
     ["internal", "rounding and slack"],
     ["pending", "waiting for streams"],
-    ["held", "holes held open"],
-    ["releasable", "cached, releasable"],
+    ["held", "holes"],
+    ["releasable", "cached"],
 ];
 
 export function layerColour(colours: Colours, name: string): string {

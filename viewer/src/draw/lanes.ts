@@ -1,7 +1,7 @@
-// Steps and phases below the chart, a lane each; what is under the pointer there. What has room is
-// a box with its name; neighbours too thin to be told apart are one quiet band with their number.
+// Steps and phases below the chart, one lane per depth, and the phase at the pointer. A phase with
+// room is a box with its name; neighbours that are too thin share a grey band with their number.
 import type { DeviceModel } from "../data/model";
-import { upperBound } from "../data/model";
+import { upperBound } from "../data/upperbound";
 import { formatCount } from "../data/format";
 import { phaseInLane } from "../data/phases";
 import type { Colours } from "./colours";
@@ -9,7 +9,7 @@ import { type Layer, fitText, font } from "./surface";
 import { plotLeft, plotRight, type Window } from "./timeaxis";
 
 export const laneHeight = 13;
-const thin = 3; // pixels; narrower ones are not told apart
+const thin = 3; // pixels; narrower phases share a band
 const namedFrom = 30; // room for some letters
 
 export function lanesHeight(model: DeviceModel): number {
@@ -93,7 +93,7 @@ export function laneParts(
     return lanes;
 }
 
-// The text, the number of a step alone, or as many letters as tell something.
+// The text, only the number of a step, or as many letters as fit.
 function lettersInside(
     context: CanvasRenderingContext2D,
     text: string,

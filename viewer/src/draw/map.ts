@@ -199,5 +199,5 @@ export function drawAxes(
  * (physical memory, arrays, graphs) stands at 2^62 and above (analyzer/model/device_layer.h). */
 export function addressText(model: DeviceModel, offset: number): string {
     const address = addressAt(model.head, offset);
-    return address < 2n ** 62n ? "0x" + address.toString(16) : "no address of its own";
+    return address < 2n ** 62n ? "0x" + address.toString(16) : "no address";
 }

@@ -1,5 +1,5 @@
-// All processes of a job side by side: peak reserved memory as a share of the capacity, so that the
-// one that differs is seen at a glance. Those that failed have a mark as well as a colour.
+// All processes of a job side by side: peak reserved memory as a share of the capacity, so that a
+// process that differs can be seen at once. Failed processes have a mark as well as a colour.
 import { formatBytes } from "../data/format";
 import type { Rank } from "../data/header";
 import { fillOf, rankState, slotsOf, worstOf } from "../data/ranks";
@@ -7,7 +7,7 @@ import type { Colours } from "./colours";
 import { fitText, font, type Layer } from "./surface";
 
 const above = 9; // room for marks
-const below = 3; // a line under those that are in the file whole
+const below = 3; // a line under the processes that the file has completely
 const text = 12; // names, where there is room
 
 export function drawRanks(

@@ -22,7 +22,7 @@ function partOf(
     return [at(blocks.offset[block]), at(blocks.offset[block] + blocks.size[block])];
 }
 
-/** `marked` has a 1 for each stack whose blocks are; null = none. */
+/** `marked` has a 1 for each stack with marked blocks; null = no marks. */
 export function drawSegmentMarks(
     context: CanvasRenderingContext2D,
     ratio: number,

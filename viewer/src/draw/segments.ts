@@ -1,5 +1,5 @@
-// Segments at the cursor in three bands, each at its own scale so that the worst are the easiest to
-// see: a quarter or more free but kept by a live block, cached, and in use.
+// Segments at the cursor in three bands: partly empty, cached, and in use. Each band has its own
+// scale, and the partly empty segments have most room.
 import { formatBytes, formatCount } from "../data/format";
 import type { HeapState, UnitState } from "../data/heap";
 import type { DeviceModel } from "../data/model";
@@ -15,7 +15,7 @@ export interface Band {
     free: number;
 }
 
-/** How blocks are told apart: pins stand out, the others by state or by a colour of their kind. */
+/** The colours of blocks: those that the verdict names stand out, the others show state or kind. */
 export interface BlockLook {
     isPin: (block: number) => boolean;
     colourOf: ((block: number) => string) | null;
@@ -31,9 +31,9 @@ export interface Placed {
 
 export function bandsOf(model: DeviceModel, heap: HeapState, order: "worst" | "address"): Band[] {
     const bands: Band[] = [
-        { name: "kept by live blocks, a quarter or more free", states: [], bytes: 0, free: 0 },
-        { name: "cached: empty, could be released", states: [], bytes: 0, free: 0 },
-        { name: "in use: over three quarters full", states: [], bytes: 0, free: 0 },
+        { name: "partly empty (at least 25 % free)", states: [], bytes: 0, free: 0 },
+        { name: "cached: empty, can be released", states: [], bytes: 0, free: 0 },
+        { name: "in use: less than 25 % free", states: [], bytes: 0, free: 0 },
     ];
     for (const state of heap.units) {
         const size = model.units.size[state.unit];
@@ -133,7 +133,7 @@ export function drawSegments(
         const text =
             `${formatCount(band.states.length)} ${band.name}` +
             (band.states.length > 0
-                ? ` · ${formatBytes(band.bytes)}, of it ${formatBytes(band.free)} free`
+                ? ` · ${formatBytes(band.bytes)}, ${formatBytes(band.free)} free`
                 : "");
         context.fillText(fitText(context, text, width), 0, top + 11);
         const space = Math.floor((room * weights[i]) / sum);
@@ -159,7 +159,7 @@ export function drawSegments(
         }
         if (placed.length < band.states.length) {
             context.fillText(
-                fitText(context, "too many to draw here; the table has each", width),
+                fitText(context, "too many to draw: see the table", width),
                 0,
                 top + titleHeight + 11,
             );
@@ -174,7 +174,7 @@ export function drawSegments(
     if (heap.units.length === 0) {
         context.font = font(12);
         context.fillStyle = colours.faint;
-        context.fillText("Nothing is reserved at this time.", 0, top + 20);
+        context.fillText("No memory is reserved at this time.", 0, top + 20);
     }
     return all;
 }

@@ -49,7 +49,7 @@ export async function readBlocks(
                 placeBlocks(blocks, read, at);
                 progress((placed += read.count));
             });
-            part.catch(() => undefined); // told by the await below
+            part.catch(() => undefined); // the await below reports it
             parts.push(part);
         }
         await Promise.all(parts);

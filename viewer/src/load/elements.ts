@@ -25,7 +25,7 @@ export class FileElements {
     async take(id: string): Promise<string | null> {
         for (;;) {
             const element = document.getElementById(id);
-            // What comes behind an element is there only when its own text is complete.
+            // An element's text is complete once the next element exists.
             if (element && (this.whole || element.nextElementSibling)) {
                 const text = element.textContent;
                 element.remove();

@@ -1,14 +1,15 @@
-// The worker's side: reads packs of blocks. It runs the same script as the page, which is the only
-// text that the page's policy lets run.
+// The worker's side: reads packs of blocks, or looks for expressions. It runs the same script as
+// the page, which is the only text that the page's policy lets run.
 import { type BlockLayout, type Blocks, blocksOf } from "../data/blocks";
 import { readPack } from "../data/columns";
 import type { PackDescription } from "../data/header";
+import { findExpression, type SearchAnswer } from "../data/search";
 
 export interface Setting {
     unitOffset: Float64Array;
     layout: BlockLayout;
 }
-export interface Order {
+export interface BlockOrder {
     setting?: Setting;
     number: number;
     text: string;
@@ -16,16 +17,29 @@ export interface Order {
 }
 export type Answer = { number: number; blocks: Blocks } | { number: number; problem: string };
 
+export interface SearchOrder {
+    names?: readonly string[]; // if others than before
+    source: string;
+}
+export type SearchReply = "begun" | SearchAnswer;
+
 interface WorkerScope {
-    onmessage: ((event: MessageEvent<Order>) => void) | null;
-    postMessage(answer: Answer, transfer: Transferable[]): void;
+    onmessage: ((event: MessageEvent<BlockOrder | SearchOrder>) => void) | null;
+    postMessage(answer: Answer | SearchReply, transfer?: Transferable[]): void;
 }
 
-export function serveBlocks(scope: WorkerScope): void {
+export function serve(scope: WorkerScope): void {
     let setting: Setting | undefined;
-    scope.onmessage = (event) => {
-        const { number, text, pack } = event.data;
-        setting = event.data.setting ?? setting;
+    let names: readonly string[] = [];
+    scope.onmessage = ({ data }) => {
+        if ("source" in data) {
+            names = data.names ?? names;
+            scope.postMessage("begun"); // the limit of time counts from here
+            scope.postMessage(findExpression(names, data.source));
+            return;
+        }
+        const { number, text, pack } = data;
+        setting = data.setting ?? setting;
         void answer(setting!, number, text, pack).then((reply) => {
             const buffers =
                 "blocks" in reply

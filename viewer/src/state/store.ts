@@ -27,12 +27,50 @@ export interface View {
     order: "worst" | "address";
 }
 
+export const initialView: View = {
+    device: 0,
+    t0: 0,
+    t1: 1,
+    a0: 0,
+    a1: 1,
+    cursor: 0,
+    mark: -1,
+    card: -1,
+    culprit: -1,
+    selected: -1,
+    stack: -1,
+    query: "",
+    theme: "auto",
+    stacks: "holes",
+    shape: "icicle",
+    fold: false,
+    colour: "state",
+    whatif: -1,
+    order: "worst",
+};
+
+export const viewParts = Object.keys(initialView) as (keyof View)[];
+
 /**
- * What a picture can depend on: a part of the view, its own size, the blocks that were read or
- * sorted.
+ * What a panel can depend on: a part of the view, the size of the pictures, whether the blocks are
+ * read, or something that is computed from these.
  */
-export type Part = keyof View | "size" | "blocks" | "kinds";
-export type Listener = (view: View, changed: ReadonlySet<Part>) => void;
+export type Part =
+    | keyof View
+    | "size"
+    | "blocks"
+    | "heap" // the state at the cursor
+    | "kinds" // what blocks are coloured by
+    | "pins" // the blocks that the verdict names
+    | "matches" // what the search found
+    | "marked" // the stacks whose blocks are marked
+    | "measuredWindow" // the window, while the bytes of the stacks depend on it
+    | "sums" // the bytes of each stack
+    | "sweep" // the exact events of the window
+    | "chart" // the pictures without what moves with the cursor
+    | "map"
+    | "segments";
+export type Listener = (changed: ReadonlySet<Part>) => void;
 
 export class Store {
     private listeners: Listener[] = [];
@@ -60,7 +98,7 @@ export class Store {
         this.scheduled = false;
         const changed = new Set([...this.changed, ...keys]);
         this.changed = new Set();
-        if (changed.size > 0) for (const listener of this.listeners) listener(this.view, changed);
+        if (changed.size > 0) for (const listener of this.listeners) listener(changed);
     }
 }
 

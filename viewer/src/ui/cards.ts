@@ -1,8 +1,8 @@
-// The verdict and the table of who pins the holes: what the analysis says, word by word.
+// The verdict and the table of the lines that block free memory, in the words of the analysis.
 import { formatBytes, formatCount, formatTime } from "../data/format";
 import type { Card, Culprit, Header, Holder } from "../data/header";
 import { byId, el } from "./dom";
-import type { Page } from "./page";
+import type { PageView } from "./view";
 
 const kinds = {
     oom: "OOM",
@@ -24,7 +24,7 @@ export function showCard(
         panel.dataset.kind = "none";
         panel.replaceChildren(
             el("h2", {}, "No failed request"),
-            el("p", { class: "sentence" }, "The trace holds no out-of-memory error and no retry."),
+            el("p", { class: "sentence" }, "The trace has no out-of-memory error and no retry."),
         );
         return;
     }
@@ -52,7 +52,9 @@ export function showCard(
             "p",
             { class: "sentence" },
             card.sentence,
-            card.asked_by ? el("span", { class: "faint" }, ` Asked by ${card.asked_by}.`) : null,
+            card.asked_by
+                ? el("span", { class: "faint" }, ` Requested by ${card.asked_by}.`)
+                : null,
         ),
         ...answers(card),
         bars(card),
@@ -60,12 +62,12 @@ export function showCard(
     );
 }
 
-// Why, who did it and what would help, where the analysis knows.
+// The cause, the culprit and the remedy, as far as the analysis knows them.
 function answers(card: Card): HTMLElement[] {
     const rows: [string, string][] = [
         ["why", card.details[0] ?? ""],
-        ["who", card.who],
-        [card.kind === "no_oom" ? "to use less" : "what helps", card.change],
+        ["culprit", card.who],
+        [card.kind === "no_oom" ? "to reduce memory" : "what helps", card.change],
     ];
     const known = rows.filter(([, text]) => text !== "");
     if (known.length === 0) return [];
@@ -84,7 +86,7 @@ function button(name: string, text: string, click: () => void): HTMLElement {
     return element;
 }
 
-// Sizes on one scale: whether the request fits somewhere, and what a whole is made of, is seen.
+// Sizes on one scale: they show whether the request fits, and what adds up to the capacity.
 function bars(card: Card): HTMLElement {
     const most = Math.max(1, ...card.bars.map((bar) => bar.from + bar.bytes));
     const grid = el("div", { class: "bars" });
@@ -180,7 +182,7 @@ function fill(title: string, hint: string, ...content: HTMLElement[]): void {
     }
 }
 
-function culpritTable(page: Page, culprits: Culprit[]): HTMLElement {
+function culpritTable(page: PageView, culprits: Culprit[]): HTMLElement {
     const { view, stacks } = page;
     const rows = culprits.map((culprit, row) =>
         choosable(
@@ -202,7 +204,10 @@ function culpritTable(page: Page, culprits: Culprit[]): HTMLElement {
             () =>
                 page.change({
                     culprit: page.view.culprit === row ? -1 : row,
-                    stack: page.view.culprit === row ? -1 : page.panel.shown(culprit.stack),
+                    stack:
+                        page.view.culprit === row
+                            ? -1
+                            : page.shownStacks.node(culprit.stack, page.view.fold),
                 }),
         ),
     );
@@ -211,23 +216,23 @@ function culpritTable(page: Page, culprits: Culprit[]): HTMLElement {
         { role: "grid" },
         heads([
             [
-                "keeps open",
-                "free bytes that cannot go back to the driver because of these live blocks: " +
-                    "their share of the segment's (or page's) free bytes",
+                "blocked",
+                "free memory that these live blocks prevent from being reused: " +
+                    "their share of the free bytes of their segments (or pages)",
             ],
-            ["by live bytes", "the size of the live blocks that do it"],
-            ["blocks", "how many live blocks"],
+            ["live bytes", "the size of these live blocks"],
+            ["blocks", "the number of live blocks"],
             ["allocated at", "the line that allocated them"],
-            ["age of oldest", "how long the oldest of them had lived by then"],
+            ["age of oldest", "the age of the oldest of these blocks at this moment"],
         ]),
         el("tbody", {}, ...rows),
     );
 }
 
-function holderTable(page: Page, holders: Holder[]): HTMLElement {
+function holderTable(page: PageView, holders: Holder[]): HTMLElement {
     const kinds = holders.some((holder) => holder.category !== "");
     const rows = holders.map((holder) => {
-        const stack = page.panel.shown(holder.stack);
+        const stack = page.shownStacks.node(holder.stack, page.view.fold);
         const chosen = (): boolean =>
             page.view.culprit < 0 && stack > 0 && page.view.stack === stack;
         return choosable(
@@ -246,28 +251,23 @@ function holderTable(page: Page, holders: Holder[]): HTMLElement {
         "table",
         { role: "grid" },
         heads([
-            ["live", "bytes of live blocks"],
-            ["blocks", "how many live blocks"],
+            ["live bytes", "the size of the live blocks"],
+            ["blocks", "the number of live blocks"],
             ["allocated at", "the line that allocated them"],
             ...(kinds
-                ? [
-                      ["kind (estimate)", "told by stack and lifetime: an estimate"] as [
-                          string,
-                          string,
-                      ],
-                  ]
+                ? [["kind (estimate)", "estimated from stack and lifetime"] as [string, string]]
                 : []),
         ]),
         el("tbody", {}, ...rows),
     );
 }
 
-/** Who pins the holes, and who holds the memory; where nobody pins, the second alone. */
-export function showCulprits(page: Page, card: Card | undefined): void {
+/** The lines that block free memory, and the lines with most live memory. */
+export function showCulprits(page: PageView, card: Card | undefined): void {
     const culprits = card?.culprits ?? [];
     const holders = card?.holders ?? [];
     const others = card?.holders_more ? [el("p", { class: "faint" }, card.holders_more)] : [];
-    const holding = ["Who holds the memory", card?.holders_when].filter(Boolean).join(" ");
+    const holding = ["Live memory by line", card?.holders_when].filter(Boolean).join(" ");
     byId("culprits-table").hidden = culprits.length + holders.length === 0;
     if (culprits.length > 0) {
         const more =
@@ -275,26 +275,26 @@ export function showCulprits(page: Page, card: Card | undefined): void {
                 ? [el("h2", { class: "second" }, holding), holderTable(page, holders), ...others]
                 : [];
         fill(
-            "Who pins the holes",
-            "a row marks its blocks everywhere",
+            "Which allocations block free memory",
+            "click a row to mark its blocks",
             culpritTable(page, culprits),
             ...more,
         );
     } else if (holders.length > 0) {
         fill(
             holding,
-            "no block pins a hole here; a row marks its stack",
+            "no block prevents reuse of free memory here; click a row to mark its stack",
             holderTable(page, holders),
             ...others,
         );
     } else {
         fill(
-            "Who pins the holes",
+            "Which allocations block free memory",
             "",
             el(
                 "p",
                 { class: "faint" },
-                "No block stands in the way here. The stacks below show who holds what at the cursor.",
+                "No live block prevents free memory from being reused here. The stacks below show the live memory at the cursor.",
             ),
         );
     }

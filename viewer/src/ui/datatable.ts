@@ -1,5 +1,5 @@
-// Tables in the dialog: sortable, to be copied, saved as CSV. Of long ones the first rows are
-// shown, and it is said of how many; copying and saving take all.
+// Tables in the dialog: they can be sorted, copied and saved as CSV. A long table shows its first
+// rows and says how many there are; copying and saving take all rows.
 import {
     type Cell,
     copyText,
@@ -25,7 +25,7 @@ export function dataTable(data: TableData): HTMLElement {
         const button = el("button", { type: "button", class: "sort" }, column.name);
         const head = el("th", { scope: "col" }, button);
         button.addEventListener("click", () => {
-            // Numbers are asked for largest first, names from A.
+            // The first click sorts numbers from the largest, names from A.
             descending =
                 sorted === at
                     ? !descending
@@ -60,7 +60,7 @@ export function dataTable(data: TableData): HTMLElement {
             void copyRows(copyText(data, rows)).then((done) => {
                 said.textContent = done
                     ? `${count}, copied`
-                    : `${count}; the browser does not allow copying here, take the CSV`;
+                    : `${count}; the browser does not allow copying here: save the CSV`;
             }),
     );
     const save = el("button", { type: "button" }, "CSV");
@@ -95,7 +95,7 @@ async function copyRows(text: string): Promise<boolean> {
         await navigator.clipboard.writeText(text);
         return true;
     } catch {
-        // Without the permission: from a field, as browsers have always allowed after a click.
+        // Without the permission: copy from a field, which every browser allows after a click.
         const field = document.createElement("textarea");
         field.value = text;
         document.getElementById("dialog-body")!.append(field);

@@ -1,11 +1,12 @@
-// The selected block: its whole life, who had its bytes before and after, and its stack.
+// The selected block: its life, the blocks before and after it in its bytes, and its stack.
 import { formatBytes, formatCount, formatTime } from "../data/format";
-import { type Life, lifeOf, lifeWindow } from "../data/life";
+import { type Life, lifeOf } from "../data/life";
 import { never } from "../data/model";
 import { phaseAt } from "../data/phases";
 import { addressText } from "../draw/map";
+import { zoomToLife } from "./actions";
 import { byId, el } from "./dom";
-import type { Page } from "./page";
+import type { PageView } from "./view";
 
 function button(text: string, name: string, click: () => void): HTMLElement {
     const element = el("button", { type: "button", "aria-label": name, title: name }, text);
@@ -13,14 +14,7 @@ function button(text: string, name: string, click: () => void): HTMLElement {
     return element;
 }
 
-export function zoomToLife(page: Page): void {
-    const { selected } = page.view;
-    if (selected >= 0 && selected < page.model.blocks.count) {
-        page.change(lifeWindow(page.model, selected));
-    }
-}
-
-function lifeList(page: Page, life: Life): HTMLElement {
+function lifeList(page: PageView, life: Life): HTMLElement {
     const { head, phases } = page.model;
     const time = (tick: number): string => formatTime(tick * head.tick_ns);
     const list = el("dl", { class: "life" });
@@ -28,19 +22,19 @@ function lifeList(page: Page, life: Life): HTMLElement {
         void list.append(el("dt", {}, name), el("dd", {}, ...text));
     const phase = phaseAt(phases, life.born);
     add(
-        "born",
+        "allocated",
         time(life.born) + (phase >= 0 ? ` in ${head.phase_names[phases.name[phase]]}` : ""),
     );
     if (life.freed === never) {
-        add("freed", "never: held to the end of the trace");
+        add("freed", "not before the end of the trace");
     } else {
         add("freed", `${time(life.freed)}, after ${time(life.freed - life.born)}`);
         if (life.reusable > life.freed) {
             add(
                 "pending",
                 life.reusable === never
-                    ? "to the end of the trace: another stream may still use it"
-                    : `until ${time(life.reusable)}, ${time(life.reusable - life.freed)} long: another stream might still have used it`,
+                    ? "until the end of the trace: another stream may still use it"
+                    : `until ${time(life.reusable)}, for ${time(life.reusable - life.freed)}: another stream could still use it`,
             );
         }
     }
@@ -55,24 +49,24 @@ function lifeList(page: Page, life: Life): HTMLElement {
         });
     const more = (are: boolean, text: string): string[] => (are ? [text] : []);
     if (life.before.length > 0) {
-        add("before it", ...links(life.before), ...more(life.moreBefore, "and earlier ones"));
+        add("before it", ...links(life.before), ...more(life.moreBefore, "and earlier blocks"));
     }
     add(
         "reused by",
         ...(life.after.length > 0
-            ? [...links(life.after), ...more(life.moreAfter, "and later ones")]
+            ? [...links(life.after), ...more(life.moreAfter, "and later blocks")]
             : [
                   life.reusable === never
-                      ? "nobody: its bytes never came back"
+                      ? "no block: its bytes did not become free"
                       : life.searched && page.model.head.blocks_left_out === 0
-                        ? "nobody until the end of the trace"
-                        : "none of the blocks on this page that were looked at",
+                        ? "no block before the end of the trace"
+                        : "no block was found; not all blocks were searched",
               ]),
     );
     return list;
 }
 
-export function showDetails(page: Page): void {
+export function showDetails(page: PageView): void {
     const { model, stacks, view } = page;
     const block = view.selected;
     const panel = byId("details");
@@ -83,8 +77,8 @@ export function showDetails(page: Page): void {
     const excess = blocks.excess[block];
     const asked =
         excess < 0
-            ? "request not known"
-            : `requested ${formatCount(size - excess)} B (${formatBytes(excess)} more given)`;
+            ? "requested size unknown"
+            : `requested ${formatCount(size - excess)} B (${formatBytes(excess)} more allocated)`;
     const frames = stacks.frames(blocks.stack[block]);
     panel.replaceChildren(
         el(

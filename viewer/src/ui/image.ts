@@ -1,21 +1,19 @@
-// Saves the pictures as they stand on the page: time, addresses and stacks below one another, the
-// segments beside them, each under its title, and above all what happened. As a PNG, or as an SVG
-// in which all but the map are vectors (a map can have a million rectangles).
+// Saves the pictures as they are on the page, each with its title, under the sentence of the
+// verdict: as a PNG, or as an SVG. In the SVG the map is an image, because it can have a million
+// rectangles.
 import { hatched } from "../draw/colours";
 import { hatchPattern, SvgContext, svgFile } from "../draw/svg";
-import { fitText, font, type Layer, type Surface } from "../draw/surface";
+import { fitText, font, type Surface } from "../draw/surface";
 import { processTitle } from "../data/ranks";
-import { chartLegend, mapLegend } from "./legends";
-import type { Page } from "./page";
 import { saveBlob, saveText } from "./save";
+import type { PageView, Picture } from "./view";
 
 const border = 12;
 const columnGap = 14;
 const titleHeight = 22;
 
 interface Place {
-    surface: Surface;
-    title: string;
+    picture: Picture;
     x: number;
     y: number;
 }
@@ -26,42 +24,32 @@ interface Sheet {
 }
 
 /** Where the pictures go, in CSS pixels. */
-function sheetOf(page: Page): Sheet {
-    const { chart, map, segments, panel } = page;
+function sheetOf({ pictures }: PageView): Sheet {
     const places: Place[] = [];
-    let top = border + 2 * titleHeight;
-    if (page.ranks) {
-        places.push({
-            surface: page.ranks.surface,
-            title: "Processes",
-            x: border,
-            y: top + titleHeight,
-        });
-        top += titleHeight + page.ranks.surface.base.height;
-    }
-    const column = (x: number, pictures: [Surface, string][]): number => {
+    const column = (
+        place: Picture["place"],
+        x: number,
+        top: number,
+    ): [right: number, down: number] => {
         let y = top;
-        for (const [surface, title] of pictures) {
-            places.push({ surface, title, x, y: y + titleHeight });
-            y += titleHeight + surface.base.height;
+        let right = x;
+        for (const picture of pictures) {
+            if (picture.place !== place) continue;
+            const { width, height } = picture.surface.base;
+            places.push({ picture, x, y: y + titleHeight });
+            y += titleHeight + height;
+            right = Math.max(right, x + width);
         }
-        return y;
+        return [right, y];
     };
-    const right =
-        border + Math.max(chart.base.width, map.base.width, panel.surface.base.width) + columnGap;
-    const down = Math.max(
-        column(border, [
-            [chart, "Memory over time"],
-            [map, "Address × time"],
-            [panel.surface, `Stacks by ${panel.what}`],
-        ]),
-        column(right, [[segments.surface, "Segments at the cursor"]]),
-    );
-    return { width: right + segments.surface.base.width + border, height: down + border, places };
+    const top = column("top", border, border + 2 * titleHeight)[1];
+    const [left, down] = column("left", border, top);
+    const [right, lower] = column("right", left + columnGap, top);
+    return { width: right + border, height: Math.max(down, lower) + border, places };
 }
 
-/** All but the pictures: what happened, titles, and what the colours mean. */
-function drawTexts(context: CanvasRenderingContext2D, page: Page, sheet: Sheet): void {
+/** Everything except the pictures: the verdict, titles, and legends. */
+function drawTexts(context: CanvasRenderingContext2D, page: PageView, sheet: Sheet): void {
     const { colours, header, model, view } = page;
     const room = sheet.width - 2 * border;
     const card = model.head.cards[view.card];
@@ -85,17 +73,14 @@ function drawTexts(context: CanvasRenderingContext2D, page: Page, sheet: Sheet):
         border,
         border + titleHeight + 11,
     );
-    for (const { surface, title, x, y } of sheet.places) {
+    for (const { picture, x, y } of sheet.places) {
+        const { title, legend, surface } = picture;
         context.font = font(12, "bold");
         context.fillStyle = colours.ink;
         context.fillText(title, x, y - 7);
         let at = x + context.measureText(title).width + 14;
         context.font = font(11);
-        for (const { colour, text } of surface === page.chart
-            ? chartLegend(page)
-            : surface === page.map
-              ? mapLegend(page)
-              : []) {
+        for (const { colour, text } of legend) {
             const size = context.measureText(text).width;
             if (at + 15 + size > x + surface.base.width) break;
             context.strokeStyle = colours.faint;
@@ -128,9 +113,9 @@ function drawnOver(
     }
 }
 
-export function savePng(page: Page): void {
+export function savePng(page: PageView): void {
     const sheet = sheetOf(page);
-    const { ratio } = page.chart.base;
+    const { ratio } = sheet.places[0].picture.surface.base;
     const canvas = document.createElement("canvas");
     canvas.width = Math.ceil(sheet.width * ratio);
     canvas.height = Math.ceil(sheet.height * ratio);
@@ -138,14 +123,14 @@ export function savePng(page: Page): void {
     context.scale(ratio, ratio);
     context.fillStyle = page.colours.paper;
     context.fillRect(0, 0, sheet.width, sheet.height);
-    for (const { surface, x, y } of sheet.places) drawnOver(context, surface, x, y);
+    for (const { picture, x, y } of sheet.places) drawnOver(context, picture.surface, x, y);
     drawTexts(context, page, sheet);
     canvas.toBlob((blob) => {
         if (blob) saveBlob(blob, "fragtrace.png");
     });
 }
 
-function mapImage(surface: Surface): string {
+function asImage({ surface }: Picture): string {
     const { width, height, canvas: drawn } = surface.base;
     const canvas = document.createElement("canvas");
     canvas.width = drawn.width;
@@ -156,32 +141,22 @@ function mapImage(surface: Surface): string {
     return `<image width="${width}" height="${height}" href="${canvas.toDataURL("image/png")}"/>`;
 }
 
-export function saveSvg(page: Page): void {
-    const { colours, chart, map, segments, panel } = page;
+export function saveSvg(page: PageView): void {
+    const { colours } = page;
     const sheet = sheetOf(page);
-    const vector = (
-        name: string,
-        surface: Surface,
-        paint: (layer: Layer) => void,
-    ): [Surface, string] => {
+    const vectors = (picture: Picture, name: string): string => {
+        if (!picture.paint) return asImage(picture);
         const context = new SvgContext(name);
-        paint({ ...surface.base, context: context as unknown as CanvasRenderingContext2D });
-        return [surface, context.text];
+        const canvas = context as unknown as CanvasRenderingContext2D;
+        picture.paint({ ...picture.surface.base, context: canvas });
+        return context.text;
     };
-    const contents = new Map<Surface, string>([
-        vector("chart", chart, (layer) => page.paintTime(layer, layer.context)),
-        [map, mapImage(map)],
-        vector("segments", segments.surface, (layer) => void segments.paint(layer, layer.context)),
-        vector("stacks", panel.surface, (layer) => panel.paint(layer)),
-    ]);
-    const { ranks } = page;
-    if (ranks) contents.set(...vector("ranks", ranks.surface, (layer) => ranks.paint(layer)));
     const texts = new SvgContext("texts");
     drawTexts(texts as unknown as CanvasRenderingContext2D, page, sheet);
-    const parts = sheet.places.map(({ surface, x, y }) => ({
+    const parts = sheet.places.map(({ picture, x, y }, at) => ({
         x,
         y,
-        content: contents.get(surface)!,
+        content: vectors(picture, `picture${at}`),
     }));
     const file = svgFile(
         sheet.width,

@@ -1,37 +1,33 @@
-// Mouse, wheel, keyboard and the controls of the header.
+// The pointer and the wheel on the pictures, and the controls of the header and the panels.
 import { addressText, mapFrame } from "../draw/map";
 import { laneAt } from "../draw/chart";
 import { hitLane, laneKind } from "../draw/lanes";
 import { markerAt } from "../draw/markers";
-import { hitSegment } from "../draw/segments";
+import type { Layer } from "../draw/surface";
 import { plotLeft, plotRight, tickAt } from "../draw/timeaxis";
 import { formatBytes, formatTime } from "../data/format";
 import { blockUnder, byAddress } from "../data/under";
+import { toggleFold, toggleShape, zoomAddress, zoomTime } from "./actions";
 import { byId, showTip } from "./dom";
-import { connectKeys } from "./keyboard";
-import type { Page } from "./page";
+import type { PageView } from "./view";
 
-function blockText(page: Page, block: number): string {
+/** A block in the tip: its size, its time, its line. */
+export function blockText(page: PageView, block: number): string {
     const { blocks, head } = page.model;
     return (
-        `${formatBytes(blocks.size[block])}, born ${formatTime(blocks.start[block] * head.tick_ns)}\n` +
+        `${formatBytes(blocks.size[block])}, allocated at ${formatTime(blocks.start[block] * head.tick_ns)}\n` +
         page.stacks.label(page.stacks.telling(blocks.stack[block]))
     );
 }
 
-function blockAt(page: Page, tick: number, offset: number): number {
-    return blockUnder(page.model, tick, offset, byAddress(page.model, page.pins), pinSlack(page));
-}
-
 // A marker's text, a phase's name, or the memory at a time.
-function chartText(page: Page, x: number, y: number): string {
+function chartText(page: PageView, layer: Layer, x: number, y: number): string {
     const { model, view } = page;
     const { head, phases, bins } = model;
-    const layer = page.chart.base;
     const marker = markerAt(layer, model, view, x, y);
     if (marker) return `${formatTime(marker.time_ns)}: ${marker.text}`;
     if (x < plotLeft || x > plotRight(layer)) return "";
-    const tick = chartMapping(page).tick(x);
+    const tick = tickAt(layer, view, x);
     const lane = laneAt(layer, model, y);
     if (lane >= 0) {
         const phase = hitLane(model, lane, tick);
@@ -41,7 +37,7 @@ function chartText(page: Page, x: number, y: number): string {
         const length = formatTime((end - phases.start[phase]) * head.tick_ns);
         return (
             `${head.phase_names[phases.name[phase]]}\n` +
-            `${laneKind(model, lane)}: ${start}, ${length} long`
+            `${laneKind(model, lane)}: from ${start}, for ${length}`
         );
     }
     const bin = Math.max(
@@ -51,46 +47,46 @@ function chartText(page: Page, x: number, y: number): string {
     const about = (bytes: number): string => formatBytes(Math.round(bytes));
     return (
         `about ${formatTime(tick * head.tick_ns)}\n` +
-        `${about(bins.requested[bin])} requested, ${about(bins.held[bin])} in holes held open, ` +
-        `${about(bins.releasable[bin])} releasable; at most ${about(bins.reserved_max[bin])} reserved`
+        `${about(bins.requested[bin])} requested, ${about(bins.held[bin])} in holes, ` +
+        `${about(bins.releasable[bin])} releasable; up to ${about(bins.reserved_max[bin])} reserved`
     );
 }
 
+/** From a place of a picture to a time, and in the map to an address. */
 interface Mapping {
     tick: (x: number) => number;
     offset: ((y: number) => number) | null;
 }
 
-function chartMapping(page: Page): Mapping {
+function chartMapping(page: PageView, layer: Layer): Mapping {
     const { t0, t1 } = page.view;
-    return { tick: (x) => tickAt(page.chart.base, { t0, t1 }, x), offset: null };
+    return { tick: (x) => tickAt(layer, { t0, t1 }, x), offset: null };
 }
 
-function mapMapping(page: Page): Mapping {
+function mapMapping(page: PageView, layer: Layer): Mapping {
     const { t0, t1, a0, a1 } = page.view;
-    const frame = mapFrame(page.map.base, page.view);
+    const frame = mapFrame(layer, page.view);
     return {
-        tick: (x) => tickAt(page.map.base, { t0, t1 }, x),
+        tick: (x) => tickAt(layer, { t0, t1 }, x),
         offset: (y) => a0 + ((y - frame.top) / (frame.bottom - frame.top)) * (a1 - a0),
     };
 }
 
-// The column at the right, which shows the cursor's moment: a click there leaves the cursor alone.
-function inStrip(page: Page, x: number): boolean {
-    return x > plotRight(page.map.base);
-}
-
-export function zoomTime(page: Page, centre: number, factor: number): void {
-    const { t0, t1 } = page.view;
-    page.change({ t0: centre - (centre - t0) * factor, t1: centre + (t1 - centre) * factor });
-}
-
-export function zoomAddress(page: Page, centre: number, factor: number): void {
-    const { a0, a1 } = page.view;
-    page.change({ a0: centre - (centre - a0) * factor, a1: centre + (a1 - centre) * factor });
-}
-
-function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping): void {
+function connectPicture(
+    page: PageView,
+    layer: Layer,
+    mappingOf: (page: PageView, layer: Layer) => Mapping,
+): void {
+    const { canvas } = layer;
+    const mapping = (): Mapping => mappingOf(page, layer);
+    // The column at the right shows the cursor's moment: a click there leaves the cursor alone.
+    const inStrip = (x: number): boolean => x > plotRight(layer);
+    const blockAt = (tick: number, offset: number): number => {
+        const { model, view, pins } = page;
+        // Marked blocks are drawn at least 3 px high and can be hit there.
+        const slack = (1.5 / Math.max(1, layer.height)) * (view.a1 - view.a0);
+        return blockUnder(model, tick, offset, byAddress(model, pins), slack);
+    };
     let drag: {
         x: number;
         y: number;
@@ -126,10 +122,10 @@ function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping)
         const [x, y] = point(event);
         if (!drag) {
             const map = mapping();
-            if (!map.offset) showTip(chartText(page, x, y), event.clientX, event.clientY);
+            if (!map.offset) showTip(chartText(page, layer, x, y), event.clientX, event.clientY);
             if (!map.offset || x < plotLeft) return;
             const offset = map.offset(y);
-            const block = blockAt(page, inStrip(page, x) ? page.view.cursor : map.tick(x), offset);
+            const block = blockAt(inStrip(x) ? page.view.cursor : map.tick(x), offset);
             showTip(
                 block >= 0 ? blockText(page, block) : addressText(page.model, offset),
                 event.clientX,
@@ -148,10 +144,10 @@ function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping)
         const [x, y] = point(event);
         const map = mapping();
         if (drag && !drag.moved && x >= plotLeft - 4) {
-            const strip = inStrip(page, x);
+            const strip = inStrip(x);
             const cursor = strip ? page.view.cursor : Math.floor(map.tick(x));
             if (!map.offset) page.change({ cursor });
-            else page.change({ cursor, selected: blockAt(page, cursor, map.offset(y)) });
+            else page.change({ cursor, selected: blockAt(cursor, map.offset(y)) });
         }
         drag = null;
     });
@@ -159,72 +155,29 @@ function connectPicture(page: Page, canvas: HTMLElement, mapping: () => Mapping)
     canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
 }
 
-// Marked blocks are drawn at least 3 px high and can be hit there.
-function pinSlack(page: Page): number {
-    return (1.5 / Math.max(1, page.map.base.height)) * (page.view.a1 - page.view.a0);
+/** The pointer and the wheel on the chart and the map. */
+export function connectPictures(page: PageView, chart: Layer, map: Layer): void {
+    connectPicture(page, chart, chartMapping);
+    connectPicture(page, map, mapMapping);
 }
 
-export function connectInput(page: Page): void {
-    connectPicture(page, byId("chart"), () => chartMapping(page));
-    connectPicture(page, byId("map"), () => mapMapping(page));
-    const segments = byId("segments");
-    const local = (event: MouseEvent, canvas: HTMLElement): [number, number] => {
-        const box = canvas.getBoundingClientRect();
-        return [event.clientX - box.left, event.clientY - box.top];
-    };
-    segments.addEventListener("pointermove", (event) => {
-        const hit = hitSegment(page.model, page.segments.placed, ...local(event, segments));
-        showTip(
-            !hit
-                ? ""
-                : hit.block >= 0
-                  ? blockText(page, hit.block)
-                  : hit.hole
-                    ? `hole of ${formatBytes(hit.hole[1])} at ${addressText(page.model, hit.hole[0])}`
-                    : "",
-            event.clientX,
-            event.clientY,
-        );
-    });
-    segments.addEventListener("pointerleave", () => showTip("", 0, 0));
-    segments.addEventListener("click", (event) => {
-        const hit = hitSegment(page.model, page.segments.placed, ...local(event, segments));
-        if (hit) page.change({ selected: hit.block });
-    });
-    connectControls(page);
-    connectKeys(page);
-}
+const choices = ["order", "stacks", "colour"] as const;
 
-function connectControls(page: Page): void {
+export function connectControls(page: PageView): void {
     const search = byId<HTMLInputElement>("search");
     search.addEventListener("input", () => page.change({ query: search.value }));
-    const choice = <Key extends "order" | "stacks" | "colour">(key: Key): void => {
+    for (const key of choices) {
         const select = byId<HTMLSelectElement>(key);
         select.addEventListener("change", () => page.change({ [key]: select.value }));
-    };
-    choice("order");
-    choice("stacks");
-    choice("colour");
+    }
     byId("shape").addEventListener("click", () => toggleShape(page));
     byId("fold").addEventListener("click", () => toggleFold(page));
-    const show = (): void => {
-        const { view } = page;
-        if (search.value !== view.query) search.value = view.query;
-        for (const key of ["order", "stacks", "colour"] as const) {
-            byId<HTMLSelectElement>(key).value = view[key];
-        }
-        byId("shape").textContent = view.shape;
-        byId("fold").setAttribute("aria-pressed", String(view.fold));
-    };
-    page.store.subscribe(show);
-    show();
 }
 
-export function toggleShape(page: Page): void {
-    page.change({ shape: page.view.shape === "icicle" ? "flame" : "icicle" });
-}
-
-// A node of one tree is another one in the other.
-export function toggleFold(page: Page): void {
-    page.change({ fold: !page.view.fold, stack: -1, culprit: -1 });
+export function showControls({ view }: PageView): void {
+    const search = byId<HTMLInputElement>("search");
+    if (search.value !== view.query) search.value = view.query;
+    for (const key of choices) byId<HTMLSelectElement>(key).value = view[key];
+    byId("shape").textContent = view.shape;
+    byId("fold").setAttribute("aria-pressed", String(view.fold));
 }

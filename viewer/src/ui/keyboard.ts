@@ -1,151 +1,156 @@
 // The keys; the help lists exactly this table.
-import { eventAfter, eventBefore } from "../data/events";
 import { byId, el, showDialog } from "./dom";
 import { colourings } from "../data/kinds";
 import { measures } from "../data/measures";
-import { zoomToLife } from "./details";
+import * as actions from "./actions";
 import { savePng, saveSvg } from "./image";
-import { toggleFold, toggleShape, zoomAddress, zoomTime } from "./input";
-import type { Page } from "./page";
+import type { Player } from "./play";
+import type { PageView } from "./view";
 
 interface Key {
     keys: string[];
     shown: string;
     text: string;
-    run: (page: Page, event: KeyboardEvent) => void;
+    run: (page: PageView, event: KeyboardEvent, player: Player) => void;
 }
 
-function moveCursor(page: Page, direction: number, event: KeyboardEvent): void {
-    const { cursor, t0, t1 } = page.view;
-    const to = event.altKey
-        ? (direction > 0 ? eventAfter : eventBefore)(page.model, cursor)
-        : cursor + direction * Math.max(1, ((t1 - t0) / 400) * (event.shiftKey ? 10 : 1));
-    const shift = to < t0 ? to - t0 : to > t1 ? to - t1 : 0;
-    page.change({ cursor: to, t0: t0 + shift, t1: t1 + shift });
+function arrow(page: PageView, direction: number, event: KeyboardEvent): void {
+    if (event.altKey) actions.stepEvent(page, direction);
+    else actions.moveCursor(page, direction, event.shiftKey);
 }
 
-function pan(page: Page, direction: number): void {
-    const { t0, t1 } = page.view;
-    const by = ((t1 - t0) / 10) * direction;
-    page.change({ t0: t0 + by, t1: t1 + by });
-}
-
-function panAddress(page: Page, direction: number): void {
-    const { a0, a1 } = page.view;
-    const by = ((a1 - a0) / 10) * direction;
-    page.change({ a0: a0 + by, a1: a1 + by });
-}
-
-export function toggleTheme(page: Page): void {
-    page.change({ theme: document.documentElement.dataset.theme === "dark" ? "light" : "dark" });
-}
-
-function whole(page: Page): void {
-    page.change({ t0: 0, t1: page.model.lastTick, a0: 0, a1: page.model.head.axis_bytes });
-}
-
-const middleAddress = (page: Page): number => (page.view.a0 + page.view.a1) / 2;
+const middleAddress = (page: PageView): number => (page.view.a0 + page.view.a1) / 2;
 
 const table: Key[] = [
     {
         keys: ["ArrowLeft"],
-        shown: "← (Shift: far, Alt: event)",
-        text: "cursor back; with Alt to the last allocation, free, reuse, cudaMalloc, cudaFree or marker before it",
-        run: (page, event) => moveCursor(page, -1, event),
+        shown: "←",
+        text: "move the cursor back; with Shift farther; with Alt to the previous allocation, free, reuse, cudaMalloc, cudaFree or marker",
+        run: (page, event) => arrow(page, -1, event),
     },
     {
         keys: ["ArrowRight"],
-        shown: "→ (Shift: far, Alt: event)",
-        text: "cursor on; with Alt to the next of these",
-        run: (page, event) => moveCursor(page, 1, event),
+        shown: "→",
+        text: "move the cursor forward; with Shift farther; with Alt to the next of these events",
+        run: (page, event) => arrow(page, 1, event),
     },
-    { keys: ["ArrowUp"], shown: "↑", text: "lower addresses", run: (page) => panAddress(page, -1) },
+    {
+        keys: ["ArrowUp"],
+        shown: "↑",
+        text: "pan to lower addresses",
+        run: (page) => actions.panAddress(page, -1),
+    },
     {
         keys: ["ArrowDown"],
         shown: "↓",
-        text: "higher addresses",
-        run: (page) => panAddress(page, 1),
+        text: "pan to higher addresses",
+        run: (page) => actions.panAddress(page, 1),
     },
-    { keys: ["a"], shown: "a", text: "earlier", run: (page) => pan(page, -1) },
-    { keys: ["d"], shown: "d", text: "later", run: (page) => pan(page, 1) },
+    { keys: ["a"], shown: "a", text: "pan to earlier times", run: (page) => actions.pan(page, -1) },
+    { keys: ["d"], shown: "d", text: "pan to later times", run: (page) => actions.pan(page, 1) },
     {
         keys: ["w"],
         shown: "w",
-        text: "closer in time, around the cursor",
-        run: (page) => zoomTime(page, page.view.cursor, 0.6),
+        text: "zoom in on time, around the cursor",
+        run: (page) => actions.zoomTime(page, page.view.cursor, 0.6),
     },
     {
         keys: ["s"],
         shown: "s",
-        text: "wider in time",
-        run: (page) => zoomTime(page, page.view.cursor, 1 / 0.6),
+        text: "zoom out of time",
+        run: (page) => actions.zoomTime(page, page.view.cursor, 1 / 0.6),
     },
     {
         keys: ["W"],
         shown: "W",
-        text: "closer in addresses",
-        run: (page) => zoomAddress(page, middleAddress(page), 0.6),
+        text: "zoom in on addresses",
+        run: (page) => actions.zoomAddress(page, middleAddress(page), 0.6),
     },
     {
         keys: ["S"],
         shown: "S",
-        text: "wider in addresses",
-        run: (page) => zoomAddress(page, middleAddress(page), 1 / 0.6),
+        text: "zoom out of addresses",
+        run: (page) => actions.zoomAddress(page, middleAddress(page), 1 / 0.6),
     },
-    { keys: ["0"], shown: "0", text: "everything", run: whole },
+    { keys: ["0"], shown: "0", text: "show the whole run", run: actions.showWhole },
     {
         keys: [" "],
         shown: "space",
-        text: "play: the cursor runs through the window",
-        run: (page) => page.player.toggle(),
+        text: "play: the cursor moves through the window",
+        run: (_page, _event, player) => player.toggle(),
     },
     {
         keys: ["n"],
         shown: "n",
-        text: "next event: OOM, retry, or the peak of a run without OOM",
+        text: "next OOM or retry (without one: the peak)",
         run: (page) => page.stepCard(1),
     },
-    { keys: ["p"], shown: "p", text: "previous event", run: (page) => page.stepCard(-1) },
+    { keys: ["p"], shown: "p", text: "previous OOM or retry", run: (page) => page.stepCard(-1) },
     {
         keys: ["["],
         shown: "[",
-        text: "select the block before, in order of address at the cursor",
-        run: (page) => stepBlock(page, -1),
+        text: "select the block at the next lower address at the cursor",
+        run: (page) => actions.stepBlock(page, -1),
     },
-    { keys: ["]"], shown: "]", text: "select the block after", run: (page) => stepBlock(page, 1) },
-    { keys: ["z"], shown: "z", text: "zoom to the selected block's life", run: zoomToLife },
+    {
+        keys: ["]"],
+        shown: "]",
+        text: "select the block at the next higher address at the cursor",
+        run: (page) => actions.stepBlock(page, 1),
+    },
+    { keys: ["z"], shown: "z", text: "zoom to the selected block's life", run: actions.zoomToLife },
     {
         keys: ["m"],
         shown: "m",
-        text: "set the mark at the cursor (growth is measured from it); again: remove it",
-        run: toggleMark,
+        text: "set the mark at the cursor, from which growth is measured; press again to remove it",
+        run: actions.toggleMark,
     },
     {
         keys: ["c"],
         shown: "c",
-        text: "colour by the next: state, age, phase, stream, pool, stack",
+        text: "next colour: state, age, phase, stream, pool, stack",
         run: (page) => page.change({ colour: next(colourings, page.view.colour) }),
     },
     {
         keys: ["1", "2", "3", "4"],
         shown: "1 2 3 4",
-        text: "stacks by holes held open, live bytes, allocations in the window, growth",
+        text: "stacks by blocked free memory, live bytes, allocations in the window, growth",
         run: (page, event) => page.change({ stacks: measures[Number(event.key) - 1] }),
     },
-    { keys: ["f"], shown: "f", text: "stacks as icicle or flame", run: toggleShape },
-    { keys: ["g"], shown: "g", text: "frames of libraries folded or in full", run: toggleFold },
+    {
+        keys: ["f"],
+        shown: "f",
+        text: "draw the stacks as icicle or flame",
+        run: actions.toggleShape,
+    },
+    {
+        keys: ["g"],
+        shown: "g",
+        text: "join consecutive library frames, or show all",
+        run: actions.toggleFold,
+    },
     {
         keys: ["v"],
         shown: "v",
-        text: "lay the next replayed curve over the chart",
-        run: (page) => stepCurve(page, 1),
+        text: "draw the next replayed curve over the chart",
+        run: (page) => actions.stepCurve(page, 1),
     },
-    { keys: ["V"], shown: "V", text: "the one before", run: (page) => stepCurve(page, -1) },
-    { keys: ["i"], shown: "i", text: "the pictures as a PNG", run: savePng },
-    { keys: ["I"], shown: "I", text: "as an SVG", run: saveSvg },
-    { keys: ["t"], shown: "t", text: "light or dark", run: toggleTheme },
+    {
+        keys: ["V"],
+        shown: "V",
+        text: "draw the previous replayed curve",
+        run: (page) => actions.stepCurve(page, -1),
+    },
+    { keys: ["i"], shown: "i", text: "save the pictures as PNG", run: savePng },
+    { keys: ["I"], shown: "I", text: "save the pictures as SVG", run: saveSvg },
+    { keys: ["t"], shown: "t", text: "switch between light and dark", run: actions.toggleTheme },
     { keys: ["/"], shown: "/", text: "search frames and files", run: () => byId("search").focus() },
-    { keys: ["Escape"], shown: "Esc", text: "nothing selected, marked or searched", run: clear },
+    {
+        keys: ["Escape"],
+        shown: "Esc",
+        text: "clear selection, marks and search",
+        run: (page, _event, player) => clear(page, player),
+    },
     { keys: ["?"], shown: "?", text: "this help", run: (page) => showHelp(page) },
 ];
 
@@ -153,56 +158,32 @@ function next<T>(all: readonly T[], current: T): T {
     return all[(all.indexOf(current) + 1) % all.length];
 }
 
-function toggleMark(page: Page): void {
-    const { mark, cursor } = page.view;
-    page.change({ mark: mark === cursor ? -1 : cursor });
-}
-
-// Blocks at the cursor by address, so that all can be reached without a pointer.
-function stepBlock(page: Page, by: number): void {
-    const { blocks } = page.model;
-    const live = Array.from(page.heap.live).sort((a, b) => blocks.offset[a] - blocks.offset[b]);
-    if (live.length === 0) return;
-    const at = live.indexOf(page.view.selected);
-    page.change({
-        selected:
-            live[at < 0 ? (by > 0 ? 0 : live.length - 1) : (at + by + live.length) % live.length],
-    });
-}
-
-function stepCurve(page: Page, by: number): void {
-    const rows = page.model.curves.byRow.flatMap((curve, row) => (curve ? [row] : []));
-    const at = rows.indexOf(page.view.whatif);
-    const to = at < 0 ? (by > 0 ? 0 : rows.length - 1) : at + by;
-    page.change({ whatif: rows[to] ?? -1 });
-}
-
-function clear(page: Page): void {
+function clear(page: PageView, player: Player): void {
     byId<HTMLInputElement>("search").value = "";
-    page.player.stop();
+    player.stop();
     page.change({ selected: -1, stack: -1, culprit: -1, whatif: -1, query: "" });
 }
 
 const glossary: [word: string, meaning: string][] = [
     [
-        "hole held open",
-        "free memory inside a segment (or a page of an expandable one) that cannot go back to the driver, because a block is live in it",
+        "hole",
+        "free memory that cannot be returned to the driver, because its segment (or page of an expandable segment) also has live blocks",
     ],
     [
-        "pins",
-        "a live block pins a hole: were it not there, the memory around it could be given back or used as one piece",
+        "blocked memory",
+        "free memory that a live block prevents from being reused: without this block the memory around it could be returned, or used as one piece",
     ],
     [
         "releasable",
-        "cached memory with no live block in its segment or page: it can go back to the driver at any time",
+        "cached memory in segments (or pages) without live blocks: it can be returned to the driver at any time",
     ],
     [
         "retry",
-        "the device was full: the pool gave its cache back to the driver and asked again; the program waits meanwhile",
+        "the device was full: the pool returned its cache to the driver and requested the memory again, while the program waited",
     ],
 ];
 
-function showHelp(page: Page): void {
+function showHelp(page: PageView): void {
     const rows = table.map((key) =>
         el("tr", {}, el("td", {}, el("kbd", {}, key.shown)), el("td", {}, key.text)),
     );
@@ -212,21 +193,22 @@ function showHelp(page: Page): void {
         el(
             "p",
             {},
-            "Wheel: time at the pointer. Shift and wheel: addresses. Drag: pan. " +
-                "Click: cursor and block. Tab reaches every control and picture; " +
-                "in the stacks arrows walk the boxes and Enter marks one; " +
-                "in the strip of processes, of a job, they walk the bars and Enter shows one. " +
+            "The wheel zooms in time at the pointer, with Shift in addresses. Dragging pans. " +
+                "A click sets the cursor and selects a block. " +
+                "Tab reaches every control and picture. " +
+                "In the stacks the arrow keys choose a box, and Enter marks its blocks. " +
+                "In the strip of processes they choose a process, and Enter shows it. " +
                 "Search takes text, or /a regular expression/.",
         ),
         el("h2", {}, "Reading the colours"),
         el(
             "p",
             {},
-            "Orange and hatched is memory that is free and yet cannot be given back, because " +
+            "Orange, hatched: free memory that cannot be returned to the driver, because " +
                 "a block is live in the same segment (or page of an expandable segment). " +
-                "Sand is cached memory that could be given back. " +
-                "Where several things share a pixel its colour is their mix by area. " +
-                "Blocks that the verdict names are drawn at least 3 pixels thick.",
+                "Sand: cached memory that can be returned. " +
+                "If several things share a pixel, its colour is their mix by area. " +
+                "Blocks that the verdict names are at least 3 pixels thick.",
         ),
         el("h2", {}, "Words"),
         el(
@@ -240,13 +222,13 @@ function showHelp(page: Page): void {
     );
 }
 
-export function connectKeys(page: Page): void {
+export function connectKeys(page: PageView, player: Player): void {
     document.addEventListener("keydown", (event) => {
         if (event.ctrlKey || event.metaKey || byId<HTMLDialogElement>("dialog").open) return;
         const target = event.target as HTMLElement;
         if (target.matches("input")) {
             if (event.key === "Escape") {
-                clear(page);
+                clear(page, player);
                 target.blur();
             }
             return;
@@ -257,9 +239,9 @@ export function connectKeys(page: Page): void {
         const found = table.find((key) => key.keys.includes(event.key));
         if (!found) return;
         event.preventDefault();
-        found.run(page, event);
+        found.run(page, event, player);
     });
-    byId("theme").addEventListener("click", () => toggleTheme(page));
+    byId("theme").addEventListener("click", () => actions.toggleTheme(page));
     byId("help").addEventListener("click", () => showHelp(page));
     byId("png").addEventListener("click", () => savePng(page));
     byId("svg").addEventListener("click", () => saveSvg(page));

@@ -1,16 +1,10 @@
-// What the colours mean, beside each picture and in the pictures that are saved.
+// The legends of colours, on the page and in saved pictures.
 import { kindColour } from "../draw/kinds";
 import { layerColour, layers } from "../draw/chart";
 import { byId, el } from "./dom";
-import type { Page } from "./page";
+import type { LegendEntry, PageView } from "./view";
 
-/** `colour` may be "hatch", of holes held open, "line", or a marker's "burst" or "emptied". */
-export interface LegendEntry {
-    colour: string;
-    text: string;
-}
-
-export function chartLegend({ colours, model }: Page): LegendEntry[] {
+export function chartLegend({ colours, model }: PageView): LegendEntry[] {
     const { bins } = model;
     const some = (values: Float64Array): boolean => values.some((value) => value > 0);
     const entries = layers
@@ -29,12 +23,12 @@ export function chartLegend({ colours, model }: Page): LegendEntry[] {
         entries.push({ colour: "emptied", text: "empty_cache" });
     }
     if (some(bins.other)) {
-        entries.push({ colour: colours.other, text: "used by others (from above)" });
+        entries.push({ colour: colours.other, text: "other holders (from above)" });
     }
     return entries;
 }
 
-export function mapLegend({ colours, kinds, model }: Page): LegendEntry[] {
+export function mapLegend({ colours, kinds, model }: PageView): LegendEntry[] {
     if (kinds) {
         return [
             ...kinds.names.map((text, kind) => ({ colour: kindColour(colours, kind), text })),
@@ -43,11 +37,11 @@ export function mapLegend({ colours, kinds, model }: Page): LegendEntry[] {
     }
     const entries = [
         { colour: colours.use, text: "in use" },
-        { colour: "hatch", text: "hole held open" },
+        { colour: "hatch", text: "hole" },
         { colour: colours.cached, text: "cached" },
     ];
     if (model.head.cards.some((card) => card.culprits.length > 0)) {
-        entries.push({ colour: colours.pin, text: "block that pins" });
+        entries.push({ colour: colours.pin, text: "named by the verdict" });
     }
     return entries;
 }
@@ -59,7 +53,7 @@ function element({ colour, text }: LegendEntry): HTMLElement {
     return el("span", {}, box, text);
 }
 
-export function fillLegends(page: Page): void {
+export function fillLegends(page: PageView): void {
     byId("chart-legend").replaceChildren(...chartLegend(page).map(element));
     byId("map-legend").replaceChildren(...mapLegend(page).map(element));
 }

@@ -7,8 +7,9 @@ import { finish } from "../data/steps";
 import { mapFrame, type MapFrame } from "../draw/map";
 import { drawRaster, MarkRaster } from "../draw/markraster";
 import { drawAtCursor, drawBlocks, outlineBlock } from "../draw/marks";
-import type { Page } from "./page";
+import type { Surface } from "../draw/surface";
 import { Slices } from "./slices";
+import type { PageView } from "./view";
 
 const mostShapes = 4000; // drawn one by one
 const lookedAtAtOnce = 100_000; // blocks; of more the marks come once the window rests
@@ -36,17 +37,21 @@ export class MapMarks {
     private marked = nothing;
     private seeking: unknown[] | null = null;
     private readonly seek = new Slices();
-    private wanted: { of: unknown[]; stacks: Uint8Array | null } = { of: [], stacks: null };
     private strip: { of: unknown[]; pins: number[] } = { of: [], pins: [] };
-    private pinsOf: Set<number> | null = null;
+    private pinsOf: ReadonlySet<number> | null = null;
 
-    draw(page: Page, pins: Set<number>): void {
-        const { model, view, colours, map } = page;
-        const layer = map.over;
-        const context = map.clearOver();
+    constructor(
+        private readonly page: PageView,
+        private readonly surface: Surface,
+    ) {}
+
+    draw(): void {
+        const { model, view, heap, pins, colours } = this.page;
+        const layer = this.surface.over;
+        const context = this.surface.clearOver();
         if (!model.complete) return;
         const frame = mapFrame(layer, view);
-        const marked = this.find(page, frame, layer.ratio);
+        const marked = this.find(frame, layer.ratio);
         const { t0, t1, a0, a1, selected } = view;
         const of = [
             model,
@@ -75,38 +80,19 @@ export class MapMarks {
         if (pins.size > 0 || marked.wanted || selected >= 0) {
             context.drawImage(this.still, 0, 0, layer.width, layer.height);
         }
-        const x = frame.x(page.heap.tick);
+        const x = frame.x(heap.tick);
         if (x >= frame.left && x <= frame.right) {
             drawCursor(context, x, frame.top, frame.bottom, colours);
         }
         if (pins !== this.pinsOf) this.strip.of = [];
         this.pinsOf = pins;
-        drawAtCursor(layer, frame, view, model, page.heap, page.isPin, colours, this.strip);
+        const isPin = (block: number): boolean => pins.has(block);
+        drawAtCursor(layer, frame, view, model, heap, isPin, colours, this.strip);
     }
 
-    /**
-     * Per stack, whether its blocks are marked: found by the search, or of the marked stack. null =
-     * none.
-     */
-    stacks(page: Page): Uint8Array | null {
-        const { view, model, matches } = page;
-        const of = [model, matches, view.culprit >= 0 ? -1 : view.stack, view.fold];
-        if (same(of, this.wanted.of)) return this.wanted.stacks;
-        const below = view.culprit >= 0 ? null : page.panel.marked();
-        this.wanted = {
-            of,
-            stacks:
-                matches && below
-                    ? matches.map((hit, node) => hit | below[node])
-                    : (matches ?? below),
-        };
-        return this.wanted.stacks;
-    }
-
-    private find(page: Page, frame: MapFrame, ratio: number): Marked {
-        const { model, colours } = page;
-        const { t0, t1, a0, a1 } = page.view;
-        const wanted = this.stacks(page);
+    private find(frame: MapFrame, ratio: number): Marked {
+        const { model, heap, marked: wanted, colours } = this.page;
+        const { t0, t1, a0, a1 } = this.page.view;
         const size = [frame.right - frame.left, frame.bottom - frame.top];
         const of = [model, wanted, t0, t1, a0, a1, colours, ratio, ...size];
         if (wanted !== this.marked.wanted) this.marked = nothing;
@@ -142,7 +128,7 @@ export class MapMarks {
                 area,
             };
         };
-        if (model.live.startsIn(t0, t1) + page.heap.live.length <= lookedAtAtOnce) {
+        if (model.live.startsIn(t0, t1) + heap.live.length <= lookedAtAtOnce) {
             finish(steps);
             found();
             return this.marked;
@@ -151,7 +137,7 @@ export class MapMarks {
         this.seek.run(steps, restMs, () => {
             this.seeking = null;
             found();
-            page.drawMarks();
+            this.draw();
         });
         return this.marked;
     }

@@ -1,41 +1,43 @@
-// The page as a whole: holds the store, knows which picture depends on what, and draws once per
-// frame. While a large window moves, the overview stands in; the exact picture follows at rest.
+// The page as a whole: holds what is shown, computes what the panels need of it, and knows which
+// panel depends on what. It draws once per frame. While a large window moves, the overview stands
+// in; the exact pictures follow at rest.
 import { activeWindow } from "../data/firstwindow";
-import { peakTick, type WindowSweep } from "../data/sweep";
 import type { Header } from "../data/header";
 import { emptyHeap, heapAt, type HeapState } from "../data/heap";
 import { type Kinds, kindsInSteps } from "../data/kinds";
+import { measuresWindow, noSums, type StackSums, stackSums } from "../data/measures";
 import { cardTick, type DeviceModel } from "../data/model";
-import { makeMatcher, type Matcher } from "../data/search";
+import { type ExpressionSearch, expressionOf, findText } from "../data/search";
+import { ShownStacks } from "../data/shownstacks";
 import { Stacks } from "../data/stacks";
 import { finish } from "../data/steps";
-import { clampView, type Part, Store, type View } from "../state/store";
-import { readHash, unsaid, writeHash } from "../state/hash";
+import { peakTick, type WindowSweep } from "../data/sweep";
 import { type Colours, dark, light } from "../draw/colours";
-import { drawChart, drawCursor, drawMark, drawSplit, type Overlay } from "../draw/chart";
-import { drawKinds } from "../draw/kinds";
 import { lanesHeight } from "../draw/lanes";
-import { signsHeight } from "../draw/markers";
-import { drawMap } from "../draw/map";
-import { type Layer, Surface } from "../draw/surface";
-import { axisHeight, plotLeft, plotRight, timeX } from "../draw/timeaxis";
-import { byId } from "./dom";
+import { readHash, unsaid, writeHash } from "../state/hash";
+import { clampView, initialView, type Part, Store, type View, viewParts } from "../state/store";
+import { checkUpdates, runUpdates, type Update } from "../state/updates";
 import { showCard, showCulprits } from "./cards";
-import { connectInput } from "./input";
+import { ChartPanel } from "./chartpanel";
 import { showDetails } from "./details";
+import { byId } from "./dom";
+import { connectControls, connectPictures, showControls } from "./input";
+import { connectKeys } from "./keyboard";
 import { fillLegends } from "./legends";
-import { MapMarks } from "./mapmarks";
+import { MapPanel } from "./mappanel";
 import { Player } from "./play";
-import { connectRanks, type RankStrip } from "./ranks";
+import { connectRanks, type RankStrip, selectDevice } from "./ranks";
 import { RestSweep } from "./restsweep";
 import { connectScrollHints } from "./scrollhint";
+import { SegmentsPanel } from "./segmentspanel";
 import { showTotals, showWhatIf } from "./side";
 import { Slices } from "./slices";
-import { SegmentsPanel } from "./segmentspanel";
 import { StacksPanel } from "./stackspanel";
 import { describe, say, statusText, windowText } from "./status";
 import { connectTables } from "./tables";
+import type { Found, PageView, Picture } from "./view";
 
+const noHits = new Uint8Array(0);
 const immediateEvents = 10_000; // swept in the frame itself
 const immediateKinds = 300_000; // blocks that are sorted into kinds in the frame itself
 
@@ -45,60 +47,104 @@ export interface DeviceSource {
     blocks(index: number, progress: (blocks: number) => void): Promise<DeviceModel>;
 }
 
-export class Page {
+export class Page implements PageView {
     readonly stacks: Stacks;
-    readonly store: Store;
+    readonly shownStacks: ShownStacks;
     model!: DeviceModel;
-    heap: HeapState = emptyHeap(0);
     complete: Promise<void> = Promise.resolve(); // all blocks of the device shown are drawn
-    kinds: Kinds | null = null; // what blocks are coloured by; null = their state
-    matcher: Matcher | null = null;
-    matches: Uint8Array | null = null; // per stack
-    readonly chart = new Surface(byId("chart").parentElement!);
-    readonly map = new Surface(byId("map").parentElement!);
-    readonly segments = new SegmentsPanel(this);
-    ranks: RankStrip | null = null; // null: not a job
-    private readonly marks = new MapMarks();
+    heap: HeapState = emptyHeap(0);
+    kinds: Kinds | null = null;
+    pins: ReadonlySet<number> = new Set();
+    found: Found | null = null;
+    marked: Uint8Array | null = null;
+    sums: StackSums = noSums;
+    sweep: WindowSweep | null = null;
+    private readonly store = new Store(initialView);
     private readonly exact = new RestSweep(() => {
-        this.drawTime();
-        this.drawAddresses(this.exact.sweep);
+        this.sweep = this.exact.sweep;
+        this.store.flush(["sweep"]);
     });
     private readonly sorting = new Slices();
     private asked = 0; // how often a device was asked for
     private hashTimer = 0;
-    pins = new Set<number>(); // blocks that the verdict names
-    readonly panel: StacksPanel;
-    readonly player: Player;
+    private readonly chart = new ChartPanel(this);
+    private readonly map = new MapPanel(this);
+    private readonly panel = new StacksPanel(this);
+    private readonly segments = new SegmentsPanel(this);
+    private ranks: RankStrip | null = null; // null: not a job
+
+    // What depends on what: first what is computed, then what is drawn. What every frame writes
+    // into the document comes last, because a picture that asks for its size would wait for a new
+    // layout.
+    private readonly updates: Update[] = [
+        { on: ["theme"], draw: () => this.showTheme() },
+        { on: ["device", "blocks", "colour"], draw: () => this.sortKinds(), makes: "kinds" },
+        { on: ["device", "blocks", "cursor"], draw: () => this.findHeap(), makes: "heap" },
+        { on: ["device", "card", "culprit"], draw: () => this.findPins(), makes: "pins" },
+        { on: ["query", "fold"], draw: (changed) => this.search(changed), makes: "matches" },
+        {
+            on: ["matches", "stack", "culprit", "fold"],
+            draw: () => this.findMarked(),
+            makes: "marked",
+        },
+        {
+            on: ["t0", "t1"],
+            draw: () => measuresWindow(this.view.stacks, this.view.mark),
+            makes: "measuredWindow",
+        },
+        {
+            on: ["device", "blocks", "heap", "mark", "stacks", "measuredWindow"],
+            draw: () => this.sumStacks(),
+            makes: "sums",
+        },
+        {
+            on: ["device", "blocks", "t0", "t1", "a0", "a1"],
+            draw: (changed) => this.findSweep(changed),
+            makes: "sweep",
+        },
+        { on: ["device"], draw: () => this.showDevice() },
+        { on: ["device", "theme"], draw: () => this.ranks?.draw() },
+        { on: ["device", "blocks", "theme", "kinds"], draw: () => fillLegends(this) },
+        { on: ["device", "whatif"], draw: () => showWhatIf(this) },
+        { on: ["device", "card", "culprit", "stack", "fold"], draw: () => this.showCards() },
+        {
+            on: ["device", "blocks", "size", "theme", "t0", "t1", "sweep", "whatif"],
+            draw: () => this.chart.draw(),
+            makes: "chart",
+        },
+        { on: ["chart", "heap", "mark"], draw: () => this.chart.drawOver() },
+        {
+            on: ["device", "blocks", "size", "theme", "t0", "t1", "a0", "a1", "sweep", "kinds"],
+            draw: () => this.map.draw(),
+            makes: "map",
+        },
+        { on: ["map", "heap", "pins", "marked", "selected"], draw: () => this.map.drawOver() },
+        {
+            on: ["device", "blocks", "size", "theme", "heap", "order", "pins", "kinds"],
+            draw: () => this.segments.draw(),
+            makes: "segments",
+        },
+        { on: ["segments", "marked", "selected"], draw: () => this.segments.drawOver() },
+        {
+            on: ["device", "blocks", "size", "theme", "sums", "shape", "fold", "matches", "stack"],
+            draw: () => this.panel.draw(),
+        },
+        { on: ["device", "blocks", "selected"], draw: () => showDetails(this) },
+        { on: viewParts, draw: () => showControls(this) },
+        { on: ["device", "t0", "t1"], draw: () => this.showWindow() },
+        { on: [...viewParts, "blocks", "matches"], draw: () => this.say(statusText(this)) },
+        { on: viewParts, draw: () => this.saveHashSoon() },
+    ];
 
     constructor(
         readonly header: Header,
         private readonly source: DeviceSource,
+        private readonly expressions: ExpressionSearch,
         private readonly fail: (error: unknown) => void,
     ) {
         this.stacks = new Stacks(header);
-        this.store = new Store({
-            device: 0,
-            t0: 0,
-            t1: 1,
-            a0: 0,
-            a1: 1,
-            cursor: 0,
-            mark: -1,
-            card: -1,
-            culprit: -1,
-            selected: -1,
-            stack: -1,
-            query: "",
-            theme: "auto",
-            stacks: "holes",
-            shape: "icicle",
-            fold: false,
-            colour: "state",
-            whatif: -1,
-            order: "worst",
-        });
-        this.panel = new StacksPanel(this);
-        this.player = new Player(this);
+        this.shownStacks = new ShownStacks(header, this.stacks);
+        checkUpdates(this.updates);
     }
 
     get view(): View {
@@ -109,18 +155,25 @@ export class Page {
         return document.documentElement.dataset.theme === "dark" ? dark : light;
     }
 
+    get pictures(): Picture[] {
+        const { ranks, chart, map, panel, segments } = this;
+        return [...(ranks ? [ranks] : []), chart, map, panel, segments];
+    }
+
     async open(): Promise<void> {
         const wanted = readHash(location.hash);
-        await this.showDevice(wanted.device ?? 0, wanted);
+        await this.openDevice(wanted.device ?? 0, wanted);
         byId("plain").hidden = true;
         byId("main").hidden = false;
-        this.store.subscribe((_, changed) => this.update(changed));
-        connectInput(this);
+        this.store.subscribe((changed) => runUpdates(this.updates, changed));
+        connectPictures(this, this.chart.surface.base, this.map.surface.base);
+        connectControls(this);
+        connectKeys(this, new Player(this));
         connectTables(this);
         connectScrollHints();
-        connectRanks(this);
+        this.ranks = connectRanks(this);
         this.store.flush(["device", "theme"]);
-        const surfaces = [this.chart, this.map, this.segments.surface];
+        const surfaces = [this.chart.surface, this.map.surface, this.segments.surface];
         const observer = new ResizeObserver(() => {
             if (surfaces.some((surface) => surface.grew())) this.store.flush(["size"]);
         });
@@ -138,18 +191,17 @@ export class Page {
 
     /** Another device, or another view of this one, with all pictures. */
     goTo(index: number, wanted: Partial<View> = {}): void {
-        void this.showDevice(index, wanted)
+        void this.openDevice(index, wanted)
             .then(() => this.store.flush(["device", "theme"]))
             .catch(this.fail);
     }
 
-    /** `wanted` may name what this device does not have: that part is as if it were not said. */
-    private async showDevice(number: number, wanted: Partial<View>): Promise<void> {
+    /** Parts of `wanted` that this device does not have are ignored. */
+    private async openDevice(number: number, wanted: Partial<View>): Promise<void> {
         const index = number < this.header.devices.length ? number : 0;
         const asked = ++this.asked;
         const model = await this.source.overview(index);
         if (asked !== this.asked) return; // another one has been asked for since
-        this.exact.drop();
         this.model = model;
         const { head, lastTick } = this.model;
         const firstOom = head.cards.findIndex((card) => card.kind !== "retry"); // or the run without one, as a whole
@@ -172,7 +224,7 @@ export class Page {
             selected: -1,
             stack: -1,
             whatif: -1,
-            // Where nothing keeps holes open, who holds the memory is the question.
+            // Without blocked memory, the live memory is of interest.
             stacks: card >= 0 && head.cards[card].culprits.length > 0 ? "holes" : "live",
             ...wanted,
             device: index,
@@ -221,88 +273,16 @@ export class Page {
         this.change({ card, cursor, culprit: -1, t0: t0 + shift, t1: t1 + shift });
     }
 
-    isPin = (block: number): boolean => this.pins.has(block);
-
-    /** Stands in the status line until the view changes again. */
     say(text: string): void {
         say(text);
     }
 
-    private update(changed: ReadonlySet<Part>): void {
-        const has = (...keys: Part[]): boolean => keys.some((key) => changed.has(key));
-        const { view, model } = this;
-        if (has("theme")) {
-            const darkWanted =
-                view.theme === "dark" ||
-                (view.theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
-            document.documentElement.dataset.theme = darkWanted ? "dark" : "light";
-        }
-        if (has("device", "blocks", "colour")) this.sortKinds();
-        if (has("device", "blocks", "theme", "colour", "kinds")) fillLegends(this);
-        if (has("device")) {
-            byId("main").style.setProperty("--lanes", `${lanesHeight(model)}px`);
-            showTotals(model);
-        }
-        if (has("device", "whatif")) showWhatIf(this);
-        if (has("device", "card", "culprit", "stack", "fold")) this.showCards();
-        if (has("device", "query")) {
-            this.matcher = makeMatcher(view.query);
-            this.matches = this.stacks.search(this.matcher);
-        }
-        if (has("device", "blocks", "cursor")) {
-            this.heap = model.complete ? heapAt(model, view.cursor) : emptyHeap(view.cursor);
-        }
-        if (has("device", "blocks", "size", "t0", "t1", "a0", "a1", "theme", "colour", "kinds")) {
-            this.drawWindow(has("device", "blocks"));
-        } else if (has("whatif")) {
-            this.drawTime();
-        } else if (has("cursor", "mark", "card", "culprit", "selected", "query", "stack", "fold")) {
-            this.drawOver();
-        }
-        if (
-            has(
-                "device",
-                "blocks",
-                "size",
-                "cursor",
-                "order",
-                "theme",
-                "card",
-                "culprit",
-                "colour",
-                "kinds",
-            )
-        ) {
-            this.segments.draw();
-        } else if (has("selected", "query", "stack", "fold")) {
-            this.segments.drawMarks();
-        }
-        const moved =
-            (view.stacks === "churn" || (view.stacks === "growth" && view.mark < 0)) &&
-            has("t0", "t1");
-        if (
-            moved ||
-            has(
-                "device",
-                "blocks",
-                "size",
-                "cursor",
-                "mark",
-                "stacks",
-                "shape",
-                "fold",
-                "theme",
-                "query",
-                "stack",
-            )
-        ) {
-            this.panel.draw();
-        }
-        if (has("device", "blocks", "selected")) showDetails(this);
-        byId("window").textContent = windowText(this);
-        this.say(statusText(this));
-        clearTimeout(this.hashTimer);
-        this.hashTimer = window.setTimeout(() => this.saveHash(), 250);
+    private showTheme(): void {
+        const { theme } = this.view;
+        const darkWanted =
+            theme === "dark" ||
+            (theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
+        document.documentElement.dataset.theme = darkWanted ? "dark" : "light";
     }
 
     // Of few blocks at once; of many a little at a time, and until then the colours are those of
@@ -323,14 +303,97 @@ export class Page {
         }
     }
 
+    private findHeap(): void {
+        const { model, view } = this;
+        this.heap = model.complete ? heapAt(model, view.cursor) : emptyHeap(view.cursor);
+    }
+
+    private findPins(): void {
+        const { model, view } = this;
+        const rows = model.head.cards[view.card]?.culprits ?? [];
+        const named = view.culprit >= 0 ? rows.slice(view.culprit, view.culprit + 1) : rows;
+        this.pins = new Set(named.flatMap(({ blocks }) => blocks));
+    }
+
+    // Text is found at once, an expression beside the page: until then the marks stay as they were.
+    private search(changed: ReadonlySet<Part>): boolean {
+        const { query, fold } = this.view;
+        if (!query && !this.found) return false;
+        const names = this.shownStacks.names(fold);
+        const source = expressionOf(query);
+        this.expressions.stop();
+        if (source !== null) {
+            this.found = this.foundBy(this.found?.hits ?? noHits, "searching");
+            this.expressions.find(names, source, (answer) => {
+                const { hits, problem } = { hits: noHits, problem: null, ...answer };
+                this.found = this.foundBy(hits, problem);
+                this.store.flush(["matches"]);
+            });
+            return changed.has("fold");
+        }
+        const text = query.trim();
+        this.found = text ? this.foundBy(findText(names, text), null) : null;
+        return true;
+    }
+
+    private foundBy(hits: Uint8Array, problem: string | null): Found {
+        const matches = this.stacks.search(hits);
+        const shown = this.shownStacks.matches(hits, matches, this.view.fold);
+        return { hits, matches, shown, problem };
+    }
+
+    // Found by the search, or of the marked stack.
+    private findMarked(): void {
+        const { view, found } = this;
+        const below = view.culprit >= 0 ? null : this.shownStacks.andBelow(view.stack, view.fold);
+        this.marked =
+            found && below
+                ? found.matches.map((hit, node) => hit | below[node])
+                : (found?.matches ?? below);
+    }
+
+    private sumStacks(): void {
+        const { model, heap, view } = this;
+        this.sums = model.complete ? stackSums(model, heap, view.stacks, view) : noSums;
+    }
+
+    // The exact events of the window, at once when they are few and at rest when they are many.
+    private findSweep(changed: ReadonlySet<Part>): boolean {
+        const before = this.sweep;
+        const { model, view } = this;
+        if (model.complete) {
+            // what lives through the window is swept, too
+            const crowded = this.heap.live.length > immediateEvents * 3;
+            const now = changed.has("device") || changed.has("blocks");
+            const most = crowded ? -1 : now ? immediateEvents * 2 : immediateEvents;
+            this.sweep = this.exact.of(model, view.t0, view.t1, most);
+        } else {
+            this.exact.drop();
+            this.sweep = null;
+        }
+        return this.sweep !== before;
+    }
+
+    private showDevice(): void {
+        byId("main").style.setProperty("--lanes", `${lanesHeight(this.model)}px`);
+        showTotals(this.model);
+        selectDevice(this.view.device);
+    }
+
     private showCards(): void {
-        const { view } = this;
         const { cards } = this.model.head;
-        const rows = cards[view.card]?.culprits ?? [];
-        const shown = view.culprit >= 0 && view.culprit < rows.length ? [rows[view.culprit]] : rows;
-        this.pins = new Set(shown.flatMap((row) => row.blocks));
-        showCard(cards, this.header.class_words, view.card, (by) => this.stepCard(by));
-        showCulprits(this, cards[view.card]);
+        const { card } = this.view;
+        showCard(cards, this.header.class_words, card, (by) => this.stepCard(by));
+        showCulprits(this, cards[card]);
+    }
+
+    private showWindow(): void {
+        byId("window").textContent = windowText(this);
+    }
+
+    private saveHashSoon(): void {
+        clearTimeout(this.hashTimer);
+        this.hashTimer = window.setTimeout(() => this.saveHash(), 250);
     }
 
     private saveHash(): void {
@@ -339,111 +402,5 @@ export class Page {
         } catch {
             // Some browsers refuse this for local files; the page works without it.
         }
-    }
-
-    // The exact events of the window, at once when they are few and at rest when they are many.
-    private drawWindow(now: boolean): void {
-        const { view, model } = this;
-        if (!model.complete) {
-            this.drawTime();
-            this.drawAddresses(null);
-            return;
-        }
-        // what lives through the window is swept, too
-        const crowded = this.heap.live.length > immediateEvents * 3;
-        const sweep = this.exact.of(
-            model,
-            view.t0,
-            view.t1,
-            crowded ? -1 : now ? immediateEvents * 2 : immediateEvents,
-        );
-        this.drawTime();
-        this.drawAddresses(sweep);
-    }
-
-    private drawTime(): void {
-        if (!this.chart.fit()) return;
-        this.paintTime(this.chart.base);
-        this.drawChartCursor();
-    }
-
-    /** The chart; with `over` also what moves with the cursor. */
-    paintTime(layer: Layer, over?: CanvasRenderingContext2D): void {
-        const {
-            model,
-            view,
-            exact: { sweep },
-        } = this;
-        const data = sweep
-            ? { bins: sweep.bins, from: sweep.from, to: sweep.to }
-            : { bins: model.bins, from: 0, to: model.lastTick };
-        drawChart(layer, model, data, view, this.overlay(), this.colours);
-        if (over) this.paintChartCursor(layer, over);
-    }
-
-    private overlay(): Overlay | null {
-        const { curves, head, lastTick } = this.model;
-        const bytes = curves.byRow[this.view.whatif];
-        return bytes
-            ? {
-                  name: head.whatif[this.view.whatif].name,
-                  times: curves.times,
-                  bytes,
-                  endTick: lastTick,
-              }
-            : null;
-    }
-
-    private drawAddresses(sweep: WindowSweep | null): void {
-        if (!this.map.fit()) return;
-        const began = performance.now();
-        const { view, model, kinds, colours } = this;
-        let text = "";
-        if (kinds && sweep) {
-            drawKinds(this.map.base, model, view, sweep, kinds, colours);
-            text = `coloured by ${view.colour}, mixed by area`;
-        } else {
-            const mode = drawMap(this.map.base, model, view, sweep, colours);
-            text =
-                mode === "overview"
-                    ? "shares of area (overview)"
-                    : mode === "exact shares"
-                      ? "shares of area per pixel"
-                      : "every block (darker: over a quarter of the run)";
-            if (kinds) text += `; by ${view.colour} at rest, in windows of fewer blocks`;
-            else if (view.colour !== "state") text += `; blocks are being sorted by ${view.colour}`;
-        }
-        document.documentElement.dataset.mapMs = (performance.now() - began).toFixed(1);
-        byId("map-mode").textContent = text;
-        this.drawMarks();
-    }
-
-    private drawOver(): void {
-        this.drawChartCursor();
-        this.drawMarks();
-    }
-
-    private drawChartCursor(): void {
-        this.paintChartCursor(this.chart.over, this.chart.clearOver());
-    }
-
-    private paintChartCursor(layer: Layer, context: CanvasRenderingContext2D): void {
-        const { model, view, colours } = this;
-        const bottom = layer.height - axisHeight;
-        const inside = (x: number): boolean => x >= plotLeft && x <= plotRight(layer);
-        const mark = timeX(layer, view, view.mark);
-        if (view.mark >= 0 && inside(mark)) drawMark(context, mark, 4, bottom, colours);
-        const x = timeX(layer, view, view.cursor);
-        if (inside(x)) drawCursor(context, x, signsHeight, bottom, colours); // never over a sign
-        if (model.complete) drawSplit(layer, context, model, this.heap, colours);
-    }
-
-    /** Per stack, whether its blocks are marked; null = none. */
-    markedStacks(): Uint8Array | null {
-        return this.marks.stacks(this);
-    }
-
-    drawMarks(): void {
-        this.marks.draw(this, this.pins);
     }
 }

@@ -1,7 +1,7 @@
-// Plays the window: the cursor runs from its place to the right edge. With reduced motion there is
-// no animation: each call is one step.
+// Plays the window: the cursor moves from its place to the right edge. With reduced motion there is
+// no animation: each call moves it one step.
 import { byId } from "./dom";
-import type { Page } from "./page";
+import type { PageView } from "./view";
 
 const wholeWindowMs = 12_000;
 const steps = 20;
@@ -10,7 +10,7 @@ export class Player {
     private frame = 0;
     private last = 0;
 
-    constructor(private readonly page: Page) {
+    constructor(private readonly page: PageView) {
         byId("play").addEventListener("click", () => this.toggle());
         document.addEventListener("pointerdown", (event) => {
             if (event.target !== byId("play")) this.stop();
@@ -26,7 +26,7 @@ export class Player {
         const from = cursor >= t1 - 1 || cursor < t0 ? t0 : cursor;
         if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
             this.page.change({ cursor: Math.min(t1, from + (t1 - t0) / steps) });
-            this.page.say("one step on: the system asks for reduced motion");
+            this.page.say("moved one step, because the system asks for reduced motion");
             return;
         }
         this.page.change({ cursor: from });

@@ -1,5 +1,5 @@
-// Chooses what is shown: a device, and of a job a process. The selector in the header names all
-// processes, the strip below it shows them side by side, the table has all that is known of each.
+// Chooses the device, and in a job the process. The selector in the header names all processes, the
+// strip below it shows them side by side, and the table has all figures of each.
 import { formatBytes, formatCount } from "../data/format";
 import type { Rank } from "../data/header";
 import { rankAt, rankLabel, ranksText, rankTables } from "../data/ranks";
@@ -7,9 +7,10 @@ import { drawRanks } from "../draw/ranks";
 import { type Layer, Surface } from "../draw/surface";
 import { dataTable, showTables } from "./datatable";
 import { byId, el, showDialog, showTip } from "./dom";
-import type { Page } from "./page";
+import type { LegendEntry, PageView, Picture } from "./view";
 
-export function connectRanks(page: Page): void {
+/** The selector in the header; of a job also the strip, which is returned. */
+export function connectRanks(page: PageView): RankStrip | null {
     const { header } = page;
     const select = byId<HTMLSelectElement>("device");
     if (header.ranks.length > 0) {
@@ -18,7 +19,11 @@ export function connectRanks(page: Page): void {
             ...header.ranks.map((row) =>
                 row.device !== null
                     ? el("option", { value: String(row.device) }, rankLabel(row))
-                    : el("option", { value: "", disabled: "" }, `${rankLabel(row)} · only a line`),
+                    : el(
+                          "option",
+                          { value: "", disabled: "" },
+                          `${rankLabel(row)} · one line only`,
+                      ),
             ),
         );
     } else {
@@ -30,12 +35,11 @@ export function connectRanks(page: Page): void {
     }
     byId("device-label").hidden = select.options.length < 2;
     select.addEventListener("change", () => page.goTo(Number(select.value)));
-    const follow = (): void => void (select.value = String(page.view.device));
-    page.store.subscribe((_, changed) => {
-        if (changed.has("device")) follow();
-    });
-    follow();
-    if (header.ranks.length > 1 || header.unreadable.length > 0) page.ranks = new RankStrip(page);
+    return header.ranks.length > 1 || header.unreadable.length > 0 ? new RankStrip(page) : null;
+}
+
+export function selectDevice(device: number): void {
+    byId<HTMLSelectElement>("device").value = String(device);
 }
 
 function rankText(row: Rank): string {
@@ -47,16 +51,19 @@ function rankText(row: Rank): string {
         counted(row.ooms, "OOM", "OOMs") +
         counted(row.retries, "retry", "retries") +
         `; ${row.ended}; ${row.file}` +
-        (row.device === null ? "; only this line is in the file" : "")
+        (row.device === null ? "; the file has only this line" : "")
     );
 }
 
-/** Of a job: all its processes in one picture. */
-export class RankStrip {
+/** All processes of a job in one picture. */
+export class RankStrip implements Picture {
     readonly surface = new Surface(byId("ranks-strip").parentElement!);
+    readonly title = "Processes";
+    readonly place = "top";
+    readonly legend: LegendEntry[] = [];
     private focused = -1;
 
-    constructor(private readonly page: Page) {
+    constructor(private readonly page: PageView) {
         const { header } = page;
         const canvas = byId("ranks-strip");
         byId("ranks").hidden = false;
@@ -71,9 +78,6 @@ export class RankStrip {
         canvas.addEventListener("click", (event) => this.open(this.at(event)));
         canvas.addEventListener("keydown", (event) => this.key(event));
         canvas.addEventListener("blur", () => this.focus(-1));
-        page.store.subscribe((_, changed) => {
-            if (changed.has("device") || changed.has("theme")) this.draw();
-        });
         new ResizeObserver(() => this.draw()).observe(this.surface.box);
     }
 
@@ -101,7 +105,7 @@ export class RankStrip {
             rows: [all.rows[this.page.header.ranks.indexOf(row)]],
         };
         showDialog(
-            el("p", {}, `${rankText(row)}. A page of its own:`),
+            el("p", {}, `${rankText(row)}. This command writes its page:`),
             el("p", {}, el("code", {}, row.command)),
             dataTable(alone),
         );
@@ -130,7 +134,7 @@ export class RankStrip {
         if (row >= 0) this.page.say(rankText(this.page.header.ranks[row]));
     }
 
-    private draw(): void {
+    draw(): void {
         if (this.surface.fit()) this.paint(this.surface.base);
     }
 

@@ -1,5 +1,5 @@
-// Says of everything that scrolls whether there is more below: a row cut in half must not look like
-// the last one. The style sheet draws what `data-more` says.
+// Marks every panel that can scroll further down, so that a row cut in half does not look like the
+// last one. The style sheet shows the attribute `data-more`.
 import { byId } from "./dom";
 
 const slack = 3; // pixels that hide no letter

@@ -1,56 +1,91 @@
 // The panel of segments at the cursor, and above it what is marked in them.
+import { formatBytes } from "../data/format";
 import { kindColour } from "../draw/kinds";
+import { addressText } from "../draw/map";
 import { drawSegmentMarks } from "../draw/segmentmarks";
-import { drawSegments, type Placed } from "../draw/segments";
+import { drawSegments, hitSegment, type Placed } from "../draw/segments";
 import { drawNotice, type Layer, Surface } from "../draw/surface";
-import { byId } from "./dom";
-import type { Page } from "./page";
+import { byId, showTip } from "./dom";
+import { blockText } from "./input";
+import type { LegendEntry, PageView, Picture } from "./view";
 
-export class SegmentsPanel {
+export class SegmentsPanel implements Picture {
     readonly surface = new Surface(byId("segments").parentElement!);
-    placed: Placed[] = [];
+    readonly title = "Segments at the cursor";
+    readonly place = "right";
+    readonly legend: LegendEntry[] = [];
+    private placed: Placed[] = [];
 
-    constructor(private readonly page: Page) {}
+    constructor(private readonly page: PageView) {
+        const { canvas } = this.surface.base;
+        canvas.addEventListener("pointermove", (event) => {
+            const hit = this.hit(event);
+            const text = !hit
+                ? ""
+                : hit.block >= 0
+                  ? blockText(page, hit.block)
+                  : hit.hole
+                    ? `hole of ${formatBytes(hit.hole[1])} at ${addressText(page.model, hit.hole[0])}`
+                    : "";
+            showTip(text, event.clientX, event.clientY);
+        });
+        canvas.addEventListener("pointerleave", () => showTip("", 0, 0));
+        canvas.addEventListener("click", (event) => {
+            const hit = this.hit(event);
+            if (hit) page.change({ selected: hit.block });
+        });
+    }
 
     draw(): void {
         const { page, surface } = this;
         if (!surface.fit()) return;
         if (!page.model.complete) {
             this.placed = [];
-            drawNotice(surface.base, "The blocks are being read.", page.colours);
+            drawNotice(surface.base, "Reading the blocks.", page.colours);
             return;
         }
-        this.placed = this.paint(surface.base);
-        this.drawMarks();
+        this.placed = this.paintBase(surface.base);
     }
 
-    /** The segments; with `over` also what is marked in them. */
-    paint(layer: Layer, over?: CanvasRenderingContext2D): Placed[] {
-        const { model, heap, view, kinds, colours, isPin } = this.page;
+    drawOver(): void {
+        const context = this.surface.clearOver();
+        if (this.page.model.complete) this.paintOver(this.surface.over, context, this.placed);
+    }
+
+    paint(layer: Layer): void {
+        this.paintOver(layer, layer.context, this.paintBase(layer));
+    }
+
+    private paintBase(layer: Layer): Placed[] {
+        const { model, heap, view, kinds, colours, pins } = this.page;
+        const isPin = (block: number): boolean => pins.has(block);
         const colourOf = kinds
             ? (block: number): string => kindColour(colours, kinds.of[block])
             : null;
-        const placed = drawSegments(layer, model, heap, view.order, { isPin, colourOf }, colours);
-        if (over) this.paintMarks(layer, over, placed);
-        return placed;
+        return drawSegments(layer, model, heap, view.order, { isPin, colourOf }, colours);
     }
 
-    drawMarks(): void {
-        const context = this.surface.clearOver();
-        if (this.page.model.complete) this.paintMarks(this.surface.over, context, this.placed);
-    }
-
-    private paintMarks(layer: Layer, context: CanvasRenderingContext2D, placed: Placed[]): void {
-        const { model, heap, view, colours } = this.page;
+    private paintOver(layer: Layer, context: CanvasRenderingContext2D, placed: Placed[]): void {
+        const { model, heap, view, marked, colours } = this.page;
         drawSegmentMarks(
             context,
             layer.ratio,
             model,
             placed,
             heap.tick,
-            this.page.markedStacks(),
+            marked,
             view.selected,
             colours,
+        );
+    }
+
+    private hit(event: MouseEvent): ReturnType<typeof hitSegment> {
+        const box = this.surface.base.canvas.getBoundingClientRect();
+        return hitSegment(
+            this.page.model,
+            this.placed,
+            event.clientX - box.left,
+            event.clientY - box.top,
         );
     }
 }

@@ -3,15 +3,15 @@ import { formatBytes, formatCount } from "../data/format";
 import type { DeviceModel } from "../data/model";
 import { choosable, heads } from "./cards";
 import { byId, el, table } from "./dom";
-import type { Page } from "./page";
+import type { PageView } from "./view";
 
 // Settings are long and without spaces: they may break after their own separators.
 function breakable(name: string): string {
     return name.replace(/([,:])/g, "$1\u200b");
 }
 
-/** Of the rows that have a replayed curve one can be laid over the chart. */
-export function showWhatIf(page: Page): void {
+/** A row with a replayed curve can be chosen: the chart then draws its curve. */
+export function showWhatIf(page: PageView): void {
     const { model, view } = page;
     const rows = model.head.whatif;
     const list = byId("whatif-list");
@@ -70,21 +70,21 @@ export function showWhatIf(page: Page): void {
                 ],
                 [
                     "result",
-                    "whether all requests that the program made were served; past the OOM: " +
-                        "the request at which the record ends is served, " +
-                        "what would come after it is not in the trace; " +
-                        "a retry is a full device: the pool gave its cache back and asked again",
+                    "whether all recorded requests succeed. Past the OOM: " +
+                        "the request at which the record ends succeeds, and " +
+                        "the trace does not have what would come after it. " +
+                        "Retry: the device was full, and the pool returned its cache and tried again",
                 ],
-                ["reserved", "most that the pool had from the driver at any time"],
+                ["reserved", "peak of the memory that the pool has from the driver"],
                 [
                     "in holes",
-                    "of that, at that replay's own peak: free, but kept by live blocks in the same segment or page",
+                    "free at that replay's own peak, but in segments (or pages) with live blocks",
                 ],
+                ["cached", "free at that replay's own peak, and can be returned to the driver"],
                 [
-                    "cached",
-                    "of that, at that replay's own peak: free, and could have gone back to the driver",
+                    "mallocs",
+                    "the number of cudaMallocs or maps: requests of the pool to the driver",
                 ],
-                ["mallocs", "cudaMallocs or maps: how often the pool asked the driver for memory"],
                 ["class", classes],
             ]),
             el("tbody", {}, ...lines),

@@ -1,5 +1,5 @@
-// Long work a little at a time, so that the page answers in between. What is begun anew takes the
-// place of what was not finished.
+// Long work a little at a time, so that the page answers in between. New work replaces work that
+// was not finished.
 
 const sliceMs = 8;
 

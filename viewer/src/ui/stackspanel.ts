@@ -1,18 +1,16 @@
-// The panel of stacks: which bytes are measured, as icicle or flame, whole or with library frames
-// folded; the box under the pointer or the keyboard.
-import { foldStacks, type FoldedStacks } from "../data/fold";
+// The panel of stacks: its measure of bytes, icicle or flame, all frames or libraries folded; the
+// box at the pointer or the keyboard.
 import { formatBytes, formatCount, formatTime } from "../data/format";
 import { keptByPools } from "../data/held";
-import { type Measure, type StackSums, stackSums } from "../data/measures";
-import { makeMatcher } from "../data/search";
-import { type StackBox, Stacks, type Thin } from "../data/stacks";
+import type { Measure } from "../data/measures";
+import type { StackBox, Stacks, Thin } from "../data/stacks";
 import { boxLabel, boxTop, drawIcicle, hitIcicle, rowHeight } from "../draw/icicle";
 import { drawNotice, type Layer, Surface } from "../draw/surface";
 import { byId, showTip } from "./dom";
-import type { Page } from "./page";
+import type { LegendEntry, PageView, Picture } from "./view";
 
 export const measureNames: Record<Measure, string> = {
-    holes: "holes held open",
+    holes: "blocked free memory",
     live: "live bytes",
     churn: "allocated in the window",
     growth: "growth since the mark",
@@ -21,56 +19,37 @@ export const measureNames: Record<Measure, string> = {
 const smallestShare = 0.001;
 const mostFrames = 14; // in the tip
 
-export class StacksPanel {
+export class StacksPanel implements Picture {
     readonly surface = new Surface(byId("icicle").parentElement!);
-    sums: StackSums = { sums: new Map(), total: 0, shrunk: new Map(), blocks: () => new Map() };
-    private readonly folded: () => { stacks: Stacks; fold: FoldedStacks };
+    readonly place = "left";
+    readonly legend: LegendEntry[] = [];
     private boxes: StackBox[] = [];
     private total = 0;
     private thin: Thin = { branches: 0, bytes: 0 };
     private focused = -1; // box that the keyboard is on
 
-    constructor(private readonly page: Page) {
-        let made: { stacks: Stacks; fold: FoldedStacks } | null = null;
-        this.folded = () => {
-            if (!made) {
-                const fold = foldStacks(page.header);
-                made = { stacks: new Stacks(fold.tables), fold };
-            }
-            return made;
-        };
+    constructor(private readonly page: PageView) {
         this.connect();
     }
 
+    get title(): string {
+        return `Stacks by ${measureNames[this.page.view.stacks]}`;
+    }
+
     /** The tree that is drawn; view.stack is a node of it. */
-    get tree(): Stacks {
-        return this.page.view.fold ? this.folded().stacks : this.page.stacks;
-    }
-
-    /** A node of the whole tree in the tree that is drawn. */
-    shown(node: number): number {
-        return this.page.view.fold && node > 0 ? this.folded().fold.to[node] : node;
-    }
-
-    /** Per stack of the blocks, whether it is the marked node or below it; null without one. */
-    marked(): Uint8Array | null {
-        const { stack, fold } = this.page.view;
-        if (stack <= 0 || stack >= this.tree.count) return null;
-        const below = this.tree.andBelow(stack);
-        if (!fold) return below;
-        return Uint8Array.from(this.folded().fold.to, (node) => below[node]);
+    private get tree(): Stacks {
+        return this.page.shownStacks.tree(this.page.view.fold);
     }
 
     draw(): void {
         const { page, surface } = this;
-        const { view, model, colours } = page;
+        const { view, model, sums, shownStacks, colours } = page;
         if (!model.complete) {
-            if (surface.fit()) drawNotice(surface.base, "The blocks are being read.", colours);
+            if (surface.fit()) drawNotice(surface.base, "Reading the blocks.", colours);
             return;
         }
-        this.sums = stackSums(model, page.heap, view.stacks, view);
         const { boxes, total, depth, thin } = this.tree.layout(
-            this.folding(this.sums.sums),
+            shownStacks.sums(sums.sums, view.fold),
             smallestShare,
         );
         this.boxes = boxes;
@@ -85,7 +64,7 @@ export class StacksPanel {
     }
 
     paint(layer: Layer): void {
-        const { view, colours } = this.page;
+        const { view, found, colours } = this.page;
         drawIcicle(
             layer,
             this.tree,
@@ -94,7 +73,7 @@ export class StacksPanel {
                 total: this.total,
                 what: this.caption() + this.leftOut(),
                 marked: view.stack,
-                matches: this.matches(),
+                matches: found?.shown ?? null,
                 hatch: view.stacks === "holes",
                 flame: view.shape === "flame",
             },
@@ -102,45 +81,21 @@ export class StacksPanel {
         );
     }
 
-    private folding(sums: Map<number, number>): Map<number, number> {
-        if (!this.page.view.fold) return sums;
-        const { to } = this.folded().fold;
-        const folded = new Map<number, number>();
-        for (const [stack, bytes] of sums) {
-            folded.set(to[stack], (folded.get(to[stack]) ?? 0) + bytes);
-        }
-        return folded;
-    }
-
-    private matches(): Uint8Array | null {
-        const { page } = this;
-        if (!page.view.fold || !page.matches) return page.matches;
-        const { stacks, fold } = this.folded();
-        const matches = stacks.search(makeMatcher(page.view.query)) ?? new Uint8Array(stacks.count);
-        page.matches.forEach((hit, node) => (matches[fold.to[node]] |= hit));
-        return matches;
-    }
-
-    /** What the boxes are measured in, as a title says it. */
-    get what(): string {
-        return measureNames[this.page.view.stacks];
-    }
-
     private caption(): string {
         const { view, model } = this.page;
         const nothing = this.total === 0;
         switch (view.stacks) {
             case "holes": {
-                if (nothing) return "no hole is held open at the cursor";
+                if (nothing) return "no free memory is blocked at the cursor";
                 const kept = keptByPools(this.page.heap);
                 const pools =
                     kept > 0
-                        ? `; ${formatBytes(kept)} without a block, kept by private pools alone`
+                        ? `; ${formatBytes(kept)} in empty segments that private pools keep`
                         : "";
-                return `holes held open, shared by the blocks around them by size, as in "who pins the holes"${pools}`;
+                return `blocked free memory, shared among the live blocks of a segment by size${pools}`;
             }
             case "live":
-                return nothing ? "nothing is live at the cursor" : "live bytes";
+                return nothing ? "no block is live at the cursor" : "live bytes";
             case "churn":
                 return nothing
                     ? "nothing was allocated in the window"
@@ -148,16 +103,16 @@ export class StacksPanel {
             case "growth": {
                 const [mark, from] =
                     view.mark < 0
-                        ? [view.t0, "the window's left edge (key m sets a mark at the cursor)"]
+                        ? [view.t0, "the window's left edge (press m to set a mark at the cursor)"]
                         : [view.mark, `the mark at ${formatTime(view.mark * model.head.tick_ns)}`];
                 const [later, earlier] =
                     mark <= view.cursor ? ["the cursor", from] : [from, "the cursor"];
                 let shrunk = 0;
-                for (const bytes of this.sums.shrunk.values()) shrunk += bytes;
+                for (const bytes of this.page.sums.shrunk.values()) shrunk += bytes;
                 const less = shrunk > 0 ? `, ${formatBytes(shrunk)} less elsewhere` : "";
                 return nothing
-                    ? `nothing grew from ${earlier} to ${later}${less}`
-                    : `more live at ${later} than at ${earlier}${less}:`;
+                    ? `no stack grew from ${earlier} to ${later}${less}`
+                    : `more live at ${later} than at ${earlier}${less}`;
             }
         }
     }

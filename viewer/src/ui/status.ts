@@ -1,14 +1,14 @@
-// What is said in words: the state at the cursor, the window, the run, and the notes on it.
+// The texts about the state at the cursor, the window, the run, and the notes on the run.
 import { formatBytes, formatCount, formatMoment, formatTime } from "../data/format";
 import { type BlockCount, countAll, countOf } from "../data/hits";
 import { othersAt } from "../data/model";
 import { phaseAt } from "../data/phases";
 import { byId, el } from "./dom";
-import type { Page } from "./page";
+import type { PageView } from "./view";
 
-export function statusText(page: Page): string {
-    const { heap, view, model, matches, matcher } = page;
-    if (!model.complete) return "The blocks are being read.";
+export function statusText(page: PageView): string {
+    const { heap, view, model, found } = page;
+    if (!model.complete) return "Reading the blocks.";
     const { tick_ns, phase_names } = model.head;
     const phase = phaseAt(model.phases, view.cursor);
     const others = othersAt(model, view.cursor);
@@ -16,17 +16,19 @@ export function statusText(page: Page): string {
         `cursor ${formatMoment(view.cursor * tick_ns, ((view.t1 - view.t0) * tick_ns) / 1000)}` +
         (phase >= 0 ? ` in ${phase_names[model.phases.name[phase]]}` : "") +
         `: ${formatBytes(heap.requested)} requested, ${formatBytes(heap.allocated)} allocated, ` +
-        (heap.pending > 0 ? `${formatBytes(heap.pending)} waiting, ` : "") +
-        `${formatBytes(heap.reserved)} reserved; holes held open ${formatBytes(heap.held)}, releasable ${formatBytes(heap.releasable)}; ` +
-        (others > 0 ? `used by others ${formatBytes(others)}; ` : "") +
+        (heap.pending > 0 ? `${formatBytes(heap.pending)} pending, ` : "") +
+        `${formatBytes(heap.reserved)} reserved; ${formatBytes(heap.held)} in holes, ${formatBytes(heap.releasable)} releasable; ` +
+        (others > 0 ? `${formatBytes(others)} of other holders; ` : "") +
         `${formatCount(heap.live.length)} blocks in ${formatCount(heap.units.length)} segments`;
-    if (!matches || !matcher) return text;
-    if (matcher.problem) return `search: ${matcher.problem}. ${text}`;
-    const all = countAll(model, matches);
-    const live = countOf(model, heap.live, matches);
+    if (!found) return text;
+    if (found.problem) return `search "${view.query}": ${found.problem}. ${text}`;
+    const all = countAll(model, found.matches);
+    const live = countOf(model, heap.live, found.matches);
     return (
         `search "${view.query}": ${countText(all)} in the trace; ${countText(live)} at the cursor` +
-        (model.head.blocks_left_out > 0 ? "; what is left out of the file is not searched" : "") +
+        (model.head.blocks_left_out > 0
+            ? "; blocks that the file leaves out are not searched"
+            : "") +
         `. ${text}`
     );
 }
@@ -35,19 +37,19 @@ function countText({ blocks, bytes }: BlockCount): string {
     return `${formatCount(blocks)} ${blocks === 1 ? "block" : "blocks"}, ${formatBytes(bytes)} (${formatCount(bytes)} B)`;
 }
 
-export function windowText(page: Page): string {
+export function windowText(page: PageView): string {
     const { view, model } = page;
     const { tick_ns, end_ns } = model.head;
     const step = ((view.t1 - view.t0) * tick_ns) / 1000;
     return view.t0 <= 0 && view.t1 >= model.lastTick
         ? ""
-        : `${formatMoment(view.t0 * tick_ns, step)} to ${formatMoment(view.t1 * tick_ns, step)} of ${formatTime(end_ns)}; key 0 shows all`;
+        : `${formatMoment(view.t0 * tick_ns, step)} to ${formatMoment(view.t1 * tick_ns, step)} of ${formatTime(end_ns)}; press 0 to see all`;
 }
 
 const mostUnreadable = 8;
 
 /** The run in the header, how many blocks there are, and the notes. */
-export function describe(page: Page): void {
+export function describe(page: PageView): void {
     const { header } = page;
     const { head } = page.model;
     const process = header.processes[head.process];
@@ -63,25 +65,25 @@ export function describe(page: Page): void {
     byId("count").textContent =
         `${formatCount(head.blocks)} blocks` +
         (left > 0
-            ? ` (${formatCount(left)} more left out, ${formatBytes(head.bytes_left_out)})`
+            ? ` (${formatCount(left)} more, ${formatBytes(head.bytes_left_out)}, left out)`
             : "");
     const notes = [...process.notes];
     if (head.phases_left_out > 0) {
         notes.unshift(
-            `${formatCount(head.phases_left_out)} phases, the shortest or the deepest, are not in this file.`,
+            `This file leaves out ${formatCount(head.phases_left_out)} phases: the shortest or the deepest.`,
         );
     }
     if (left > 0) {
         notes.unshift(
-            `${formatCount(left)} blocks, ${formatBytes(head.bytes_left_out)} allocated in all, ` +
-                `that lived no longer than ${formatTime(head.longest_left_out_ns)} ` +
-                "are not in this file one by one. They are part of the overview and " +
-                "of every total, but not of the cursor's state, search and close-up pictures.",
+            `This file leaves out ${formatCount(left)} blocks, ${formatBytes(head.bytes_left_out)} in all, ` +
+                `that lived at most ${formatTime(head.longest_left_out_ns)}. ` +
+                "The overview and every total include them. " +
+                "The state at the cursor, the search and the close-up pictures do not.",
         );
     }
     if (header.ranks.length > 0) {
         notes.push(
-            "Each process has its own clock: times are since its trace began. The table of processes says when that was.",
+            "Each process has its own time axis, which begins with its trace. The table of processes gives the start of each trace.",
         );
     }
     const unread = header.unreadable;
@@ -92,7 +94,7 @@ export function describe(page: Page): void {
     );
     if (unread.length > mostUnreadable) {
         notes.push(
-            `${formatCount(unread.length - mostUnreadable)} more could not be read: the table of processes names them.`,
+            `${formatCount(unread.length - mostUnreadable)} more traces could not be read. The table of processes names them.`,
         );
     }
     const panel = byId("notes");
@@ -115,8 +117,8 @@ const speakAfterMs = 600;
 let speech: ReturnType<typeof setTimeout> | undefined;
 
 /**
- * Shown at once, spoken when nothing has been said for a while: a screen reader would otherwise
- * begin anew in every frame of a moving cursor.
+ * Shows a text at once. A screen reader gets it when the text has not changed for a while:
+ * otherwise it would start again in every frame of a moving cursor.
  */
 export function say(text: string): void {
     byId("status").textContent = text;

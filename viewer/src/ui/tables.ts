@@ -1,4 +1,4 @@
-// Every picture also as a table: all that a reader without the picture needs of it.
+// Every picture as a table, for readers who do not see the picture.
 import { formatBytes, formatCount, formatTime } from "../data/format";
 import { holesOf } from "../data/heap";
 import { never, othersAt } from "../data/model";
@@ -8,7 +8,7 @@ import { windowRows } from "../data/windowrows";
 import { addressText } from "../draw/map";
 import { showTables } from "./datatable";
 import { byId, showDialog } from "./dom";
-import type { Page } from "./page";
+import type { PageView } from "./view";
 import { measureNames } from "./stackspanel";
 
 const bytes = (name: string): TableColumn => ({
@@ -24,7 +24,7 @@ const time = (name: string): TableColumn => ({ name, show: formatTime });
 const lines = new WeakMap<Stacks, Map<number, string>>();
 
 // Tables name the lines of many blocks that have few stacks.
-function line(page: Page, stack: number): string {
+function line(page: PageView, stack: number): string {
     const { stacks } = page;
     let known = lines.get(stacks);
     if (!known) lines.set(stacks, (known = new Map<number, string>()));
@@ -33,24 +33,24 @@ function line(page: Page, stack: number): string {
     return label;
 }
 
-export function memoryTables(page: Page): TableData[] {
+export function memoryTables(page: PageView): TableData[] {
     const { heap, model } = page;
     const { capacity, total, limit, markers, tick_ns, phase_lanes, phase_names, phases_left_out } =
         model.head;
     const parts: Cell[][] = [
         ["requested", heap.requested],
         ["rounding and slack", heap.allocated - heap.requested],
-        ["waiting for streams", heap.pending],
-        ["holes held open", heap.held],
-        ["cached, releasable", heap.releasable],
+        ["pending: waiting for streams", heap.pending],
+        ["holes", heap.held],
+        ["cached, can be returned to the driver", heap.releasable],
         ["reserved (sum)", heap.reserved],
     ];
     const others = othersAt(model, page.view.cursor);
-    if (others > 0) parts.push(["used by others", others]);
+    if (others > 0) parts.push(["other holders", others]);
     if (total !== null) {
         parts.push(
-            ["left on the card", Math.max(0, total - others - heap.reserved)],
-            ["the card", total],
+            ["free on the card", Math.max(0, total - others - heap.reserved)],
+            ["card", total],
         );
     } else if (capacity !== null) {
         parts.push(["capacity", capacity]);
@@ -69,7 +69,7 @@ export function memoryTables(page: Page): TableData[] {
         },
         {
             title: "Events",
-            columns: [time("time"), text("kind"), text("what")],
+            columns: [time("time"), text("kind"), text("description")],
             rows: markers.map((marker) => [marker.time_ns, marker.kind, marker.text]),
         },
     ];
@@ -83,7 +83,7 @@ export function memoryTables(page: Page): TableData[] {
         ]);
         const left =
             phases_left_out > 0
-                ? ` (${formatCount(phases_left_out)} more are not in the file)`
+                ? ` (the file leaves out ${formatCount(phases_left_out)} more)`
                 : "";
         tables.push({
             title: `Steps and phases${left}`,
@@ -97,16 +97,17 @@ export function memoryTables(page: Page): TableData[] {
 const mostRows = 20_000;
 
 /**
- * The blocks at the cursor, which the strip at the right of the map shows, and those of the window.
+ * The blocks at the cursor, which the column at the right of the map shows, and those of the
+ * window.
  */
-export function blockTables(page: Page): TableData[] {
+export function blockTables(page: PageView): TableData[] {
     const { heap, model, view } = page;
     const { blocks, head } = model;
     const moment = (tick: number): number => tick * head.tick_ns;
     const columns = [
         sizes("size"),
         text("address"),
-        time("born"),
+        time("allocated"),
         time("freed"),
         time("reusable"),
         text("state"),
@@ -134,25 +135,25 @@ export function blockTables(page: Page): TableData[] {
     const { rows, all, left } = windowRows(model, view, mostRows);
     const without =
         left.blocks > 0
-            ? `, without ${formatCount(left.blocks)} of ${formatBytes(left.bytes)} that hold least (bytes x time)`
+            ? `, without ${formatCount(left.blocks)} blocks (${formatBytes(left.bytes)}) with least bytes × time`
             : "";
     return [
         table(`Blocks at ${formatTime(moment(view.cursor))}`, heap.live, (row) =>
             blocks.freed[row] <= heap.tick
-                ? "waits for streams"
-                : page.isPin(row)
-                  ? "pins"
+                ? "pending"
+                : page.pins.has(row)
+                  ? "named by the verdict"
                   : "in use",
         ),
         table(
             `Blocks in the window: ${formatCount(all.blocks)}, ${formatBytes(all.bytes)} allocated${without}`,
             rows,
-            (row) => (page.isPin(row) ? "pins" : ""),
+            (row) => (page.pins.has(row) ? "named by the verdict" : ""),
         ),
     ];
 }
 
-export function holeTables(page: Page): TableData[] {
+export function holeTables(page: PageView): TableData[] {
     const { heap, model } = page;
     const holes: Cell[][] = [];
     const segments: Cell[][] = [];
@@ -165,7 +166,7 @@ export function holeTables(page: Page): TableData[] {
             state.free,
             addressText(model, model.units.offset[state.unit]),
             state.blocks.length,
-            state.kept ? "kept" : "could be released",
+            state.kept ? "not releasable" : "releasable",
         ]);
         for (const [offset, free] of holesOf(model, state)) {
             holes.push([
@@ -173,7 +174,7 @@ export function holeTables(page: Page): TableData[] {
                 addressText(model, offset),
                 size,
                 state.blocks.length,
-                state.kept ? "held open" : "releasable",
+                state.kept ? "not releasable" : "releasable",
                 first,
             ]);
         }
@@ -187,9 +188,9 @@ export function holeTables(page: Page): TableData[] {
                 sizes("size"),
                 text("address"),
                 bytes("segment"),
-                count("blocks in it"),
+                count("blocks in the segment"),
                 text("state"),
-                text("one of them from"),
+                text("first of these blocks"),
             ],
             rows: holes,
         },
@@ -207,10 +208,10 @@ export function holeTables(page: Page): TableData[] {
     ];
 }
 
-export function stackTables(page: Page): TableData[] {
-    const { stacks, view, panel } = page;
-    const { sums, shrunk } = panel.sums;
-    const blocks = panel.sums.blocks();
+export function stackTables(page: PageView): TableData[] {
+    const { stacks, view } = page;
+    const { sums, shrunk } = page.sums;
+    const blocks = page.sums.blocks();
     const what = measureNames[view.stacks];
     const columns = [
         sizes(what),
@@ -235,12 +236,12 @@ export function stackTables(page: Page): TableData[] {
             ]);
     const tables = [{ title: `Stacks by ${what}`, columns, rows: rows(sums) }];
     if (shrunk.size > 0) {
-        tables.push({ title: "What there is less of", columns, rows: rows(shrunk) });
+        tables.push({ title: "Stacks with less memory", columns, rows: rows(shrunk) });
     }
     return tables;
 }
 
-function whatIfTables(page: Page): TableData[] {
+function whatIfTables(page: PageView): TableData[] {
     return [
         {
             title: "What if",
@@ -248,8 +249,8 @@ function whatIfTables(page: Page): TableData[] {
                 text("replayed with"),
                 count("OOMs"),
                 bytes("peak reserved"),
-                bytes("in holes then"),
-                bytes("cached then"),
+                bytes("in holes"),
+                bytes("cached"),
                 count("cudaMallocs or maps"),
                 count("retries"),
                 text("class"),
@@ -270,14 +271,14 @@ function whatIfTables(page: Page): TableData[] {
     ];
 }
 
-function culpritTables(page: Page): TableData[] {
+function culpritTables(page: PageView): TableData[] {
     const card = page.model.head.cards[page.view.card];
     return [
         {
-            title: "Who pins the holes",
+            title: "Which allocations block free memory",
             columns: [
-                bytes("keeps open"),
-                bytes("by live bytes"),
+                bytes("blocked memory"),
+                bytes("live bytes"),
                 count("blocks"),
                 text("allocated at"),
                 text("age of oldest"),
@@ -293,9 +294,9 @@ function culpritTables(page: Page): TableData[] {
             ]),
         },
         {
-            title: ["Who holds the memory", card?.holders_when].filter(Boolean).join(" "),
+            title: ["Live memory by line", card?.holders_when].filter(Boolean).join(" "),
             columns: [
-                bytes("live"),
+                bytes("live bytes"),
                 count("blocks"),
                 text("allocated at"),
                 text("kind (estimate)"),
@@ -310,20 +311,24 @@ function culpritTables(page: Page): TableData[] {
     ];
 }
 
-export function connectTables(page: Page): void {
-    const makers: [id: string, name: string, make: (page: Page) => TableData[]][] = [
+export function connectTables(page: PageView): void {
+    const makers: [id: string, name: string, make: (page: PageView) => TableData[]][] = [
         ["chart-table", "memory, events and phases as tables", memoryTables],
         ["map-table", "blocks at the cursor and in the window as tables", blockTables],
         ["segments-table", "holes and segments as tables", holeTables],
         ["stacks-table", "stacks as a table", stackTables],
-        ["whatif-table", "what if as a table", whatIfTables],
-        ["culprits-table", "who pins and who holds as tables", culpritTables],
+        ["whatif-table", "what-if rows as a table", whatIfTables],
+        [
+            "culprits-table",
+            "lines that block free memory, and live memory by line, as tables",
+            culpritTables,
+        ],
     ];
     for (const [id, name, make] of makers) {
         byId(id).setAttribute("aria-label", name);
         byId(id).addEventListener("click", () => {
             if (page.model.complete) showTables(...make(page));
-            else showDialog("The blocks are being read: try again in a moment.");
+            else showDialog("The page is still reading the blocks. Try again in a moment.");
         });
     }
 }

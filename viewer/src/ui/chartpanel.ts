@@ -1,0 +1,64 @@
+// The panel of memory over time, with the cursor and the mark above it.
+import { drawChart, drawCursor, drawMark, drawSplit, type Overlay } from "../draw/chart";
+import { signsHeight } from "../draw/markers";
+import { type Layer, Surface } from "../draw/surface";
+import { axisHeight, plotLeft, plotRight, timeX } from "../draw/timeaxis";
+import { byId } from "./dom";
+import { chartLegend } from "./legends";
+import type { LegendEntry, PageView, Picture } from "./view";
+
+export class ChartPanel implements Picture {
+    readonly surface = new Surface(byId("chart").parentElement!);
+    readonly title = "Memory over time";
+    readonly place = "left";
+
+    constructor(private readonly page: PageView) {}
+
+    get legend(): LegendEntry[] {
+        return chartLegend(this.page);
+    }
+
+    /** Whether there is room for it. */
+    draw(): boolean {
+        if (!this.surface.fit()) return false;
+        this.paintBase(this.surface.base);
+        return true;
+    }
+
+    drawOver(): void {
+        this.paintOver(this.surface.over, this.surface.clearOver());
+    }
+
+    paint(layer: Layer): void {
+        this.paintBase(layer);
+        this.paintOver(layer, layer.context);
+    }
+
+    private paintBase(layer: Layer): void {
+        const { model, view, sweep, colours } = this.page;
+        const data = sweep
+            ? { bins: sweep.bins, from: sweep.from, to: sweep.to }
+            : { bins: model.bins, from: 0, to: model.lastTick };
+        drawChart(layer, model, data, view, this.overlay(), colours);
+    }
+
+    private overlay(): Overlay | null {
+        const { model, view } = this.page;
+        const { curves, head, lastTick } = model;
+        const bytes = curves.byRow[view.whatif];
+        return bytes
+            ? { name: head.whatif[view.whatif].name, times: curves.times, bytes, endTick: lastTick }
+            : null;
+    }
+
+    private paintOver(layer: Layer, context: CanvasRenderingContext2D): void {
+        const { model, view, heap, colours } = this.page;
+        const bottom = layer.height - axisHeight;
+        const inside = (x: number): boolean => x >= plotLeft && x <= plotRight(layer);
+        const mark = timeX(layer, view, view.mark);
+        if (view.mark >= 0 && inside(mark)) drawMark(context, mark, 4, bottom, colours);
+        const x = timeX(layer, view, view.cursor);
+        if (inside(x)) drawCursor(context, x, signsHeight, bottom, colours); // never over a sign
+        if (model.complete) drawSplit(layer, context, model, heap, colours);
+    }
+}
