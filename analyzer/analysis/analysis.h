@@ -64,7 +64,7 @@ struct DeviceAnalysis {
     std::uint64_t violations = 0;  // of the invariants of docs/metrics.md, in the record
     std::uint64_t after_gap = 0;   // what would be, but follows from gaps in recording
     ContextMemory context;
-    MemorySample last_sample;  // the driver's last report
+    MemorySample last_sample;                     // the driver's last report
     std::vector<OtherProcesses> other_processes;  // when memory ran out
     std::uint64_t driver_time_ns = 0;  // spent in recorded driver calls; 0 = not measured
     std::optional<Fidelity> fidelity;  // none: there is no caching pool to compare with
