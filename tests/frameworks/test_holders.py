@@ -38,7 +38,7 @@ class Holders(TorchTest):
         self.assertLess(held.get("other", 0), MIB)
         iterations = report["devices"][0]["iterations"]
         self.assertEqual((iterations["source"], iterations["count"]), ("recurrence", 2))
-        self.assertEqual(iterations["begins_with"], "demos/gpt.py:104 main")
+        self.assertEqual(iterations["begins_with"], "demos/gpt.py:107 main")
         difference = holders["difference"]
         self.assertEqual((difference["iteration"], difference["against"]), (2, 1))
         self.assertEqual(difference["bytes"], sum(one["bytes"] for one in difference["places"]))

@@ -103,6 +103,7 @@ class Release:
                 "-fPIC",
                 "-shared",
                 f"-I{SOURCE}",
+                f"-I{SOURCE}/preload/include",
                 HERE / "stub_cuda.cpp",
                 "-o",
                 runtime,
