@@ -250,7 +250,7 @@ Status add_remedies(const AnalyzeOptions& options, Analysis* analysis, DeviceAna
     for (auto* rows : {&device->settings, &device->capacities}) {
         std::for_each(rows->begin(), rows->end(), [&](WhatIfRow& row) { judge(&row); });
     }
-    if (device->script.steps.size() > options.remedies_up_to) {
+    if (device->script.steps.size() > options.remedies_and_plans_up_to) {
         return Ok{};
     }
     if (!options.remedies) {

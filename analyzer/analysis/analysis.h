@@ -71,6 +71,7 @@ struct DeviceAnalysis {
     // What a checkpoint tells is all that is known: no request was recorded, and none is replayed.
     bool state_only = false;
     std::vector<Hole> holes;  // where `state_only`
+    bool plan_left_out = false;  // of the bound `offline`: the trace is too long for it
     std::string no_whatif;    // why other settings were not replayed; empty where they could be
     std::vector<Diagnosis> diagnoses;  // of the recorded settings, in time order
     std::uint64_t troubles = 0;        // OOMs and retries in all; diagnoses may be fewer

@@ -241,7 +241,9 @@ Status add_whatif(const AnalyzeOptions& options, DeviceAnalysis* device) {
     }
     const std::size_t settings = candidates.size();
     if (options.settings && !device->state_only) {
-        const auto bounds = bound_candidates(device->script, context, device->total_bytes);
+        device->plan_left_out = device->script.steps.size() > options.remedies_and_plans_up_to;
+        const auto bounds =
+            bound_candidates(device->script, context, device->total_bytes, !device->plan_left_out);
         candidates.insert(candidates.end(), bounds.begin(), bounds.end());
     }
     const std::size_t settings_and_bounds = candidates.size();

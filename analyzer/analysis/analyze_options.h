@@ -20,8 +20,9 @@ struct AnalyzeOptions {
     bool pools = false;       // replay other pools
     bool capacities = false;  // replay the capacities worth trying
     bool remedies = false;    // replay remedies other than settings, and combinations
-    std::size_t remedies_up_to = static_cast<std::size_t>(-1);  // requests and frees of the script
-    bool scans = false;                                         // scan how small a card may be
+    // Longer scripts, in requests and frees, get no remedies, and no plan of the bound `offline`.
+    std::size_t remedies_and_plans_up_to = static_cast<std::size_t>(-1);
+    bool scans = false;              // scan how small a card may be
     std::uint64_t every_steps = 0;   // empty_cache() every so many steps; 0 = 10
     std::size_t max_diagnoses = 16;  // OOMs and retries looked into, per device
     bool holders = true;             // the map at the peak, and who held the memory

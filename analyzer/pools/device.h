@@ -6,6 +6,7 @@
 #include "analyzer/model/event.h"
 #include "analyzer/support/units.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -76,11 +77,14 @@ class FixedDevice final : public Device {
             share == 0 ? round_up(size_bytes, page_bytes_)
                        : shared_pages(shared_bytes_ + share) - shared_pages(shared_bytes_);
         if ((share == 0 && pages < size_bytes) || pages > free_bytes()) {
+            enough_bytes_ = ~std::uint64_t{0};
             return false;
         }
         used_bytes_ += pages;
         shared_bytes_ += share;
         shared_count_ += share != 0 ? 1 : 0;
+        enough_bytes_ = std::max(enough_bytes_, used_bytes_ + unsure_bytes());
+        largest_bytes_ = std::max(largest_bytes_, size_bytes);
         return true;
     }
 
@@ -98,10 +102,18 @@ class FixedDevice final : public Device {
         give_back(from_bytes);
         if (!take(to_bytes)) {
             *this = before;
+            enough_bytes_ = ~std::uint64_t{0};
             return false;
         }
         return true;
     }
+
+    // The capacity from which on all calls so far have the same answers, wherever small requests
+    // lie; the largest number once one was refused.
+    [[nodiscard]] std::uint64_t enough_bytes() const { return enough_bytes_; }
+
+    // The largest request that was granted.
+    [[nodiscard]] std::uint64_t largest_bytes() const { return largest_bytes_; }
 
     void give_back_all() override { used_bytes_ = shared_bytes_ = shared_count_ = 0; }
 
@@ -127,6 +139,8 @@ class FixedDevice final : public Device {
     std::uint64_t used_bytes_ = 0;    // whole pages
     std::uint64_t shared_bytes_ = 0;  // of small requests
     std::uint64_t shared_count_ = 0;  // likewise
+    std::uint64_t enough_bytes_ = 0;
+    std::uint64_t largest_bytes_ = 0;
 };
 
 }  // namespace fragtrace::analyzer

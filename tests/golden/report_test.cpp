@@ -136,6 +136,28 @@ TEST_CASE("reports of two small runs say what was approved") {
     check_against(name + ".json", report_json(**analysis));
 }
 
+TEST_CASE("a trace that is too long for the plan of `offline` has a line instead of its row") {
+    TemporaryFolder folder;
+    const std::string path = folder.file("made-up.4711.ftrace");
+    waste().save(path);
+    const Terminal terminal(STDOUT_FILENO, ColorChoice::kNever);
+    const auto report_up_to = [&](std::size_t steps) {
+        const auto analysis = analyze(path, {.settings = true, .remedies_and_plans_up_to = steps});
+        REQUIRE(analysis.ok());
+        return std::pair(report_text(**analysis, terminal), report_json(**analysis));
+    };
+    const std::size_t steps = 4;  // three requests and a free
+    const auto [whole_text, whole_json] = report_up_to(steps);
+    CHECK(whole_text.find("\n  offline  ") != std::string::npos);
+    CHECK(whole_text.find("not planned") == std::string::npos);
+    CHECK(whole_json.find("\"offline\"") != std::string::npos);
+    const auto [text, json] = report_up_to(steps - 1);
+    CHECK(text.find("\n  offline             not planned for so many requests") !=
+          std::string::npos);
+    CHECK(text.find("\n  live  ") != std::string::npos);
+    CHECK(json.find("\"offline\"") == std::string::npos);
+}
+
 TEST_CASE("the page's numbers are those of the JSON, to the byte") {
     const bool ran_out = GENERATE(true, false);
     TemporaryFolder folder;

@@ -33,6 +33,17 @@ Requests requests_of(const Timeline& timeline, DeviceId device, bool blocks) {
     Requests requests;
     const std::vector<std::uint32_t> by_origin = stacks_of_origins(timeline, &requests.origins);
     const bool by_size = requests.origins.size() <= 1;
+    const auto is_request = [&timeline, blocks](EventIndex i) {
+        const EventKind kind = timeline.events.kind(i);
+        return blocks ? kind == EventKind::kBlockAlloc : is_device_allocation(kind);
+    };
+    // Growing by copies would take twice the memory, beside that of the replays.
+    std::size_t most = 0;
+    for (EventIndex i = 0; i < timeline.events.size(); ++i) {
+        most += is_request(i) ? 1 : 0;
+    }
+    requests.events.reserve(most);
+    requests.stacks.reserve(most);
     PairMap sizes;
     std::size_t checkpoint = 0;
     for (EventIndex i = 0; i < timeline.events.size(); ++i) {
@@ -40,11 +51,9 @@ Requests requests_of(const Timeline& timeline, DeviceId device, bool blocks) {
                timeline.checkpoints[checkpoint].end < i) {
             ++checkpoint;
         }
-        const EventKind kind = timeline.events.kind(i);
-        const bool asked = blocks ? kind == EventKind::kBlockAlloc : is_device_allocation(kind);
         const bool told =
             checkpoint < timeline.checkpoints.size() && timeline.checkpoints[checkpoint].begin <= i;
-        if (!asked || told || timeline.events.device(i) != device) {
+        if (!is_request(i) || told || timeline.events.device(i) != device) {
             continue;
         }
         const Event event = timeline.events[i];

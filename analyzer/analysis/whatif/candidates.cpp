@@ -87,7 +87,8 @@ std::vector<Candidate> default_settings(const SweepContext& context, std::uint64
 
 std::vector<Candidate> bound_candidates(const ReplayScript& script,
                                         const SweepContext& context,
-                                        std::uint64_t total_bytes) {
+                                        std::uint64_t total_bytes,
+                                        bool with_plans) {
     std::vector<Candidate> candidates;
     const auto add = [&](const PoolDescription& pool, std::string name, std::string config) {
         candidates.push_back({.name = std::move(name),
@@ -97,6 +98,9 @@ std::vector<Candidate> bound_candidates(const ReplayScript& script,
                               .total_bytes = total_bytes});
     };
     for (const PoolDescription& pool : known_pools()) {
+        if (pool.planned && !with_plans) {
+            continue;
+        }
         if (!pool.bound.empty()) {
             add(pool, std::string(pool.name), "");
         }

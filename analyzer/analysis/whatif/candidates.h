@@ -18,10 +18,12 @@ std::vector<Candidate> default_capacities(const SweepContext& context,
                                           std::uint64_t least_bytes,
                                           std::uint64_t most_bytes);
 
-// What no pool can undercut and what a plan reaches, at the recorded capacity.
+// What no pool can undercut and, unless plans are left out, what a plan reaches; at the recorded
+// capacity.
 std::vector<Candidate> bound_candidates(const ReplayScript& script,
                                         const SweepContext& context,
-                                        std::uint64_t total_bytes);
+                                        std::uint64_t total_bytes,
+                                        bool with_plans);
 
 // Memory sizes of cards in common use, ascending, bytes.
 std::vector<std::uint64_t> common_cards();

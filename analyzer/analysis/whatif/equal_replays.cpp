@@ -1,9 +1,5 @@
 #include "analyzer/analysis/whatif/equal_replays.h"
 
-#include "analyzer/pools/pytorch/pytorch_config.h"
-
-#include <optional>
-
 namespace fragtrace::analyzer {
 namespace {
 
@@ -19,6 +15,27 @@ bool may_limit_memory(const ReplayScript& script) {
         }
     }
     return false;
+}
+
+// Whether requests and frees are all that happens: nothing but the pool takes memory of the card,
+// or asks how much is free, and no segment is older than the recording.
+bool has_only_blocks(const ReplayScript& script) {
+    if (!script.libraries.empty()) {
+        return false;
+    }
+    for (std::size_t i = 0; i < script.steps.size(); ++i) {
+        switch (script.steps[i].kind) {
+            case Step::Kind::kAdopt:
+            case Step::Kind::kPlace:
+            case Step::Kind::kMemoryInfo:
+            case Step::Kind::kPastPool:
+            case Step::Kind::kPastPoolFree:
+                return false;
+            default:
+                break;
+        }
+    }
+    return true;
 }
 
 // What the settings of a PyTorch pool come to; nullopt for other pools, and for wrong settings.
@@ -39,30 +56,64 @@ std::optional<PytorchConfig> effective_settings(const Candidate& candidate,
     return config;
 }
 
+bool same_but_settings_and_card(const Candidate& a, const Candidate& b) {
+    return a.pool == b.pool && a.change == b.change && a.until_failure == b.until_failure;
+}
+
 bool same_but_settings(const Candidate& a, const Candidate& b) {
-    return a.pool == b.pool && a.capacity_bytes == b.capacity_bytes &&
-           a.total_bytes == b.total_bytes && a.change == b.change &&
-           a.until_failure == b.until_failure;
+    return same_but_settings_and_card(a, b) && a.capacity_bytes == b.capacity_bytes &&
+           a.total_bytes == b.total_bytes;
+}
+
+// Whether the card matters only by what it refuses. Expandable segments reserve addresses by its
+// size.
+bool depends_on_refusals_alone(const PytorchConfig& config) {
+    return !config.expandable_segments && !config.throw_on_cudamalloc_oom &&
+           config.garbage_collection_threshold == 0 && config.per_process_memory_fraction >= 1;
+}
+
+PytorchConfig without_split_limit(PytorchConfig config) {
+    config.max_split_size_bytes = PytorchConfig::kUnlimited;
+    return config;
 }
 
 }  // namespace
 
-std::vector<std::size_t> first_equal_replay(const ReplayScript& script,
-                                            const std::vector<Candidate>& candidates) {
+EqualReplays::EqualReplays(const ReplayScript& script, const std::vector<Candidate>& candidates)
+    : candidates_(candidates) {
     const bool limited = may_limit_memory(script);
-    std::vector<std::optional<PytorchConfig>> settings;
-    std::vector<std::size_t> like;
+    const bool shares = !limited && has_only_blocks(script);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-        settings.push_back(effective_settings(candidates[i], script.rules, limited));
+        settings_.push_back(effective_settings(candidates[i], script.rules, limited));
         std::size_t first = 0;
-        while (first < i && !(settings[i] && settings[first] &&
+        while (first < i && !(settings_[i] && settings_[first] &&
                               same_but_settings(candidates[first], candidates[i]) &&
-                              *settings[first] == *settings[i])) {
+                              *settings_[first] == *settings_[i])) {
             ++first;
         }
-        like.push_back(first);
+        first_.push_back(first);
     }
-    return like;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        base_.push_back(i);
+        if (!shares || !settings_[i] || !depends_on_refusals_alone(*settings_[i])) {
+            continue;
+        }
+        const PytorchConfig wanted = without_split_limit(*settings_[i]);
+        for (std::size_t other = 0; other < candidates.size(); ++other) {
+            const bool found = *settings_[base_[i]] == wanted;
+            if (settings_[other] && *settings_[other] == wanted &&
+                same_but_settings_and_card(candidates[other], candidates[i]) &&
+                (!found ||
+                 candidates[other].capacity_bytes > candidates[base_[i]].capacity_bytes)) {
+                base_[i] = other;
+            }
+        }
+    }
+}
+
+bool EqualReplays::is_answered(std::size_t candidate, const ReplayLimits& limits) const {
+    return limits.enough_bytes <= candidates_[candidate].capacity_bytes &&
+           limits.largest_segment_bytes < settings_[candidate]->max_split_size_bytes;
 }
 
 }  // namespace fragtrace::analyzer

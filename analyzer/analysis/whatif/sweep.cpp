@@ -145,13 +145,18 @@ Result<std::unique_ptr<Pool>> make_row_pool(const ReplayScript& script,
             candidate.total_bytes, candidate.capacity_bytes, context.driver_page_bytes));
 }
 
-Status replay_row(const ReplayScript& script, const SweepContext& context, WhatIfRow* row) {
+Status replay_row(const ReplayScript& script,
+                  const SweepContext& context,
+                  WhatIfRow* row,
+                  ReplayLimits* limits) {
     const Candidate& candidate = row->candidate;
     auto pool = make_row_pool(script, context, candidate, candidate.config);
     if (!pool) {
         return pool.error();
     }
     row->result = replay_candidate(script, candidate, pool->get(), &row->reserved_curve);
+    const auto& card = static_cast<const FixedDevice&>((*pool)->device());  // of make_row_pool()
+    *limits = {card.enough_bytes(), card.largest_bytes()};
     if (const auto lower = lower_end(candidate)) {
         pool = make_row_pool(script, context, candidate, *lower);
         if (!pool) {
@@ -163,16 +168,19 @@ Status replay_row(const ReplayScript& script, const SweepContext& context, WhatI
 }
 
 // Those to be replayed, so that no core is left with a long one at the end: plans, then models of
-// other pools, which may be slow or have two ends.
+// other pools, which may be slow or have two ends. Those that another one may answer come after it.
 std::vector<std::size_t> longest_first(const std::vector<Candidate>& candidates,
-                                       const std::vector<std::size_t>& like) {
+                                       const EqualReplays& equal) {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-        if (like[i] == i) {
+        if (equal.first(i) == i) {
             order.push_back(i);
         }
     }
-    const auto effort = [&candidates](std::size_t i) {
+    const auto effort = [&candidates, &equal](std::size_t i) {
+        if (equal.base(i) != i) {
+            return -1;
+        }
         const PoolDescription& pool = *find_pool(candidates[i].pool);
         return pool.planned ? 3 : pool.moves ? 0 : pool.name == "pytorch" ? 1 : 2;
     };
@@ -181,6 +189,23 @@ std::vector<std::size_t> longest_first(const std::vector<Candidate>& candidates,
     });
     return order;
 }
+
+// Lets others go on, also after an exception.
+class Finished {
+  public:
+    explicit Finished(std::atomic<bool>* flag) : flag_(*flag) {}
+
+    ~Finished() {
+        flag_ = true;
+        flag_.notify_all();
+    }
+
+    Finished(const Finished&) = delete;
+    Finished& operator=(const Finished&) = delete;
+
+  private:
+    std::atomic<bool>& flag_;
+};
 
 }  // namespace
 
@@ -206,16 +231,32 @@ Result<std::vector<WhatIfRow>> sweep(
     }
     std::vector<WhatIfRow> rows(candidates.size());
     std::vector<Status> outcomes(candidates.size(), Ok{});
-    const std::vector<std::size_t> like = first_equal_replay(script, candidates);
-    const std::vector<std::size_t> order = longest_first(candidates, like);
+    std::vector<ReplayLimits> limits(candidates.size());
+    std::vector<std::atomic<bool>> finished(candidates.size());
+    const EqualReplays equal(script, candidates);
+    const std::vector<std::size_t> order = longest_first(candidates, equal);
+    // The row that answers it without a replay; itself, if none does.
+    const auto answer_of = [&](std::size_t i) {
+        const std::size_t base = equal.base(i);
+        if (base != i) {
+            finished[base].wait(false);
+        }
+        return base != i && outcomes[base] && equal.is_answered(i, limits[base]) ? base : i;
+    };
     std::atomic<std::size_t> next{0};
     std::size_t done = candidates.size() - order.size();
     std::mutex progress_mutex;
     const auto work = [&] {
         for (std::size_t at = next++; at < order.size(); at = next++) {
             const std::size_t i = order[at];
-            rows[i].candidate = candidates[i];
-            outcomes[i] = replay_row(script, context, &rows[i]);
+            const Finished on_return(&finished[i]);
+            if (const std::size_t answer = answer_of(i); answer != i) {
+                rows[i] = rows[answer];
+                rows[i].candidate = candidates[i];
+            } else {
+                rows[i].candidate = candidates[i];
+                outcomes[i] = replay_row(script, context, &rows[i], &limits[i]);
+            }
             const std::lock_guard lock(progress_mutex);
             ++done;
             if (progress) {
@@ -229,8 +270,8 @@ Result<std::vector<WhatIfRow>> sweep(
         if (!outcomes[i]) {
             return outcomes[i].error();
         }
-        if (like[i] != i) {
-            rows[i] = rows[like[i]];
+        if (const std::size_t first = equal.first(i); first != i) {
+            rows[i] = rows[first];
             rows[i].candidate = candidates[i];
         }
     }

@@ -209,6 +209,9 @@ std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal)
             row.class_reason,
             row.ooms() == 0 ? "" : "; " + outcome_text(row) + " at this capacity");
     }
+    if (device.plan_left_out) {
+        text += "  offline             not planned for so many requests: fraganalyze whatif\n";
+    }
     return text.empty()
                ? ""
                : terminal.styled(Style::kBold, "Limits of reserved memory for any allocator") +

@@ -9,6 +9,8 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <random>
+#include <utility>
 
 using namespace fragtrace::analyzer;
 
@@ -42,6 +44,50 @@ std::vector<WhatIfRow> rows_of(const SweepContext& context, unsigned threads) {
     auto rows = sweep(holes(), candidates, context, threads);
     REQUIRE(rows.ok());
     return std::move(rows).value();
+}
+
+std::vector<std::size_t> first_equal(const ReplayScript& script,
+                                     const std::vector<Candidate>& candidates) {
+    const EqualReplays equal(script, candidates);
+    std::vector<std::size_t> first;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        first.push_back(equal.first(i));
+    }
+    return first;
+}
+
+Candidate candidate_of(std::string config, std::uint64_t capacity_bytes) {
+    return {.name = config,
+            .config = config,
+            .capacity_bytes = capacity_bytes,
+            .total_bytes = capacity_bytes + 100 * kMiB};
+}
+
+// Requests of 1 B to `largest_bytes`, on two streams; about as many frees.
+ReplayScript random_script(std::uint32_t seed, std::uint64_t largest_bytes) {
+    std::mt19937 random(seed);
+    ReplayScript script;
+    script.streams = {0, 7};
+    std::vector<std::pair<BlockId, StreamId>> live;
+    for (EventIndex event = 0; event < 300; ++event) {
+        if (!live.empty() && random() % 9 < 4) {
+            const std::size_t at = random() % live.size();
+            script.steps.push_back({.kind = Step::Kind::kRelease,
+                                    .stream = live[at].second,
+                                    .event = event,
+                                    .block = live[at].first});
+            live.erase(live.begin() + static_cast<std::ptrdiff_t>(at));
+            continue;
+        }
+        const auto stream = static_cast<StreamId>(random() % 2);
+        const std::uint64_t most = largest_bytes >> random() % 20;
+        script.steps.push_back({.stream = stream,
+                                .event = event,
+                                .block = event,
+                                .value = 1 + random() % std::max<std::uint64_t>(most, 1)});
+        live.emplace_back(event, stream);
+    }
+    return script;
 }
 
 const WhatIfRow& row_named(const std::vector<WhatIfRow>& rows, std::string_view name) {
@@ -206,7 +252,7 @@ TEST_CASE(
         candidate("max_split_size_mb:64", 410 * kMiB),
         candidate("garbage_collection_threshold:0.2,max_split_size_mb:64", 410 * kMiB)};
     ReplayScript script = holes();
-    CHECK(first_equal_replay(script, candidates) == std::vector<std::size_t>{0, 0, 2, 3, 3});
+    CHECK(first_equal(script, candidates) == std::vector<std::size_t>{0, 0, 2, 3, 3});
     const auto rows = sweep(script, candidates, exact_context(), 2);
     REQUIRE(rows.ok());
     CHECK((*rows)[0].is_recorded);
@@ -219,15 +265,110 @@ TEST_CASE(
             one.config += one.config.empty() ? "" : ",";
             one.config += "per_process_memory_fraction:0.5";
         }
-        CHECK(first_equal_replay(script, limited) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+        CHECK(first_equal(script, limited) == std::vector<std::size_t>{0, 1, 2, 3, 4});
     }
     SECTION("or the program sets one") {
         script.steps.push_back({.kind = Step::Kind::kMemoryFraction, .event = 41});
-        CHECK(first_equal_replay(script, candidates) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+        CHECK(first_equal(script, candidates) == std::vector<std::size_t>{0, 1, 2, 3, 4});
     }
     SECTION("or it changes the settings") {
         script.settings.emplace_back("per_process_memory_fraction:0.5");
-        CHECK(first_equal_replay(script, candidates) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+        CHECK(first_equal(script, candidates) == std::vector<std::size_t>{0, 1, 2, 3, 4});
+    }
+}
+
+TEST_CASE("a replay that meets no limit answers other cards and max_split_size_mb, as replays do") {
+    const std::vector<std::string> settings = {"",
+                                               "max_split_size_mb:20",
+                                               "max_split_size_mb:64",
+                                               "roundup_power2_divisions:4",
+                                               "roundup_power2_divisions:4,max_split_size_mb:64",
+                                               "expandable_segments:True",
+                                               "garbage_collection_threshold:0.6",
+                                               "per_process_memory_fraction:0.5"};
+    std::size_t answered = 0;
+    std::size_t replayed = 0;
+    for (std::uint32_t seed = 0; seed < 40; ++seed) {
+        const ReplayScript script = random_script(seed, (seed % 4 == 0 ? 200 : 30) * kMiB);
+        std::vector<Candidate> candidates;
+        for (const std::uint64_t capacity : {60u, 100u, 200u, 400u, 3000u}) {
+            for (const std::string& config : settings) {
+                candidates.push_back(candidate_of(config, capacity * kMiB));
+            }
+        }
+        const auto together = sweep(script, candidates, exact_context(), 2);
+        REQUIRE(together.ok());
+        const EqualReplays equal(script, candidates);
+        for (std::size_t i = 0; i < candidates.size(); ++i) {
+            CAPTURE(seed, candidates[i].config, candidates[i].capacity_bytes);
+            const auto alone = sweep(script, {candidates[i]}, exact_context(), 1);
+            REQUIRE(alone.ok());
+            const WhatIfRow& a = alone->front();
+            const WhatIfRow& b = (*together)[i];
+            CHECK(b.candidate.config == candidates[i].config);
+            CHECK(b.candidate.capacity_bytes == candidates[i].capacity_bytes);
+            CHECK(a.ooms() == b.ooms());
+            CHECK(a.retries() == b.retries());
+            CHECK(a.result.statistics.reserved.peak == b.result.statistics.reserved.peak);
+            CHECK(a.result.statistics.segments_allocated == b.result.statistics.segments_allocated);
+            CHECK(a.result.statistics.segments_freed == b.result.statistics.segments_freed);
+            CHECK(a.result.peak_event == b.result.peak_event);
+            CHECK(a.result.pages_decide == b.result.pages_decide);
+            CHECK(a.result.divergence.has_value() == b.result.divergence.has_value());
+            CHECK(a.reserved_curve == b.reserved_curve);
+            CHECK(a.class_text() == b.class_text());
+            CHECK(a.class_reason == b.class_reason);
+            if (equal.first(i) == i && equal.base(i) != i) {
+                (a.ooms() + a.retries() == 0 ? answered : replayed) += 1;
+            }
+        }
+    }
+    CHECK(answered > 100);
+    CHECK(replayed > 100);
+}
+
+TEST_CASE("a card refuses, or a segment is exempt from splitting: nothing is answered") {
+    const std::vector<Candidate> candidates = {
+        candidate_of("", 410 * kMiB),
+        candidate_of("max_split_size_mb:64", 410 * kMiB),
+        candidate_of("", 500 * kMiB),
+        candidate_of("expandable_segments:True", 500 * kMiB),
+        candidate_of("expandable_segments:True", 410 * kMiB)};
+    ReplayScript script = holes();
+    const auto bases = [&] {
+        const EqualReplays equal(script, candidates);
+        std::vector<std::size_t> all;
+        for (std::size_t i = 0; i < candidates.size(); ++i) {
+            all.push_back(equal.base(i));
+        }
+        return all;
+    };
+    CHECK(bases() == std::vector<std::size_t>{2, 2, 2, 3, 4});
+    const EqualReplays equal(script, candidates);
+    CHECK(equal.is_answered(0, {.enough_bytes = 410 * kMiB, .largest_segment_bytes = 64 * kMiB}));
+    CHECK_FALSE(
+        equal.is_answered(0, {.enough_bytes = 410 * kMiB + 1, .largest_segment_bytes = 64 * kMiB}));
+    CHECK_FALSE(
+        equal.is_answered(1, {.enough_bytes = 410 * kMiB, .largest_segment_bytes = 64 * kMiB}));
+    CHECK(
+        equal.is_answered(1, {.enough_bytes = 410 * kMiB, .largest_segment_bytes = 64 * kMiB - 1}));
+    CHECK_FALSE(equal.is_answered(0, ReplayLimits{}));
+    const std::vector<std::size_t> none = {0, 1, 2, 3, 4};
+    SECTION("the program asks how much is free") {
+        script.steps.push_back({.kind = Step::Kind::kMemoryInfo, .event = 41});
+        CHECK(bases() == none);
+    }
+    SECTION("segments are older than the recording") {
+        script.steps.push_back({.kind = Step::Kind::kAdopt, .event = 41});
+        CHECK(bases() == none);
+    }
+    SECTION("a library takes memory of the card") {
+        script.libraries.push_back({});
+        CHECK(bases() == none);
+    }
+    SECTION("the process has a limit of its own") {
+        script.steps.push_back({.kind = Step::Kind::kMemoryFraction, .event = 41});
+        CHECK(bases() == none);
     }
 }
 
