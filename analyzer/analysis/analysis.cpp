@@ -150,14 +150,13 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
         auto [found, fresh] = groups.try_emplace(label, CulpritGroup{});
         CulpritGroup& group = found->second;
         if (fresh) {
-            group.label = label;
-            group.origin = born.origin;
+            group.held.label = label;
+            group.held.origin = born.origin;
             group.oldest_ns = born.time_ns;
             group.oldest = block.allocated_by;
         }
         group.held_open_bytes += diagnosis.held_open[i];
-        group.live_bytes += block.size_bytes;
-        group.blocks += 1;
+        group.held.add(block.size_bytes, 1);
         if (born.time_ns < group.oldest_ns) {
             group.oldest_ns = born.time_ns;
             group.oldest = block.allocated_by;
@@ -202,7 +201,7 @@ std::optional<CulpritGroup> most_pinning(const Analysis& analysis, const Diagnos
     groups.resize(std::min(groups.size(), kMostLines));
     LineNumbers lines;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-        lines.emplace(groups[i].label, static_cast<std::uint32_t>(i));
+        lines.emplace(groups[i].held.label, static_cast<std::uint32_t>(i));
     }
     const std::vector<Room> rooms = rooms_without_lines(analysis, diagnosis, lines);
     std::size_t best = 0;

@@ -119,11 +119,8 @@ std::vector<std::string> warnings_with_stacks(const Analysis& analysis);
 
 // The blocks in use that came from the same line: one row of "who pins the holes".
 struct CulpritGroup {
-    OriginId origin = 0;  // of one of them
-    std::string label;    // the line, as Symbolizer::describe has it
+    HeldBy held;
     std::uint64_t held_open_bytes = 0;
-    std::uint64_t live_bytes = 0;
-    std::uint64_t blocks = 0;
     std::uint64_t oldest_ns = 0;   // birth of the oldest block
     EventIndex oldest = kNoEvent;  // its allocation
     // Allocating events of the blocks that keep a mostly empty segment.

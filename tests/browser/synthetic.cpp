@@ -76,7 +76,7 @@ void add_verdict(PageDevice& device,
     std::uint64_t live_sum = 0;
     for (const PageCulprit& row : card.culprits) {
         held_sum += row.held_open_bytes;
-        live_sum += row.live_bytes;
+        live_sum += row.held.bytes;
     }
     card.sentence = fmt::format(
         "{} was asked for. {} is free inside reserved segments, but the largest hole is {}. "
@@ -92,12 +92,11 @@ void add_verdict(PageDevice& device,
     card.assumptions = {"made-up data"};
     card.change = "expandable_segments:True: the same requests replayed, all of them served.";
     for (const PageCulprit& row : card.culprits) {
-        card.holders.push_back(
-            {row.stack, row.label, "activations", row.live_bytes, row.block_count});
+        card.holders.push_back({row.stack, row.held, "activations"});
     }
     if (!card.culprits.empty()) {
         card.who = fmt::format("{} keeps {} of holes open.",
-                               card.culprits.front().label,
+                               card.culprits.front().held.label,
                                format_bytes(card.culprits.front().held_open_bytes));
     }
     device.markers.push_back({pool.now_ns, PageMarkerKind::kOom, card.sentence});
@@ -319,7 +318,8 @@ PageData two_device_page() {
     card.kind = PageCardKind::kRetry;
     card.time_ns = 7'000'000'000;
     card.heading = "Retry";
-    card.holders = {{1, "holder <i>one</i>", "parameters", 30 * kMiB, 1}};
+    const HeldBy held{.label = "holder <i>one</i>", .bytes = 30 * kMiB, .blocks = 1};
+    card.holders = {{1, held, "parameters"}};
     card.holders_more = "and 3 more lines: 7 MiB";
     PageCard peak = card;
     peak.kind = PageCardKind::kNearMiss;

@@ -290,7 +290,8 @@ bool moves_another(const DeviceAnalysis& device, const Analysis& analysis) {
         device.remedies.begin(), device.remedies.end(), [&most](const WhatIfRow& row) {
             const std::string& name = row.candidate.name;
             return row.candidate.remedy == Remedy::kMoveFirst &&
-                   name != "long-lived blocks first" && (!most || name != most->label + " first");
+                   name != "long-lived blocks first" &&
+                   (!most || name != most->held.label + " first");
         });
 }
 

@@ -12,25 +12,21 @@
 
 namespace fragtrace::analyzer {
 
-struct Held {
-    std::uint64_t bytes = 0;
-    std::uint64_t blocks = 0;
-};
-
 struct StackChange {
     std::vector<std::string> frames;  // innermost first
-    Held a;
-    Held b;
+    HeldBy a;                         // both without a label
+    HeldBy b;
 };
 
 // What one line of the program held at the peak of each run. Without a side: the source of that
-// side does not list the line, and does not list all.
+// side does not list the line, and does not list all. The labels differ where the line stands
+// elsewhere in the file.
 struct LineChange {
-    std::string label;    // in B where it is there, else in A
-    std::string label_a;  // where the line stands elsewhere in the file; empty = the same label
-    std::optional<Held> a;
-    std::optional<Held> b;
+    std::optional<HeldBy> a;
+    std::optional<HeldBy> b;
     std::vector<StackChange> stacks;  // those that changed, most first; the first few
+
+    [[nodiscard]] const std::string& label() const { return (b ? b : a)->label; }
 };
 
 struct DeviceComparison {

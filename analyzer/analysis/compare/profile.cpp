@@ -17,12 +17,10 @@ std::vector<HeldByLine> held_by_line(const Timeline& timeline,
                                      const HeapSnapshot& heap,
                                      Symbolizer* symbols) {
     const BlockLabels labels(timeline, heap, symbols);
-    std::map<std::pair<OriginId, std::uint64_t>, HeldByStack> by_key;
+    std::map<std::pair<OriginId, std::uint64_t>, HeldBy> by_key;
     for (const HeapBlock& block : heap.blocks) {
         if (block.state != BlockState::kFree) {
-            HeldByStack& held = by_key[labels.key_of(block)];
-            held.bytes += block.size_bytes;
-            ++held.blocks;
+            by_key[labels.key_of(block)].add(block.size_bytes, 1);
         }
     }
     std::map<std::string, std::map<std::vector<std::string>, HeldByStack>> by_label;
@@ -33,17 +31,15 @@ std::vector<HeldByLine> held_by_line(const Timeline& timeline,
         }
         HeldByStack& row = by_label[labels.label_of(key)][frames];
         row.frames = std::move(frames);
-        row.bytes += held.bytes;
-        row.blocks += held.blocks;
+        row.held.add(held.bytes, held.blocks);
     }
     std::vector<HeldByLine> lines;
     for (auto& [label, stacks] : by_label) {
         HeldByLine& line = lines.emplace_back();
-        line.label = label;
-        for (auto& [frames, held] : stacks) {
-            line.bytes += held.bytes;
-            line.blocks += held.blocks;
-            line.stacks.push_back(std::move(held));
+        line.held.label = label;
+        for (auto& [frames, stack] : stacks) {
+            line.held.add(stack.held.bytes, stack.held.blocks);
+            line.stacks.push_back(std::move(stack));
         }
     }
     return lines;

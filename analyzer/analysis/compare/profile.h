@@ -4,6 +4,7 @@
 
 #include "analyzer/analysis/compare/iteration_profile.h"
 #include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/model/held_by.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/symbols.h"
 
@@ -18,14 +19,11 @@ namespace fragtrace::analyzer {
 // Bytes are those of live and pending blocks.
 struct HeldByStack {
     std::vector<std::string> frames;  // innermost first, as describe_frame() has them
-    std::uint64_t bytes = 0;
-    std::uint64_t blocks = 0;
+    HeldBy held;                      // without a label
 };
 
 struct HeldByLine {
-    std::string label;  // as Symbolizer::describe() has it
-    std::uint64_t bytes = 0;
-    std::uint64_t blocks = 0;
+    HeldBy held;
     std::vector<HeldByStack> stacks;  // empty where the source has only labels
 };
 

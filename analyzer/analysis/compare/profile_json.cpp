@@ -71,11 +71,14 @@ bool read_device(const Json& row, DeviceProfile* device) {
     }
     for (const Json& holder : *holders) {
         HeldByLine line;
-        if (!holder.is_object() || !read_count(holder, "bytes", &line.bytes) ||
-            !read_count(holder, "blocks", &line.blocks)) {
+        std::uint64_t bytes = 0;
+        std::uint64_t blocks = 0;
+        if (!holder.is_object() || !read_count(holder, "bytes", &bytes) ||
+            !read_count(holder, "blocks", &blocks)) {
             return false;
         }
-        line.label = text_of(holder, "label");
+        line.held.label = text_of(holder, "label");
+        line.held.add(bytes, blocks);
         device->holders.push_back(std::move(line));
     }
     return true;

@@ -43,7 +43,7 @@ Json device_json(const std::optional<DeviceProfile>& device) {
             {"driver_ns", device->driver_time_ns}};
 }
 
-Json held_json(const std::optional<Held>& held) {
+Json held_json(const std::optional<HeldBy>& held) {
     return held ? Json{{"bytes", held->bytes}, {"blocks", held->blocks}} : Json();
 }
 
@@ -57,8 +57,8 @@ Json holders_json(const DeviceComparison& device) {
                                   {"a", held_json(stack.a)},
                                   {"b", held_json(stack.b)}});
             }
-            rows.push_back({{"label", change.label},
-                            {"label_a", change.label_a.empty() ? change.label : change.label_a},
+            rows.push_back({{"label", change.label()},
+                            {"label_a", change.a ? change.a->label : change.label()},
                             {"a", held_json(change.a)},
                             {"b", held_json(change.b)},
                             {"stacks", stacks}});

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "analyzer/analysis/memory_lives.h"
+#include "analyzer/model/held_by.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -55,10 +56,8 @@ struct PagePhase {
 // One row of "who pins the holes".
 struct PageCulprit {
     std::uint32_t stack = 0;
-    std::string label;  // usually the innermost Python frame
+    HeldBy held;
     std::uint64_t held_open_bytes = 0;
-    std::uint64_t live_bytes = 0;
-    std::uint64_t block_count = 0;
     std::string age;                    // "since 12 s, 40 steps"
     std::string phase = {};             // in which the oldest was born; empty = in none
     std::vector<std::uint32_t> blocks;  // indices into PageDevice::blocks
@@ -67,10 +66,8 @@ struct PageCulprit {
 // Who holds the memory of a card that no hole explains.
 struct PageHolder {
     std::uint32_t stack = 0;
-    std::string label;     // as of a culprit
+    HeldBy held;
     std::string category;  // "activations": an estimate; empty: not known
-    std::uint64_t live_bytes = 0;
-    std::uint64_t block_count = 0;
 };
 
 // A run without an out-of-memory has one card of the last two: retries or little left, or neither.

@@ -47,10 +47,10 @@ const char* card_name(PageCardKind kind) {
 
 json culprit_json(const PageCulprit& culprit) {
     return {{"stack", culprit.stack},
-            {"label", culprit.label},
+            {"label", culprit.held.label},
             {"held_open", culprit.held_open_bytes},
-            {"live", culprit.live_bytes},
-            {"count", culprit.block_count},
+            {"live", culprit.held.bytes},
+            {"count", culprit.held.blocks},
             {"age", culprit.age},
             {"phase", culprit.phase},
             {"blocks", culprit.blocks}};
@@ -63,10 +63,10 @@ json card_json(const PageCard& card) {
     json holders = json::array();
     for (const PageHolder& holder : card.holders)
         holders.push_back({{"stack", holder.stack},
-                           {"label", holder.label},
+                           {"label", holder.held.label},
                            {"category", holder.category},
-                           {"live", holder.live_bytes},
-                           {"count", holder.block_count}});
+                           {"live", holder.held.bytes},
+                           {"count", holder.held.blocks}});
     json bars = json::array();
     for (const PageBar& bar : card.bars)
         bars.push_back({{"label", bar.label},

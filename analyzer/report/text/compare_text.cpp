@@ -148,7 +148,7 @@ std::string figures(const DeviceComparison& device) {
     return text;
 }
 
-std::string side(const std::optional<Held>& held) {
+std::string side(const std::optional<HeldBy>& held) {
     return held ? format_bytes(held->bytes) : "not listed";
 }
 
@@ -166,8 +166,10 @@ std::string line_rows(std::string_view title,
             change.a && change.b ? format_bytes_difference(change.a->bytes, change.b->bytes) : "?",
             side(change.a),
             side(change.b),
-            printable(change.label),
-            change.label_a.empty() ? "" : fmt::format(" (in A {})", printable(change.label_a)));
+            printable(change.label()),
+            !change.a || change.a->label == change.label()
+                ? ""
+                : fmt::format(" (in A {})", printable(change.a->label)));
     }
     if (changes.size() > kLineRows) {
         text += fmt::format("  and {} more (--json has all)\n", changes.size() - kLineRows);

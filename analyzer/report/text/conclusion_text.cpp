@@ -21,18 +21,18 @@ std::string words(const std::monostate& /*nobody*/) {
 std::string words(const BlocksFreeMemory& blocks) {
     const CulpritGroup& group = blocks.group;
     return fmt::format("{}: {} in {} {} {} of holes open{}",
-                       group.label,
-                       format_bytes(group.live_bytes),
-                       format_counted(group.blocks, "block", "blocks"),
-                       group.blocks == 1 ? "keeps" : "keep",
+                       group.held.label,
+                       format_bytes(static_cast<std::uint64_t>(group.held.bytes)),
+                       format_counted(group.held.blocks, "block", "blocks"),
+                       group.held.blocks == 1 ? "keeps" : "keep",
                        format_bytes(group.held_open_bytes),
                        group.too_little ? "; no single line's absence makes room" : "");
 }
 
 std::string words(const HoldsMost& most) {
     return fmt::format("{} holds {} of the {} in use{}",
-                       most.place.label,
-                       format_bytes(static_cast<std::uint64_t>(most.place.bytes)),
+                       most.place.held.label,
+                       format_bytes(static_cast<std::uint64_t>(most.place.held.bytes)),
                        format_bytes(most.in_use_bytes),
                        most.place.category == Category::kOther
                            ? std::string()
@@ -63,9 +63,9 @@ std::string words(const HeldOutside& outside) {
 }
 
 std::string words(const GrowsEachIteration& grows) {
-    const auto bytes = static_cast<std::uint64_t>(grows.place.bytes);
+    const auto bytes = static_cast<std::uint64_t>(grows.place.held.bytes);
     return fmt::format("{}: {} more with each iteration, never less; {} from iteration {} to {}",
-                       grows.place.label,
+                       grows.place.held.label,
                        format_bytes(bytes / std::max<std::size_t>(grows.last - grows.first, 1)),
                        format_bytes(bytes),
                        grows.first,
@@ -89,10 +89,10 @@ std::string words(const FreeElsewhere& elsewhere) {
         elsewhere.of_stream ? stream_text(elsewhere.place) : pool_text(elsewhere.place));
     if (elsewhere.keeper) {
         text += fmt::format("; {} keeps {} of it from the driver, with {} in {}",
-                            elsewhere.keeper->label,
+                            elsewhere.keeper->held.label,
                             format_bytes(elsewhere.keeper->held_open_bytes),
-                            format_bytes(elsewhere.keeper->live_bytes),
-                            format_counted(elsewhere.keeper->blocks, "block", "blocks"));
+                            format_bytes(elsewhere.keeper->held.bytes),
+                            format_counted(elsewhere.keeper->held.blocks, "block", "blocks"));
     }
     return text;
 }
@@ -103,8 +103,8 @@ std::string words(const CachedByPool& cached) {
 
 std::string words(const EarlierModel& model) {
     return fmt::format("{}: {} ({}) of an earlier model that another one took the place of",
-                       model.place.label,
-                       format_bytes(static_cast<std::uint64_t>(model.place.bytes)),
+                       model.place.held.label,
+                       format_bytes(static_cast<std::uint64_t>(model.place.held.bytes)),
                        category_name(model.place.category));
 }
 

@@ -128,15 +128,15 @@ std::string culprit_lines(const Analysis& analysis,
     for (std::size_t i = 0; i < std::min(limits.culprits, groups.size()); ++i) {
         text += fmt::format("  {:>9} held open by {:>9} in {:>13}  {}{}\n",
                             format_bytes(groups[i].held_open_bytes),
-                            format_bytes(groups[i].live_bytes),
-                            format_counted(groups[i].blocks, "block", "blocks"),
-                            printable(shorten(groups[i].label, terminal.width() - 49)),
+                            format_bytes(groups[i].held.bytes),
+                            format_counted(groups[i].held.blocks, "block", "blocks"),
+                            printable(shorten(groups[i].held.label, terminal.width() - 49)),
                             phase_suffix(analysis, groups[i].oldest) +
                                 outlived_text(outlived_of(analysis, groups[i], *shown),
                                               device.held.iterations,
                                               groups[i].oldest,
                                               shown->trouble.event,
-                                              groups[i].blocks));
+                                              groups[i].held.blocks));
     }
     if (groups.size() > limits.culprits) {
         text += fmt::format(

@@ -119,7 +119,7 @@ TEST_CASE("A summary has the figures of the whole analysis, and accounts for all
             check_equal(device.metrics, whole);
             CHECK(device.peak_time_ns == timeline->events[whole.peak_event].time_ns);
             std::uint64_t held = 0;
-            for (const PeakHolder& holder : device.holders) {
+            for (const HeldBy& holder : device.holders) {
                 held += holder.bytes;
             }
             const WasteSplit& waste = device.metrics.summary.waste_at_peak;

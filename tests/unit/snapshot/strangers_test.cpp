@@ -75,20 +75,20 @@ TEST_CASE("snapshots of others name lines of their programs", "[strangers]") {
         const auto analysis = analysis_of(name);
         const auto& places = analysis->devices.at(0).held.holders.at(0).places;
         for (const HoldingPlace& place : places) {
-            INFO(place.label);
-            CHECK(place.label.find("??") == std::string::npos);
-            CHECK(place.label.find("malloc") == std::string::npos);
-            CHECK(place.label.find("unwind") == std::string::npos);
+            INFO(place.held.label);
+            CHECK(place.held.label.find("??") == std::string::npos);
+            CHECK(place.held.label.find("malloc") == std::string::npos);
+            CHECK(place.held.label.find("unwind") == std::string::npos);
         }
         // Blocks from before a history have no stack.
         const auto first = std::find_if(places.begin(), places.end(), [](const auto& place) {
-            return place.label != "unknown";
+            return place.held.label != "unknown";
         });
         if (first != places.end()) {
-            INFO(first->label);
+            INFO(first->held.label);
             // A thread of the backward pass has no frames of Python: its node is named.
-            CHECK((first->label.find(".py:") != std::string::npos ||
-                   first->label.find(" (backward pass)") != std::string::npos));
+            CHECK((first->held.label.find(".py:") != std::string::npos ||
+                   first->held.label.find(" (backward pass)") != std::string::npos));
         }
     }
 }
