@@ -11,19 +11,6 @@
 
 namespace fragtrace::analyzer {
 
-MemorySummary summarize(const ReplayResult& result) {
-    const PoolStatistics& statistics = result.statistics;
-    return {.peak_requested = statistics.requested.peak,
-            .peak_allocated = statistics.allocated.peak,
-            .peak_active = statistics.active.peak,
-            .peak_reserved = statistics.reserved.peak,
-            .waste_at_peak = result.waste_at_peak,
-            .segments_allocated = statistics.segments_allocated,
-            .segments_freed = statistics.segments_freed,
-            .retries = result.retries(),
-            .ooms = result.ooms()};
-}
-
 namespace {
 
 // A card whose size is not known had room for what the run reserved. After a retry not even that

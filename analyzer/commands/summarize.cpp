@@ -56,7 +56,7 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
                                           events,
                                           ending_text(tables));
     for (const DeviceSummary& device : summary.devices) {
-        const MemorySummary& run = device.metrics.summary;
+        const RunFigures& run = device.metrics.summary;
         const WasteSplit& waste = run.waste_at_peak;
         text += device.metrics.state_only ? fmt::format("gpu{}  state at one moment: {} reserved\n",
                                                         device.device,
@@ -118,7 +118,7 @@ Json summary_json(const TraceSummary& summary, bool with_holders) {
     Symbolizer symbols(tables);
     Json devices = Json::array();
     for (const DeviceSummary& device : summary.devices) {
-        const MemorySummary& run = device.metrics.summary;
+        const RunFigures& run = device.metrics.summary;
         Json holders = Json::array();
         for (const HeldBy& row : holder_rows(device, with_holders, &symbols)) {
             holders.push_back({{"label", row.label}, {"bytes", row.bytes}, {"blocks", row.blocks}});

@@ -193,12 +193,12 @@ void find_divergence(const PhaseProfile& a, const PhaseProfile& b, PhaseComparis
     for (std::size_t i = 0; i < most; ++i) {
         const PhaseStretch* of_a = i < a.stretches.size() ? &a.stretches[i] : nullptr;
         const PhaseStretch* of_b = i < b.stretches.size() ? &b.stretches[i] : nullptr;
-        if (of_a != nullptr && of_b != nullptr && of_a->same_as(*of_b)) {
+        if (of_a != nullptr && of_b != nullptr && of_a->figures == of_b->figures) {
             continue;
         }
         result->parts_at = i;
-        result->a_there = of_a != nullptr ? std::optional(*of_a) : std::nullopt;
-        result->b_there = of_b != nullptr ? std::optional(*of_b) : std::nullopt;
+        result->a_there = of_a != nullptr ? std::optional(of_a->figures) : std::nullopt;
+        result->b_there = of_b != nullptr ? std::optional(of_b->figures) : std::nullopt;
         return;
     }
 }
@@ -225,8 +225,8 @@ void compare_phases(const RunProfile& a, const RunProfile& b, Comparison* result
                 find_divergence(phase, *found->second, &row);
             }
             of_b.erase(found);
-            if (row.a_there && row.b_there && row.a_there->ended < first_end) {
-                first_end = row.a_there->ended;
+            if (row.a_there && row.b_there && phase.stretches[*row.parts_at].ended < first_end) {
+                first_end = phase.stretches[*row.parts_at].ended;
                 result->first_divergence = result->phases.size();
             }
         }
@@ -253,7 +253,7 @@ std::vector<IterationComparison> compare_iterations(const RunProfile& a, const R
                                     .match_rate = std::min(of_a.match_rate, of_b.match_rate)};
             const std::size_t both = std::min(row.a_count, row.b_count);
             for (std::size_t i = 0; i < both && !row.parts_at; ++i) {
-                if (!of_a.stretches[i].same_as(of_b.stretches[i])) {
+                if (of_a.stretches[i] != of_b.stretches[i]) {
                     row.parts_at = i;
                     row.a_there = of_a.stretches[i];
                     row.b_there = of_b.stretches[i];
@@ -324,8 +324,7 @@ std::vector<FactChange> compare_settings(const RunProfile& a, const RunProfile& 
 }  // namespace
 
 bool PhaseComparison::differs() const {
-    return !a || !b || parts_at || a->count != b->count || a->peak_allocated != b->peak_allocated ||
-           a->peak_reserved != b->peak_reserved || a->left_bytes != b->left_bytes;
+    return !a || !b || parts_at || a->count != b->count || a->figures != b->figures;
 }
 
 Comparison compare(RunProfile a, RunProfile b) {

@@ -45,8 +45,8 @@ struct PhaseComparison {
     std::optional<PhaseProfile> b = {};
     // The first stretch (0 = the first) whose figures differ, or that only one run has.
     std::optional<std::uint64_t> parts_at = {};
-    std::optional<PhaseStretch> a_there = {};
-    std::optional<PhaseStretch> b_there = {};
+    std::optional<StretchFigures> a_there = {};
+    std::optional<StretchFigures> b_there = {};
 
     [[nodiscard]] bool differs() const;
 };
@@ -59,8 +59,8 @@ struct IterationComparison {
     bool from_phases = false;                    // in both; else found in the record: an estimate
     double match_rate = 0;                       // the lower of the two
     std::optional<std::uint64_t> parts_at = {};  // the first (0 = the first) whose figures differ
-    PhaseStretch a_there = {};
-    PhaseStretch b_there = {};
+    StretchFigures a_there = {};
+    StretchFigures b_there = {};
 };
 
 struct FactChange {

@@ -54,7 +54,6 @@ DeviceProfile device_profile(const Timeline& timeline,
     profile.name = device_name(timeline, device);
     profile.run = metrics.summary;
     profile.state_only = metrics.state_only;
-    profile.driver_time_ns = metrics.driver_time_ns;
     if (metrics.peak_state_end != 0) {
         RecordedState state(timeline);
         state.advance_to(metrics.peak_state_end);
@@ -70,8 +69,7 @@ std::vector<PhaseProfile> phase_profiles(const Timeline& timeline,
     std::uint64_t ended = 0;
     std::vector<PhaseStretch> stretches(timeline.phases.size());
     for (const PhaseRange& range : ranges) {
-        stretches[range.phase] = {
-            range.peak_allocated, range.peak_reserved, range.left_bytes, ended++};
+        stretches[range.phase] = {range.figures, ended++};
     }
     for (std::size_t i = 0; i < timeline.phases.size(); ++i) {
         const Phase& phase = timeline.phases[i];
@@ -83,12 +81,9 @@ std::vector<PhaseProfile> phase_profiles(const Timeline& timeline,
             profiles.back().kind = phase.kind;
         }
         PhaseProfile& profile = profiles[row->second];
-        const PhaseStretch& stretch = stretches[i];
         ++profile.count;
-        profile.peak_allocated = std::max(profile.peak_allocated, stretch.peak_allocated);
-        profile.peak_reserved = std::max(profile.peak_reserved, stretch.peak_reserved);
-        profile.left_bytes += stretch.left_bytes;
-        profile.stretches.push_back(stretch);
+        profile.figures.add(stretches[i].figures);
+        profile.stretches.push_back(stretches[i]);
     }
     return profiles;
 }

@@ -30,20 +30,23 @@ struct HeldByLine {
 struct DeviceProfile {
     DeviceId device = 0;
     std::string name;  // empty = not known
-    MemorySummary run;
-    bool state_only = false;           // of one moment: its peaks are what it holds
-    std::uint64_t driver_time_ns = 0;  // 0 = not measured
+    RunFigures run;
+    bool state_only = false;  // of one moment: its peaks are what it holds
     // Held after the request completed at which reserved first had its maximum.
     std::vector<HeldByLine> holders;
+};
+
+// One range of a phase; bytes of all devices together.
+struct PhaseStretch {
+    StretchFigures figures;
+    std::uint64_t ended = 0;  // how many ranges of the run ended before this one
 };
 
 struct PhaseProfile {
     std::string name;
     RangeKind kind = RangeKind::kApi;
     std::uint64_t count = 0;
-    std::uint64_t peak_allocated = 0;  // of all stretches
-    std::uint64_t peak_reserved = 0;
-    std::int64_t left_bytes = 0;
+    StretchFigures figures;               // of all stretches
     std::vector<PhaseStretch> stretches;  // as they began; empty where the source has only sums
 };
 

@@ -15,7 +15,7 @@ namespace fragtrace::analyzer {
 
 struct DeviceSummary {
     DeviceId device = 0;
-    DeviceMetrics metrics;  // driver_time_ns is not known
+    DeviceMetrics metrics;  // summary.driver_time_ns is not known
     std::uint64_t peak_time_ns = 0;
     // At the peak, most bytes first, by origin (in TraceSummary::tables) and not yet by line: only
     // where nothing that was held has a stack is there a label, the size of each block.

@@ -283,7 +283,7 @@ std::string assemble(const Analysis& analysis, const Limits& limits, const Termi
 }  // namespace
 
 std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal) {
-    const MemorySummary& run = device.recorded;
+    const RunFigures& run = device.recorded;
     const WasteSplit& waste = run.waste_at_peak;
     std::string text = fmt::format(
         "  {}      requested {}, allocated {}, active {}, reserved {} of {}\n",
@@ -321,8 +321,8 @@ std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal)
     // Which asks no driver first.
     text += device.limit_bytes == 0 ? ""
                                     : " (those at the process's own memory limit are not recorded)";
-    if (device.driver_time_ns != 0) {
-        text += fmt::format(", {} in driver calls", format_duration(device.driver_time_ns));
+    if (run.driver_time_ns != 0) {
+        text += fmt::format(", {} in driver calls", format_duration(run.driver_time_ns));
     }
     return text + "\n";
 }

@@ -114,12 +114,12 @@ TEST_CASE(
     "phases are matched by name and number, and the first to end of those that part is told") {
     RunProfile a = run_with({line("a.py:1 f", 10)});
     RunProfile b = a;
-    add_phase(&a, "epoch", {{10, 20, 0, 4}});
-    add_phase(&a, "step", {{5, 20, 0, 0}, {5, 20, 0, 1}, {5, 20, 0, 2}, {5, 20, 0, 3}});
-    add_phase(&a, "save", {{1, 20, 0, 5}});
-    add_phase(&b, "epoch", {{12, 20, 2, 4}});
-    add_phase(&b, "step", {{5, 20, 0, 0}, {6, 20, 1, 1}, {7, 20, 1, 2}, {8, 20, 1, 3}});
-    add_phase(&b, "test", {{1, 20, 0, 5}});
+    add_phase(&a, "epoch", {{{10, 20, 0}, 4}});
+    add_phase(&a, "step", {{{5, 20, 0}, 0}, {{5, 20, 0}, 1}, {{5, 20, 0}, 2}, {{5, 20, 0}, 3}});
+    add_phase(&a, "save", {{{1, 20, 0}, 5}});
+    add_phase(&b, "epoch", {{{12, 20, 2}, 4}});
+    add_phase(&b, "step", {{{5, 20, 0}, 0}, {{6, 20, 1}, 1}, {{7, 20, 1}, 2}, {{8, 20, 1}, 3}});
+    add_phase(&b, "test", {{{1, 20, 0}, 5}});
     const Comparison result = compare(a, b);
     REQUIRE(result.phases.size() == 4);
     REQUIRE(result.first_divergence);

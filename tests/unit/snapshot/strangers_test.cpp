@@ -95,7 +95,7 @@ TEST_CASE("snapshots of others name lines of their programs", "[strangers]") {
 
 TEST_CASE("states of others give what is held", "[strangers]") {
     const auto verl = analysis_of("verl_mem");
-    const MemorySummary& of_verl = verl->devices.at(0).recorded;
+    const RunFigures& of_verl = verl->devices.at(0).recorded;
     CHECK(of_verl.peak_reserved == std::uint64_t{24976} << 20);
     CHECK(of_verl.peak_active - of_verl.peak_allocated > std::uint64_t{569} << 20);
     CHECK(verl->timeline.pools.size() == 2);
@@ -103,7 +103,7 @@ TEST_CASE("states of others give what is held", "[strangers]") {
     CHECK(verl->devices[0].state_only);
     CHECK_FALSE(verl->devices[0].holes.empty());
     const auto flexgen = analysis_of("flexgen_oom");
-    const MemorySummary& of_flexgen = flexgen->devices.at(0).recorded;
+    const RunFigures& of_flexgen = flexgen->devices.at(0).recorded;
     CHECK(of_flexgen.peak_reserved == std::uint64_t{11296} << 20);
     CHECK(of_flexgen.peak_allocated == 11'840'159'744);
     CHECK(flexgen->devices[0].state_only);
