@@ -66,7 +66,7 @@ void take_settings(const Timeline& timeline, Analysis* analysis, DeviceAnalysis*
         return;
     }
     analysis->warnings.push_back(
-        fmt::format("the recorded settings cannot be replayed, the defaults are taken instead: {}",
+        fmt::format("the recorded settings cannot be replayed; the defaults are used instead: {}",
                     parsed.error().message));
 }
 

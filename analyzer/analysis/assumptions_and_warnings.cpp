@@ -43,23 +43,22 @@ void add_gaps(const Timeline& timeline, std::vector<std::string>* lines) {
                         gap.begin == 0 ? "the begin" : time_of(gap.begin),
                         gap.end < timeline.events.size() ? time_of(gap.end) : "the end");
         if (gap.freed != 0) {
-            line +=
-                fmt::format("; {} held before were freed in it", told(gap.freed, gap.freed_bytes));
+            line += "; freed during it: " + told(gap.freed, gap.freed_bytes);
         }
         if (gap.made != 0) {
             line += fmt::format(
-                "; {} made in it are held at its end, and have no stack unless "
+                "; allocated during it and live at its end: {}, without stacks unless "
                 "FRAGTRACE_STOPPED_STACKS is set",
                 told(gap.made, gap.made_bytes));
         }
         lines->push_back(line);
     }
     if (timeline.gaps.size() > kMostGaps) {
-        lines->push_back(fmt::format("and in {} more times", timeline.gaps.size() - kMostGaps));
+        lines->push_back(fmt::format("and {} more times", timeline.gaps.size() - kMostGaps));
     }
     if (timeline.damage.after_gap != 0) {
         lines->push_back(
-            fmt::format("{} follow from that: frees of what was allocated meanwhile, and the like",
+            fmt::format("{} follow from that, such as frees of blocks allocated meanwhile",
                         format_counted(timeline.damage.after_gap, "event", "events")));
     }
 }
@@ -80,13 +79,13 @@ std::uint64_t contexts_destroyed(const Timeline& timeline, DeviceId device) {
 const char* pending_text(PendingRule rule) {
     switch (rule) {
         case PendingRule::kRecorded:
-            return "cross-stream frees complete in a replay when they were seen complete in the "
-                   "recorded run (--pending at-once and --pending never are the extremes)";
+            return "in a replay, cross-stream frees complete at the same event as in the recorded "
+                   "run (--pending at-once and --pending never are the extremes)";
         case PendingRule::kAtOnce:
-            return "cross-stream frees complete at once, which is the earliest (--pending)";
+            return "cross-stream frees complete at once, the earliest possible (--pending)";
         case PendingRule::kNever:
-            return "cross-stream frees complete only when the pool waits for the device, which is "
-                   "the latest (--pending)";
+            return "cross-stream frees complete only when the pool waits for the device, the "
+                   "latest possible (--pending)";
     }
     return "";
 }
@@ -106,24 +105,24 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
         if (device.virtual_gpu) {
             lines.push_back(fmt::format(
                 "device {} is virtual: device work ends at once and computes zeros, cuDNN is off, "
-                "library workspaces are not modelled; context and others are taken as {}",
+                "library workspaces are not modelled; context and other holders are assumed to "
+                "take {}",
                 device.device,
                 format_bytes(device.others_bytes)));
         }
         if (script.requested_unknown != 0) {
             lines.push_back(
-                fmt::format("the requested size of {} is not known: the block size is taken",
+                fmt::format("the requested size of {} is unknown; the block size is used",
                             format_counted(script.requested_unknown, "block", "blocks")));
         }
         if (script.stream_unknown != 0) {
-            lines.push_back(
-                fmt::format("the stream of {} is not known: the default stream is taken",
-                            format_counted(script.stream_unknown, "block", "blocks")));
+            lines.push_back(fmt::format("the stream of {} is unknown; the default stream is used",
+                                        format_counted(script.stream_unknown, "block", "blocks")));
         }
         if (script.source == ScriptSource::kBlocks && !script.records_empty_cache) {
             lines.push_back(
-                "calls of empty_cache that free nothing cannot be seen with this "
-                "PyTorch: none are assumed");
+                "this PyTorch does not show calls of empty_cache that free nothing; none is "
+                "assumed");
         }
         if (!script.pending.empty()) {
             lines.emplace_back(pending_text(device.assumptions.pending));
@@ -139,51 +138,50 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
         if (!script.checkpoints.empty() && !script.checkpoints.front().segments.empty() &&
             begins_in_midlife(timeline)) {
             lines.push_back(
-                fmt::format("device {}: the trace begins in mid-life; what was held then ({}) is "
-                            "taken from its "
+                fmt::format("device {}: the recording began after the program; memory already in "
+                            "use ({}) is taken from its "
                             "checkpoint",
                             device.device,
                             format_bytes(held_at(script.checkpoints.front()))));
         }
         if (const auto orders = try_address_orders(device); orders && orders->differ()) {
-            lines.push_back(
-                fmt::format("device {}: before PyTorch 2.13 equal blocks are told apart by "
-                            "address, which other "
-                            "settings change; under {} orders of addresses the recorded ones "
-                            "reserve {} to {} at "
-                            "most and run out of memory {} to {} times",
-                            device.device,
-                            orders->orders,
-                            format_bytes(orders->least_reserved_bytes),
-                            format_bytes(orders->most_reserved_bytes),
-                            orders->least_ooms,
-                            orders->most_ooms));
+            lines.push_back(fmt::format(
+                "device {}: before PyTorch 2.13 the allocator chooses among equal blocks by "
+                "address, which other settings change; with {} orders of addresses the recorded "
+                "settings reserve {} to {} at most and run out of memory {} to {} times",
+                device.device,
+                orders->orders,
+                format_bytes(orders->least_reserved_bytes),
+                format_bytes(orders->most_reserved_bytes),
+                orders->least_ooms,
+                orders->most_ooms));
         }
         if (script.rewinds != 0) {
             lines.push_back(fmt::format(
-                "device {}: private pools were set back to a checkpoint {} (CUDA graph trees): "
-                "what they hold then is taken from the record, not replayed",
+                "device {}: private pools were reset to a checkpoint {} (CUDA graph trees): their "
+                "blocks after it are taken from the recording, not replayed",
                 device.device,
                 format_counted(script.rewinds, "time", "times")));
         }
         if (!script.settings.empty()) {
             lines.push_back(
                 fmt::format("the program changed the allocator's settings {} at run time: "
-                            "replays under other settings begin with those and follow it",
+                            "replays under other settings begin with the new settings and then "
+                            "follow the program",
                             format_counted(script.settings.size(), "time", "times")));
         }
         if (device.capacity_known) {
             lines.push_back(fmt::format(
-                "device {}: replays on other cards and under other settings give driver "
-                "requests whole pages of {}, which those of up to half a page share "
-                "(--driver-page), and leave {} to context and others (--context)",
+                "device {}: in replays on other cards and under other settings each driver request "
+                "takes whole pages of {}, and requests up to half a page share one "
+                "(--driver-page); {} are left for the context and other holders (--context)",
                 device.device,
                 format_bytes(device.assumptions.driver_page_bytes),
                 format_bytes(device.others_bytes)));
             // PyTorch asks for the properties of all cards, and keeps them for the program.
             lines.push_back(fmt::format(
-                "device {}: rows of other cards take the recorded requests; a program that reads "
-                "the card's size, which no call shows, may ask for other memory there",
+                "device {}: rows of other cards replay the recorded requests; a program that reads "
+                "the size of the card (no recorded call shows this) may request other sizes there",
                 device.device));
         } else {
             lines.push_back(
@@ -198,20 +196,20 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
     }
     if (reads_free_memory(timeline)) {
         lines.push_back(
-            "the program asks how much memory is free and may adapt: rows in which another "
-            "amount is free then are estimates");
+            "the program queries free memory and may adapt: rows with another amount of free "
+            "memory at that moment are estimates");
     }
 }
 
 // Facts that count what the recorder had to leave out, beside events.
 constexpr std::pair<const char*, const char*> kLosses[] = {
-    {"stacks.without_room", "stacks are missing: there was no room for more of them"},
-    {"stacks.native_failures", "native stacks are missing: they could not be walked"},
-    {"stacks.python_failures", "Python stacks are cut or missing: they could not be walked"},
+    {"stacks.without_room", "stacks are missing: the table of stacks was full"},
+    {"stacks.native_failures", "native stacks are missing: unwinding failed"},
+    {"stacks.python_failures", "Python stacks are cut or missing: walking the frames failed"},
     {"held.without_room",
-     "allocations that are held are missing where this part begins: there was no memory for the "
-     "recorder's list of them. Their frees are not known either"},
-    {"lost.facts", "facts are missing: there was no room for them"},
+     "live allocations are missing at the start of this part: the recorder had no memory for its "
+     "list of them. Their frees are unknown too"},
+    {"lost.facts", "facts are missing: the table of facts was full"},
 };
 
 void add_warnings(const Timeline& timeline, Analysis* analysis) {
@@ -237,7 +235,7 @@ void add_warnings(const Timeline& timeline, Analysis* analysis) {
     }
     if (analysis->run.cut_stacks != 0) {
         lines.push_back(fmt::format(
-            "{} events have stacks of {} frames, the most that were kept: what is further out may "
+            "{} events have stacks of {} frames, the recorder's limit: outer frames may "
             "be missing",
             format_count(analysis->run.cut_stacks),
             stack_depth_limit(timeline)));

@@ -13,7 +13,10 @@ Result<bool> parse_arguments(CLI::App* app, int argc, char** argv) {
     try {
         app->parse(argc, argv);
     } catch (const CLI::CallForHelp&) {
-        fmt::print("{}", app->help());
+        const Status written = write_text(app->help());
+        if (!written) {
+            return written.error();
+        }
         return false;
     } catch (const CLI::ParseError& failure) {
         return Error{ErrorCode::kUsage,
@@ -71,18 +74,19 @@ void CommonOptions::add_torch_version(CLI::App* app) {
 void CommonOptions::add_assumptions(CLI::App* app) {
     app->add_option("--pending",
                     pending,
-                    "when replays take cross-stream frees as complete: when recorded, at once, or "
-                    "never before the pool waits for the device")
+                    "when cross-stream frees complete in replays: as recorded, at once, or only "
+                    "when the pool waits for the device")
         ->check(CLI::IsMember({"recorded", "at-once", "never"}))
         ->capture_default_str();
     app->add_option("--driver-page",
                     driver_page,
-                    "the driver's page: requests take whole ones, small ones share")
+                    "page size of the driver; requests take whole pages, small ones share a page")
         ->type_name("SIZE")
         ->capture_default_str();
     app->add_option("--context",
                     context,
-                    "what context and other holders take of the card, such as 500MiB (default: as "
+                    "memory of the card that the CUDA context and other holders take, such as "
+                    "500MiB (default: as "
                     "recorded)")
         ->type_name("SIZE");
 }

@@ -72,10 +72,9 @@ Result<Limits> limits_of(const LimitTexts& texts, Limits limits) {
 
 Status run_check(int argc, char** argv) {
     CLI::App app(
-        "Checks a run against limits, one line per check; exit status 1 when one fails. A trace "
-        "that\n"
-        "lost events fails: its figures may be too low. Keeps no events, however long the "
-        "trace.\n\n"
+        "Checks a run against limits, one line per check. The exit status is 1 if a check fails. "
+        "A\ntrace that lost events fails, because its figures may be too low. Works for any "
+        "length.\n\n"
         "Examples\n"
         "  fraganalyze check train.4711.ftrace --max-reserved 14GiB --max-waste 10% --no-oom\n"
         "  fraganalyze summarize good.ftrace --json good.json     # once\n"
@@ -86,25 +85,26 @@ Status run_check(int argc, char** argv) {
     Limits options;
     CommonOptions common;
     app.add_option("TRACE", traces, "traces (.ftrace)")->required();
-    app.add_option("--max-reserved", texts.max_reserved, "most that the pool may reserve")
+    app.add_option("--max-reserved", texts.max_reserved, "limit of peak reserved memory")
         ->type_name("SIZE");
-    app.add_option("--max-allocated", texts.max_allocated, "most that blocks may take")
+    app.add_option("--max-allocated", texts.max_allocated, "limit of peak allocated memory")
         ->type_name("SIZE");
     app.add_option("--max-waste",
                    texts.max_waste,
-                   "most that may be reserved but not requested, at peak reserved")
+                   "limit of reserved minus requested memory, at peak reserved")
         ->type_name("SIZE|SHARE%");
     app.add_flag("--no-oom", options.no_oom, "no out-of-memory");
-    app.add_flag("--no-retries", options.no_retries, "no retry (cache released, asked again)");
+    app.add_flag("--no-retries", options.no_retries, "no retry (cache released, second attempt)");
     app.add_option(
            "--baseline",
            texts.baseline,
-           "peaks, segments, OOMs and retries at most as in this JSON of summarize or report")
+           "limits from this JSON of summarize or report: peaks, segments, OOMs and retries")
         ->type_name("FILE");
-    app.add_option("--tolerance", texts.tolerance, "by which peaks and segments may exceed it")
+    app.add_option(
+           "--tolerance", texts.tolerance, "how far peaks and segments may exceed the baseline")
         ->type_name("SHARE%")
         ->capture_default_str();
-    app.add_flag("--allow-losses", options.losses_allowed, "traces may have lost events");
+    app.add_flag("--allow-losses", options.losses_allowed, "accept traces that lost events");
     common.add_json(&app);
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {

@@ -126,10 +126,9 @@ Result<std::vector<BatchPrediction>> predict(const std::string& path_a,
 
 Status run_compare(int argc, char** argv) {
     CLI::App app(
-        "Holds run B against run A: peaks, what was wasted then and why, who holds more, phase by\n"
-        "phase where both have phases, the first request that differs, and what was set "
-        "otherwise.\n"
-        "Each of the two is a trace, a snapshot of PyTorch, or the JSON of summarize or report.\n\n"
+        "Compares run B with run A: peaks, waste at the peak, memory by line, phases (if both "
+        "runs\nhave them), the first different request, and different settings.\nEach run is a "
+        "trace, a PyTorch snapshot, or the JSON of summarize or report.\n\n"
         "Examples\n"
         "  fraganalyze compare before.ftrace after.ftrace\n"
         "  fraganalyze compare good.json new.ftrace --json - | jq '.devices[0].holders_at_peak'\n"
@@ -180,7 +179,7 @@ Status run_compare(int argc, char** argv) {
     if (!batches.empty()) {
         if (!a->timeline || !b->timeline) {
             return Error{ErrorCode::kUsage,
-                         "--batch needs two traces: JSON has no single requests to fit"};
+                         "--batch needs two traces: JSON does not contain the requests"};
         }
         auto predicted = predict(path_a, path_b, batches, asked, *capacity);
         if (!predicted) {

@@ -28,7 +28,7 @@ std::string one_line(std::string_view text) {
 
 Status run_dump(int argc, char** argv) {
     CLI::App app(
-        "Prints the events of a trace, one a line.\n\n"
+        "Prints the events of a trace, one per line.\n\n"
         "Examples\n"
         "  fraganalyze dump train.4711.ftrace | grep block_out_of_memory\n"
         "  fraganalyze dump train.4711.ftrace --facts\n",

@@ -23,8 +23,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 constexpr std::string_view kNext =
-    "To learn who holds it, record a run: fragtrace run -- python train.py, then fraganalyze the "
-    "trace.";
+    "To find the lines that hold the memory, record a run: fragtrace run -- python train.py";
 
 // Cuts what it is fed into lines; one longer than the buffer comes in pieces.
 class LineFeeder {
@@ -151,14 +150,14 @@ std::string explanation_text(const MessageScanner& scanner, bool of_log) {
         text += found.times > 1 ? fmt::format(", {} times alike\n", found.times) : "\n";
         add_list("contradictions", explanation.contradictions, &text);
         add_list("certain", explanation.certain, &text);
-        add_list("cannot be told from the message", explanation.unknown, &text);
+        add_list("not in the message", explanation.unknown, &text);
         text += "\n";
     }
     for (const std::string& line : other_lines(scanner)) {
         text += line + "\n";
     }
     if (scanner.left_out() != 0) {
-        text += fmt::format("{} more could not be read, or are beyond the first {}\n",
+        text += fmt::format("{} more messages are unreadable, or come after the first {}\n",
                             format_counted(scanner.left_out(), "message", "messages"),
                             MessageScanner::kMostMessages);
     }
@@ -248,7 +247,7 @@ bool is_message(const std::string& argument) {
 
 Status run_explain(int argc, char** argv) {
     CLI::App app(
-        "Explains an out-of-memory message: what its numbers prove, what they leave open, and "
+        "Explains an out-of-memory message: what its numbers prove, what remains unknown, and "
         "where\n"
         "they contradict each other. Knows PyTorch's messages of every release (CUDA and HIP) and\n"
         "the dump of the BFC allocator (TensorFlow, JAX), alone or anywhere in a log.\n\n"

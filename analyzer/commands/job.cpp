@@ -188,7 +188,7 @@ Status report_job(const JobRequest& request, const Terminal& terminal) {
             (failure ? terminal.styled(Style::kRed, first_failure_text(job, *failure)) + "\n"
                      : std::string()) +
             table(job.processes, terminal) + unreadable_lines(job, terminal) +
-            "Peaks are each process's own. Next: fraganalyze TRACE, for one of them.\n");
+            "Peaks are per process. Next: fraganalyze TRACE for one process.\n");
         if (written && !request.html.empty()) {
             fmt::print("  page written to {}\n", printable(request.html));
         }

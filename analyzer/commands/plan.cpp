@@ -13,9 +13,9 @@ namespace fragtrace::analyzer {
 
 Status run_plan(int argc, char** argv) {
     CLI::App app(
-        "Places buffers with known lifetimes as low as it can, and says how near that is to the "
-        "lower bound.\n"
-        "Reads and writes CSV as MiniMalloc does: id,lower,upper,size in, and offset out.\n\n"
+        "Places buffers with known lifetimes in as little memory as possible, and prints the "
+        "distance\nfrom the lower bound. Reads and writes CSV like MiniMalloc: id,lower,upper,size "
+        "in, and\nadditionally offset out.\n\n"
         "Examples\n"
         "  fraganalyze plan problem.csv > plan.csv\n"
         "  fraganalyze plan problem.csv --output plan.csv && fraganalyze validate plan.csv\n",

@@ -42,7 +42,7 @@ std::string answer_request(const DeviceAnalysis& device,
         case Outcome::kHit:
             return text + "served from a free block.\n";
         case Outcome::kGrow:
-            return text + fmt::format("served with memory from the driver, {} more in all.\n",
+            return text + fmt::format("served with {} of new memory from the driver.\n",
                                       format_bytes(after->statistics().reserved.current -
                                                    pool.statistics().reserved.current));
         default:
@@ -127,7 +127,7 @@ Status replay_once(const CommonOptions& common,
 
 Status run_replay(int argc, char** argv) {
     CLI::App app(
-        "Replays the recorded requests once, through a simulated pool.\n\n"
+        "Replays the recorded requests once in a simulated pool.\n\n"
         "Examples\n"
         "  fraganalyze replay train.4711.ftrace --conf expandable_segments:True\n"
         "  fraganalyze replay train.4711.ftrace --pool best-fit --capacity 16GiB --json -\n"
@@ -140,7 +140,7 @@ Status run_replay(int argc, char** argv) {
     std::string asked;
     app.add_option("--request",
                    asked,
-                   "ask for one block more at the end, such as 2GiB, and say why it is not served")
+                   "request one more block at the end, such as 2GiB, and explain the result")
         ->type_name("SIZE");
     common.add_capacity(&app);
     common.add_torch_version(&app);
@@ -167,7 +167,7 @@ Status run_replay(int argc, char** argv) {
                          fmt::format("--request: '{}' is no size; give one such as 2GiB", asked)};
         }
         if (!common.json.empty()) {
-            return Error{ErrorCode::kUsage, "--request is answered as text only; leave --json out"};
+            return Error{ErrorCode::kUsage, "--request prints text only; remove --json"};
         }
         requested = *bytes;
     }

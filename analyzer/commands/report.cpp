@@ -45,12 +45,13 @@ constexpr std::size_t kLongestWithRemedies = 2'000'000;
 
 Status run_report(int argc, char** argv) {
     CLI::App app(
-        "What happened, who did it, what would have helped.\n\n"
+        "Explains a run: what happened, which lines of the program caused it, and which change "
+        "avoids it.\n\n"
         "Examples\n"
         "  fraganalyze train.4711.ftrace\n"
         "  fraganalyze train.4711.ftrace --html timeline.html --json report.json\n"
-        "  fraganalyze traces/ [--json job.json]    a job: one line per process\n"
-        "  fraganalyze traces/ --html job.html      and its processes on one page\n",
+        "  fraganalyze traces/ [--json job.json]    a job, one line per process\n"
+        "  fraganalyze traces/ --html job.html      all processes of a job on one page\n",
         "fraganalyze");
     CommonOptions common;
     std::string html;
@@ -71,18 +72,17 @@ Status run_report(int argc, char** argv) {
     common.add_torch_version(&app);
     common.add_assumptions(&app);
     common.add_color(&app);
-    app.add_flag("--summary", summary, "at most 25 lines, for a job's log");
-    app.add_flag("--no-whatif", without_whatif, "leave the what-if replays out");
+    app.add_flag("--summary", summary, "print at most 25 lines, for the log of a job");
+    app.add_flag("--no-whatif", without_whatif, "skip the what-if replays");
     app.add_option("--killed",
                    killed,
-                   "the signal, a number, that ended process PID, as its parent was told: kept in "
-                   "its trace, which cannot know it")
+                   "number of the signal that ended process PID, as its parent saw it; stored in "
+                   "the trace of that process")
         ->type_name("PID=SIGNAL");
     app.add_flag(
         "--progress",
         progress,
-        "say on standard error what is known so far and what is being done, also where that "
-        "is no terminal");
+        "print progress and first results on standard error, even if it is not a terminal");
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();

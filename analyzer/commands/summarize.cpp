@@ -66,7 +66,7 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
                                                         format_bytes(run.peak_reserved),
                                                         format_duration(device.peak_time_ns));
         text += fmt::format(
-            "      then: requested {}, rounding {}, slack {}, pending {}, releasable {}, "
+            "      at this peak: requested {}, rounding {}, slack {}, pending {}, releasable {}, "
             "inactive split {}\n",
             format_bytes(waste.requested),
             format_bytes(waste.rounding),
@@ -79,15 +79,15 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
                             format_bytes(run.peak_allocated),
                             format_bytes(run.peak_active));
         text += device.metrics.state_only
-                    ? std::string("      it cannot tell whether a request failed\n")
+                    ? std::string("      whether a request failed is unknown\n")
                     : fmt::format("      segments: {} allocated, {} freed; {}, {}\n",
                                   format_count(run.segments_allocated),
                                   format_count(run.segments_freed),
                                   format_counted(run.retries, "retry", "retries"),
                                   format_counted(run.ooms, "OOM", "OOMs"));
         text += !with_holders               ? ""
-                : device.metrics.state_only ? "      held by\n"
-                                            : "      held at the peak by\n";
+                : device.metrics.state_only ? "      memory by line\n"
+                                            : "      memory by line at the peak\n";
         for (const HeldBy& row : holder_rows(device, with_holders, &symbols)) {
             text += fmt::format("        {:>9} in {:>7} blocks  {}\n",
                                 format_bytes(row.bytes),
@@ -96,12 +96,11 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
         }
     }
     if (summary.devices.empty()) {
-        text += "no device memory was asked for\n";
+        text += "no device memory was requested\n";
     }
     if (summary.events_left_out != 0) {
         text += fmt::format(
-            "{} came late or twice and are not counted: fraganalyze report orders "
-            "them\n",
+            "{} came late or twice and are not counted (fraganalyze report sorts them)\n",
             format_counted(summary.events_left_out, "event", "events"));
     }
     if (tables.damage.events_lost != 0) {
@@ -200,12 +199,13 @@ Status summarize_folder(const std::string& folder, const std::string& json, bool
 
 Status run_summarize(int argc, char** argv) {
     CLI::App app(
-        "Sums a run up: peaks, what was wasted then, segments, out-of-memories, and who held most\n"
-        "at the peak. Keeps no events: memory is in proportion to what the program holds, however\n"
-        "long the trace. Nothing is replayed.\n\n"
+        "Prints the figures of a run: peaks, waste at the peak, segments, out-of-memory errors, "
+        "and\nmemory by line at the peak. It keeps no events and replays nothing: its memory use "
+        "depends\non the number of live blocks, not on the length of the trace.\n\n"
         "Examples\n"
         "  fraganalyze summarize train.4711.ftrace\n"
-        "  fraganalyze summarize snapshots/                        each trace and snapshot in it\n"
+        "  fraganalyze summarize snapshots/                        every trace and snapshot in the "
+        "folder\n"
         "  fraganalyze summarize train.4711.ftrace --json - | jq '.devices[0].peak'\n",
         "fraganalyze summarize");
     CommonOptions common;

@@ -90,7 +90,7 @@ class Top {
                     view_.trace().events_lost());
             } else {
                 fmt::print(
-                    "gpu{}  allocated {:>9}  reserved {:>9}  largest hole {:>9}  "
+                    "gpu{}  allocated {:>9}  reserved {:>9}  largest free block {:>9}  "
                     "{} events/s  {} lost\n",
                     device.device,
                     format_bytes(device.allocated_bytes),

@@ -54,8 +54,7 @@ Status validate_plan(const CommonOptions& common,
                                                : static_cast<double>(plan->height_bytes) /
                                                      static_cast<double>(plan->load_bytes);
     const std::string sentence = fmt::format(
-        "No two of {} overlap in space and time; height {} bytes, {:.3f} times the most that live "
-        "at once ({}).\n",
+        "No overlap among {}; height {} bytes, {:.3f} times the largest sum of live sizes ({}).\n",
         format_counted(plan->buffers, "buffer", "buffers"),
         plan->height_bytes,
         ratio,
@@ -71,19 +70,18 @@ std::string replay_sentences(const Candidate& candidate, const ReplayValidation&
                                    candidate.config.empty() ? "default" : candidate.config,
                                    format_bytes(candidate.capacity_bytes));
     text +=
-        "  placements   as large as asked, aligned to 256 bytes, never over a block in use, where "
-        "the pool finds them\n";
+        "  placements   large enough, aligned to 256 bytes, never over a block in use, at the "
+        "address in the pool\n";
     text += validation.streams_apart
-                ? "  streams      a segment serves one stream; a freed block waits for other "
-                  "streams' events\n"
-                : "  streams      not kept apart by this pool: not checked\n";
+                ? "  streams      a segment serves one stream; a freed block waits for events of "
+                  "other streams\n"
+                : "  streams      not checked: this pool does not separate streams\n";
     text += fmt::format(
         "  sums         requested, allocated, active and reserved after every call; never above "
         "{} bytes\n",
         candidate.capacity_bytes);
     text += fmt::format(
-        "  address map  compared {}: segments apart, filled without gaps, exactly the live "
-        "blocks\n",
+        "  address map  compared {}: no overlap of segments, no gaps, exactly the live blocks\n",
         format_counted(check.comparisons, "time", "times"));
     return text;
 }
@@ -133,9 +131,9 @@ bool is_plan(const InputFile& file) {
 
 Status run_validate(int argc, char** argv) {
     CLI::App app(
-        "Checks every placement of a simulated pool against bookkeeping of its own, which shares "
-        "no code with the pools; or a planned placement (columns id,lower,upper,size,offset).\n"
-        "Exit status 1 when something is wrong, with the first violation.\n\n"
+        "Checks every placement of a simulated pool with an independent checker, which shares "
+        "no\ncode with the pools; or checks a plan (columns id,lower,upper,size,offset).\nThe exit "
+        "status is 1 for an invalid placement, with the first violation.\n\n"
         "Examples\n"
         "  fraganalyze validate train.4711.ftrace\n"
         "  fraganalyze validate train.4711.ftrace --pool best-fit --capacity 16GiB\n"

@@ -10,7 +10,7 @@ namespace fragtrace::analyzer {
 
 Status run_whatif(int argc, char** argv) {
     CLI::App app(
-        "Replays the recorded requests under many settings, other pools and capacities, best "
+        "Replays the recorded requests with many settings, other pools and capacities; best "
         "first.\n\n"
         "Examples\n"
         "  fraganalyze whatif train.4711.ftrace\n"
@@ -32,7 +32,7 @@ Status run_whatif(int argc, char** argv) {
         ->type_name("N");
     bool without_scan = false;
     app.add_flag(
-        "--no-scan", without_scan, "leave out how small a card may be, which takes longest");
+        "--no-scan", without_scan, "skip the search for the smallest card, which takes longest");
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();

@@ -129,7 +129,7 @@ const std::vector<PoolDescription>& known_pools() {
          .make = make_moving<kPagesRules>},
         {.name = "offline",
          .description = "bound: blocks where a plan of the recorded lifetimes puts them",
-         .bound = "a plan made beforehand reaches this, if the run repeats itself",
+         .bound = "a plan made in advance reaches this if the run repeats itself",
          .planned = true,
          .streams = StreamRule::kSegments,
          .make = make_offline},

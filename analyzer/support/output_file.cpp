@@ -165,7 +165,9 @@ Status flush_standard_output() {
 }
 
 Status write_text(std::string_view text) {
-    return write_standard_output(shown_text(text));
+    const auto columns = Terminal(STDOUT_FILENO, ColorChoice::kNever).columns();
+    const std::string shown = shown_text(text);
+    return write_standard_output(columns ? wrapped(shown, *columns) : shown);
 }
 
 Status write_output(const std::string& path, std::string_view content) {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t kDefaultWidth = 100;
 constexpr std::size_t kLargestWidth = 110;
+constexpr std::size_t kLeastColumns = 40;  // a narrower terminal breaks our lines itself
 
 bool everywhere = false;  // Progress::show_everywhere
 
@@ -129,6 +130,88 @@ std::string shown_text(std::string_view text) {
     return result;
 }
 
+namespace {
+
+// Bytes of the next unit of shown text, which takes `columns`: a style takes none, a character one.
+std::size_t next_unit(std::string_view text, std::size_t* columns) {
+    if (const std::size_t style = style_bytes(text); style != 0) {
+        *columns = 0;
+        return style;
+    }
+    *columns = 1;
+    return std::max<std::size_t>(shown_bytes(text), 1);
+}
+
+// Where the rest of a line begins: the last column of text in the left two thirds.
+std::size_t hanging_indent(std::string_view line, std::size_t width) {
+    std::size_t leading = 0;
+    std::size_t found = 0;
+    std::size_t spaces = 0;
+    std::size_t column = 0;
+    for (std::size_t at = 0; at < line.size() && column < width * 2 / 3;) {
+        std::size_t columns = 0;
+        const std::size_t bytes = next_unit(line.substr(at), &columns);
+        if (columns != 0 && line[at] != ' ') {
+            if (spaces == column) {
+                leading = column;
+            } else if (spaces >= 2) {
+                found = column;
+            }
+            spaces = 0;
+        } else {
+            spaces += columns;
+        }
+        column += columns;
+        at += bytes;
+    }
+    // An item of a list: "  - text".
+    const bool is_item = line.substr(std::min(leading, line.size())).starts_with("- ");
+    return found != 0 ? found : leading + (is_item ? 2 : 0);
+}
+
+void append_wrapped(std::string_view line, std::size_t width, std::string* text) {
+    const std::size_t indent = hanging_indent(line, width);
+    std::size_t column = 0;
+    std::size_t spaces_at = 0;  // in `text`: the last spaces between words, and how many there are
+    std::size_t spaces = 0;
+    std::size_t word_column = 0;  // of the word after them
+    bool words = false;           // on this line of output
+    for (std::size_t at = 0; at < line.size();) {
+        std::size_t columns = 0;
+        const std::size_t bytes = next_unit(line.substr(at), &columns);
+        if (columns != 0 && line[at] == ' ') {
+            if (words) {
+                spaces = text->size() == spaces_at + spaces ? spaces + 1 : 1;
+                spaces_at = text->size() + 1 - spaces;
+                word_column = column + 1;
+            }
+        } else if (columns != 0) {
+            words = true;
+            if (column >= width && spaces != 0) {
+                text->replace(spaces_at, spaces, "\n" + std::string(indent, ' '));
+                column = indent + column - word_column;
+                spaces = 0;
+            }
+        }
+        text->append(line.substr(at, bytes));
+        column += columns;
+        at += bytes;
+    }
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view text, std::size_t width) {
+    std::string result;
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find('\n', begin), text.size());
+        append_wrapped(text.substr(begin, end - begin), width, &result);
+        result += end < text.size() ? "\n" : "";
+        begin = end + 1;
+    }
+    return result;
+}
+
 std::string shell_quoted(std::string_view path) {
     constexpr std::string_view kPlain =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:,@%";
@@ -158,6 +241,7 @@ Terminal::Terminal(int file_descriptor, ColorChoice choice)
     winsize size{};
     if (ioctl(file_descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) {
         width_ = std::clamp<std::size_t>(size.ws_col, 60, kLargestWidth);
+        columns_ = std::max<std::size_t>(size.ws_col, kLeastColumns);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,12 @@ std::string printable(std::string_view text);
 // Whole lines of output: as printable(), but line ends, tabs and the styles of Terminal stay.
 std::string shown_text(std::string_view text);
 
+// Whole lines of output, wrapped at spaces to at most `width` columns. The rest of a line is
+// indented to its last column of text in the left two thirds (after two or more spaces), else like
+// the line itself, or like the text of a list's item. A longer word stays whole. Colours take no
+// columns.
+std::string wrapped(std::string_view text, std::size_t width);
+
 // A path as a POSIX shell reads it back, and as a terminal may be given it.
 std::string shell_quoted(std::string_view path);
 
@@ -38,9 +45,13 @@ class Terminal {
     // Columns to use: the terminal's, at most 110; 100 when it is not a terminal.
     [[nodiscard]] std::size_t width() const { return width_; }
 
+    // Columns of the terminal; none when the output is a file or a pipe, whose lines stay whole.
+    [[nodiscard]] std::optional<std::size_t> columns() const { return columns_; }
+
   private:
     bool colors_;
     std::size_t width_;
+    std::optional<std::size_t> columns_;
 };
 
 // One line on standard error that is overwritten in place; silent unless that is a terminal, or

@@ -56,7 +56,6 @@ class Descriptor {
 
 bool absorb_ring(const std::string& trace_path,
                  const InputFile& trace,
-                 const std::string& ring_path,
                  const RingContents& ring,
                  const RingSurplus& surplus) {
     // Whoever owns one of them could make a more powerful user write to files of that one's.
@@ -97,7 +96,7 @@ bool absorb_ring(const std::string& trace_path,
         [[maybe_unused]] const int result = ftruncate(file.get(), status.st_size);
         return false;
     }
-    ring.file->remove(ring_path);
+    ring.file->remove(ring.path);
     return true;
 }
 

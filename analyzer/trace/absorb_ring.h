@@ -13,7 +13,6 @@ namespace fragtrace::analyzer {
 // trace cannot be written or changed since it was opened; the ring then stays.
 bool absorb_ring(const std::string& trace_path,
                  const InputFile& trace,
-                 const std::string& ring_path,
                  const RingContents& ring,
                  const RingSurplus& surplus);
 // Whether a trace with these facts has absorbed its ring.

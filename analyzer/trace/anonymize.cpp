@@ -411,7 +411,7 @@ Result<std::string> anonymize_trace(const std::string& path) {
                                  path,
                                  header.pid)};
     }
-    const RingContents ring = read_ring(header, false);
+    const RingContents ring = read_ring(path, header, false);
     std::string out = header_bytes(header);
     append_facts(&out, {{"trace.anonymized", "1"}});
     Anonymizer anonymizer;

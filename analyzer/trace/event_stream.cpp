@@ -74,7 +74,7 @@ Result<EventStream> EventStream::open(const std::string& path) {
     EventStream stream(path, std::move(trace->file), header);
     stream.running_ = process_runs(header);
     // Before the file: what leaves the ring while we read is then found in the file.
-    stream.ring_ = read_ring(header, stream.running_);
+    stream.ring_ = read_ring(path, header, stream.running_);
     if (stream.running_) {
         Result<InputFile> again = InputFile::open(path);
         if (again.ok()) {
@@ -179,9 +179,7 @@ std::optional<std::uint64_t> EventStream::take_over_ring() {
         }
     }
     const RingSurplus surplus = add_ring(ring_, &builder);
-    const std::string ring_path(header_.ring_path,
-                                strnlen(header_.ring_path, sizeof header_.ring_path));
-    if (!absorb_ring(path_, file_, ring_path, ring_, surplus)) {
+    if (!absorb_ring(path_, file_, ring_, surplus)) {
         return std::nullopt;
     }
     return surplus.events.size();

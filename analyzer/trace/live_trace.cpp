@@ -132,7 +132,7 @@ bool LiveTrace::update(RecordedState* state) {
         *state = RecordedState();
     }
     // The ring before the file: what leaves the ring while we read is then found in the file.
-    const RingContents ring = runs ? read_ring(header_, true) : RingContents{};
+    const RingContents ring = runs ? read_ring(path, header_, true) : RingContents{};
     read_file(state);
     if (ring.state == RingContents::State::kRead) {
         for (const EventRecord& event : ring.events) {

@@ -38,34 +38,30 @@ void report_losses(Timeline* timeline) {
     note("trace.write_errors", "writes to the trace file failed (disk full?)");
 }
 
-void report_ring(const RingContents& ring, const std::string& ring_path, Timeline* timeline) {
+void report_ring(const RingContents& ring, Timeline* timeline) {
     if (ring.state == RingContents::State::kIgnored) {
         timeline->damage.notes.push_back(
-            fmt::format("the ring {} is ignored: {}", ring_path, ring.reason));
-    } else if (ring.state == RingContents::State::kAbsent && !ring_path.empty() &&
+            fmt::format("the ring {} is ignored: {}", ring.path, ring.reason));
+    } else if (ring.state == RingContents::State::kAbsent && !ring.path.empty() &&
                timeline->ending == Ending::kKilled && !was_absorbed(timeline->facts)) {
         timeline->damage.notes.push_back(
             fmt::format("the process was killed and its ring {} is gone: the last events before "
                         "the end may be missing",
-                        ring_path));
+                        ring.path));
     }
 }
 
 class TraceReading {
   public:
     TraceReading(const std::string& path, InputFile file, const TraceHeader& header)
-        : path_(path),
-          file_(std::move(file)),
-          header_(header),
-          ring_path_(header.ring_path, strnlen(header.ring_path, sizeof header.ring_path)),
-          builder_(file_.size()) {}
+        : path_(path), file_(std::move(file)), header_(header), builder_(file_.size()) {}
 
     Timeline run(const ReadOptions& options) {
         const bool running = process_runs(header_);
         RingContents ring;
         if (options.use_ring) {
             // Before the file: what leaves the ring while we read is then found in the file.
-            ring = read_ring(header_, running);
+            ring = read_ring(path_, header_, running);
             if (running) {
                 reopen();
             }
@@ -101,7 +97,7 @@ class TraceReading {
                 "chunks that would decompress to many times the size of the file were left out");
         }
         merge_losses(ring.losses, &timeline.facts);
-        report_ring(ring, ring_path_, &timeline);
+        report_ring(ring, &timeline);
         report_losses(&timeline);
         return timeline;
     }
@@ -142,7 +138,7 @@ class TraceReading {
     void use_ring(const RingContents& ring, bool absorb) {
         const RingSurplus surplus = add_ring(ring, &builder_);
         if (absorb) {
-            absorb_ring(path_, file_, ring_path_, ring, surplus);
+            absorb_ring(path_, file_, ring, surplus);
         }
     }
 
@@ -156,7 +152,6 @@ class TraceReading {
     const std::string& path_;
     InputFile file_;
     TraceHeader header_;
-    std::string ring_path_;
     TimelineBuilder builder_;
     std::uint64_t undecodable_bytes_ = 0;
     std::uint64_t undecodable_chunks_ = 0;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
 
 namespace fragtrace::analyzer {
@@ -123,15 +124,21 @@ void read_losses(RingContents* ring) {
 
 }  // namespace
 
-RingContents read_ring(const TraceHeader& trace, bool process_runs) {
+RingContents read_ring(const std::string& trace_path, const TraceHeader& trace, bool process_runs) {
     RingContents ring;
-    const std::string path(trace.ring_path, strnlen(trace.ring_path, sizeof trace.ring_path));
-    if (path.empty()) {
+    ring.path.assign(trace.ring_path, strnlen(trace.ring_path, sizeof trace.ring_path));
+    if (ring.path.empty()) {
         return ring;
     }
-    Result<InputFile> file = InputFile::open(path);
+    Result<InputFile> file = InputFile::open(ring.path);
     if (!file.ok()) {
-        return ring;
+        const std::filesystem::path name = std::filesystem::path(ring.path).filename();
+        const std::string beside = std::filesystem::path(trace_path).replace_filename(name);
+        file = InputFile::open(beside);
+        if (!file.ok()) {
+            return ring;
+        }
+        ring.path = beside;
     }
     RingHeader& header = ring.header;
     const bool whole = file->read_at(0, &header, sizeof header) == sizeof header;

@@ -21,6 +21,7 @@ struct RingContents {
     enum class State { kAbsent, kRead, kIgnored };
     State state = State::kAbsent;
     std::string reason;  // kIgnored: why
+    std::string path;    // where it was looked for; empty: the recorder had no ring file
 
     RingHeader header = {};
     std::vector<EventRecord> events;  // whole ones of (tail, head], ascending
@@ -32,8 +33,9 @@ struct RingContents {
     std::optional<InputFile> file;              // kRead: the file that all this was read from
 };
 
-// `process_runs`: the ring may change while it is read; only events that stayed are given.
-RingContents read_ring(const TraceHeader& trace, bool process_runs);
+// Looks where the recorder had the ring, then beside the trace: somebody may have copied both
+// files. `process_runs`: the ring may change while it is read; only events that stayed are given.
+RingContents read_ring(const std::string& trace_path, const TraceHeader& trace, bool process_runs);
 
 // What is in the ring but not in the trace file, ready to be appended to it.
 struct RingSurplus {

@@ -99,7 +99,7 @@ Result<TraceOutline> read_outline(const std::string& path) {
     const TraceHeader& header = trace->header;
     const bool running = process_runs(header);
     // Before the file: what leaves the ring while we read is then found in the file.
-    RingContents ring = read_ring(header, running);
+    RingContents ring = read_ring(path, header, running);
     if (running) {
         Result<InputFile> again = InputFile::open(path);
         if (again.ok()) {

@@ -31,7 +31,7 @@ def report(build, trace):
     )
     first, rows = None, 0
     for line in done.stderr:
-        if first is None and "every request is replayed" in line:
+        if first is None and "replay every request" in line:
             first = time.monotonic() - begin
         if line.startswith("replaying "):
             rows = int(line.rsplit("/", 1)[1])

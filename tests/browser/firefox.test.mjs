@@ -44,7 +44,7 @@ const share = (page, selector, colour, reach = 40) =>
 test("Firefox: verdict, totals to the byte, pictures", () =>
     on("checkerboard.html", {}, async (page) => {
         const verdict = await text(page, "#verdict");
-        for (const part of ["OOM", "asked for", "512 MiB", "940 MiB", "fragment.py:11 keep"]) {
+        for (const part of ["OOM", "requested", "512 MiB", "940 MiB", "fragment.py:11 keep"]) {
             assert.ok(verdict.includes(part), part);
         }
         assert.match(await text(page, "#totals"), /985,613,312 B/);

@@ -26,11 +26,11 @@ test("the verdict, its four bars and the blocking lines are seen at first sight"
         for (const part of [
             "OOM",
             "Out of memory despite free memory",
-            "asked for",
+            "requested",
             "512 MiB",
             "free, in holes",
             "940 MiB",
-            "largest hole",
+            "largest free block",
             "10 MiB",
             "free on the device",
             "20 MiB",

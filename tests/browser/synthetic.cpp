@@ -62,9 +62,9 @@ void add_verdict(PageDevice& device,
     card.time_ns = pool.now_ns;
     card.heading = "Out of memory despite free memory";
     card.requested_bytes = requested_bytes;
-    card.bars = {{"asked for", "asked", requested_bytes},
+    card.bars = {{"requested", "asked", requested_bytes},
                  {"free, in holes", "free", pool.free_bytes()},
-                 {"largest hole", "free", pool.largest()},
+                 {"largest free block", "free", pool.largest()},
                  {"free on the device", "device", pool.device_free()}};
     card.asked_by = "model.py:40 Layer3.forward";
     card.verdict = "compaction_only";
@@ -79,7 +79,7 @@ void add_verdict(PageDevice& device,
         live_sum += row.held.bytes;
     }
     card.sentence = fmt::format(
-        "{} was asked for. {} is free inside reserved segments, but the largest hole is {}. "
+        "{} was requested. {} is free inside reserved segments, but the largest free block is {}. "
         "{} of live blocks hold {} of it open.",
         format_bytes(requested_bytes),
         format_bytes(pool.free_bytes()),
@@ -95,7 +95,7 @@ void add_verdict(PageDevice& device,
         card.holders.push_back({row.stack, row.held, "activations"});
     }
     if (!card.culprits.empty()) {
-        card.who = fmt::format("{} keeps {} of holes open.",
+        card.who = fmt::format("{} prevents {} of free memory from being reused.",
                                card.culprits.front().held.label,
                                format_bytes(card.culprits.front().held_open_bytes));
     }

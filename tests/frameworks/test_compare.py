@@ -46,7 +46,7 @@ class Compare(real_process.RealProcessTest):
             )
         self.assertEqual([row["key"] for row in result["settings"]], ["command_line"])
         text = self.run_well([ANALYZER, "compare", good, bad]).stdout
-        self.assertIn("part first in the 1st step", text)
+        self.assertIn("first difference in the 1st step", text)
 
     def test_a_run_against_its_own_json(self):
         good = self.trace("good")

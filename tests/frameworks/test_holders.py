@@ -75,7 +75,7 @@ class Holders(TorchTest):
         steps = growth["last"] - growth["first"]
         self.assertEqual(first["bytes"], steps * 24 * MIB)
         text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout
-        self.assertRegex(text, r"grows +by 26 MiB an iteration .* never shrinks: \+408 MiB")
+        self.assertRegex(text, r"grows +by 26 MiB per step .* never shrinks: \+408 MiB")
 
     def test_a_bare_loss_kept_of_every_step_is_not_the_culprit_of_a_wasteful_run(self):
         trace = self.trace_of("4GiB,context=0", PROGRAMS / "leaks.py", "bare", 24)
@@ -93,8 +93,8 @@ class Holders(TorchTest):
         self.assertEqual(named["rank"], 1)
         self.assertGreater(named["saves_bytes"], device["peak"]["reserved"] // 5)
         full = self.run_well([ANALYZER, trace]).stdout
-        self.assertRegex(full, r"grows +by 512 B an iteration")
-        self.assertRegex(full, r"out of memory at about iteration [0-9,]+ at this rate \(estimate")
+        self.assertRegex(full, r"grows +by 512 B per step")
+        self.assertRegex(full, r"out of memory at about step [0-9,]+ at this rate \(estimate")
         # What is printed after a run names the same culprit and the same remedy.
         brief = self.run_well([ANALYZER, trace, "--summary"]).stdout
         for start in ("  culprit ", "  remedy "):
@@ -108,9 +108,7 @@ class Holders(TorchTest):
         (device,) = self.report(trace)["devices"]
         forecast = device["iterations"]["growth"]["forecast"]
         self.assertTrue(forecast["matters"])
-        self.assertIn(
-            "leaks.py:22 train_step: 8 MiB more with each iteration", device["conclusion"]["culprit"]
-        )
+        self.assertIn("leaks.py:22 train_step: grows by 8 MiB per step", device["conclusion"]["culprit"])
         to_the_end = self.folder / "to_the_end"
         to_the_end.mkdir()
         done = self.run_training(
@@ -121,12 +119,12 @@ class Holders(TorchTest):
         self.assertAlmostEqual(forecast["at_iteration"], real, delta=real // 20)
         text = self.run_well([ANALYZER, trace]).stdout
         self.assertIn(
-            f"out of memory at about iteration {forecast['at_iteration']} at this rate", text.splitlines()[1]
+            f"out of memory at about step {forecast['at_iteration']} at this rate", text.splitlines()[1]
         )
         failed = self.only_trace(to_the_end)
         (oom,) = self.report(failed)["devices"]
-        self.assertIn("more with each iteration", oom["conclusion"]["culprit"])
-        self.assertIn("free what that line keeps", oom["conclusion"]["remedy"])
+        self.assertIn("per step, never shrinks", oom["conclusion"]["culprit"])
+        self.assertIn("free what that line accumulates", oom["conclusion"]["remedy"])
 
     def test_one_batch_too_large_is_told_from_the_one_before(self):
         trace = self.trace_of("6GiB", PROGRAMS / "large_batch.py")

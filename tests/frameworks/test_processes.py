@@ -212,7 +212,7 @@ class Processes(real_process.RealProcessTest):
         said = done.stderr[done.stderr.index("rank 2 of 3 ran out of memory first\n") :]
         second, third = said.splitlines()[1:3]
         self.assertRegex(second, r"program\.py  pid \d+, rank 2, .*, exit code 1$")
-        self.assertRegex(third, r"^Out of memory: 9 GiB asked")
+        self.assertRegex(third, r"^Out of memory: 9 GiB requested")
         ends = {}
         for trace in traces(output):
             report = self.report(trace)

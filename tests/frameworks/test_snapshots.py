@@ -65,7 +65,7 @@ class Kinds(TorchTest):
         report, text = self.whole(name)
         device = report["devices"][0]
         self.assertTrue(device["state_only"], name)
-        self.assertIn("State at one moment: it cannot tell whether a request failed", text)
+        self.assertIn("State at one moment, without history", text)
         for wrong in ("No out-of-memory", "exact", "did nothing"):
             self.assertNotIn(wrong, text, name)
         self.assertEqual(report["whatif"], [])

@@ -164,9 +164,9 @@ class Programs(ProgramTest):
         self.assertTrue(
             any(segment["live"] for segment in said["segments"] if segment["pool"] == rewinds[-1].pool)
         )
-        stated = [line for line in self.report(self.trace)["assumptions"] if "set back" in line]
+        stated = [line for line in self.report(self.trace)["assumptions"] if "reset to a checkpoint" in line]
         self.assertEqual(len(stated), 1)
-        self.assertIn(f"set back to a checkpoint {len(rewinds)} times", stated[0])
+        self.assertIn(f"reset to a checkpoint {len(rewinds)} times", stated[0])
 
     def test_graph_trees_without_compiled_kernels(self):
         self.check_graph_trees("cudagraphs")

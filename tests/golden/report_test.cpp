@@ -172,9 +172,9 @@ TEST_CASE("the page's numbers are those of the JSON, to the byte") {
     }
     if (ran_out) {
         const auto& oom = report["ooms"][0];
-        CHECK(bars["asked for"] == oom["requested_bytes"]);
+        CHECK(bars["requested"] == oom["requested_bytes"]);
         CHECK(bars["free, in holes"] == oom["free_bytes"]);
-        CHECK(bars["largest hole"] == oom["largest_free_bytes"]);
+        CHECK(bars["largest free block"] == oom["largest_free_bytes"]);
         CHECK(bars["free on the device"] == oom["device_free_bytes"]);
     } else {
         const std::uint64_t reserved = recorded["peak"]["reserved"];

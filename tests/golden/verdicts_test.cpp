@@ -290,8 +290,8 @@ bool moves_another(const DeviceAnalysis& device, const Analysis& analysis) {
         device.remedies.begin(), device.remedies.end(), [&most](const WhatIfRow& row) {
             const std::string& name = row.candidate.name;
             return row.candidate.remedy == Remedy::kMoveFirst &&
-                   name != "long-lived blocks first" &&
-                   (!most || name != most->held.label + " first");
+                   name != "long-lived blocks allocated first" &&
+                   (!most || name != most->held.label + " allocated first");
         });
 }
 
@@ -339,7 +339,7 @@ TEST_CASE("the page's bars of a stream-bound request are the JSON's free places"
     REQUIRE(card.kind == PageCardKind::kOom);
     CHECK(bar(card, "free on its own stream") == places["own"]["free_bytes"]);
     CHECK(bar(card, "free on other streams") == places["elsewhere_free_bytes"]);
-    CHECK(bar(card, "largest hole there") == places["elsewhere_largest_free_bytes"]);
+    CHECK(bar(card, "largest free block there") == places["elsewhere_largest_free_bytes"]);
     CHECK(bar(card, "free on other streams") == 80 * kMiB);
     CHECK(card.asked_by == "train.py:40 step");
 }
@@ -362,10 +362,10 @@ TEST_CASE("a run with a retry opens as a near miss, and the retry's card says wh
     REQUIRE(whole.kind == PageCardKind::kNearMiss);
     CHECK(whole.heading == "No out-of-memory, but the device was full once");
     CHECK(whole.sentence.find("1 retry") != std::string::npos);
-    CHECK(bar(again, "given back") == 40 * kMiB);
-    CHECK(bar(again, "given back") == told.report["retries"][0]["released_bytes"]);
+    CHECK(bar(again, "released") == 40 * kMiB);
+    CHECK(bar(again, "released") == told.report["retries"][0]["released_bytes"]);
     CHECK(bar(again, "free on the device") == told.report["retries"][0]["device_free_bytes"]);
-    CHECK(again.sentence.find("gave 40 MiB of its cache back") != std::string::npos);
+    CHECK(again.sentence.find("released 40 MiB of its cache") != std::string::npos);
 }
 
 TEST_CASE("the report of each rung of the ladder reads as approved") {
@@ -382,14 +382,14 @@ TEST_CASE("the report of each rung of the ladder reads as approved") {
         {"outside_pool", "verdict    outside_pool", outside_pool},
         {"context_alone", "verdict    genuine", context_alone},
         {"unexplained", "verdict    unexplained", unexplained},
-        {"library", "An allocation beside the pool failed", library},
+        {"library", "An allocation outside the pool failed", library},
         {"genuine", "verdict    genuine", genuine},
         {"retry", "retry      releasable", retry},
         {"retry_of_cache",
          "culprit    train.py:38 prompt caused 106 MiB of the 108 MiB",
          retry_of_cache},
-        {"leak", "culprit    train.py:33 loss: 14 MiB more with each iteration", leak},
-        {"leak_ahead", "No out-of-memory yet: out of memory at about iteration ", leak_ahead},
+        {"leak", "culprit    train.py:33 loss: grows by 14 MiB per step", leak},
+        {"leak_ahead", "No out-of-memory yet: out of memory at about step ", leak_ahead},
         {"kept_losses", "culprit    train.py:5 build", kept_losses},
     };
     for (const Rung& rung : rungs) {

@@ -242,7 +242,7 @@ def check_conclusion(found, report, device, recorded):
         found.holds(not row["recorded"], f"the remedy '{row['name']}' is what was recorded")
         certain = re.search(r"\((exact|at least|at most|estimate)( until[^)]*)?\)", remedy)
         words = certain[0].strip("()") if certain else "nothing"
-        gets_past = row["gets_past"] and re.search(r"gets past .*\(exact up to there\)", remedy)
+        gets_past = row["gets_past"] and re.search(r"gets past .*\(exact up to this request\)", remedy)
         found.holds(
             gets_past or row["class_text"].startswith(words),
             f"the remedy is '{words}', the row '{row['class_text']}'",

@@ -139,7 +139,7 @@ def check_fidelity(found, fidelity, line):
         found,
         "fidelity",
         line,
-        r"^([\d.]+) %: ([\d,]+) of ([\d,]+) placements and "
+        r"^([\d.]+) %: the replay reproduces ([\d,]+) of ([\d,]+) placements and "
         r"([\d,]+) of ([\d,]+) ",
     )
     if read:
@@ -195,7 +195,7 @@ def check_first_failure(found, device, lines, first):
         found,
         "state",
         lines.get("state", ""),
-        r"^(.*) allocated, (.*) reserved; free: (.*) in the pool \(largest hole (.*)\), "
+        r"^(.*) allocated, (.*) reserved; free: (.*) in the pool \(largest free block (.*)\), "
         r"(.*) on the device",
     )
     if read:

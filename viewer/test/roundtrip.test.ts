@@ -83,7 +83,7 @@ test("the checkerboard arrives as it was made", async () => {
     assert.equal(heap.held, bar("free, in holes"));
     assert.equal(
         Math.max(...heap.units.flatMap((state) => holesOf(model, state).map(([, size]) => size))),
-        bar("largest hole"),
+        bar("largest free block"),
     );
     assert.deepEqual(new Set(card.culprits[0].blocks), new Set(heap.live));
     assert.equal(

@@ -148,21 +148,22 @@ void conclude(const BfcDump& dump, const Heap& heap, Explanation* result) {
     } else if (heap.free.least() >= heap.needed.most()) {
         result->verdict = "fragmented";
         result->sentence = fmt::format(
-            "Out of memory despite free memory: {} asked, {} free in the pool{}.",
+            "Out of memory despite free memory: {} requested, {} free in the pool{}.",
             text_of(heap.needed),
             text_of(heap.free),
             heap.largest ? fmt::format(", the largest chunk {}", text_of(*heap.largest)) : "");
     } else if (heap.free.most() < heap.needed.least()) {
         result->verdict = "genuine";
-        result->sentence = fmt::format("Not fragmentation: {} asked, {} free in the whole pool{}.",
-                                       text_of(heap.needed),
-                                       text_of(heap.free),
-                                       refused ? ", and the driver gave no more" : "");
+        result->sentence =
+            fmt::format("Not fragmentation: {} requested, {} free in the whole pool{}.",
+                        text_of(heap.needed),
+                        text_of(heap.free),
+                        refused ? ", and the driver gave no more" : "");
     } else {
         result->verdict = "unclear";
         result->sentence = fmt::format(
-            "{} asked, {} free in the pool: the printed figures are rounded too much to tell "
-            "whether it would have been enough.",
+            "{} requested, {} free in the pool: the printed figures are rounded too much to show "
+            "whether this was enough.",
             text_of(heap.needed),
             text_of(heap.free));
     }
@@ -177,7 +178,7 @@ Explanation explain(const BfcDump& dump) {
     const Heap heap = heap_of(dump);
     if (!result.contradictions.empty()) {
         result.verdict = "contradictory";
-        result.sentence = "The dump contradicts itself: nothing follows from its sums.";
+        result.sentence = "The dump contradicts itself: its sums prove nothing.";
     } else if (!heap.known) {
         const bool figures = heap.listed || dump.pool || dump.in_use_sum;
         result.verdict = "unclear";

@@ -143,19 +143,18 @@ void say_who_else(const PytorchMessage& message, const Sizes& sizes, Explanation
 void say_unknown(const PytorchMessage& message, bool pieces, Explanation* result) {
     auto& unknown = result->unknown;
     if (pieces) {
+        unknown.emplace_back("which tensors block the free memory, and which lines allocated them");
         unknown.emplace_back(
-            "which tensors keep the segments with the free pieces, and from which line they are");
+            "how large the largest free block was, and whether it belonged to another stream, to "
+            "the small pool or to a private pool");
         unknown.emplace_back(
-            "how large the largest free piece was, and whether it was kept for another stream, for "
-            "small tensors or in a pool of its own");
-        unknown.emplace_back(
-            "whether the setting that the message recommends would have helped: that depends on "
-            "where the pieces lie");
+            "whether the setting that the message recommends helps: that depends on where the free "
+            "blocks are");
     } else {
-        unknown.emplace_back("who holds what is allocated, and since when");
+        unknown.emplace_back("which lines hold the allocated memory, and since when");
     }
     if (!message.allocated || !message.device_free) {
-        unknown.emplace_back("figures that are missing here: the message is cut off or altered");
+        unknown.emplace_back("figures that this message lacks: it is cut off or altered");
     }
 }
 
@@ -186,7 +185,7 @@ void judge(const PytorchMessage& message, const Sizes& sizes, Explanation* resul
     }
     if (!sizes.reserved_known || !message.device_free) {
         result->verdict = "unclear";
-        result->sentence = "The message lacks the figures that would tell why.";
+        result->sentence = "The message lacks the figures that show the reason.";
         return;
     }
     if (message.device_free->least() >= tried.most) {
@@ -206,8 +205,8 @@ void judge(const PytorchMessage& message, const Sizes& sizes, Explanation* resul
     if (all.most < tried.least) {
         result->verdict = "genuine";
         result->sentence = fmt::format(
-            "Not fragmentation: {} cached and {} free together are {} short of the {} asked. No "
-            "setting of the allocator could have served it; something had to be freed, or be "
+            "Not fragmentation: {} cached and {} free together are {} short of the requested {}. "
+            "No allocator setting avoids this; memory must be freed, or requests must be "
             "smaller.",
             text(sizes.cached + sizes.private_cached),
             message.device_free->text,
@@ -232,13 +231,13 @@ void judge(const PytorchMessage& message, const Sizes& sizes, Explanation* resul
         result->sentence =
             sizes.cached.least >= tried.most
                 ? fmt::format(
-                      "Out of memory despite free memory: {} asked, {} cached by PyTorch and "
-                      "of no use for it.",
+                      "Out of memory despite free memory: {} requested, {} cached by PyTorch but "
+                      "not usable for this request.",
                       message.tried.text,
                       text(sizes.cached))
                 : fmt::format(
-                      "Out of memory despite free memory: {} asked; {} cached by PyTorch and "
-                      "{} free on the device would do together, not apart.",
+                      "Out of memory despite free memory: {} requested; {} cached by PyTorch and "
+                      "{} free on the device are enough together, but not separately.",
                       message.tried.text,
                       text(sizes.cached),
                       message.device_free->text);

@@ -18,28 +18,28 @@ std::string verdict_sentence(const Verdict& verdict, Outcome outcome) {
         verdict.free_bytes + (verdict.device_free_known() ? verdict.device_free_bytes : 0);
     if (outcome == Outcome::kRetryOk) {
         return fmt::format(
-            "Retry: {} asked, the driver had {} left; the pool gave cached segments "
-            "back and tried again.",
+            "Retry: {} requested, {} free on the device. The pool released cached segments and "
+            "tried again.",
             asked,
             device_free_text(verdict));
     }
     if (verdict.requester == "library") {
         return fmt::format(
-            "An allocation beside the pool failed: {} asked, {} free on the device, {} cached by "
-            "the "
-            "pool.",
+            "An allocation outside the pool failed: {} requested, {} free on the device, {} cached "
+            "by the pool.",
             asked,
             device_free_text(verdict),
             format_bytes(verdict.free_bytes));
     }
     if (verdict.requester == "program") {
-        return fmt::format("Out of memory: {} asked, {} free on the device; the program held {}.",
-                           asked,
-                           device_free_text(verdict),
-                           format_bytes(verdict.allocated_bytes));
+        return fmt::format(
+            "Out of memory: {} requested, {} free on the device; the program had allocated {}.",
+            asked,
+            device_free_text(verdict),
+            format_bytes(verdict.allocated_bytes));
     }
     if (!verdict.despite_free_memory() || all_free == 0) {
-        return fmt::format("Out of memory: {} asked, {} free in the pool and {} on the device.",
+        return fmt::format("Out of memory: {} requested, {} free in the pool and {} on the device.",
                            asked,
                            format_bytes(verdict.free_bytes),
                            device_free_text(verdict));
@@ -47,13 +47,14 @@ std::string verdict_sentence(const Verdict& verdict, Outcome outcome) {
     // A hole may be large enough and yet not the request's to take.
     const bool not_usable =
         verdict.places && verdict.places->own.largest_bytes < verdict.largest_hole_bytes;
-    return fmt::format("Out of memory despite free memory: {} asked, {} free, largest hole {}{}.",
-                       asked,
-                       format_bytes(all_free),
-                       format_bytes(verdict.largest_hole_bytes),
-                       !not_usable                    ? ""
-                       : verdict.id == "stream_bound" ? " (another stream's)"
-                                                      : " (another pool's)");
+    return fmt::format(
+        "Out of memory despite free memory: {} requested, {} free, largest free block {}{}.",
+        asked,
+        format_bytes(all_free),
+        format_bytes(verdict.largest_hole_bytes),
+        !not_usable                    ? ""
+        : verdict.id == "stream_bound" ? " (of another stream)"
+                                       : " (of another pool)");
 }
 
 std::string stream_text(const FreePlace& place) {
@@ -111,12 +112,13 @@ std::string places_text(const Verdict& verdict, std::string (*name)(const FreePl
 
 std::string stream_bound_text(const Verdict& verdict) {
     if (serving_place(verdict) == nullptr) {
-        return "free blocks of other streams would have served it, but a block is used again only "
-               "on its own stream";
+        return "free blocks of other streams are large enough, but a free block is reused only on "
+               "its own stream";
     }
     const FreePlace& own = verdict.places->own;
     return fmt::format(
-        "{} asked and has {} free; {}, but a free block is used again only on its own stream",
+        "the request is on {}, which has {} free; {}, but a free block is reused only on its own "
+        "stream",
         stream_text(own),
         format_bytes(own.free_bytes),
         places_text(verdict, stream_text));
@@ -125,30 +127,30 @@ std::string stream_bound_text(const Verdict& verdict) {
 std::string other_pool_text(const Verdict& verdict) {
     if (serving_place(verdict) == nullptr) {
         return fmt::format(
-            "what its own private pool has cached{} would have served it, given back to the "
-            "driver; but a private pool in use gives nothing back",
+            "the cache of its own private pool{} is large enough, but a private pool in use "
+            "releases nothing",
             verdict.places ? fmt::format(" ({})", format_bytes(verdict.places->own.free_bytes))
                            : std::string());
     }
     const FreePlace& own = verdict.places->own;
-    return fmt::format(
-        "asked was {}, which has {} free; {}, but pools do not lend each other memory",
-        pool_text(own),
-        format_bytes(own.free_bytes),
-        places_text(verdict, pool_text));
+    return fmt::format("the request is to {}, which has {} free; {}, but pools do not share memory",
+                       pool_text(own),
+                       format_bytes(own.free_bytes),
+                       places_text(verdict, pool_text));
 }
 
 std::string pages_text(const Verdict& verdict) {
     const VerdictStep& serving = verdict.steps.back();
     std::string text = fmt::format(
-        "the free memory is in pieces: its free {} pages ({}){} would do, joined into one block",
+        "the free memory is in separate pieces: merging the free {} pages ({}){} is enough",
         format_bytes(serving.page_bytes),
         format_bytes(serving.frees_bytes),
-        serving.frees_bytes < verdict.rounded_bytes ? ", with what the device had left," : "");
+        serving.frees_bytes < verdict.rounded_bytes ? " with the free memory of the device" : "");
     for (const VerdictStep& step : verdict.steps) {
         if (step.id == "stitchable" && !step.serves) {
             return fmt::format(
-                "{}; but PyTorch's expandable segments join pages of {}, of which {} are free",
+                "{}; but PyTorch's expandable segments merge pages of {}, and {} is free in such "
+                "pages",
                 text,
                 format_bytes(step.page_bytes),
                 format_bytes(step.frees_bytes));
@@ -163,29 +165,27 @@ std::string serving_text(const Verdict& verdict) {
         format_bytes(verdict.steps.empty() ? 0 : verdict.steps.back().frees_bytes);
     if (id == "pending") {
         return fmt::format(
-            "{} that the program had freed would have served it, but another stream might still "
-            "have been using {} (record_stream)",
-            verdict.steps.back().frees_bytes == 0 ? "blocks" : frees,
-            verdict.steps.back().frees_bytes == 0 ? "them" : "it");
+            "{}freed memory is enough, but another stream may still use it (record_stream)",
+            verdict.steps.back().frees_bytes == 0 ? "" : frees + " of ");
     }
     if (id == "releasable" && verdict.requester == "library") {
         return fmt::format(
-            "the pool could have given back {} to the driver, in segments without a live block: "
-            "enough for it",
+            "the pool cached {} in segments without a live block; returning them to the driver is "
+            "enough",
             frees);
     }
     if (id == "releasable") {
         return fmt::format(
-            "{} was cached in segments without a live block: given back to the driver, enough for "
-            "it",
+            "{} was cached in segments without a live block; returning them to the driver is "
+            "enough",
             frees);
     }
     if (id == "granularity") {
-        return "the device had room for what was asked, but not for the larger segment that the "
-               "pool takes from the driver at a time";
+        return "the device had enough memory for the request, but not for the larger segment that "
+               "the pool allocates for it";
     }
     if (id == "limit") {
-        return "the process's own memory limit stopped it, not the card";
+        return "the memory limit of the process refused it, not the card";
     }
     if (id == "stream_bound") {
         return stream_bound_text(verdict);
@@ -197,36 +197,34 @@ std::string serving_text(const Verdict& verdict) {
         return pages_text(verdict);
     }
     if (id == "compaction_only") {
-        return "the free memory is in pieces, too little of it in whole pages of 2 MiB that could "
-               "be joined: only moving live blocks together would have made room";
+        return "the free memory is in separate pieces, with too few whole free pages of 2 MiB to "
+               "merge: only moving live blocks together makes room";
     }
     if (id == "rounding") {
         return fmt::format(
-            "{} went into rounding sizes up and into remainders too small to split off: without "
-            "that it would have fitted",
+            "{} was lost to sizes rounded up and to remainders too small to split off; without "
+            "this loss the request fits",
             frees);
     }
     if (id == "unexplained") {
-        return "as far as the record tells there was room: the card has less than is known of it, "
-               "or "
-               "others held more";
+        return "the recording shows enough free memory: the card has less than recorded, or other "
+               "processes held more";
     }
     if (id == "outside_pool") {
         return fmt::format(
-            "{} of the card that libraries, other processes or the program itself hold beside the "
-            "pool "
-            "(its CUDA context not counted) would have served it",
+            "libraries, other processes or the program itself hold {} of the card outside the pool "
+            "(without its CUDA context); without them the request fits",
             frees);
     }
-    return verdict.requester == "program"
-               ? "more is needed than the card has beside the program's own context"
-               : "more is needed than there is, whatever the pool does";
+    return verdict.requester == "program" ? "not enough memory: the program needs more than the "
+                                            "card has beside its CUDA context"
+                                          : "not enough memory, even without fragmentation";
 }
 
 // The rungs that would do alone, where PyTorch's own repair is the verdict: they avoid it.
 std::string_view short_text(std::string_view id) {
     if (id == "pending") {
-        return "what waited for another stream";
+        return "freed blocks that wait for another stream";
     }
     if (id == "granularity") {
         return "a smaller segment";
@@ -247,7 +245,7 @@ std::string verdict_explanation(const Verdict& verdict) {
     if (verdict.id == "releasable" && verdict.requester != "library") {
         for (const std::string_view other : verdict.also_served_by) {
             if (const std::string_view also = short_text(other); !also.empty()) {
-                text += fmt::format("; enough without that, had they been usable: {}", also);
+                text += fmt::format("; also enough, if usable: {}", also);
             }
         }
     }

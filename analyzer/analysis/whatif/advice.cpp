@@ -54,7 +54,7 @@ Advice judge(std::string name,
         best = better ? &row : best;
     }
     if (best == nullptr) {
-        advice.reason = "nothing in the trace to replay it by";
+        advice.reason = "the trace has nothing to replay it with";
         return advice;
     }
     advice.row = best->candidate.name;
@@ -154,11 +154,11 @@ std::vector<Advice> judge_advice(const std::vector<WhatIfRow>& rows,
               *recorded,
               [](const WhatIfRow& row) { return row.candidate.remedy == Remedy::kCachingOff; }));
     Advice collect{.name = "del and gc.collect()", .key = "collect"};
-    collect.reason = "when a block was used last is not recorded";
+    collect.reason = "the last use of a block is not recorded";
     if (held) {
         collect.saved_bytes = static_cast<std::int64_t>(held->older_bytes);
         collect.reason = fmt::format(
-            "{} of the {} live at peak reserved had lived through two steps, parameters included "
+            "{} of the {} live at peak reserved were at least two steps old, parameters included "
             "(estimate)",
             format_bytes(held->older_bytes),
             format_bytes(held->live_bytes));

@@ -260,7 +260,7 @@ Result<std::vector<CapacityScan>> scan_capacities(
             result.class_reason = adopted_reason(context.adopted_bytes);
         } else if (adaptation.adapts()) {
             result.row_class = RowClass::kEstimate;
-            result.class_reason = "the program adapts to what is free";
+            result.class_reason = "the program adapts to the free memory";
         } else if (scan.capacity_unknown) {
             result.row_class = RowClass::kEstimate;
             result.class_reason = kBesidePoolReason;
@@ -274,7 +274,7 @@ Result<std::vector<CapacityScan>> scan_capacities(
             result.row_class = RowClass::kBound;
             result.bound_kind = BoundKind::kAtLeast;
             result.class_reason =
-                "the record ends at its out-of-memory; what would come after it is not in the "
+                "the recording ends at its out-of-memory; later requests are not in the "
                 "trace";
         }
         results.push_back(std::move(result));

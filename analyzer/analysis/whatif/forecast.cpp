@@ -71,12 +71,13 @@ class Forecaster {
         forecast_.scale = rest_.scale();
         forecast_.requests = rest_.requests;
         forecast_.reason = fmt::format(
-            "the rest of step {} is taken from step {}, in the sizes that the step has had so far "
+            "the rest of step {} is taken from step {}, scaled to the sizes of this step so far "
             "(x {:.2f}){}",
             rest_.iteration,
             rest_.basis,
             rest_.scale(),
-            rest_.basis == 1 ? "; what the first step made to last is taken to be made once" : "");
+            rest_.basis == 1 ? "; lasting allocations of the first step are assumed to happen once"
+                             : "");
         if (const Status done = find_needs(); !done) {
             return done.error();
         }

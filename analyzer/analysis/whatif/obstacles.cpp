@@ -100,7 +100,7 @@ void judge_use(const Obstacles& obstacles, const std::string& recorded_config, W
         return;
     }
     if (candidate.remedy == Remedy::kOthersGone) {
-        rule_out(row, "other holders are not the allocator's to move");
+        rule_out(row, "the allocator cannot move other holders");
         return;
     }
     if (candidate.pool != "pytorch") {
@@ -118,7 +118,7 @@ void judge_use(const Obstacles& obstacles, const std::string& recorded_config, W
                                  obstacles.shared));
         } else if (!obstacles.sleep_module.empty()) {
             rule_out(row,
-                     fmt::format("{} gives memory up while it is in use",
+                     fmt::format("{} releases memory that is in use",
                                  obstacles.sleep_module.substr(
                                      obstacles.sleep_module.find_last_of('/') + 1)));
         } else if (!obstacles.registered_module.empty()) {

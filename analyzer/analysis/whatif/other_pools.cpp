@@ -55,10 +55,10 @@ void describe_pool(WhatIfRow* row) {
     const std::string before = row->class_reason.empty() ? "" : "; " + row->class_reason;
     row->row_class = RowClass::kEstimate;
     row->bound_kind = BoundKind::kNone;
-    row->class_reason =
-        (row->lower ? "a model with two ends: how the driver does it is not public"
-                    : "another pool by its published rules, the same requests in the same order") +
-        before;
+    row->class_reason = (row->lower ? "an interval: the driver's method is not public"
+                                    : "another pool, simulated by its published rules, with the "
+                                      "same requests in the same order") +
+                        before;
 }
 
 }  // namespace fragtrace::analyzer

@@ -128,7 +128,7 @@ std::vector<Candidate> remedy_candidates(const ReplayScript& script,
     uncached.pool = "none";
     uncached.config.clear();
     if (others_bytes != 0) {
-        add("other holders gone", Remedy::kOthersGone).capacity_bytes += others_bytes;
+        add("no other holders", Remedy::kOthersGone).capacity_bytes += others_bytes;
     }
     if (!can_move_blocks(script)) {
         return candidates;
@@ -143,10 +143,10 @@ std::vector<Candidate> remedy_candidates(const ReplayScript& script,
                           events);
         }
     };
-    move("long-lived blocks first", Remedy::kMoveFirst, plan.long_lived);
+    move("long-lived blocks allocated first", Remedy::kMoveFirst, plan.long_lived);
     move("long-lived blocks in a MemPool", Remedy::kOwnPool, plan.their_lines);
     if (!plan.culprit_label.empty()) {
-        move(plan.culprit_label + " first", Remedy::kMoveFirst, plan.culprit);
+        move(plan.culprit_label + " allocated first", Remedy::kMoveFirst, plan.culprit);
         move(plan.culprit_label + " in a MemPool", Remedy::kOwnPool, plan.culprit_line);
     }
     return candidates;
@@ -175,17 +175,17 @@ void classify_remedy(const SweepContext& context, WhatIfRow* row) {
             break;
         }
         case Remedy::kMoveFirst:
-            estimate("the same requests, these ones before all others");
+            estimate("the same requests, with these moved before all others");
             break;
         case Remedy::kOwnPool:
-            estimate("if these requests and no others are made under use_mem_pool");
+            estimate("only these requests are made under use_mem_pool");
             break;
         case Remedy::kOthersGone:
             if (row->row_class != RowClass::kEstimate) {
                 row->row_class = RowClass::kBound;
                 row->bound_kind = BoundKind::kAtMost;
             }
-            row->class_reason = "others cannot free more than all that they hold" + before;
+            row->class_reason = "other holders cannot free more than they hold" + before;
 
             break;
     }

@@ -54,20 +54,20 @@ class Builder {
             }
         }
         if (failed_at_ == kNowhere) {
-            return none("no request of the pool failed");
+            return none("no request to the pool failed");
         }
         if (script_.rewinds != 0) {
-            return none("pools of CUDA graphs are set back to checkpoints in it");
+            return none("CUDA graph pools are reset to checkpoints in this step");
         }
         rest_.iteration = iterations_.of(rest_.failed);
         if (rest_.iteration < 2) {
-            return none("no step before it is complete");
+            return none("no earlier step is complete");
         }
         failed_iteration_ =
             iteration_requests(requests_, iterations_, rest_.iteration, rest_.failed);
         const std::optional<std::uint32_t> stack = stack_of(timeline_, requests_, rest_.failed);
         if (!stack) {
-            return none("no earlier request came from its line");
+            return none("no earlier request came from the same line");
         }
         failed_key_ = key_of(*stack, failed_iteration_.count(*stack));
         return true;
@@ -108,7 +108,7 @@ class Builder {
             }
         }
         if (rest_.basis == 0) {
-            none("no complete step before it asked for the same up to there");
+            none("no complete earlier step made the same requests up to this one");
         }
     }
 
@@ -230,10 +230,11 @@ class Builder {
                     break;
                 case Step::Kind::kPlace:
                 case Step::Kind::kAdopt:
-                    return none("recording stopped in the step that it would be taken from");
+                    return none(
+                        "the recording was stopped during the step that would be its basis");
                 case Step::Kind::kPastPool:
                 case Step::Kind::kPastPoolFree:
-                    return none("caching was off in the step that it would be taken from");
+                    return none("caching was off during the step that would be its basis");
             }
         }
         return true;

@@ -49,15 +49,15 @@ std::string class_words(RowClass row_class, BoundKind kind, EventIndex until) {
 
 const std::vector<std::pair<std::string, std::string>>& class_meanings() {
     static const std::vector<std::pair<std::string, std::string>> meanings = {
-        {"exact", "what the allocator would have done with the recorded requests"},
+        {"exact", "what the allocator does with the recorded requests"},
         {"exact until",
-         "exact up to a request that fails here and was served in the recorded run; what the "
-         "program does after it is not known"},
+         "exact up to a request that fails here and succeeded in the recorded run; what the "
+         "program does next is unknown"},
         {"at least",
-         "the true figure is this or larger: the recorded run ended at an out-of-memory, and what "
-         "would come after it is not in the trace; or no allocator needs less"},
-        {"at most", "it can be no more than this; the row's note says why"},
-        {"estimate", "something had to be assumed; the row's note says what"},
+         "the true value is this or larger: either the recorded run ended at an out-of-memory and "
+         "later requests are not in the trace, or no allocator needs less"},
+        {"at most", "the true value is this or smaller; the row's note says why"},
+        {"estimate", "depends on an assumption; the row's note says which"},
     };
     return meanings;
 }

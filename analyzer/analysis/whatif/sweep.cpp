@@ -31,24 +31,24 @@ void classify_by_divergence(Divergence::Kind kind, WhatIfRow* row) {
         case Divergence::Kind::kFails:
             classify(RowClass::kBound,
                      BoundKind::kUntilFailure,
-                     "what the program does after it is not known",
+                     "later requests of the program are unknown",
                      row);
             break;
         case Divergence::Kind::kIsServed:
             classify(RowClass::kBound,
                      BoundKind::kAtLeast,
-                     "the record ends at its out-of-memory; what would come after it is not in "
+                     "the recording ends at its out-of-memory; later requests are not in "
                      "the trace",
                      row);
             break;
         case Divergence::Kind::kGoesOn:
-            estimate("the program went on after an out-of-memory that does not happen here", row);
+            estimate("the program continued after an out-of-memory that does not happen here", row);
             break;
         case Divergence::Kind::kPoolLost:
             estimate(kPoolLostReason, row);
             break;
         case Divergence::Kind::kFreeMemory:
-            estimate("the program looks at free memory and may ask for other things here", row);
+            estimate("the program queries free memory and may request other sizes here", row);
             break;
     }
 }
@@ -64,8 +64,8 @@ void classify_row(const SweepContext& context, WhatIfRow* row) {
     const std::string_view limit = pool_bound(candidate.pool);
     if (candidate.config == "one_stream:True") {
         estimate(
-            "the same, if all streams were one: no bytes may be shared across them "
-            "where nothing orders them",
+            "the same with all streams as one: streams without an order between them cannot share "
+            "memory",
             row);
     } else if (!limit.empty() && !context.assumed) {
         // By the requests alone, however exactly the recorded pool is replayed.
@@ -82,7 +82,7 @@ void classify_row(const SweepContext& context, WhatIfRow* row) {
     classify_remedy(context, row);
     if (row->row_class == RowClass::kExact &&
         row->result.statistics.reserved.peak > context.known_capacity_bytes) {
-        estimate("how large the card is, is not known: it may be too small for this", row);
+        estimate("the size of the card is unknown: it may be too small for this", row);
     }
     if (row->row_class != RowClass::kEstimate && row->result.pages_decide) {
         estimate(kPagesReason, row);

@@ -32,15 +32,16 @@ const WhatIfRow* recorded_row(const std::vector<WhatIfRow>& rows) {
 
 std::string_view SweepContext::why_not_exact() const {
     return !fidelity_exact ? "the recorded settings do not replay exactly"
-           : assumed       ? "requested sizes or streams had to be assumed"
+           : assumed       ? "requested sizes or streams are assumed"
            : pending_assumed
-               ? "cross-stream frees were assumed to complete at other times (--pending)"
+               ? "cross-stream frees are assumed to complete at other times (--pending)"
                : "";
 }
 
 std::string adopted_reason(std::uint64_t adopted_bytes) {
-    return fmt::format("{} held when recording began, or went on, stay where they were recorded",
-                       format_bytes(adopted_bytes));
+    return fmt::format(
+        "{} allocated before the recording began, or continued, stay where they were recorded",
+        format_bytes(adopted_bytes));
 }
 
 }  // namespace fragtrace::analyzer

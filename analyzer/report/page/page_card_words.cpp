@@ -53,29 +53,30 @@ std::string card_sentence(const DeviceAnalysis& device) {
 // The rung of the ladder (docs/metrics.md) that served the request, as a headline.
 std::string heading_of(const Verdict& verdict) {
     if (verdict.requester == "library") {
-        return "An allocation beside the pool found no memory";
+        return "An allocation outside the pool found no memory";
     }
     constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kHeadings = {{
         {"pending", "The memory was freed, but another stream may still use it"},
-        {"granularity", "The memory was there, but not in the piece that the pool asks for"},
-        {"limit", "A limit that was set stopped it"},
+        {"granularity",
+         "The memory was free, but not for the larger segment that the pool allocates"},
+        {"limit", "A memory limit refused the request"},
         {"stream_bound", "The memory was free, but it belongs to another stream"},
         {"other_pool", "The memory was free, but it belongs to another pool"},
-        {"rounding", "What was missing went into rounding"},
-        {"outside_pool", "Others on the card hold what was missing"},
-        {"unexplained", "There was room, as far as the record tells"},
-        {"genuine", "More was needed than there was"},
+        {"rounding", "Rounding took the missing memory"},
+        {"outside_pool", "Other holders on the card have the missing memory"},
+        {"unexplained", "The recording shows enough free memory"},
+        {"genuine", "Not enough memory, even without fragmentation"},
     }};
     const auto* const found =
         std::find_if(kHeadings.begin(), kHeadings.end(), [&](const auto& entry) {
             return entry.first == verdict.id;
         });
-    return std::string(found == kHeadings.end() ? "The memory was there, but in pieces"
+    return std::string(found == kHeadings.end() ? "The memory was free, but in pieces"
                                                 : found->second);
 }
 
 std::vector<PageBar> failure_bars(const Verdict& verdict) {
-    std::vector<PageBar> bars = {{"asked for", "asked", verdict.requested_bytes}};
+    std::vector<PageBar> bars = {{"requested", "asked", verdict.requested_bytes}};
     if (serving_place(verdict) != nullptr) {
         const FreePlaces& places = *verdict.places;
         const bool streams = verdict.id == "stream_bound";
@@ -85,13 +86,13 @@ std::vector<PageBar> failure_bars(const Verdict& verdict) {
         bars.push_back({streams ? "free on other streams" : "free in other pools",
                         "elsewhere",
                         places.elsewhere_bytes});
-        bars.push_back({"largest hole there", "elsewhere", places.elsewhere_largest_bytes});
+        bars.push_back({"largest free block there", "elsewhere", places.elsewhere_largest_bytes});
     } else {
         // What is not held open would have been given back, had the pool got so far.
         bars.push_back({verdict.id == "releasable" ? "free in the pool" : "free, in holes",
                         "free",
                         verdict.free_bytes});
-        bars.push_back({"largest hole", "free", verdict.largest_hole_bytes});
+        bars.push_back({"largest free block", "free", verdict.largest_hole_bytes});
     }
     if (verdict.device_free_known()) {
         bars.push_back({"free on the device", "device", verdict.device_free_bytes});
@@ -103,8 +104,8 @@ std::string retry_sentence(const Analysis& analysis, const Diagnosis& retry) {
     const Verdict& verdict = retry.verdict;
     const std::uint64_t cost_ns = retry_ns(analysis, retry.trouble.event);
     return fmt::format(
-        "{} asked, {} left on the device: the pool gave {} of its cache back to the driver, asked "
-        "again and was served{}.",
+        "{} requested, {} free on the device: the pool released {} of its cache to the driver, and "
+        "its second attempt succeeded{}.",
         format_bytes(verdict.requested_bytes),
         device_free_text(verdict),
         format_bytes(retry.released_bytes),
@@ -114,10 +115,10 @@ std::string retry_sentence(const Analysis& analysis, const Diagnosis& retry) {
 
 std::vector<PageBar> retry_bars(const Diagnosis& retry) {
     const Verdict& verdict = retry.verdict;
-    std::vector<PageBar> bars = {{"asked for", "asked", verdict.requested_bytes},
+    std::vector<PageBar> bars = {{"requested", "asked", verdict.requested_bytes},
                                  {"free in the pool", "free", verdict.free_bytes},
-                                 {"largest piece of it", "free", verdict.largest_hole_bytes},
-                                 {"given back", "cached", retry.released_bytes}};
+                                 {"largest free block", "free", verdict.largest_hole_bytes},
+                                 {"released", "cached", retry.released_bytes}};
     if (verdict.device_free_known()) {
         bars.push_back({"free on the device", "device", verdict.device_free_bytes});
     }
@@ -131,11 +132,11 @@ bool is_near_miss(const DeviceAnalysis& device) {
 
 std::string peak_heading(const DeviceAnalysis& device) {
     if (device.state_only) {
-        return "State at one moment: it cannot tell whether a request failed";
+        return "State at one moment: whether a request failed is unknown";
     }
     if (device.growth_forecast && device.growth_forecast->matters &&
         device.growth_forecast->at_iteration != 0) {
-        return fmt::format("No out-of-memory yet: at about iteration {} at this rate",
+        return fmt::format("No out-of-memory yet: at about step {} at this rate",
                            format_count(device.growth_forecast->at_iteration));
     }
     const std::uint64_t retries = device.recorded.retries;
@@ -151,8 +152,8 @@ std::string peak_heading(const DeviceAnalysis& device) {
     const std::uint64_t left = left_bytes(device);
     const std::string text =
         fmt::format("{} ({})", format_bytes(left), percent(left, device.capacity_bytes));
-    return is_near_miss(device) ? fmt::format("No out-of-memory, but only {} was left", text)
-                                : fmt::format("No out-of-memory: {} was always left", text);
+    return is_near_miss(device) ? fmt::format("No out-of-memory, but only {} stayed free", text)
+                                : fmt::format("No out-of-memory. Lowest free memory: {}", text);
 }
 
 std::string peak_sentence(const DeviceAnalysis& device) {
@@ -160,7 +161,7 @@ std::string peak_sentence(const DeviceAnalysis& device) {
     const WasteSplit& waste = run.waste_at_peak;
     std::string text;
     if (run.retries != 0) {
-        text = fmt::format("{}: the pool had to give its cache back. ",
+        text = fmt::format("{}: the pool had to release its cache. ",
                            format_counted(run.retries, "retry", "retries"));
     }
     const std::uint64_t others = less(device.total_bytes, device.capacity_bytes);
@@ -174,20 +175,19 @@ std::string peak_sentence(const DeviceAnalysis& device) {
                               : fmt::format("; context and others have {}", format_bytes(others)))
             : std::string(" reserved");
     const std::string in_use = format_bytes(waste.requested + waste.rounding + waste.slack);
-    text += fmt::format(
-        "{} {}{}: {} in use{}, {} free in holes that live blocks hold open, {} cached.",
-        device.state_only ? "The pool has" : "When it had most, the pool had",
-        format_bytes(run.peak_reserved),
-        capacity,
-        in_use,
-        device.state_only
-            ? ""
-            : fmt::format(" then (at most {} at any time)", format_bytes(run.peak_allocated)),
-        format_bytes(waste.inactive_split),
-        format_bytes(waste.releasable));
+    text += fmt::format("{} {}{}: {} in use{}, {} free between live blocks, {} cached.",
+                        device.state_only ? "The pool has" : "At its peak the pool had",
+                        format_bytes(run.peak_reserved),
+                        capacity,
+                        in_use,
+                        device.state_only ? ""
+                                          : fmt::format(" then (at most {} at any time)",
+                                                        format_bytes(run.peak_allocated)),
+                        format_bytes(waste.inactive_split),
+                        format_bytes(waste.releasable));
     if (device.growth_forecast && device.growth_forecast->matters) {
         const std::string when = growth_forecast_text(*device.growth_forecast);
-        return when.empty() ? text : text + " It heads for " + when + ".";
+        return when.empty() ? text : text + " Forecast: " + when + ".";
     }
     return text + card_sentence(device);
 }

@@ -100,7 +100,7 @@ class CardBuilder {
         const bool retry = diagnosis.trouble.outcome == Outcome::kRetryOk;
         PageCard card = card_of(diagnosis);
         card.kind = retry ? PageCardKind::kRetry : PageCardKind::kOom;
-        card.heading = retry ? "Retry: the pool had to give its cache back" : heading_of(verdict);
+        card.heading = retry ? "Retry: the pool had to release its cache" : heading_of(verdict);
         card.sentence = retry ? retry_sentence(analysis_, diagnosis)
                               : verdict_sentence(verdict, diagnosis.trouble.outcome);
         const Event& event = analysis_.timeline.events[diagnosis.trouble.event];
@@ -115,8 +115,8 @@ class CardBuilder {
         card.details.push_back(verdict_explanation(verdict));
         if (diagnosis.cheapest.kind != CheapestSet::Kind::kNone) {
             card.details.push_back(
-                fmt::format("Without {} of live blocks ({} blocks) the request fits; equally cheap "
-                            "sets: {:.0f}.",
+                fmt::format("The request fits without {} of live blocks ({} blocks); equivalent "
+                            "choices: {:.0f}.",
                             format_bytes(diagnosis.cheapest.bytes_to_free),
                             diagnosis.cheapest.blocks.size(),
                             diagnosis.cheapest.equally_cheap_sets));
@@ -124,7 +124,7 @@ class CardBuilder {
         const std::uint64_t all = device_.recorded.ooms + device_.recorded.retries;
         if (all > device_.diagnoses.size()) {
             card.details.push_back(fmt::format(
-                "{} of {} failed requests and retries were looked into; the others have a marker.",
+                "{} of {} failed requests and retries were analysed; the others have a marker.",
                 device_.diagnoses.size(),
                 format_count(all)));
         }
@@ -157,7 +157,7 @@ class CardBuilder {
             add_holders(most, &card);
             if (most != peak.trouble.event) {
                 card.holders_when =
-                    fmt::format("when most was in use, at {}",
+                    fmt::format("at the peak of allocated memory, {}",
                                 format_duration(analysis_.timeline.events[most].time_ns));
             }
         }

@@ -29,9 +29,9 @@ std::string batch_text(const BatchPrediction& prediction, const Terminal& termin
                            format_count(prediction.least_failing),
                            prediction.least_failing == *prediction.largest + 1
                                ? "does not"
-                               : "does not, and what is between was not tried");
+                               : "does not; sizes in between were not tested");
         if (prediction.fails_below) {
-            head += fmt::format(" Not every smaller one does: {} runs out of memory.",
+            head += fmt::format(" A smaller batch can fail too: {} runs out of memory.",
                                 format_count(*prediction.fails_below));
         }
     } else {
@@ -72,7 +72,8 @@ std::string batch_text(const BatchPrediction& prediction, const Terminal& termin
                             recorded);
     }
     text += fmt::format(
-        "  fitted        {} of {} requests, by stack and number; the others keep their size\n",
+        "  fitted        {} of {} requests, matched by stack and order; the others keep their "
+        "size\n",
         format_count(prediction.fitted_requests),
         format_count(prediction.requests));
     return text;

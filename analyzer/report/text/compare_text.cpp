@@ -91,7 +91,7 @@ std::string headline(const DeviceComparison& device, const Terminal& terminal) {
     text += ".";
     if (device.a->state_only || device.b->state_only) {
         return terminal.styled(Style::kBold, text) +
-               fmt::format("\n{} a state at one moment: whether requests failed is not known\n",
+               fmt::format("\n{} a state at one moment: whether requests failed is unknown\n",
                            !device.b->state_only   ? "A is"
                            : !device.a->state_only ? "B is"
                                                    : "Each is");
@@ -129,14 +129,14 @@ std::string figures(const DeviceComparison& device) {
     };
     bytes("peak reserved", a.peak_reserved, b.peak_reserved);
     for (const auto& [name, part] : parts()) {
-        bytes(fmt::format("  then {}", name), a.waste_at_peak.*part, b.waste_at_peak.*part);
+        bytes(fmt::format("  at it: {}", name), a.waste_at_peak.*part, b.waste_at_peak.*part);
     }
     bytes("peak allocated", a.peak_allocated, b.peak_allocated);
     if (device.a->state_only || device.b->state_only) {
         return text;
     }
-    counts("segments obtained", a.segments_allocated, b.segments_allocated);
-    counts("segments given back", a.segments_freed, b.segments_freed);
+    counts("segments allocated", a.segments_allocated, b.segments_allocated);
+    counts("segments released", a.segments_freed, b.segments_freed);
     counts("retries", a.retries, b.retries);
     counts("out of memory", a.ooms, b.ooms);
     if (a.driver_time_ns != 0 && b.driver_time_ns != 0) {
@@ -187,13 +187,14 @@ std::string device_text(const Comparison& comparison,
                            format_bytes((device.a ? device.a : device.b)->run.peak_reserved));
     }
     std::string text = headline(device, terminal) + figures(device);
-    text += line_rows("Hold more at the peak in B", device.grew, terminal);
-    text += line_rows("Hold less at the peak in B", device.shrank, terminal);
+    text += line_rows("More memory at the peak in B", device.grew, terminal);
+    text += line_rows("Less memory at the peak in B", device.shrank, terminal);
     text += line_rows(
-        "Not to be compared: JSON lists the largest holders only", device.unknown, terminal);
+        "Not comparable: the JSON lists only the lines with most memory", device.unknown, terminal);
     if (!comparison.a.has_holders || !comparison.b.has_holders) {
         text += fmt::format(
-            "  who held it at the peak is not in {}; a trace or the JSON of summarize has it\n",
+            "  {} does not list memory by line at the peak; use a trace, or the JSON of "
+            "summarize\n",
             shell_quoted((comparison.a.has_holders ? comparison.b : comparison.a).path));
     }
     return text;
@@ -249,21 +250,22 @@ std::string phase_rows(const Comparison& comparison, const Terminal& terminal) {
                         "times",
                         "allocated",
                         "reserved",
-                        "leaves");
+                        "change");
     if (different > shown) {
         text += fmt::format("  and {} more (--json has all)\n", different - shown);
     }
     if (comparison.first_divergence) {
         const PhaseComparison& phase = comparison.phases[*comparison.first_divergence];
-        text += fmt::format("  part first in the {} {}: allocated {}, reserved {}, leaves {}\n",
-                            ordinal(*phase.parts_at + 1),
-                            printable(shorten(phase.name, 40)),
-                            pair_of(format_bytes(phase.a_there->peak_allocated),
-                                    format_bytes(phase.b_there->peak_allocated)),
-                            pair_of(format_bytes(phase.a_there->peak_reserved),
-                                    format_bytes(phase.b_there->peak_reserved)),
-                            pair_of(format_bytes_difference(phase.a_there->left_bytes),
-                                    format_bytes_difference(phase.b_there->left_bytes)));
+        text +=
+            fmt::format("  first difference in the {} {}: allocated {}, reserved {}, change {}\n",
+                        ordinal(*phase.parts_at + 1),
+                        printable(shorten(phase.name, 40)),
+                        pair_of(format_bytes(phase.a_there->peak_allocated),
+                                format_bytes(phase.b_there->peak_allocated)),
+                        pair_of(format_bytes(phase.a_there->peak_reserved),
+                                format_bytes(phase.b_there->peak_reserved)),
+                        pair_of(format_bytes_difference(phase.a_there->left_bytes),
+                                format_bytes_difference(phase.b_there->left_bytes)));
     }
     return head + text;
 }
@@ -272,7 +274,7 @@ std::string step_rows(const Comparison& comparison) {
     std::string text;
     for (const IterationComparison& row : comparison.iterations) {
         text += fmt::format(
-            "Iterations on gpu{}: A {}, B {}{}; ",
+            "Steps on gpu{}: A {}, B {}{}; ",
             row.device,
             format_count(row.a_count),
             format_count(row.b_count),
@@ -280,10 +282,10 @@ std::string step_rows(const Comparison& comparison) {
                 ? ""
                 : fmt::format(" (estimate: {:.0f} % of the requests recur)", 100 * row.match_rate));
         if (!row.parts_at) {
-            text += "those of both have equal peaks\n";
+            text += "their peaks are equal\n";
             continue;
         }
-        text += fmt::format("part in the {}: allocated {}, reserved {}, leaves {}\n",
+        text += fmt::format("first difference in the {}: allocated {}, reserved {}, change {}\n",
                             ordinal(*row.parts_at + 1),
                             pair_of(format_bytes(row.a_there.peak_allocated),
                                     format_bytes(row.b_there.peak_allocated)),
@@ -302,7 +304,7 @@ std::string request_rows(const Comparison& comparison) {
             return bytes ? fmt::format("{} by {}", format_bytes(*bytes), printable(label))
                          : std::string("no more");
         };
-        text += fmt::format("First request that differs on gpu{}: the {}; A asks {}, B {}\n",
+        text += fmt::format("First different request on gpu{}: the {}; A requests {}, B {}\n",
                             request.device,
                             ordinal(request.number + 1),
                             asked(request.a_bytes, request.a_label),
@@ -315,7 +317,7 @@ std::string setting_rows(const Comparison& comparison, const Terminal& terminal)
     if (comparison.settings.empty()) {
         return "";
     }
-    std::string text = terminal.styled(Style::kBold, "Set otherwise") + "\n";
+    std::string text = terminal.styled(Style::kBold, "Different settings") + "\n";
     for (std::size_t i = 0; i < std::min(kSettingRows, comparison.settings.size()); ++i) {
         const FactChange& change = comparison.settings[i];
         const auto value = [&change](const std::string& fact) {

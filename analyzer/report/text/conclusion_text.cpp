@@ -20,13 +20,14 @@ std::string words(const std::monostate& /*nobody*/) {
 
 std::string words(const BlocksFreeMemory& blocks) {
     const CulpritGroup& group = blocks.group;
-    return fmt::format("{}: {} in {} {} {} of holes open{}",
-                       group.held.label,
-                       format_bytes(static_cast<std::uint64_t>(group.held.bytes)),
-                       format_counted(group.held.blocks, "block", "blocks"),
-                       group.held.blocks == 1 ? "keeps" : "keep",
-                       format_bytes(group.held_open_bytes),
-                       group.too_little ? "; no single line's absence makes room" : "");
+    return fmt::format(
+        "{}: {} in {} {} {} of free memory from being reused{}",
+        group.held.label,
+        format_bytes(static_cast<std::uint64_t>(group.held.bytes)),
+        format_counted(group.held.blocks, "block", "blocks"),
+        group.held.blocks == 1 ? "prevents" : "prevent",
+        format_bytes(group.held_open_bytes),
+        group.too_little ? "; freeing the blocks of one line alone does not make enough room" : "");
 }
 
 std::string words(const HoldsMost& most) {
@@ -46,13 +47,13 @@ std::string_view who_is(HeldOutside::By by) {
         case HeldOutside::By::kLibraries:
             return "libraries hold";
         case HeldOutside::By::kPastPool:
-            return "requests while caching was off hold";
+            return "allocations made while caching was off hold";
         case HeldOutside::By::kOther:
             return "other allocations hold";
         case HeldOutside::By::kNotKnown:
             break;
     }
-    return "not known who holds";
+    return "an unknown owner holds";
 }
 
 std::string words(const HeldOutside& outside) {
@@ -64,7 +65,7 @@ std::string words(const HeldOutside& outside) {
 
 std::string words(const GrowsEachIteration& grows) {
     const auto bytes = static_cast<std::uint64_t>(grows.place.held.bytes);
-    return fmt::format("{}: {} more with each iteration, never less; {} from iteration {} to {}",
+    return fmt::format("{}: grows by {} per step, never shrinks; {} from step {} to step {}",
                        grows.place.held.label,
                        format_bytes(bytes / std::max<std::size_t>(grows.last - grows.first, 1)),
                        format_bytes(bytes),
@@ -73,7 +74,7 @@ std::string words(const GrowsEachIteration& grows) {
 }
 
 std::string words(const MadePoolGrow& made) {
-    return fmt::format("{} caused {} of the {} of cudaMallocs or maps, in {}{}",
+    return fmt::format("{} caused {} of the {} that the pool allocated from the driver, in {}{}",
                        made.line,
                        format_bytes(made.bytes),
                        format_bytes(made.all_bytes),
@@ -88,7 +89,7 @@ std::string words(const FreeElsewhere& elsewhere) {
         elsewhere.of_stream ? "on" : "in",
         elsewhere.of_stream ? stream_text(elsewhere.place) : pool_text(elsewhere.place));
     if (elsewhere.keeper) {
-        text += fmt::format("; {} keeps {} of it from the driver, with {} in {}",
+        text += fmt::format("; {} prevents {} of it from being released, with {} in {}",
                             elsewhere.keeper->held.label,
                             format_bytes(elsewhere.keeper->held_open_bytes),
                             format_bytes(elsewhere.keeper->held.bytes),
@@ -102,16 +103,16 @@ std::string words(const CachedByPool& cached) {
 }
 
 std::string words(const EarlierModel& model) {
-    return fmt::format("{}: {} ({}) of an earlier model that another one took the place of",
-                       model.place.held.label,
-                       format_bytes(static_cast<std::uint64_t>(model.place.held.bytes)),
-                       category_name(model.place.category));
+    return fmt::format(
+        "{}: {} ({}) of an earlier model, still allocated after a new model replaced it",
+        model.place.held.label,
+        format_bytes(static_cast<std::uint64_t>(model.place.held.bytes)),
+        category_name(model.place.category));
 }
 
 // ---- the remedy ---------------------------------------------------------------------------------
 
-constexpr std::string_view kFreeWhatGrows =
-    "free what that line keeps from one iteration to the next";
+constexpr std::string_view kFreeWhatGrows = "free what that line accumulates each step";
 
 // As somebody would type it, or call it.
 std::string change_text(const WhatIfRow& row) {
@@ -174,7 +175,7 @@ std::string row_words(const DeviceAnalysis& device, const WhatIfRow& row) {
 std::string change_of_program(const DeviceAnalysis& device, const Recommendation& remedy) {
     std::string text;
     if (remedy.program) {
-        text = fmt::format("allocate {}: then it would have been served ({} for that moment)",
+        text = fmt::format("allocate {}: the request then succeeds ({} for this request)",
                            *remedy.program == ProgramChange::kOneStream ? "and free on one stream"
                                                                         : "both from one pool",
                            row_class_name(class_of_moment(device)));
@@ -190,7 +191,7 @@ std::string card_words(const WhatIfRow& row) {
                                          row.candidate.name,
                                          class_in_sentence(row),
                                          what_follows(row))
-                           : fmt::format("{} would do for the same requests ({})",
+                           : fmt::format("{} is enough for the same requests ({})",
                                          row.candidate.name,
                                          class_in_sentence(row));
 }
@@ -202,7 +203,7 @@ std::string recommended_row(const DeviceAnalysis& device, const Recommendation& 
     }
     const std::string of_program = change_of_program(device, remedy);
     if (remedy.free_what_grows) {
-        return of_program + "; it lasts longer with " + text;
+        return of_program + "; the run lasts longer with " + text;
     }
     return of_program.empty() ? text : text + "; or " + of_program;
 }
@@ -210,14 +211,13 @@ std::string recommended_row(const DeviceAnalysis& device, const Recommendation& 
 std::string nothing_helps(const DeviceAnalysis& device, const Recommendation& remedy) {
     const std::string of_program = change_of_program(device, remedy);
     std::string text = of_program.empty() ? "" : of_program + "; ";
-    text +=
-        device.settings.empty() ? "no other setting was replayed" : "no usable setting tried helps";
+    text += device.settings.empty() ? "no other setting was replayed" : "no usable setting helps";
     if (remedy.missing_bytes != 0) {
         text += fmt::format("; this request was {} short", format_bytes(remedy.missing_bytes)) +
                 (remedy.forecast ? "" : ", and later ones may need more");
     } else if (remedy.blocking_bytes != 0) {
         text += fmt::format(
-            "; {} of live blocks, freed before or allocated elsewhere, make room for this request",
+            "; the request fits if {} of live blocks are freed earlier or allocated elsewhere",
             format_bytes(remedy.blocking_bytes));
     }
     if (remedy.forecast) {
@@ -239,46 +239,47 @@ std::string remedy_text(const DeviceAnalysis& device, const Recommendation& reme
         case Recommendation::Kind::kRow:
             return recommended_row(device, remedy);
         case Recommendation::Kind::kEmptyCacheBefore:
-            return fmt::format("torch.cuda.empty_cache() just before ({} for that moment)",
-                               row_class_name(class_of_moment(device)));
+            return fmt::format(
+                "call torch.cuda.empty_cache() just before this request ({} for this request)",
+                row_class_name(class_of_moment(device)));
         case Recommendation::Kind::kNothingHelps:
             return nothing_helps(device, remedy);
         case Recommendation::Kind::kTooDear:
-            return "no change tried is worth it: those with fewer retries cost more than the "
-                   "retries; less memory in use would avoid them";
+            return "no tested change is worth its cost: those with fewer retries cost more than "
+                   "the retries; use less memory to avoid retries";
         case Recommendation::Kind::kNoFewerRetries:
-            return "no usable change tried has fewer retries; less memory in use would avoid them";
+            return "no usable change has fewer retries; use less memory to avoid retries";
         case Recommendation::Kind::kFreeWhatGrows:
             return std::string(kFreeWhatGrows);
         case Recommendation::Kind::kFreeEarlierModel:
             return fmt::format(
-                "let go of the earlier model and its optimizer before the next is made: at most "
-                "{} less in use",
+                "free the earlier model and its optimizer before you create the next: at most {} "
+                "less in use",
                 format_bytes(remedy.releasable_bytes));
         case Recommendation::Kind::kNothingSaves:
-            return "no usable setting saves 2 %: only holding less would, see holders";
+            return "no usable setting saves 2 % or more; use less memory (see holders)";
         case Recommendation::Kind::kReplayServes:
             return fmt::format(
-                "cannot be told: replayed {}, the recorded settings serve it as well",
+                "unknown: in a replay {} the recorded settings serve this request",
                 device.capacity_known
                     ? fmt::format("with {} for the pool", format_bytes(device.capacity_bytes))
-                    : "without a capacity, which the trace does not tell");
+                    : "without a capacity (the trace does not have it)");
         case Recommendation::Kind::kReplayHasNoRetry:
-            return "cannot be told: replayed, the recorded settings need none";
+            return "unknown: a replay of the recorded settings has no retry";
         case Recommendation::Kind::kReplayFails:
-            return "cannot be told: replayed, the recorded settings run out of memory";
+            return "unknown: a replay of the recorded settings runs out of memory";
     }
     return "";
 }
 
 std::string class_in_sentence(const WhatIfRow& row) {
-    return row.gets_past() && row.row_class == RowClass::kBound ? "exact up to there"
+    return row.gets_past() && row.row_class == RowClass::kBound ? "exact up to this request"
                                                                 : row.class_text();
 }
 
 std::string what_follows(const WhatIfRow& row) {
     return !row.gets_past() ? ""
-           : !row.rest_fits ? "what would come after it is not in the trace"
+           : !row.rest_fits ? "later requests are not in the trace"
            : *row.rest_fits ? "the rest of the step is forecast to fit (estimate)"
                             : "the rest of the step is forecast to fail (estimate)";
 }
@@ -304,15 +305,14 @@ std::string forecast_needs(const DeviceAnalysis& device) {
 }
 
 std::string growth_forecast_text(const GrowthForecast& forecast) {
-    return forecast.at_iteration == 0
-               ? ""
-               : fmt::format(
-                     "out of memory at about iteration {} at this rate (estimate: {} more "
-                     "with each, {} left at iteration {})",
-                     format_count(forecast.at_iteration),
-                     format_bytes(forecast.bytes_per_iteration),
-                     format_bytes(forecast.left_bytes),
-                     format_count(forecast.recorded_iterations));
+    return forecast.at_iteration == 0 ? ""
+                                      : fmt::format(
+                                            "out of memory at about step {} at this rate "
+                                            "(estimate: {} more per step, {} free at step {})",
+                                            format_count(forecast.at_iteration),
+                                            format_bytes(forecast.bytes_per_iteration),
+                                            format_bytes(forecast.left_bytes),
+                                            format_count(forecast.recorded_iterations));
 }
 
 }  // namespace fragtrace::analyzer

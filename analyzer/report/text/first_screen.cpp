@@ -16,7 +16,7 @@ std::string device_sentence(const DeviceAnalysis& device) {
                            format_bytes(run.peak_reserved),
                            format_bytes(run.peak_allocated));
     }
-    return fmt::format("Device {}: {}, {}. Peak reserved {} for a peak of {} allocated.\n",
+    return fmt::format("Device {}: {}, {}. Peak reserved {}, peak allocated {}.\n",
                        device.device,
                        run.ooms == 0 ? "no out-of-memory"
                                      : format_counted(run.ooms, "out-of-memory", "out-of-memories"),
@@ -32,7 +32,7 @@ std::string first_screen_text(const Analysis& analysis, const Terminal& terminal
     for (const DeviceAnalysis& device : analysis.devices) {
         text += device_sentence(device) + memory_lines(device, terminal);
     }
-    text += "  verdict, culprits and what-if take longer: every request is replayed\n";
+    text += "  verdict, culprits and what-if rows take longer: they replay every request\n";
     std::string clipped;
     for (std::size_t begin = 0; begin < text.size();) {
         const std::size_t end = text.find('\n', begin);

@@ -60,9 +60,9 @@ std::string long_trace_text(const TraceSummary& summary,
                             format_counted(tables.damage.events_lost, "event", "events"));
     }
     return text + fmt::format(
-                      "Too long to be explained at once. The whole report, with culprit and "
-                      "remedies, takes about {} of memory:\n  fraganalyze {}\n"
-                      "Who held what at the peak, in little memory:\n"
+                      "This trace is long. The whole report, with culprit and remedies, needs "
+                      "about {} of memory:\n  fraganalyze {}\n"
+                      "The memory by line at the peak, with little memory:\n"
                       "  fraganalyze summarize {}\n",
                       format_bytes(summary.events * kReportBytesPerEvent),
                       shell_quoted(path),

@@ -69,9 +69,9 @@ std::string cheapest_line(const Diagnosis& diagnosis) {
     const std::string others =
         set.approximate ? "an estimate: too many segments or pages to solve exactly"
         : set.equally_cheap_sets > 1
-            ? fmt::format("{} sets are equally cheap", sets_text(set.equally_cheap_sets))
-            : "no other set is as cheap";
-    return fmt::format("  cheapest   without {} of live blocks ({} {}) the request fits; {}\n",
+            ? fmt::format("{} equivalent choices", sets_text(set.equally_cheap_sets))
+            : "no equivalent choice";
+    return fmt::format("  cheapest   the request fits without {} of live blocks ({} {}); {}\n",
                        format_bytes(set.bytes_to_free),
                        set.blocks.size(),
                        where,
@@ -89,21 +89,22 @@ std::string outlived_text(const Outlived& outlived,
         const std::size_t birth = iterations.of(born);
         const std::size_t now = iterations.of(until);
         return now <= birth ? ""
-               : birth == 0 ? fmt::format(", {}born before the first iteration", which)
-                            : fmt::format(", {}born in iteration {}, outlived it by {}",
+               : birth == 0 ? fmt::format(", {}allocated before the first step", which)
+                            : fmt::format(", {}allocated in step {}, still alive {} later",
                                           which,
                                           format_count(birth),
-                                          format_count(now - birth));
+                                          format_counted(now - birth, "step", "steps"));
     }
     if (!outlived.over) {
         return "";
     }
     if (outlived.again != 0) {
-        return fmt::format(", outlived it by {} more of that name", format_count(outlived.again));
+        return fmt::format(", still alive {} of it later",
+                           format_counted(outlived.again, "run", "runs"));
     }
     return outlived.phases_since == 0
-               ? std::string(", outlived it")
-               : fmt::format(", outlived it by {}",
+               ? std::string(", still alive after it")
+               : fmt::format(", still alive {} later",
                              format_counted(outlived.phases_since, "phase", "phases"));
 }
 
@@ -120,13 +121,14 @@ std::string culprit_lines(const Analysis& analysis,
     if (groups.empty()) {
         return "";
     }
-    std::string text = terminal.styled(Style::kBold,
-                                       oom != nullptr || device.state_only
-                                           ? "Who pins the holes"
-                                           : "Who pins the holes at peak reserved") +
-                       "\n";
+    std::string text =
+        terminal.styled(Style::kBold,
+                        oom != nullptr || device.state_only
+                            ? "Which allocations block free memory"
+                            : "Which allocations block free memory at peak reserved") +
+        "\n";
     for (std::size_t i = 0; i < std::min(limits.culprits, groups.size()); ++i) {
-        text += fmt::format("  {:>9} held open by {:>9} in {:>13}  {}{}\n",
+        text += fmt::format("  {:>9} blocked by {:>9} in {:>13}  {}{}\n",
                             format_bytes(groups[i].held_open_bytes),
                             format_bytes(groups[i].held.bytes),
                             format_counted(groups[i].held.blocks, "block", "blocks"),
@@ -242,20 +244,20 @@ std::string next_lines(const Analysis& analysis, const Terminal& terminal) {
 std::string no_device_line(const Analysis& analysis) {
     const RunMetrics& run = analysis.run;
     if (analysis.timeline.damage.bytes_unreadable != 0) {
-        return "Nothing that can still be read says anything about GPU memory.\n";
+        return "The readable part of the trace has no GPU memory.\n";
     }
     if (run.managed.allocations != 0) {
         return fmt::format(
-            "No device memory was allocated in this process, but managed memory: at most {}, which "
-            "moves to the GPU when it is touched.\n",
+            "This process allocated no device memory, only managed memory: at most {}, which moves "
+            "to the GPU when it is used.\n",
             format_bytes(run.managed.peak_bytes));
     }
     if (run.imports != 0) {
         return fmt::format(
-            "No GPU memory was allocated in this process; it imported memory of others {}.\n",
+            "This process allocated no GPU memory; it imported memory of other processes {}.\n",
             format_counted(run.imports, "time", "times"));
     }
-    return "No GPU memory was allocated in this process.\n";
+    return "This process allocated no GPU memory.\n";
 }
 
 std::string assemble(const Analysis& analysis, const Limits& limits, const Terminal& terminal) {

@@ -39,20 +39,20 @@ std::string name_in_sentence(const WhatIfRow& row) {
 
 std::string remedy_clause(const DeviceAnalysis& device, const Verdict& verdict) {
     if (verdict.requester == "library" && verdict.id == "releasable") {
-        return fmt::format("empty_cache() just before would have served it ({}).",
+        return fmt::format("torch.cuda.empty_cache() just before it would have avoided it ({}).",
                            row_class_name(class_of_moment(device)));
     }
     if (!replay_ends_as_recorded(device)) {
-        return "Replayed, the recorded settings serve it: what would help cannot be told.";
+        return "A replay of the recorded settings serves this request, so no remedy is known.";
     }
     const WhatIfRow* remedy = best_remedy(device);
     if (remedy == nullptr) {
-        return device.settings.empty() ? "" : "No usable setting tried would have avoided it.";
+        return device.settings.empty() ? "" : "No usable setting would have avoided it.";
     }
     const std::string follows = what_follows(*remedy);
     return fmt::format("{} would have {} ({}){}{}.",
                        name_in_sentence(*remedy),
-                       remedy->ooms() == 0 ? "served it" : "served more of it",
+                       remedy->ooms() == 0 ? "avoided it" : "avoided a part of them",
                        class_in_sentence(*remedy),
                        follows.empty() ? "" : "; ",
                        follows);
@@ -109,7 +109,8 @@ std::string fidelity_line(const DeviceAnalysis& device) {
         return fmt::format("  fidelity   not judged: {}\n", fidelity.not_judged);
     }
     std::string text = fmt::format(
-        "  fidelity   {}: {} of {} placements and {} of {} cudaMallocs or maps replayed equal\n",
+        "  fidelity   {}: the replay reproduces {} of {} placements and {} of {} cudaMallocs or "
+        "maps\n",
         fidelity_percent(fidelity.placements_equal + fidelity.segments_equal,
                          fidelity.placements + fidelity.segments),
         format_count(fidelity.placements_equal),
@@ -132,33 +133,33 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
     const RunFigures& run = device.recorded;
     if (device.state_only) {
         const std::uint64_t free = run.peak_reserved - std::min(run.peak_reserved, run.peak_active);
-        return terminal.styled(
-                   Style::kBold,
-                   fmt::format("State at one moment: it cannot tell whether a request failed. {} "
-                               "reserved, {} allocated, {} ({}) free in the pool.",
-                               format_bytes(run.peak_reserved),
-                               format_bytes(run.peak_allocated),
-                               format_bytes(free),
-                               percent(free, run.peak_reserved))) +
+        return terminal.styled(Style::kBold,
+                               fmt::format("State at one moment, without history: whether a "
+                                           "request failed is unknown. {} "
+                                           "reserved, {} allocated, {} ({}) free in the pool.",
+                                           format_bytes(run.peak_reserved),
+                                           format_bytes(run.peak_allocated),
+                                           format_bytes(free),
+                                           percent(free, run.peak_reserved))) +
                "\n";
     }
     // A call that is no allocation may have failed: the report began with it.
     const std::string none = run.ooms == 0 ? "No out-of-memory." : "No request ran out of memory.";
     if (!device.fidelity) {
-        return terminal.styled(Style::kBold,
-                               fmt::format("{} At most {} taken from the driver; no "
-                                           "caching pool was recorded.",
-                                           none,
-                                           format_bytes(run.peak_reserved))) +
+        return terminal.styled(
+                   Style::kBold,
+                   fmt::format(
+                       "{} At most {} allocated from the driver; no caching pool was recorded.",
+                       none,
+                       format_bytes(run.peak_reserved))) +
                "\n";
     }
     if (run.peak_reserved == 0) {
         return terminal.styled(
                    Style::kBold,
                    none +
-                       " No request to the driver was recorded: the pool had "
-                       "its memory before recording began. Record from the start of the "
-                       "program to know its peaks.") +
+                       " No driver allocation was recorded: the pool had its memory before the "
+                       "recording began. Record from the start of the program to see its peaks.") +
                "\n";
     }
     const std::uint64_t unused =
@@ -166,11 +167,11 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
     const std::optional<GrowthForecast>& forecast = device.growth_forecast;
     const std::string when = forecast && forecast->matters ? growth_forecast_text(*forecast) : "";
     std::string text = fmt::format(
-        "{}{} Peak reserved {} for a peak of {} allocated: {} ({}) was never needed at once.",
+        "{}{} Peak reserved {}, peak allocated {}. The difference is {} ({} of reserved).",
         none.substr(0, none.size() - 1),
         !when.empty()                       ? " yet: " + when + "."
         : adopted_bytes(device.script) == 0 ? "."
-                                            : " in what was recorded.",
+                                            : " in the recorded part.",
         format_bytes(run.peak_reserved),
         format_bytes(run.peak_allocated),
         format_bytes(unused),
@@ -210,7 +211,7 @@ std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal)
     const Diagnosis* oom = first_oom(device);
     if (oom == nullptr && !device.diagnoses.empty()) {
         const Verdict& retry = device.diagnoses.front().verdict;
-        return fmt::format("  retry      {}: {} asked; {}\n",
+        return fmt::format("  retry      {}: {} requested; {}\n",
                            retry.id,
                            format_bytes(retry.requested_bytes),
                            verdict_explanation(retry));
@@ -227,7 +228,7 @@ std::string forecast_line(const DeviceAnalysis& device) {
     }
     const Forecast& forecast = *device.forecast;
     if (!forecast.known()) {
-        return fmt::format("  forecast   none of the rest of this step: {}\n", forecast.why_not);
+        return fmt::format("  forecast   none for the rest of this step: {}\n", forecast.why_not);
     }
     return fmt::format("  forecast   {}: {}\n", forecast_needs(device), forecast.reason);
 }
@@ -240,14 +241,15 @@ std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device) 
     const Verdict& verdict = oom->verdict;
     const Event& event = analysis.timeline.events[oom->trouble.event];
     std::string text = fmt::format(
-        "  state      {} allocated, {} reserved; free: {} in the pool (largest hole {}), {} on the "
+        "  state      {} allocated, {} reserved; free: {} in the pool (largest free block {}), {} "
+        "on the "
         "device\n",
         format_bytes(verdict.allocated_bytes),
         format_bytes(verdict.reserved_bytes),
         format_bytes(verdict.free_bytes),
         format_bytes(verdict.largest_hole_bytes),
         device_free_text(verdict));
-    text += fmt::format("  asked by   {} at {}{}\n",
+    text += fmt::format("  request    {} at {}{}\n",
                         printable(analysis.symbols->describe(event.origin)),
                         format_duration(event.time_ns),
                         phase_suffix(analysis, oom->trouble.event));

@@ -56,14 +56,13 @@ std::string category_line(const Holders& holders, bool at_peak) {
                             category_name(holding.category),
                             format_bytes(holding.bytes));
         if (should_be_gone(holding)) {
-            text += fmt::format(" ({} of them outlived their iteration)",
-                                format_bytes(holding.old_bytes));
+            text += fmt::format(" ({} older than one step)", format_bytes(holding.old_bytes));
         }
     }
-    return fmt::format("  holders    {}; {} in all{} (estimate: by stack and lifetime)\n",
+    return fmt::format("  holders    {}; {} in total{} (estimate: by stack and lifetime)\n",
                        text,
                        format_bytes(holders.allocated_bytes),
-                       at_peak ? " at their peak" : "");
+                       at_peak ? " at the peak of allocated memory" : "");
 }
 
 std::string outside_line(const OutsideMemory& outside) {
@@ -75,10 +74,10 @@ std::string outside_line(const OutsideMemory& outside) {
     };
     add("context", outside.context);
     add("libraries", outside.libraries);
-    add("requests past the pool (caching off)", outside.past_pool);
+    add("allocations made while caching was off", outside.past_pool);
     add("other allocations", outside.other);
     add("other processes", outside.processes);
-    add("not known whose", outside.not_known);
+    add("unknown owner", outside.not_known);
     return text.empty() ? "" : "  outside    the pool: " + text + "\n";
 }
 
@@ -97,9 +96,8 @@ std::string difference_line(const IterationDifference& difference,
     const std::uint64_t now = difference.asked_bytes;
     const std::uint64_t then = difference.asked_bytes_then;
     std::string text = fmt::format(
-        "  before     at the same place of iteration {}: {} {} was held, {} had been asked for "
-        "(now "
-        "{}",
+        "  before     at the same point of step {}: {} {} allocated; the step had requested {} "
+        "(now {}",
         difference.against,
         format_bytes(static_cast<std::uint64_t>(std::abs(difference.bytes))),
         difference.bytes < 0 ? "more" : "less",
@@ -112,7 +110,7 @@ std::string difference_line(const IterationDifference& difference,
     if (difference.bytes <= small) {
         return text + "\n";
     }
-    return text + "\n  more       than then: " + place_list(difference.places, true, terminal) +
+    return text + "\n  increase   since then: " + place_list(difference.places, true, terminal) +
            "\n";
 }
 
@@ -130,8 +128,8 @@ std::string peak_line(const DeviceHolders& held) {
         return "";
     }
     return fmt::format(
-        "  iterations {} ({}, {:.0f} % alike); peak up to the end of the first {} "
-        "allocated, {} reserved, then {} and {}\n",
+        "  steps      {} ({}, {:.0f} % alike); peak until the end of the first: {} allocated, {} "
+        "reserved; later: {} and {}\n",
         format_count(held.iterations.begins.size()),
         how_found(held.iterations),
         100 * held.iterations.match_rate,
@@ -158,8 +156,8 @@ std::string part_lines(const DeviceHolders& held) {
         return "";
     }
     return fmt::format(
-        "  grows      inside of the iterations: at the end of {} {} live in iteration {}, {} in "
-        "{}, never less than before\n",
+        "  grows      within the steps: at the end of {} {} live in step {}, {} in step {}, never "
+        "less than before\n",
         printable(shorten(most->part, 40)),
         format_bytes(most->bytes_at_first),
         most->first,
@@ -172,7 +170,7 @@ std::string growth_forecast_line(const std::optional<GrowthForecast>& forecast) 
     if (!forecast || forecast->matters || forecast->at_iteration == 0) {
         return "";
     }
-    return fmt::format("             {}: {} times the recorded ones\n",
+    return fmt::format("             {}: {} times as many steps as recorded\n",
                        growth_forecast_text(*forecast),
                        format_count(forecast->at_iteration / forecast->recorded_iterations));
 }
@@ -181,16 +179,15 @@ std::string survived_what(const Survivors& survivors) {
     const std::string phase = printable(shorten(survivors.phase, 40));
     switch (survivors.of) {
         case Survivors::Of::kOutOfMemory:
-            return phase.empty()
-                       ? fmt::format("the out-of-memory of iteration {}", survivors.iteration)
-                       : fmt::format("the out-of-memory of phase \"{}\"", phase);
+            return phase.empty() ? fmt::format("the out-of-memory of step {}", survivors.iteration)
+                                 : fmt::format("the out-of-memory of phase \"{}\"", phase);
         case Survivors::Of::kModel:
             return survivors.iteration == 0
-                       ? std::string("the making of another model")
-                       : fmt::format("the making of another model after iteration {}",
+                       ? std::string("the creation of another model")
+                       : fmt::format("the creation of another model after step {}",
                                      survivors.iteration);
         case Survivors::Of::kPhase:
-            return fmt::format("one run of phase \"{}\", and the next", phase);
+            return fmt::format("one run of phase \"{}\" and the next one", phase);
     }
     return "";
 }
@@ -233,11 +230,11 @@ std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal)
             places.push_back(place.place);
         }
         text += fmt::format(
-            "  grows      by {} an iteration from {} to {}, and never shrinks{}: {}\n",
+            "  grows      by {} per step from step {} to step {}, never shrinks{}: {}\n",
             format_bytes(static_cast<std::uint64_t>(bytes) / (growth.last - growth.first)),
             growth.first,
             growth.last,
-            slows ? ", but less and less" : "",
+            slows ? ", but more and more slowly" : "",
             place_list(places, true, terminal));
         text += growth_forecast_line(device.growth_forecast);
     }

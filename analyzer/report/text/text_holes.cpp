@@ -70,8 +70,8 @@ std::string hole_lines(const Analysis& analysis,
                             format_bytes(row.bytes),
                             format_counted(row.count, "hole", "holes"),
                             row.largest_request_bytes == 0
-                                ? std::string("too small for any request of")
-                                : fmt::format("each serves one request of up to {} from",
+                                ? std::string("too small for any request in")
+                                : fmt::format("each serves one request of up to {} in",
                                               format_bytes(row.largest_request_bytes)),
                             pool_text(row.place),
                             stream_text(row.place));

@@ -41,7 +41,7 @@ std::string advice_text(const Advice& advice) {
                                 : "",
         advice.retries == 0 ? "" : more_or_fewer(advice.retries, "retry, ", "retries, "),
         advice.saved_bytes == 0
-            ? "reserved as much"
+            ? "same reserved memory"
             : fmt::format("reserved {}", format_bytes_difference(-advice.saved_bytes)),
         printable(advice.row),
         advice.class_text);
@@ -49,7 +49,7 @@ std::string advice_text(const Advice& advice) {
         text += ", " + printable(advice.reason);
     }
     if (advice.helped + advice.nothing + advice.worse > 1) {
-        text += fmt::format("; of {} tried {} helped, {} did nothing, {} made it worse",
+        text += fmt::format("; of {} tested {} helped, {} did nothing, {} made it worse",
                             advice.helped + advice.nothing + advice.worse,
                             advice.helped,
                             advice.nothing,
@@ -97,7 +97,7 @@ std::string cost_text(const WhatIfRow& row) {
     if (const std::string_view code = code_of(row.candidate.remedy); !code.empty()) {
         parts.emplace_back(code);
     }
-    return parts.empty() ? "no more driver calls" : fmt::format("{}", fmt::join(parts, ", "));
+    return parts.empty() ? "no additional driver calls" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 bool costs_nothing(const WhatIfRow& row) {
@@ -136,8 +136,8 @@ std::string remedies_table(const DeviceAnalysis& device,
                         row.class_text(),
                         cost_text(row));
         if (row.result.divergence && !row.fails_first()) {
-            line +=
-                fmt::format("; parts from the record at event {}", row.result.divergence->event);
+            line += fmt::format("; differs from the recording from event {} on",
+                                row.result.divergence->event);
         }
         if (!row.usable) {
             line += "; not usable here: " + printable(row.usable_reason);
@@ -147,7 +147,7 @@ std::string remedies_table(const DeviceAnalysis& device,
     if (device.combinations_tried != 0) {
         text += terminal.styled(
             Style::kDim,
-            fmt::format("  {} tried; those that beat every single change are listed\n",
+            fmt::format("  {} tested; those better than every single change are listed\n",
                         format_counted(device.combinations_tried, "combination", "combinations")));
     }
     return text;
@@ -168,19 +168,18 @@ std::string scan_lines(const DeviceAnalysis& device, const Terminal& terminal) {
     if (device.scans.empty()) {
         return "";
     }
-    std::string text =
-        terminal.styled(Style::kBold, "  how small the card may be (scanned)") + "\n";
+    std::string text = terminal.styled(Style::kBold, "  smallest card (tested capacities)") + "\n";
     for (const CapacityScan& scan : device.scans) {
         text += fmt::format(
-            "  {:<52} least that fits {} for the pool, largest that fails {}; {} tried, {} apart; "
-            "{}",
+            "  {:<52} smallest capacity for the pool that fits {}, largest that fails {}; {} "
+            "tested, {} apart; {}",
             shorten(printable(scan.candidate.name), kNameWidth),
             scan.least_fits == 0 ? "none" : format_bytes(scan.least_fits),
             scan.largest_fails == 0 ? "none" : format_bytes(scan.largest_fails),
             format_count(scan.tried),
             format_bytes(scan.step_bytes),
             scan.least_card_bytes == 0
-                ? "on no common card"
+                ? "no common card fits"
                 : fmt::format("cards from {}", format_bytes(scan.least_card_bytes)));
         for (const std::uint64_t card : scan.failing_cards) {
             text += fmt::format(", but not {}", format_bytes(card));
@@ -193,15 +192,15 @@ std::string scan_lines(const DeviceAnalysis& device, const Terminal& terminal) {
     const Adaptation& adaptation = device.adaptation;
     if (adaptation.asks != kNoEvent) {
         text += fmt::format(
-            "  the program asks how much is free ({}, first at event {}): it may ask for other "
-            "things on another card\n",
+            "  the program queries free memory ({}, first at event {}): its requests may differ on "
+            "another card\n",
             format_counted(adaptation.asked, "time", "times"),
             adaptation.asks);
     }
     if (adaptation.goes_on != kNoEvent) {
         text += fmt::format(
-            "  the program went on after its out-of-memory at event {}: it may do other things "
-            "where none happens\n",
+            "  the program continued after its out-of-memory at event {}: without one its requests "
+            "may differ\n",
             adaptation.goes_on);
     }
     return text;
@@ -222,18 +221,17 @@ std::string near_miss_lines(const Analysis& analysis,
         fmt::format("  headroom   {} at peak reserved", headroom(device.recorded.peak_reserved));
     for (const WhatIfRow& row : device.bounds) {
         if (row.candidate.name == "offline" && row.ooms() == 0) {
-            text += fmt::format("; true headroom {} (by the plan)",
+            text += fmt::format("; {} with the offline plan",
                                 headroom(row.result.statistics.reserved.peak));
         }
     }
     text += "\n";
     if (near.least.event != kNoEvent) {
-        text += fmt::format(
-            "  tightest   a request of {}{} would still have fitted, after event {} at {}\n",
-            near.looked_at == near.requests ? "" : "at most ",
-            format_bytes(near.least.bytes),
-            near.least.event,
-            format_duration(analysis.timeline.events[near.least.event].time_ns));
+        text += fmt::format("  tightest   a request of {}{} still fits after event {} at {}\n",
+                            near.looked_at == near.requests ? "" : "at most ",
+                            format_bytes(near.least.bytes),
+                            near.least.event,
+                            format_duration(analysis.timeline.events[near.least.event].time_ns));
         std::vector<std::string> curve;
         const std::size_t stretch = std::max<std::size_t>(1, near.over_time.size() / kCurveShown);
         for (std::size_t i = 0; i < near.over_time.size(); i += stretch) {
@@ -260,7 +258,7 @@ std::string near_miss_lines(const Analysis& analysis,
                 : format_duration(device.recorded.driver_time_ns / steps),
             format_count(steps),
             device.iteration_ends.phase.empty()
-                ? "told by requests that recur"
+                ? "found by recurring requests"
                 : "phase " + printable(device.iteration_ends.phase));
     }
     return text;

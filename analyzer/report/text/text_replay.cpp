@@ -48,12 +48,13 @@ std::string class_text(const WhatIfRow& row) {
                                    row.class_reason);
     if (row.result.divergence) {
         const PoolStatistics& until = row.result.divergence->statistics;
-        text += fmt::format("  until then event {}: reserved {} ({} bytes), {}, {}\n",
-                            row.result.divergence->event,
-                            format_bytes(until.reserved.peak),
-                            until.reserved.peak,
-                            driver_calls(until.segments_allocated, "cudaMalloc", "map"),
-                            format_counted(row.result.divergence->retries, "retry", "retries"));
+        text += fmt::format(
+            "  differs    from event {} on; until then reserved {} ({} bytes), {}, {}\n",
+            row.result.divergence->event,
+            format_bytes(until.reserved.peak),
+            until.reserved.peak,
+            driver_calls(until.segments_allocated, "cudaMalloc", "map"),
+            format_counted(row.result.divergence->retries, "retry", "retries"));
     }
     return text;
 }

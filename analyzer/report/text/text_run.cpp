@@ -29,7 +29,7 @@ std::string side_line(const Analysis& analysis, const char* what, const SideMemo
                                    format_bytes(memory.peak_bytes),
                                    format_counted(memory.allocations, "allocation", "allocations"));
     if (const auto holders = side_holders(analysis, memory); !holders.empty()) {
-        text += fmt::format(", most by {} ({})",
+        text += fmt::format(", mostly from {} ({})",
                             printable(holders.front().first),
                             format_bytes(holders.front().second));
     }
@@ -52,7 +52,7 @@ struct LibraryRanges {
 
     [[nodiscard]] std::string line() const {
         return names == 0 ? ""
-                          : fmt::format("  and {} that {} marked, {} (--json has them)\n",
+                          : fmt::format("  and {} from {} with {} (--json has them)\n",
                                         format_counted(names, "name", "names"),
                                         fmt::join(libraries, ", "),
                                         format_counted(count, "range", "ranges"));
@@ -82,7 +82,7 @@ std::string phase_lines(const Analysis& analysis, const Terminal& terminal) {
                         "time",
                         "allocated",
                         "reserved",
-                        "leaves",
+                        "change",
                         "mallocs",
                         "retries");
     for (std::size_t i = 0; i < std::min(kPhaseRows, own.size()); ++i) {
@@ -124,7 +124,7 @@ std::string call_lines(const Analysis& analysis) {
     }
     if (retry_ns != 0) {
         text += fmt::format(
-            "  refusals   cost {} in driver calls, with what was given back and asked again\n",
+            "  refusals   cost {} in driver calls, with the releases and the second attempts\n",
             format_duration(retry_ns));
     }
     return text;
@@ -164,7 +164,7 @@ std::string side_lines(const Analysis& analysis) {
     text += side_line(analysis, "pinned", run.pinned);
     text += side_line(analysis, "managed", run.managed);
     if (run.arrays != 0) {
-        text += fmt::format("  arrays     {}, of {} the size is not known\n",
+        text += fmt::format("  arrays     {}; the size of {} is unknown\n",
                             format_count(run.arrays),
                             format_count(run.arrays_unknown));
     }
@@ -180,17 +180,18 @@ std::string failed_call_lines(const Analysis& analysis, const Terminal& terminal
     std::size_t shown = 0;
     for (const CallOutOfMemory& call : analysis.run.call_ooms) {
         if (++shown > kFailedCalls) {
-            return text + fmt::format("  and {} more calls that failed for want of memory\n",
+            return text + fmt::format("  and {} more calls that failed because memory ran out\n",
                                       analysis.run.call_ooms.size() - kFailedCalls);
         }
         const Event& event = analysis.timeline.events[call.event];
-        text += terminal.styled(Style::kRed,
-                                fmt::format("{} failed for want of memory, and is no allocation.",
-                                            printable(call.function))) +
+        text += terminal.styled(
+                    Style::kRed,
+                    fmt::format("{} failed because memory ran out. It is not an allocation.",
+                                printable(call.function))) +
                 "\n";
         text += fmt::format(
             "  state      {} allocated, {} reserved; free: {} in the pool, {} on the "
-            "device\n  asked by   {} at {}\n",
+            "device\n  call       {} at {}\n",
             format_bytes(call.allocated_bytes),
             format_bytes(call.reserved_bytes),
             format_bytes(call.free_bytes),
@@ -219,7 +220,7 @@ std::string card_lines(const DeviceAnalysis& device) {
     for (const OtherProcesses& others : device.other_processes) {
         if (others.processes != 0) {
             text += fmt::format(
-                "  others     when memory ran out {} held {} of the card, most of it pid {} ({})\n",
+                "  others     {} held {} of the card when memory ran out, mostly pid {} ({})\n",
                 format_counted(others.processes, "other process", "other processes"),
                 format_bytes(others.other_bytes),
                 others.largest_pid,

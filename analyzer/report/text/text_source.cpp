@@ -15,19 +15,19 @@ std::string ending_text(const ProcessEnd& end) {
     switch (end.ending) {
         case Ending::kNormal:
         case Ending::kQuickExit:
-            return !end.code        ? "ended, exit code not known"
+            return !end.code        ? "ended, exit code unknown"
                    : *end.code == 0 ? "ended normally"
                                     : fmt::format("exit code {}", *end.code);
         case Ending::kExec:
             return "became another program (exec)";
         case Ending::kKilled:
-            return !end.signal              ? "died, of what is not known"
+            return !end.signal              ? "died for an unknown reason"
                    : *end.signal == SIGKILL ? "killed (SIGKILL)"
                                             : signal_name(*end.signal);
         case Ending::kRunning:
             return "still running";
         case Ending::kContinued:
-            return "went on after this part of the recording";
+            return "continued after this part of the recording";
     }
     return "";
 }

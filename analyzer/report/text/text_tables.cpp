@@ -13,7 +13,7 @@ namespace {
 
 std::string difference_text(const WhatIfRow& row, const WhatIfRow* recorded) {
     if (recorded == nullptr || &row == recorded) {
-        return row.is_recorded ? "as run" : "";
+        return row.is_recorded ? "as recorded" : "";
     }
     const auto now = static_cast<std::int64_t>(row.result.statistics.reserved.peak);
     const auto then = static_cast<std::int64_t>(recorded->result.statistics.reserved.peak);
@@ -71,7 +71,7 @@ std::string whatif_table(const std::vector<WhatIfRow>& rows,
                                                    "setting",
                                                    "outcome",
                                                    "reserved",
-                                                   "against run",
+                                                   "difference",
                                                    "segments",
                                                    "class"));
     std::size_t shown = 0;
@@ -149,7 +149,7 @@ std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal) 
                                         "pool",
                                         "outcome",
                                         "reserved",
-                                        "against run",
+                                        "difference",
                                         "segments",
                                         "in PyTorch"));
     for (const WhatIfRow& row : device.pools) {
@@ -187,7 +187,7 @@ std::string class_lines(const DeviceAnalysis& device, const Terminal& terminal) 
         if (words.contains(word)) {
             text += fmt::format("  {}: {}\n",
                                 word,
-                                word == "estimate" ? fmt::format("something had to be assumed: {}",
+                                word == "estimate" ? fmt::format("depends on an assumption: {}",
                                                                  fmt::join(assumed, "; or "))
                                                    : meaning);
         }
@@ -209,10 +209,10 @@ std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal)
             row.class_reason,
             row.ooms() == 0 ? "" : "; " + outcome_text(row) + " at this capacity");
     }
-    return text.empty() ? ""
-                        : terminal.styled(Style::kBold,
-                                          "Limits of reserved memory, whatever the allocator") +
-                              "\n" + text;
+    return text.empty()
+               ? ""
+               : terminal.styled(Style::kBold, "Limits of reserved memory for any allocator") +
+                     "\n" + text;
 }
 
 }  // namespace fragtrace::analyzer

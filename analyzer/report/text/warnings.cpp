@@ -25,7 +25,7 @@ std::string unnamed_line(const std::map<std::string, std::uint64_t>& by_module) 
         where += fmt::format(" and others in {}",
                              format_counted(by_module.size() - told, "module", "modules"));
     }
-    return fmt::format("the function at {} of the stacks shown is not known: {}",
+    return fmt::format("{} of the printed stacks have no function name: {}",
                        format_counted(all, "code address", "code addresses"),
                        where);
 }
@@ -36,16 +36,15 @@ std::vector<std::string> warnings_with_stacks(const Analysis& analysis) {
     std::vector<std::string> lines = analysis.warnings;
     const std::uint64_t without_order = analysis.symbols->stacks_without_order();
     if (without_order != 0) {
-        lines.push_back(
-            fmt::format("in {} it is not known how native and Python frames called each other: the "
-                        "native ones come first",
-                        format_counted(without_order, "stack", "stacks")));
+        lines.push_back(fmt::format(
+            "{}: the order of native and Python frames is unknown; the native frames come first",
+            format_counted(without_order, "stack", "stacks")));
     }
     const std::vector<std::string>& notes = analysis.symbols->notes();
     lines.insert(lines.end(), notes.begin(), notes.end());
     if (analysis.symbols->notes_left_out() != 0) {
         lines.push_back(
-            fmt::format("and {} likewise",
+            fmt::format("and {} with the same problem",
                         format_counted(analysis.symbols->notes_left_out(), "module", "modules")));
     }
     if (!analysis.symbols->unnamed_addresses().empty()) {

@@ -96,7 +96,7 @@ class PlainCuda(StoppedTest):
             [gap[key] for key in ("freed", "freed_bytes", "made", "made_bytes")], [1, 8192, 2, 12288 + 16384]
         )
         text = self.run_well([ANALYZER, trace, "--no-whatif"]).stdout
-        self.assertRegex(text, r"recording was stopped from .*; 1 allocation \(8 KiB\) held before")
+        self.assertRegex(text, r"recording was stopped from .*; freed during it: 1 allocation \(8 KiB\)")
 
     def test_pauses_in_a_row_are_all_reconciled(self):
         steps = []

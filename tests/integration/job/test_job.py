@@ -123,7 +123,7 @@ class JobTest(real_process.RealProcessTest):
         self.assertEqual(heading.split()[:6], ["rank", "pid", "allocated", "reserved", "retries", "OOMs"])
         self.assertRegex(first, r"^ +0 +\d+ +2 MiB +2 MiB +0 +0  ended normally +python")
         self.assertRegex(second, r"^ +1 +\d+ +4 MiB +4 MiB +0 +1  ended normally +python")
-        self.assertTrue(footer.startswith("Peaks are each process's own."))
+        self.assertTrue(footer.startswith("Peaks are per process."))
 
     def test_progress_is_told_on_standard_error_and_the_report_stays_the_same(self):
         trace = self.folder / self.record("alloc=4194304", "refused")
@@ -132,7 +132,7 @@ class JobTest(real_process.RealProcessTest):
         self.assertEqual((told.stdout, quiet.stderr), (quiet.stdout, ""))
         lines = told.stderr.splitlines()
         self.assertIn("client.py", lines[0])
-        self.assertRegex(lines[1], r"^Device 0: 1 out-of-memory, 0 retries. Peak reserved 4 MiB ")
+        self.assertRegex(lines[1], r"^Device 0: 1 out-of-memory, 0 retries. Peak reserved 4 MiB, ")
 
     def test_what_cannot_be_read_is_named_after_the_rest(self):
         good = self.record("alloc=8192")

@@ -79,13 +79,11 @@ class NoPool(real_process.RealProcessTest):
 
     def test_managed_memory_alone_is_told(self):
         text = self.run_well([ANALYZER, self.record("managed")]).stdout
-        self.assertIn(
-            "No device memory was allocated in this process, but managed memory: at most 64 MiB", text
-        )
+        self.assertIn("This process allocated no device memory, only managed memory: at most 64 MiB", text)
 
     def test_physical_memory_of_the_host_is_no_devices(self):
         text = self.run_well([ANALYZER, self.record("host")]).stdout
-        self.assertIn("No GPU memory was allocated in this process.", text)
+        self.assertIn("This process allocated no GPU memory.", text)
 
     def test_the_next_size_of_card_would_have_done(self):
         """The same program on a card with room for one piece more is not refused."""

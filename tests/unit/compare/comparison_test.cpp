@@ -130,7 +130,7 @@ TEST_CASE(
     CHECK(first.b_there->left_bytes == 1);
     CHECK_FALSE(result.phases[2].b);
     CHECK_FALSE(result.phases[3].a);
-    CHECK(text_of(result).find("part first in the 2nd step") != std::string::npos);
+    CHECK(text_of(result).find("first difference in the 2nd step") != std::string::npos);
 
     RunProfile without = b;
     without.has_phases = false;

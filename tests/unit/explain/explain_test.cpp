@@ -201,7 +201,7 @@ TEST_CASE("the cause follows from what was cached and what was free", "[explain]
         const Explanation explanation =
             explain_text(message("2.00 GiB", "100.00 MiB", "22.00 GiB", "", "500.00 MiB"));
         CHECK(explanation.verdict == "genuine");
-        CHECK(explanation.sentence.find("1.41 GiB short of the 2.00 GiB asked") !=
+        CHECK(explanation.sentence.find("1.41 GiB short of the requested 2.00 GiB") !=
               std::string::npos);
         CHECK(any_contains(explanation.certain, "of the card are neither free nor PyTorch's"));
     }
@@ -209,7 +209,7 @@ TEST_CASE("the cause follows from what was cached and what was free", "[explain]
         const Explanation explanation =
             explain_text(message("2.00 GiB", "100.00 MiB", "20.00 GiB", "", "3.00 GiB"));
         CHECK(explanation.verdict == "fragmented");
-        CHECK(explanation.sentence.find("3 GiB cached by PyTorch and of no use") !=
+        CHECK(explanation.sentence.find("3 GiB cached by PyTorch but not usable") !=
               std::string::npos);
         CHECK(any_contains(explanation.certain, "waited for all streams"));
     }
@@ -217,7 +217,8 @@ TEST_CASE("the cause follows from what was cached and what was free", "[explain]
         const Explanation explanation =
             explain_text(message("2.00 GiB", "1.50 GiB", "20.00 GiB", "", "1.00 GiB"));
         CHECK(explanation.verdict == "fragmented");
-        CHECK(explanation.sentence.find("would do together, not apart") != std::string::npos);
+        CHECK(explanation.sentence.find("are enough together, but not separately") !=
+              std::string::npos);
     }
     SECTION("enough only with private pools") {
         const Explanation explanation =

@@ -8,8 +8,11 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 using namespace fragtrace::analyzer;
 using namespace std::string_literals;
@@ -80,6 +83,49 @@ TEST_CASE("a path is quoted so that the shell reads it back and the terminal doe
         const std::string quoted = shell_quoted(path);
         CHECK(printable(quoted) == quoted);
         CHECK(read_back(quoted) == path);
+    }
+}
+
+TEST_CASE("a line longer than the terminal is wrapped below its last column of text") {
+    CHECK(wrapped("one two three", 13) == "one two three");
+    CHECK(wrapped("one two three\n", 12) == "one two\nthree\n");
+    CHECK(wrapped("  verdict    one two three\nnext\n", 21) ==
+          "  verdict    one two\n             three\nnext\n");
+    CHECK(wrapped("  - one two three", 11) == "  - one two\n    three");
+    CHECK(wrapped("  one two three", 10) == "  one two\n  three");
+    // The column begins too far to the right to be followed.
+    CHECK(wrapped("  a           b c d", 16) == "  a           b\n  c d");
+    CHECK(wrapped("one     two", 6) == "one\ntwo");
+}
+
+TEST_CASE("wrapping keeps long words whole, counts characters and not styles or bytes") {
+    CHECK(wrapped("a/very/long/path b", 6) == "a/very/long/path\nb");
+    CHECK(wrapped("\xc3\xa4\xc3\xa4 \xc3\xa4", 4) == "\xc3\xa4\xc3\xa4 \xc3\xa4");
+    const Terminal colours(1, ColorChoice::kAlways);
+    const std::string bold = colours.styled(Style::kBold, "one two");
+    CHECK(wrapped(bold + " three", 13) == bold + " three");
+    CHECK(wrapped(bold + " three", 12) == bold + "\nthree");
+    CHECK(wrapped("", 40).empty());
+    CHECK(wrapped("\n\n", 40) == "\n\n");
+}
+
+TEST_CASE("wrapped text has the words of the text and no line that is too long") {
+    const std::string text =
+        "  setting                     outcome      reserved  class\n"
+        "  expandable_segments:True    fits         60 MiB    exact until its out-of-memory\n"
+        "  - device 0: replays on other cards give driver requests whole pages of 2 MiB\n";
+    for (std::size_t width = 30; width < 100; ++width) {
+        CAPTURE(width);
+        const std::string lines = wrapped(text, width);
+        std::istringstream all(text);
+        std::istringstream after(lines);
+        const std::istream_iterator<std::string> end;
+        CHECK(std::vector<std::string>(std::istream_iterator<std::string>(all), end) ==
+              std::vector<std::string>(std::istream_iterator<std::string>(after), end));
+        std::istringstream each(lines);
+        for (std::string line; std::getline(each, line);) {
+            CHECK(line.size() <= width);
+        }
     }
 }
 

@@ -35,15 +35,13 @@ struct BeforeMove {
         Result<OpenTrace> opened = open_trace(killed.path);
         REQUIRE(opened.ok());
         trace.emplace(std::move(opened).value());
-        ring = read_ring(trace->header, false);
+        ring = read_ring(killed.path, trace->header, false);
         REQUIRE(ring.state == RingContents::State::kRead);
         surplus.events.assign(ring.events.begin() + 20, ring.events.end());
         surplus.first_node = 1;
     }
 
-    bool move() const {
-        return absorb_ring(killed.path, trace->file, killed.ring_path, ring, surplus);
-    }
+    bool move() const { return absorb_ring(killed.path, trace->file, ring, surplus); }
 
     void check_untouched(const std::string& file) const {
         CHECK(read_file(killed.path) == file);
@@ -112,9 +110,8 @@ TEST_CASE("while another program reads the trace under a lock, the ring stays", 
 TEST_CASE("the ring of another user stays, and so does one in a folder of others", "[absorb]") {
     const BeforeMove files;
     if (chown(files.killed.ring_path.c_str(), 12345, 12345) == 0) {  // only root may
-        const RingContents ring = read_ring(files.trace->header, false);
-        CHECK_FALSE(absorb_ring(
-            files.killed.path, files.trace->file, files.killed.ring_path, ring, files.surplus));
+        const RingContents ring = read_ring(files.killed.path, files.trace->header, false);
+        CHECK_FALSE(absorb_ring(files.killed.path, files.trace->file, ring, files.surplus));
         files.check_untouched(files.killed.file);
     }
     const BeforeMove again;

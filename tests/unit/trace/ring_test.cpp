@@ -180,6 +180,24 @@ TEST_CASE("a ring that went round more than once gives its last events", "[ring]
     check_complete(killed.read());
 }
 
+TEST_CASE("a ring that was copied together with its trace is read beside it", "[ring]") {
+    Killed killed(60);
+    killed.save(60);
+    const std::filesystem::path folder = std::filesystem::path(killed.path).parent_path() / "copy";
+    std::filesystem::create_directory(folder);
+    const auto move_there = [&folder](const std::string& path) {
+        std::filesystem::path there = folder / std::filesystem::path(path).filename();
+        std::filesystem::rename(path, there);
+        return there;
+    };
+    const std::filesystem::path trace = move_there(killed.path);
+    const std::filesystem::path ring = move_there(killed.ring_path);
+    const auto timeline = read_trace(trace, {.absorb_ring = true});
+    REQUIRE(timeline.ok());
+    check_complete(*timeline);
+    CHECK_FALSE(std::filesystem::exists(ring));
+}
+
 TEST_CASE("facts that only the ring has are read, and survive the ring") {
     Killed killed(60);
     const std::string written = "command_line\tpython train.py\n";
@@ -230,8 +248,8 @@ TEST_CASE("what a running process is just writing into its ring is not unfinishe
     killed.save(60, {99, 100});
     TraceHeader header = {};
     std::memcpy(&header, killed.file.data(), sizeof header);
-    CHECK(read_ring(header, false).events_unfinished == 2);
-    const RingContents ring = read_ring(header, true);
+    CHECK(read_ring(killed.path, header, false).events_unfinished == 2);
+    const RingContents ring = read_ring(killed.path, header, true);
     CHECK(ring.events_unfinished == 0);
     CHECK(ring.events.size() == 38);
 }
@@ -242,7 +260,7 @@ TEST_CASE("code and facts that the trace has are no surplus of the ring", "[ring
     killed.save(60);
     TraceHeader header = {};
     std::memcpy(&header, killed.file.data(), sizeof header);
-    const RingContents ring = read_ring(header, false);
+    const RingContents ring = read_ring(killed.path, header, false);
     TimelineBuilder empty(killed.file.size());
     CHECK(add_ring(ring, &empty).code_count == 100);
     const RingSurplus codes = add_ring(ring, &empty);

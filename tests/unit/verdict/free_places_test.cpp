@@ -53,7 +53,7 @@ TEST_CASE("a stream-bound request: what each stream has free, in blocks of its s
     CHECK(verdict.places->elsewhere[1].free_bytes == 18 * kMiB);
     CHECK(verdict.places->elsewhere_bytes == 98 * kMiB);
     CHECK(serving_place(verdict) == &verdict.places->elsewhere[0]);
-    CHECK(verdict_sentence(verdict, Outcome::kOutOfMemory).find("(another stream's)") !=
+    CHECK(verdict_sentence(verdict, Outcome::kOutOfMemory).find("(of another stream)") !=
           std::string::npos);
 }
 

@@ -159,7 +159,7 @@ TEST_CASE("without a complete step of the same shape nothing is forecast") {
     SECTION("the first step fails") {
         Training training;
         training.step(3, 4);
-        CHECK(training.rest().why_not == "no step before it is complete");
+        CHECK(training.rest().why_not == "no earlier step is complete");
     }
     SECTION("the failed request has no twin") {
         Training training;
@@ -169,7 +169,7 @@ TEST_CASE("without a complete step of the same shape nothing is forecast") {
         training.run.begin_phase("step");
         training.run.fail(training.run.line("new"), kGiB);
         CHECK(training.rest().why_not ==
-              "no complete step before it asked for the same up to there");
+              "no complete earlier step made the same requests up to this one");
     }
     SECTION("no request failed") {
         Training training;

@@ -62,7 +62,7 @@ TEST_CASE("a pool whose policy is not public is an interval, and says so") {
     REQUIRE(row.lower.has_value());
     CHECK(row.result.statistics.reserved.peak == 512 * kMiB);  // 14 segments of 32, and one of 64
     CHECK(row.least_reserved_bytes() == 384 * kMiB);           // 360 live, by 32
-    CHECK(row.class_reason == "a model with two ends: how the driver does it is not public");
+    CHECK(row.class_reason == "an interval: the driver's method is not public");
     CHECK_FALSE(by_name.at("none").lower.has_value());
     CHECK(by_name.at("none").least_reserved_bytes() == 360 * kMiB);
 }

@@ -91,7 +91,8 @@ TEST_CASE("rows that take over what is older than the record are estimates") {
         const bool bound = row.candidate.pool != "pytorch";
         CHECK((row.is_recorded || bound || row.row_class == RowClass::kEstimate));
         CHECK((row.is_recorded || bound ||
-               row.class_reason.find("64 MiB held when recording began") != std::string::npos));
+               row.class_reason.find("64 MiB allocated before the recording began") !=
+                   std::string::npos));
     }
     CHECK(row_named(rows, "default settings").row_class == RowClass::kExact);
 }
