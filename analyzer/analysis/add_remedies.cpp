@@ -65,14 +65,14 @@ void find_culprit(Analysis* analysis, const DeviceAnalysis& device, RemedyPlan* 
         if (block.state == BlockState::kLive && block.allocated_by != kNoEvent &&
             diagnosis->held_open[i] != 0 &&
             analysis->symbols->describe(analysis->timeline.events[block.allocated_by].origin) ==
-                most->label) {
+                most->held.label) {
             plan->culprit.push_back(block.allocated_by);
         }
     }
     if (plan->culprit.empty()) {
         return;  // what is pending was freed
     }
-    plan->culprit_label = most->label;
+    plan->culprit_label = most->held.label;
     std::sort(plan->culprit.begin(), plan->culprit.end());
     plan->culprit_line = requests_of_line(analysis->timeline, device.script, plan->culprit.front());
 }

@@ -11,19 +11,6 @@
 
 namespace fragtrace::analyzer {
 
-MemorySummary summarize(const ReplayResult& result) {
-    const PoolStatistics& statistics = result.statistics;
-    return {.peak_requested = statistics.requested.peak,
-            .peak_allocated = statistics.allocated.peak,
-            .peak_active = statistics.active.peak,
-            .peak_reserved = statistics.reserved.peak,
-            .waste_at_peak = result.waste_at_peak,
-            .segments_allocated = statistics.segments_allocated,
-            .segments_freed = statistics.segments_freed,
-            .retries = result.retries(),
-            .ooms = result.ooms()};
-}
-
 namespace {
 
 // A card whose size is not known had room for what the run reserved. After a retry not even that
@@ -150,14 +137,13 @@ std::vector<CulpritGroup> group_culprits(const Analysis& analysis,
         auto [found, fresh] = groups.try_emplace(label, CulpritGroup{});
         CulpritGroup& group = found->second;
         if (fresh) {
-            group.label = label;
-            group.origin = born.origin;
+            group.held.label = label;
+            group.held.origin = born.origin;
             group.oldest_ns = born.time_ns;
             group.oldest = block.allocated_by;
         }
         group.held_open_bytes += diagnosis.held_open[i];
-        group.live_bytes += block.size_bytes;
-        group.blocks += 1;
+        group.held.add(block.size_bytes, 1);
         if (born.time_ns < group.oldest_ns) {
             group.oldest_ns = born.time_ns;
             group.oldest = block.allocated_by;
@@ -202,7 +188,7 @@ std::optional<CulpritGroup> most_pinning(const Analysis& analysis, const Diagnos
     groups.resize(std::min(groups.size(), kMostLines));
     LineNumbers lines;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-        lines.emplace(groups[i].label, static_cast<std::uint32_t>(i));
+        lines.emplace(groups[i].held.label, static_cast<std::uint32_t>(i));
     }
     const std::vector<Room> rooms = rooms_without_lines(analysis, diagnosis, lines);
     std::size_t best = 0;

@@ -5,8 +5,8 @@
 #include "analyzer/analysis/holders/device_holders.h"
 #include "analyzer/analysis/holders/growth_forecast.h"
 #include "analyzer/analysis/metrics/device_metrics.h"
-#include "analyzer/analysis/metrics/memory_summary.h"
 #include "analyzer/analysis/metrics/other_processes.h"
+#include "analyzer/analysis/metrics/run_figures.h"
 #include "analyzer/analysis/metrics/run_metrics.h"
 #include "analyzer/analysis/verdict/diagnosis.h"
 #include "analyzer/analysis/verdict/holes.h"
@@ -31,8 +31,6 @@
 #include <vector>
 
 namespace fragtrace::analyzer {
-
-MemorySummary summarize(const ReplayResult& result);
 
 struct DeviceAnalysis;
 // What limits the class of any what-if row of this device.
@@ -60,14 +58,13 @@ struct DeviceAnalysis {
 
     ReplayScript script;
     ReplayAssumptions assumptions;  // of replays other than the one that fidelity measures
-    MemorySummary recorded;
+    RunFigures recorded;
     std::uint64_t violations = 0;  // of the invariants of docs/metrics.md, in the record
     std::uint64_t after_gap = 0;   // what would be, but follows from gaps in recording
     ContextMemory context;
     MemorySample last_sample;                     // the driver's last report
     std::vector<OtherProcesses> other_processes;  // when memory ran out
-    std::uint64_t driver_time_ns = 0;  // spent in recorded driver calls; 0 = not measured
-    std::optional<Fidelity> fidelity;  // none: there is no caching pool to compare with
+    std::optional<Fidelity> fidelity;             // none: there is no caching pool to compare with
     // What a checkpoint tells is all that is known: no request was recorded, and none is replayed.
     bool state_only = false;
     std::vector<Hole> holes;  // where `state_only`
@@ -120,11 +117,8 @@ std::vector<std::string> warnings_with_stacks(const Analysis& analysis);
 
 // The blocks in use that came from the same line: one row of "who pins the holes".
 struct CulpritGroup {
-    OriginId origin = 0;  // of one of them
-    std::string label;    // the line, as Symbolizer::describe has it
+    HeldBy held;
     std::uint64_t held_open_bytes = 0;
-    std::uint64_t live_bytes = 0;
-    std::uint64_t blocks = 0;
     std::uint64_t oldest_ns = 0;   // birth of the oldest block
     EventIndex oldest = kNoEvent;  // its allocation
     // Allocating events of the blocks that keep a mostly empty segment.

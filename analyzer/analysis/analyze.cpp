@@ -34,7 +34,6 @@ void add_recorded(const Timeline& timeline, const DeviceMetrics& metrics, Device
     device->context = context_memory(timeline, device->device);
     device->last_sample = metrics.last_sample;
     device->other_processes = other_processes(timeline, device->device);
-    device->driver_time_ns = metrics.driver_time_ns;
     device->total_bytes = metrics.total_bytes;
     device->others_bytes = metrics.context_and_others_bytes;
     device->beside_pool = metrics.beside_pool;

@@ -21,11 +21,11 @@ const HoldingPlace& holds_most(const Analysis& analysis,
                                const std::vector<HoldingPlace>& places) {
     LineNumbers lines;
     for (const HoldingPlace& place : places) {
-        lines.try_emplace(place.label, static_cast<std::uint32_t>(lines.size()));
+        lines.try_emplace(place.held.label, static_cast<std::uint32_t>(lines.size()));
     }
     const std::vector<Room> rooms = rooms_without_lines(analysis, oom, lines);
     const auto found = std::find_if(places.begin(), places.end(), [&](const HoldingPlace& place) {
-        return rooms[lines.at(place.label)].serves(oom.wanted);
+        return rooms[lines.at(place.held.label)].serves(oom.wanted);
     });
     return found == places.end() ? places.front() : *found;
 }
@@ -137,8 +137,8 @@ bool failed_by_growth(const Analysis& analysis,
     LineNumbers growing;
     std::int64_t grown = 0;
     for (const GrowingPlace& place : device.held.growth.places) {
-        growing.emplace(place.place.label, 0);
-        grown += place.place.bytes;
+        growing.emplace(place.place.held.label, 0);
+        grown += place.place.held.bytes;
     }
     const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(grown, 0));
     const Verdict& verdict = oom.verdict;

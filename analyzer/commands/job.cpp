@@ -86,13 +86,13 @@ std::string table(const std::vector<JobProcess>& processes, const Terminal& term
             fmt::format("{:>5} {:>8} {:>10} {:>10} {:>7} {:>5}  {:<20} {}\n",
                         process.rank < 0 ? std::string("-") : std::to_string(process.rank),
                         process.pid == 0 ? std::string("-") : std::to_string(process.pid),
-                        format_bytes(process.sum(&JobDevice::peak_allocated)),
-                        format_bytes(process.sum(&JobDevice::peak_reserved)),
-                        format_count(process.sum(&JobDevice::retries)),
-                        format_count(process.sum(&JobDevice::ooms)),
+                        format_bytes(process.sum(&RunFigures::peak_allocated)),
+                        format_bytes(process.sum(&RunFigures::peak_reserved)),
+                        format_count(process.sum(&RunFigures::retries)),
+                        format_count(process.sum(&RunFigures::ooms)),
                         process.pid == 0 ? "snapshot" : ending_text(process.end),
                         printable(shorten(command_text(process.program), 60)));
-        text += process.sum(&JobDevice::ooms) != 0 ? terminal.styled(Style::kRed, line) : line;
+        text += process.sum(&RunFigures::ooms) != 0 ? terminal.styled(Style::kRed, line) : line;
     }
     return text;
 }
@@ -114,10 +114,10 @@ std::string job_json(const std::string& folder, const Job& job) {
                              {"process", process.pid},
                              {"rank", process.rank >= 0 ? Json(process.rank) : Json()},
                              {"command_line", process.program},
-                             {"peak_allocated_bytes", process.sum(&JobDevice::peak_allocated)},
-                             {"peak_reserved_bytes", process.sum(&JobDevice::peak_reserved)},
-                             {"retries", process.sum(&JobDevice::retries)},
-                             {"ooms", process.sum(&JobDevice::ooms)},
+                             {"peak_allocated_bytes", process.sum(&RunFigures::peak_allocated)},
+                             {"peak_reserved_bytes", process.sum(&RunFigures::peak_reserved)},
+                             {"retries", process.sum(&RunFigures::retries)},
+                             {"ooms", process.sum(&RunFigures::ooms)},
                              {"ended", ending_name(process.end.ending)},
                              {"ending", ending_json(process.end)}});
     }

@@ -8,7 +8,6 @@
 #include "analyzer/support/output_file.h"
 #include "analyzer/support/units.h"
 #include "analyzer/trace/symbols.h"
-#include "analyzer/trace/user_frame.h"
 
 #include <nlohmann/json.hpp>
 
@@ -23,30 +22,22 @@ namespace {
 
 constexpr std::size_t kMostHolders = 10;
 
-struct HolderRow {
-    std::string label;
-    std::uint64_t bytes = 0;
-    std::uint64_t blocks = 0;
-};
-
 // Stacks that differ only outside of the user's code are one row.
-std::vector<HolderRow> holder_rows(const DeviceSummary& device, bool wanted, Symbolizer* symbols) {
+std::vector<HeldBy> holder_rows(const DeviceSummary& device, bool wanted, Symbolizer* symbols) {
     if (!wanted) {
         return {};
     }
-    std::map<std::string, HolderRow> by_label;
-    for (const PeakHolder& holder : device.holders) {
-        HolderRow& row = by_label[holder.size_bytes != 0 ? label_by_size(holder.size_bytes)
-                                                         : symbols->describe(holder.origin)];
-        row.bytes += holder.bytes;
-        row.blocks += holder.blocks;
+    std::map<std::string, HeldBy> by_label;
+    for (const HeldBy& holder : device.holders) {
+        by_label[holder.label.empty() ? symbols->describe(holder.origin) : holder.label].add(
+            holder.bytes, holder.blocks);
     }
-    std::vector<HolderRow> rows;
+    std::vector<HeldBy> rows;
     for (auto& [label, row] : by_label) {
         row.label = label;
         rows.push_back(row);
     }
-    std::stable_sort(rows.begin(), rows.end(), [](const HolderRow& a, const HolderRow& b) {
+    std::stable_sort(rows.begin(), rows.end(), [](const HeldBy& a, const HeldBy& b) {
         return a.bytes > b.bytes;
     });
     rows.resize(std::min(rows.size(), kMostHolders));
@@ -65,7 +56,7 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
                                           events,
                                           ending_text(tables));
     for (const DeviceSummary& device : summary.devices) {
-        const MemorySummary& run = device.metrics.summary;
+        const RunFigures& run = device.metrics.summary;
         const WasteSplit& waste = run.waste_at_peak;
         text += device.metrics.state_only ? fmt::format("gpu{}  state at one moment: {} reserved\n",
                                                         device.device,
@@ -97,7 +88,7 @@ std::string summary_text(const TraceSummary& summary, bool with_holders) {
         text += !with_holders               ? ""
                 : device.metrics.state_only ? "      memory by line\n"
                                             : "      memory by line at the peak\n";
-        for (const HolderRow& row : holder_rows(device, with_holders, &symbols)) {
+        for (const HeldBy& row : holder_rows(device, with_holders, &symbols)) {
             text += fmt::format("        {:>9} in {:>7} blocks  {}\n",
                                 format_bytes(row.bytes),
                                 format_count(row.blocks),
@@ -126,9 +117,9 @@ Json summary_json(const TraceSummary& summary, bool with_holders) {
     Symbolizer symbols(tables);
     Json devices = Json::array();
     for (const DeviceSummary& device : summary.devices) {
-        const MemorySummary& run = device.metrics.summary;
+        const RunFigures& run = device.metrics.summary;
         Json holders = Json::array();
-        for (const HolderRow& row : holder_rows(device, with_holders, &symbols)) {
+        for (const HeldBy& row : holder_rows(device, with_holders, &symbols)) {
             holders.push_back({{"label", row.label}, {"bytes", row.bytes}, {"blocks", row.blocks}});
         }
         devices.push_back({{"index", device.device},

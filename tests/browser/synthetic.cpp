@@ -76,7 +76,7 @@ void add_verdict(PageDevice& device,
     std::uint64_t live_sum = 0;
     for (const PageCulprit& row : card.culprits) {
         held_sum += row.held_open_bytes;
-        live_sum += row.live_bytes;
+        live_sum += row.held.bytes;
     }
     card.sentence = fmt::format(
         "{} was requested. {} is free inside reserved segments, but the largest free block is {}. "
@@ -92,51 +92,50 @@ void add_verdict(PageDevice& device,
     card.assumptions = {"made-up data"};
     card.change = "expandable_segments:True: the same requests replayed, all of them served.";
     for (const PageCulprit& row : card.culprits) {
-        card.holders.push_back(
-            {row.stack, row.label, "activations", row.live_bytes, row.block_count});
+        card.holders.push_back({row.stack, row.held, "activations"});
     }
     if (!card.culprits.empty()) {
         card.who = fmt::format("{} prevents {} of free memory from being reused.",
-                               card.culprits.front().label,
+                               card.culprits.front().held.label,
                                format_bytes(card.culprits.front().held_open_bytes));
     }
     device.markers.push_back({pool.now_ns, PageMarkerKind::kOom, card.sentence});
     device.cards.push_back(std::move(card));
-    device.whatif = {
-        {"as recorded: default settings",
-         "exact",
-         1,
-         31 * kGiB,
-         6 * kGiB,
-         kGiB,
-         1108,
-         2,
-         true,
-         "",
-         true},
-        {"expandable_segments:True",
-         "estimate",
-         0,
-         26 * kGiB,
-         kGiB,
-         0,
-         214,
-         0,
-         true,
-         "replayed",
-         false},
-        {"max_split_size_mb:64",
-         "estimate",
-         1,
-         30 * kGiB,
-         5 * kGiB,
-         kGiB,
-         1204,
-         3,
-         true,
-         "",
-         false},
-        {"compact", "at least", 0, 25 * kGiB, 0, 0, 0, 0, false, "no allocator does this", false}};
+    const auto run = [](std::uint64_t ooms,
+                        std::uint64_t reserved,
+                        const WasteSplit& waste,
+                        std::uint64_t segments,
+                        std::uint64_t retries) {
+        return RunFigures{.peak_reserved = reserved,
+                          .waste_at_peak = waste,
+                          .segments_allocated = segments,
+                          .retries = retries,
+                          .ooms = ooms};
+    };
+    device.whatif = {{"as recorded: default settings",
+                      "exact",
+                      run(1, 31 * kGiB, {.releasable = kGiB, .inactive_split = 6 * kGiB}, 1108, 2),
+                      true,
+                      "",
+                      true},
+                     {"expandable_segments:True",
+                      "estimate",
+                      run(0, 26 * kGiB, {.inactive_split = kGiB}, 214, 0),
+                      true,
+                      "replayed",
+                      false},
+                     {"max_split_size_mb:64",
+                      "estimate",
+                      run(1, 30 * kGiB, {.releasable = kGiB, .inactive_split = 5 * kGiB}, 1204, 3),
+                      true,
+                      "",
+                      false},
+                     {"compact",
+                      "at least",
+                      run(0, 25 * kGiB, {}, 0, 0),
+                      false,
+                      "no allocator does this",
+                      false}};
     device.totals = {{"free in holes", pool.free_bytes()}, {"retries", pool.retries, false}};
 }
 
@@ -319,7 +318,8 @@ PageData two_device_page() {
     card.kind = PageCardKind::kRetry;
     card.time_ns = 7'000'000'000;
     card.heading = "Retry";
-    card.holders = {{1, "holder <i>one</i>", "parameters", 30 * kMiB, 1}};
+    const HeldBy held{.label = "holder <i>one</i>", .bytes = 30 * kMiB, .blocks = 1};
+    card.holders = {{1, held, "parameters"}};
     card.holders_more = "and 3 more lines: 7 MiB";
     PageCard peak = card;
     peak.kind = PageCardKind::kNearMiss;

@@ -93,10 +93,9 @@ void add_culprits(const PageDevice& device,
         if (name == names.end()) continue;
         PageCulprit& culprit = rows[name->second];
         culprit.stack = stack;
-        culprit.label = name->second;
+        culprit.held.label = name->second;
         culprit.held_open_bytes += held[i];
-        culprit.live_bytes += heap.blocks[i].size_bytes;
-        culprit.block_count += 1;
+        culprit.held.add(heap.blocks[i].size_bytes, 1);
         culprit.age = "since the first step";
         // Marked are those around which a quarter or more is free.
         if (held[i] * 3 >= heap.blocks[i].size_bytes) culprit.blocks.push_back(row);

@@ -20,8 +20,8 @@ PageRank row_of(int rank) {
     row.pid = 4000 + static_cast<std::uint32_t>(rank);
     row.gpu = rank % 8;
     row.capacity_bytes = 2 * kGiB;
-    row.peak_allocated_bytes = kGiB + static_cast<std::uint64_t>(rank) * kMiB;
-    row.peak_reserved_bytes = kGiB + static_cast<std::uint64_t>(rank) * 2 * kMiB;
+    row.run.peak_allocated = kGiB + static_cast<std::uint64_t>(rank) * kMiB;
+    row.run.peak_reserved = kGiB + static_cast<std::uint64_t>(rank) * 2 * kMiB;
     row.start_after_ns = static_cast<std::uint64_t>(rank) * 1'000'000;
     row.ended = "ended normally";
     row.program = "python <img src=x onerror=alert(1)>.py";
@@ -52,20 +52,20 @@ PageData job_page() {
         PageRank row = row_of(rank);
         if (rank == kFailed) {
             row.gpu = 0;
-            row.ooms = 1;
+            row.run.ooms = 1;
             row.first_oom_ns = 80'000'000;
-            row.peak_reserved_bytes = row.capacity_bytes;
+            row.run.peak_reserved = row.capacity_bytes;
             row.device = 0;
             data.ranks.push_back(row);
             row.gpu = 1;
-            row.ooms = 0;
+            row.run.ooms = 0;
             row.first_oom_ns = kNeverNs;
-            row.retries = 1;
+            row.run.retries = 1;
             row.device = 1;
         } else if (rank == kOther) {
             row.device = 2;
         } else if (rank == 23) {
-            row.ooms = 2;
+            row.run.ooms = 2;
         } else if (rank == 31) {
             row.gpu = -1;
         }

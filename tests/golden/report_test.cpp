@@ -215,9 +215,9 @@ TEST_CASE("the page's numbers are those of the JSON, to the byte") {
         const auto told = std::find_if(
             rows.begin(), rows.end(), [&](const auto& one) { return one["name"] == name; });
         REQUIRE(told != rows.end());
-        CHECK(row.peak_reserved_bytes == (*told)["peak_reserved_bytes"]);
-        CHECK(row.held_open_bytes == (*told)["waste_at_peak"]["inactive_split"]);
-        CHECK(row.releasable_bytes == (*told)["waste_at_peak"]["releasable"]);
+        CHECK(row.run.peak_reserved == (*told)["peak_reserved_bytes"]);
+        CHECK(row.run.waste_at_peak.inactive_split == (*told)["waste_at_peak"]["inactive_split"]);
+        CHECK(row.run.waste_at_peak.releasable == (*told)["waste_at_peak"]["releasable"]);
     }
 
     // The first card speaks the report's words, and the curves are those of its rows.
@@ -234,6 +234,6 @@ TEST_CASE("the page's numbers are those of the JSON, to the byte") {
         const std::uint64_t largest =
             *std::max_element(row.reserved_curve.begin(), row.reserved_curve.end());
         CHECK(largest > 0);
-        CHECK(largest <= row.peak_reserved_bytes);
+        CHECK(largest <= row.run.peak_reserved);
     }
 }

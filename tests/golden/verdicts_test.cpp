@@ -291,7 +291,7 @@ bool moves_another(const DeviceAnalysis& device, const Analysis& analysis) {
             const std::string& name = row.candidate.name;
             return row.candidate.remedy == Remedy::kMoveFirst &&
                    name != "long-lived blocks allocated first" &&
-                   (!most || name != most->label + " allocated first");
+                   (!most || name != most->held.label + " allocated first");
         });
 }
 

@@ -15,7 +15,7 @@ Result<Baseline> read_baseline(const std::string& path) {
     Baseline baseline;
     for (const nlohmann::json& row : (*json)["devices"]) {
         std::uint64_t index = 0;
-        BaselineDevice device;
+        RunFigures device;
         if (!row.is_object() || !row.contains("peak") || !row["peak"].is_object() ||
             !read_count(row, "index", &index) ||
             !read_count(row["peak"], "reserved", &device.peak_reserved) ||

@@ -2,6 +2,7 @@
 // wrote.
 #pragma once
 
+#include "analyzer/analysis/metrics/run_figures.h"
 #include "analyzer/support/result.h"
 
 #include <cstdint>
@@ -10,15 +11,9 @@
 
 namespace fragtrace::analyzer {
 
-struct BaselineDevice {
-    std::uint64_t peak_reserved = 0;
-    std::uint64_t peak_allocated = 0;
-    std::uint64_t retries = 0;
-    std::uint64_t ooms = 0;
-    std::uint64_t segments_allocated = 0;
-};
-
-using Baseline = std::map<std::uint64_t, BaselineDevice>;  // by the device's index
+// By the device's index. Only what a run is held against is read: peaks of reserved and allocated
+// memory, retries, out-of-memories, allocated segments.
+using Baseline = std::map<std::uint64_t, RunFigures>;
 
 // Errors (kInput): no such file, no JSON (with the byte), no JSON of summarize or report, another
 // schema.

@@ -61,7 +61,7 @@ std::uint64_t with_tolerance(std::uint64_t value, double tolerance) {
                                              : value + static_cast<std::uint64_t>(more);
 }
 
-void check_waste(const MemorySummary& run, const ShareOrBytes& limit, Rows* rows) {
+void check_waste(const RunFigures& run, const ShareOrBytes& limit, Rows* rows) {
     const WasteSplit& waste = run.waste_at_peak;
     const std::uint64_t wasted =
         waste.rounding + waste.slack + waste.pending + waste.releasable + waste.inactive_split;
@@ -82,10 +82,7 @@ void check_waste(const MemorySummary& run, const ShareOrBytes& limit, Rows* rows
             100 * *limit.share));
 }
 
-void check_baseline(const MemorySummary& run,
-                    const BaselineDevice& before,
-                    double tolerance,
-                    Rows* rows) {
+void check_baseline(const RunFigures& run, const RunFigures& before, double tolerance, Rows* rows) {
     const std::string allowed =
         tolerance > 0 ? fmt::format(", the baseline's with {:g} % more", 100 * tolerance)
                       : ", the baseline's";
@@ -138,7 +135,7 @@ std::vector<CheckRow> check_limits(const TraceSummary& summary, const Limits& li
     }
     std::size_t known = 0;  // devices of the baseline that are here
     for (const DeviceSummary& device : summary.devices) {
-        const MemorySummary& run = device.metrics.summary;
+        const RunFigures& run = device.metrics.summary;
         rows.set_device(device.device);
         if (!limits.losses_allowed && device.metrics.state_only) {
             rows.add("history",

@@ -247,11 +247,8 @@ class Predictor {
         }
         BatchRow row;
         row.batch = batch;
-        row.peak_allocated = unlimited->statistics.allocated.peak;
-        row.peak_reserved = unlimited->statistics.reserved.peak;
-        row.ooms = limited->ooms();
-        row.retries = limited->retries();
-        row.card_peak_reserved = limited->statistics.reserved.peak;
+        row.unlimited = summarize(*unlimited);
+        row.on_card = summarize(*limited);
         for (const FittedRun* run : {&small_, &large_}) {
             if (run->run().batch == batch) {
                 row.recorded_reserved = run->run().peak_reserved;
@@ -280,7 +277,7 @@ class Predictor {
         const std::uint64_t most = std::clamp<std::uint64_t>(kMostSteps / steps, 8, kMostReplays);
         std::map<std::uint64_t, bool> tried;  // whether it fits
         for (const BatchRow& row : prediction->rows) {
-            tried[row.batch] = row.ooms == 0;
+            tried[row.batch] = row.on_card.ooms == 0;
         }
         const auto fits = [&](std::uint64_t batch) -> Result<bool> {
             if (const auto known = tried.find(batch); known != tried.end()) {

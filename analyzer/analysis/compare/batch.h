@@ -2,6 +2,7 @@
 // batch", says what is assumed.
 #pragma once
 
+#include "analyzer/analysis/metrics/run_figures.h"
 #include "analyzer/replay/replayer.h"
 #include "analyzer/support/result.h"
 #include "analyzer/trace/symbols.h"
@@ -36,11 +37,8 @@ struct BatchLine {
 
 struct BatchRow {
     std::uint64_t batch = 0;
-    std::uint64_t peak_allocated = 0;  // on a card without limit
-    std::uint64_t peak_reserved = 0;
-    std::uint64_t ooms = 0;  // on the card
-    std::uint64_t retries = 0;
-    std::uint64_t card_peak_reserved = 0;
+    RunFigures unlimited;  // on a card without limit
+    RunFigures on_card;
     std::optional<std::uint64_t> recorded_reserved;  // where it was recorded
 };
 

@@ -45,12 +45,11 @@ std::vector<StackChange> changed_stacks(const HeldByLine* a, const HeldByLine* b
     std::map<std::vector<std::string>, StackChange> by_stack;
     for (const auto& [line, side] :
          {std::pair{a, &StackChange::a}, std::pair{b, &StackChange::b}}) {
-        for (const HeldByStack& held :
+        for (const HeldByStack& stack :
              line == nullptr ? std::vector<HeldByStack>{} : line->stacks) {
-            StackChange& change = by_stack[places_of(held.frames)];
-            change.frames = held.frames;
-            (change.*side).bytes += held.bytes;
-            (change.*side).blocks += held.blocks;
+            StackChange& change = by_stack[places_of(stack.frames)];
+            change.frames = stack.frames;
+            (change.*side).add(stack.held.bytes, stack.held.blocks);
         }
     }
     std::vector<StackChange> changes;
@@ -73,7 +72,7 @@ LinesByLabel by_label(const DeviceProfile* device) {
     LinesByLabel lines;
     if (device != nullptr) {
         for (const HeldByLine& line : device->holders) {
-            lines[line.label] = &line;
+            lines[line.held.label] = &line;
         }
     }
     return lines;
@@ -97,15 +96,11 @@ LinesByLabel by_single_place(const LinesByLabel& lines) {
 
 LineChange change_of(const HeldByLine* a, const HeldByLine* b, bool a_has_all, bool b_has_all) {
     LineChange change;
-    change.label = b != nullptr ? b->label : a->label;
     if (a != nullptr || a_has_all) {
-        change.a = a != nullptr ? Held{a->bytes, a->blocks} : Held{};
+        change.a = a != nullptr ? a->held : HeldBy{.label = b->held.label};
     }
     if (b != nullptr || b_has_all) {
-        change.b = b != nullptr ? Held{b->bytes, b->blocks} : Held{};
-    }
-    if (a != nullptr && b != nullptr && a->label != b->label) {
-        change.label_a = a->label;
+        change.b = b != nullptr ? b->held : HeldBy{.label = a->held.label};
     }
     if (a_has_all && b_has_all) {
         change.stacks = changed_stacks(a, b);
@@ -141,8 +136,8 @@ void compare_holders(const RunProfile& a,
     for (const auto& [place, line] : by_single_place(only_a)) {
         if (const auto found = places.find(place); found != places.end()) {
             add(line, found->second);
-            only_a.erase(line->label);
-            only_b.erase(found->second->label);
+            only_a.erase(line->held.label);
+            only_b.erase(found->second->held.label);
         }
     }
     for (const auto& [label, line] : only_a) {
@@ -160,7 +155,8 @@ void compare_holders(const RunProfile& a,
         }
     }
     const auto more = [](const LineChange& x, const LineChange& y) {
-        return distance(x.a->bytes, x.b->bytes) > distance(y.a->bytes, y.b->bytes);
+        return distance(x.a.value().bytes, x.b.value().bytes) >
+               distance(y.a.value().bytes, y.b.value().bytes);
     };
     std::stable_sort(result->grew.begin(), result->grew.end(), more);
     std::stable_sort(result->shrank.begin(), result->shrank.end(), more);
@@ -197,12 +193,12 @@ void find_divergence(const PhaseProfile& a, const PhaseProfile& b, PhaseComparis
     for (std::size_t i = 0; i < most; ++i) {
         const PhaseStretch* of_a = i < a.stretches.size() ? &a.stretches[i] : nullptr;
         const PhaseStretch* of_b = i < b.stretches.size() ? &b.stretches[i] : nullptr;
-        if (of_a != nullptr && of_b != nullptr && of_a->same_as(*of_b)) {
+        if (of_a != nullptr && of_b != nullptr && of_a->figures == of_b->figures) {
             continue;
         }
         result->parts_at = i;
-        result->a_there = of_a != nullptr ? std::optional(*of_a) : std::nullopt;
-        result->b_there = of_b != nullptr ? std::optional(*of_b) : std::nullopt;
+        result->a_there = of_a != nullptr ? std::optional(of_a->figures) : std::nullopt;
+        result->b_there = of_b != nullptr ? std::optional(of_b->figures) : std::nullopt;
         return;
     }
 }
@@ -229,8 +225,8 @@ void compare_phases(const RunProfile& a, const RunProfile& b, Comparison* result
                 find_divergence(phase, *found->second, &row);
             }
             of_b.erase(found);
-            if (row.a_there && row.b_there && row.a_there->ended < first_end) {
-                first_end = row.a_there->ended;
+            if (row.a_there && row.b_there && phase.stretches[*row.parts_at].ended < first_end) {
+                first_end = phase.stretches[*row.parts_at].ended;
                 result->first_divergence = result->phases.size();
             }
         }
@@ -257,7 +253,7 @@ std::vector<IterationComparison> compare_iterations(const RunProfile& a, const R
                                     .match_rate = std::min(of_a.match_rate, of_b.match_rate)};
             const std::size_t both = std::min(row.a_count, row.b_count);
             for (std::size_t i = 0; i < both && !row.parts_at; ++i) {
-                if (!of_a.stretches[i].same_as(of_b.stretches[i])) {
+                if (of_a.stretches[i] != of_b.stretches[i]) {
                     row.parts_at = i;
                     row.a_there = of_a.stretches[i];
                     row.b_there = of_b.stretches[i];
@@ -328,8 +324,7 @@ std::vector<FactChange> compare_settings(const RunProfile& a, const RunProfile& 
 }  // namespace
 
 bool PhaseComparison::differs() const {
-    return !a || !b || parts_at || a->count != b->count || a->peak_allocated != b->peak_allocated ||
-           a->peak_reserved != b->peak_reserved || a->left_bytes != b->left_bytes;
+    return !a || !b || parts_at || a->count != b->count || a->figures != b->figures;
 }
 
 Comparison compare(RunProfile a, RunProfile b) {

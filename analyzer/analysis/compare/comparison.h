@@ -12,25 +12,21 @@
 
 namespace fragtrace::analyzer {
 
-struct Held {
-    std::uint64_t bytes = 0;
-    std::uint64_t blocks = 0;
-};
-
 struct StackChange {
     std::vector<std::string> frames;  // innermost first
-    Held a;
-    Held b;
+    HeldBy a;                         // both without a label
+    HeldBy b;
 };
 
 // What one line of the program held at the peak of each run. Without a side: the source of that
-// side does not list the line, and does not list all.
+// side does not list the line, and does not list all. The labels differ where the line stands
+// elsewhere in the file.
 struct LineChange {
-    std::string label;    // in B where it is there, else in A
-    std::string label_a;  // where the line stands elsewhere in the file; empty = the same label
-    std::optional<Held> a;
-    std::optional<Held> b;
+    std::optional<HeldBy> a;
+    std::optional<HeldBy> b;
     std::vector<StackChange> stacks;  // those that changed, most first; the first few
+
+    [[nodiscard]] const std::string& label() const { return (b ? b : a)->label; }
 };
 
 struct DeviceComparison {
@@ -49,8 +45,8 @@ struct PhaseComparison {
     std::optional<PhaseProfile> b = {};
     // The first stretch (0 = the first) whose figures differ, or that only one run has.
     std::optional<std::uint64_t> parts_at = {};
-    std::optional<PhaseStretch> a_there = {};
-    std::optional<PhaseStretch> b_there = {};
+    std::optional<StretchFigures> a_there = {};
+    std::optional<StretchFigures> b_there = {};
 
     [[nodiscard]] bool differs() const;
 };
@@ -63,8 +59,8 @@ struct IterationComparison {
     bool from_phases = false;                    // in both; else found in the record: an estimate
     double match_rate = 0;                       // the lower of the two
     std::optional<std::uint64_t> parts_at = {};  // the first (0 = the first) whose figures differ
-    PhaseStretch a_there = {};
-    PhaseStretch b_there = {};
+    StretchFigures a_there = {};
+    StretchFigures b_there = {};
 };
 
 struct FactChange {

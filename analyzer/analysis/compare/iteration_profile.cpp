@@ -18,10 +18,8 @@ IterationProfile iteration_profile(const Timeline& timeline, DeviceId device) {
     std::int64_t at_begin = 0;
     const auto end_stretch = [&] {
         if (!profile.stretches.empty()) {
-            PhaseStretch& stretch = profile.stretches.back();
-            stretch.left_bytes =
+            profile.stretches.back().left_bytes =
                 static_cast<std::int64_t>(state.totals(device).allocated) - at_begin;
-            stretch.ended = profile.stretches.size() - 1;
         }
     };
     const auto count = static_cast<EventIndex>(timeline.events.size());

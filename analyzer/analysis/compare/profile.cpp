@@ -17,12 +17,10 @@ std::vector<HeldByLine> held_by_line(const Timeline& timeline,
                                      const HeapSnapshot& heap,
                                      Symbolizer* symbols) {
     const BlockLabels labels(timeline, heap, symbols);
-    std::map<std::pair<OriginId, std::uint64_t>, HeldByStack> by_key;
+    std::map<std::pair<OriginId, std::uint64_t>, HeldBy> by_key;
     for (const HeapBlock& block : heap.blocks) {
         if (block.state != BlockState::kFree) {
-            HeldByStack& held = by_key[labels.key_of(block)];
-            held.bytes += block.size_bytes;
-            ++held.blocks;
+            by_key[labels.key_of(block)].add(block.size_bytes, 1);
         }
     }
     std::map<std::string, std::map<std::vector<std::string>, HeldByStack>> by_label;
@@ -33,17 +31,15 @@ std::vector<HeldByLine> held_by_line(const Timeline& timeline,
         }
         HeldByStack& row = by_label[labels.label_of(key)][frames];
         row.frames = std::move(frames);
-        row.bytes += held.bytes;
-        row.blocks += held.blocks;
+        row.held.add(held.bytes, held.blocks);
     }
     std::vector<HeldByLine> lines;
     for (auto& [label, stacks] : by_label) {
         HeldByLine& line = lines.emplace_back();
-        line.label = label;
-        for (auto& [frames, held] : stacks) {
-            line.bytes += held.bytes;
-            line.blocks += held.blocks;
-            line.stacks.push_back(std::move(held));
+        line.held.label = label;
+        for (auto& [frames, stack] : stacks) {
+            line.held.add(stack.held.bytes, stack.held.blocks);
+            line.stacks.push_back(std::move(stack));
         }
     }
     return lines;
@@ -58,7 +54,6 @@ DeviceProfile device_profile(const Timeline& timeline,
     profile.name = device_name(timeline, device);
     profile.run = metrics.summary;
     profile.state_only = metrics.state_only;
-    profile.driver_time_ns = metrics.driver_time_ns;
     if (metrics.peak_state_end != 0) {
         RecordedState state(timeline);
         state.advance_to(metrics.peak_state_end);
@@ -74,8 +69,7 @@ std::vector<PhaseProfile> phase_profiles(const Timeline& timeline,
     std::uint64_t ended = 0;
     std::vector<PhaseStretch> stretches(timeline.phases.size());
     for (const PhaseRange& range : ranges) {
-        stretches[range.phase] = {
-            range.peak_allocated, range.peak_reserved, range.left_bytes, ended++};
+        stretches[range.phase] = {range.figures, ended++};
     }
     for (std::size_t i = 0; i < timeline.phases.size(); ++i) {
         const Phase& phase = timeline.phases[i];
@@ -87,12 +81,9 @@ std::vector<PhaseProfile> phase_profiles(const Timeline& timeline,
             profiles.back().kind = phase.kind;
         }
         PhaseProfile& profile = profiles[row->second];
-        const PhaseStretch& stretch = stretches[i];
         ++profile.count;
-        profile.peak_allocated = std::max(profile.peak_allocated, stretch.peak_allocated);
-        profile.peak_reserved = std::max(profile.peak_reserved, stretch.peak_reserved);
-        profile.left_bytes += stretch.left_bytes;
-        profile.stretches.push_back(stretch);
+        profile.figures.add(stretches[i].figures);
+        profile.stretches.push_back(stretches[i]);
     }
     return profiles;
 }

@@ -4,6 +4,7 @@
 
 #include "analyzer/analysis/compare/iteration_profile.h"
 #include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/model/held_by.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/trace/symbols.h"
 
@@ -18,34 +19,34 @@ namespace fragtrace::analyzer {
 // Bytes are those of live and pending blocks.
 struct HeldByStack {
     std::vector<std::string> frames;  // innermost first, as describe_frame() has them
-    std::uint64_t bytes = 0;
-    std::uint64_t blocks = 0;
+    HeldBy held;                      // without a label
 };
 
 struct HeldByLine {
-    std::string label;  // as Symbolizer::describe() has it
-    std::uint64_t bytes = 0;
-    std::uint64_t blocks = 0;
+    HeldBy held;
     std::vector<HeldByStack> stacks;  // empty where the source has only labels
 };
 
 struct DeviceProfile {
     DeviceId device = 0;
     std::string name;  // empty = not known
-    MemorySummary run;
-    bool state_only = false;           // of one moment: its peaks are what it holds
-    std::uint64_t driver_time_ns = 0;  // 0 = not measured
+    RunFigures run;
+    bool state_only = false;  // of one moment: its peaks are what it holds
     // Held after the request completed at which reserved first had its maximum.
     std::vector<HeldByLine> holders;
+};
+
+// One range of a phase; bytes of all devices together.
+struct PhaseStretch {
+    StretchFigures figures;
+    std::uint64_t ended = 0;  // how many ranges of the run ended before this one
 };
 
 struct PhaseProfile {
     std::string name;
     RangeKind kind = RangeKind::kApi;
     std::uint64_t count = 0;
-    std::uint64_t peak_allocated = 0;  // of all stretches
-    std::uint64_t peak_reserved = 0;
-    std::int64_t left_bytes = 0;
+    StretchFigures figures;               // of all stretches
     std::vector<PhaseStretch> stretches;  // as they began; empty where the source has only sums
 };
 

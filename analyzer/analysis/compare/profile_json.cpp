@@ -21,7 +21,7 @@ std::string text_of(const Json& object, const char* key) {
 }
 
 // Of the peaks and the split at the peak: the requested bytes there are what is left of reserved.
-bool read_memory(const Json& row, MemorySummary* run) {
+bool read_memory(const Json& row, RunFigures* run) {
     if (!row.contains("peak") || !row["peak"].is_object() || !row.contains("waste_at_peak") ||
         !row["waste_at_peak"].is_object()) {
         return false;
@@ -71,11 +71,14 @@ bool read_device(const Json& row, DeviceProfile* device) {
     }
     for (const Json& holder : *holders) {
         HeldByLine line;
-        if (!holder.is_object() || !read_count(holder, "bytes", &line.bytes) ||
-            !read_count(holder, "blocks", &line.blocks)) {
+        std::uint64_t bytes = 0;
+        std::uint64_t blocks = 0;
+        if (!holder.is_object() || !read_count(holder, "bytes", &bytes) ||
+            !read_count(holder, "blocks", &blocks)) {
             return false;
         }
-        line.label = text_of(holder, "label");
+        line.held.label = text_of(holder, "label");
+        line.held.add(bytes, blocks);
         device->holders.push_back(std::move(line));
     }
     return true;
@@ -84,8 +87,8 @@ bool read_device(const Json& row, DeviceProfile* device) {
 bool read_phase(const Json& row, PhaseProfile* phase) {
     if (!row.is_object() || !row.contains("left_bytes") || !row["left_bytes"].is_number_integer() ||
         !read_count(row, "count", &phase->count) ||
-        !read_count(row, "peak_allocated_bytes", &phase->peak_allocated) ||
-        !read_count(row, "peak_reserved_bytes", &phase->peak_reserved)) {
+        !read_count(row, "peak_allocated_bytes", &phase->figures.peak_allocated) ||
+        !read_count(row, "peak_reserved_bytes", &phase->figures.peak_reserved)) {
         return false;
     }
     phase->name = text_of(row, "name");
@@ -93,7 +96,7 @@ bool read_phase(const Json& row, PhaseProfile* phase) {
     if (left.is_number_unsigned() && left.get<std::uint64_t>() > kMostLeft) {
         return false;
     }
-    phase->left_bytes = left.get<std::int64_t>();
+    phase->figures.left_bytes = left.get<std::int64_t>();
     const std::string kind = text_of(row, "kind");
     for (const RangeKind known : {RangeKind::kApi, RangeKind::kNvtx, RangeKind::kCell}) {
         if (range_kind_name(known) == kind) {

@@ -25,7 +25,7 @@ struct DeviceHolders {
     // is what a report speaks of.
     std::vector<Holders> holders;
     std::vector<IterationDifference> differences;  // per entry of `holders`
-    std::vector<HeldLine> at_peak;                 // what was held at peak reserved
+    std::vector<HeldBy> at_peak;                   // what was held at peak reserved
     Growth growth;
     std::vector<PartGrowth> parts;  // of iterations
     std::vector<Survivors> survivors;

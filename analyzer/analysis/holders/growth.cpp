@@ -95,10 +95,10 @@ Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer*
         const std::string label = symbols->describe(origin);
         late[{label, category}] += stack.now - stack.at_middle;
         GrowingPlace& place = places[{label, category}];
-        place.place.label = label;
-        place.place.origin = origin;
+        place.place.held.label = label;
+        place.place.held.origin = origin;
+        place.place.held.bytes += stack.now - stack.at_first;
         place.place.category = category;
-        place.place.bytes += stack.now - stack.at_first;
         place.bytes_at_last += static_cast<std::uint64_t>(std::max<std::int64_t>(0, stack.now));
         place.times_grown = std::max(place.times_grown, stack.times_grown);
     }
@@ -107,13 +107,14 @@ Growth growth_of(const RunHistory& history, EventIndex first_failed, Symbolizer*
     for (auto& [key, place] : places) {
         const std::int64_t grown_late = late[key];
         place.slows =
-            kSlower * grown_late * early_steps < (place.place.bytes - grown_late) * late_steps;
+            kSlower * grown_late * early_steps < (place.place.held.bytes - grown_late) * late_steps;
         result.places.push_back(std::move(place));
     }
-    std::stable_sort(
-        result.places.begin(),
-        result.places.end(),
-        [](const GrowingPlace& a, const GrowingPlace& b) { return a.place.bytes > b.place.bytes; });
+    std::stable_sort(result.places.begin(),
+                     result.places.end(),
+                     [](const GrowingPlace& a, const GrowingPlace& b) {
+                         return a.place.held.bytes > b.place.held.bytes;
+                     });
     result.places.resize(std::min(result.places.size(), kMostPlaces));
     return result;
 }

@@ -13,7 +13,7 @@ namespace fragtrace::analyzer {
 
 // A place whose bytes at the begins of iterations never fell and rose at half of them or more.
 struct GrowingPlace {
-    HoldingPlace place;  // bytes: more at the last begin than at the first
+    HoldingPlace place;  // held: more at the last begin than at the first
     std::uint64_t bytes_at_last = 0;
     std::uint32_t times_grown = 0;
     // Less than a quarter as much an iteration in the second half as in the first: what it grew so

@@ -16,24 +16,23 @@ namespace {
 class Places {
   public:
     void add(const HoldingPlace& place) {
-        HoldingPlace& joined = by_label_[{place.label, place.category}];
-        joined.label = place.label;
-        joined.origin = place.origin;
+        HoldingPlace& joined = by_label_[{place.held.label, place.category}];
+        joined.held.label = place.held.label;
+        joined.held.origin = place.held.origin;
+        joined.held.add(place.held.bytes, place.held.blocks);
         joined.category = place.category;
-        joined.bytes += place.bytes;
-        joined.blocks += place.blocks;
     }
 
     std::vector<HoldingPlace> sorted() {
         std::vector<HoldingPlace> rows;
         for (auto& [key, place] : by_label_) {
-            if (place.bytes != 0) {
+            if (place.held.bytes != 0) {
                 rows.push_back(std::move(place));
             }
         }
         std::stable_sort(
             rows.begin(), rows.end(), [](const HoldingPlace& a, const HoldingPlace& b) {
-                return std::abs(a.bytes) > std::abs(b.bytes);
+                return std::abs(a.held.bytes) > std::abs(b.held.bytes);
             });
         return rows;
     }
@@ -115,11 +114,11 @@ std::vector<HoldingPlace> places_of(const std::vector<StackSum>& sums,
     for (const StackSum& sum : sums) {
         if (sum.bytes != 0) {
             const OriginId origin = history.requests.origins[sum.stack];
-            places.add({.label = symbols->describe(origin),
-                        .origin = origin,
-                        .category = category_of(history.stacks[sum.stack]),
-                        .bytes = sum.bytes,
-                        .blocks = sum.blocks});
+            places.add({.held = {.label = symbols->describe(origin),
+                                 .origin = origin,
+                                 .bytes = sum.bytes,
+                                 .blocks = sum.blocks},
+                        .category = category_of(history.stacks[sum.stack])});
         }
     }
     std::vector<HoldingPlace> rows = places.sorted();
@@ -163,14 +162,12 @@ Holders holders_of(const Timeline& timeline,
         sum.earlier_bytes += born < now ? block.size_bytes : 0;
         sum.old_bytes += born != 0 && born + 1 < now ? block.size_bytes : 0;
         result.allocated_bytes += block.size_bytes;
-        HoldingPlace& place = by_origin[{labels.key_of(block), category}];
-        place.bytes += static_cast<std::int64_t>(block.size_bytes);
-        ++place.blocks;
+        by_origin[{labels.key_of(block), category}].held.add(block.size_bytes, 1);
     }
     for (auto& [key, place] : by_origin) {
-        place.origin = key.first.first;
+        place.held.origin = key.first.first;
+        place.held.label = labels.label_of(key.first);
         place.category = key.second;
-        place.label = labels.label_of(key.first);
         places.add(place);
     }
     for (const Holding& sum : sums) {
@@ -187,32 +184,29 @@ Holders holders_of(const Timeline& timeline,
     return result;
 }
 
-std::vector<HeldLine> held_lines(const Timeline& timeline,
-                                 const HeapSnapshot& heap,
-                                 Symbolizer* symbols) {
+std::vector<HeldBy> held_lines(const Timeline& timeline,
+                               const HeapSnapshot& heap,
+                               Symbolizer* symbols) {
     constexpr std::size_t kMostLines = 10;
     const BlockLabels labels(timeline, heap, symbols);
-    std::map<std::pair<OriginId, std::uint64_t>, HeldLine> by_origin;
+    std::map<std::pair<OriginId, std::uint64_t>, HeldBy> by_origin;
     for (const HeapBlock& block : heap.blocks) {
         if (block.state != BlockState::kFree) {
-            HeldLine& line = by_origin[labels.key_of(block)];
-            line.bytes += block.size_bytes;
-            ++line.blocks;
+            by_origin[labels.key_of(block)].add(block.size_bytes, 1);
         }
     }
-    std::map<std::string, HeldLine> by_label;
+    std::map<std::string, HeldBy> by_label;
     for (const auto& [key, held] : by_origin) {
         std::string label = labels.label_of(key);
-        HeldLine& line = by_label[label];
+        HeldBy& line = by_label[label];
         line.label = std::move(label);
-        line.bytes += held.bytes;
-        line.blocks += held.blocks;
+        line.add(held.bytes, held.blocks);
     }
-    std::vector<HeldLine> lines;
+    std::vector<HeldBy> lines;
     for (auto& [label, line] : by_label) {
         lines.push_back(std::move(line));
     }
-    std::stable_sort(lines.begin(), lines.end(), [](const HeldLine& a, const HeldLine& b) {
+    std::stable_sort(lines.begin(), lines.end(), [](const HeldBy& a, const HeldBy& b) {
         return a.bytes > b.bytes;
     });
     lines.resize(std::min(lines.size(), kMostLines));

@@ -4,6 +4,7 @@
 
 #include "analyzer/analysis/holders/run_history.h"
 #include "analyzer/model/heap_snapshot.h"
+#include "analyzer/model/held_by.h"
 #include "analyzer/trace/symbols.h"
 
 #include <cstdint>
@@ -15,11 +16,8 @@ namespace fragtrace::analyzer {
 
 // The live blocks that came from the same line and are of one kind.
 struct HoldingPlace {
-    std::string label;    // the line, as Symbolizer::describe has it
-    OriginId origin = 0;  // of one of them
+    HeldBy held;  // of a difference: more (or less) than before
     Category category = Category::kOther;
-    std::int64_t bytes = 0;  // of a difference: more (or less) than before
-    std::int64_t blocks = 0;
 };
 
 struct Holding {
@@ -70,17 +68,11 @@ class BlockLabels {
     bool by_size_ = true;
 };
 
-// What is held from one line, pending blocks included.
-struct HeldLine {
-    std::string label;
-    std::uint64_t bytes = 0;
-    std::uint64_t blocks = 0;
-};
-
-// Of an address map: all blocks that are not free, most bytes first, at most ten lines.
-std::vector<HeldLine> held_lines(const Timeline& timeline,
-                                 const HeapSnapshot& heap,
-                                 Symbolizer* symbols);
+// Of an address map: all blocks that are not free, pending ones included, most bytes first, at most
+// ten lines.
+std::vector<HeldBy> held_lines(const Timeline& timeline,
+                               const HeapSnapshot& heap,
+                               Symbolizer* symbols);
 
 // Of an address map at `event`. `symbols` names the places.
 Holders holders_of(const Timeline& timeline,

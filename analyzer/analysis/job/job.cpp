@@ -66,10 +66,10 @@ auto order_of_failure(const JobProcess& process) {
 
 }  // namespace
 
-std::uint64_t JobProcess::sum(std::uint64_t JobDevice::*part) const {
+std::uint64_t JobProcess::sum(std::uint64_t RunFigures::*part) const {
     std::uint64_t all = 0;
     for (const JobDevice& device : devices) {
-        all += device.*part;
+        all += device.run.*part;
     }
     return all;
 }
@@ -93,10 +93,7 @@ JobDevice device_of(const Timeline& timeline, DeviceId id, const DeviceMetrics& 
     device.device = id;
     device.name = device_name(timeline, id);
     device.capacity_bytes = metrics.capacity_bytes;
-    device.peak_allocated = metrics.summary.peak_allocated;
-    device.peak_reserved = metrics.summary.peak_reserved;
-    device.retries = metrics.summary.retries;
-    device.ooms = metrics.summary.ooms;
+    device.run = metrics.summary;
     device.first_oom_ns = metrics.first_oom_ns;
     device.blocks_are_pool_blocks = metrics.block_layer;
     device.blocks = metrics.blocks;
@@ -205,13 +202,13 @@ std::vector<std::size_t> by_interest(const Job& job) {
         }
     }
     const auto reserved = [&](std::size_t i) {
-        return job.processes[i].sum(&JobDevice::peak_reserved);
+        return job.processes[i].sum(&RunFigures::peak_reserved);
     };
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
         const auto key = [&](std::size_t i) {
             const JobProcess& process = job.processes[i];
             return std::tuple(
-                order_of_failure(process), ~process.sum(&JobDevice::retries), ~reserved(i));
+                order_of_failure(process), ~process.sum(&RunFigures::retries), ~reserved(i));
         };
         return key(a) < key(b);
     });
@@ -235,7 +232,10 @@ std::vector<std::size_t> choose_whole(const Job& job, std::size_t processes, std
     std::vector<std::size_t> chosen;
     std::uint64_t used = 0;
     for (const std::size_t at : by_interest(job)) {
-        const std::uint64_t more = job.processes[at].sum(&JobDevice::blocks);
+        std::uint64_t more = 0;
+        for (const JobDevice& device : job.processes[at].devices) {
+            more += device.blocks;
+        }
         const bool has_room = chosen.empty() || used + more <= blocks;
         if (has_room && chosen.size() < processes) {
             chosen.push_back(at);

@@ -19,10 +19,7 @@ struct JobDevice {
     DeviceId device = 0;
     std::string name;
     std::uint64_t capacity_bytes = 0;  // the pool's; 0 = not known
-    std::uint64_t peak_allocated = 0;
-    std::uint64_t peak_reserved = 0;
-    std::uint64_t retries = 0;
-    std::uint64_t ooms = 0;
+    RunFigures run;
     std::optional<std::uint64_t> first_oom_ns = {};  // since the start of the trace
     std::uint64_t blocks = 0;                        // that a page of it would draw
     bool blocks_are_pool_blocks = false;  // false: the device's own allocations stand for them
@@ -40,7 +37,7 @@ struct JobProcess {
     std::vector<JobDevice> devices;
 
     // Of all devices together; of peaks the sum of their own.
-    [[nodiscard]] std::uint64_t sum(std::uint64_t JobDevice::*part) const;
+    [[nodiscard]] std::uint64_t sum(std::uint64_t RunFigures::*part) const;
 };
 
 struct UnreadableTrace {

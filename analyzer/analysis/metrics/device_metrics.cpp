@@ -120,7 +120,7 @@ class DeviceMeasurement::Progress {
     }
 
     void take_peaks(EventIndex i, const MemoryTotals& now) {
-        MemorySummary& peaks = metrics_.summary;
+        RunFigures& peaks = metrics_.summary;
         peaks.peak_requested = std::max(peaks.peak_requested, now.requested);
         peaks.peak_allocated = std::max(peaks.peak_allocated, now.allocated);
         peaks.peak_active = std::max(peaks.peak_active, now.active());
@@ -151,7 +151,7 @@ class DeviceMeasurement::Progress {
     void count_pool_segments(const Event& event, bool reserved_changed, bool past_pool) {
         const bool segment =
             !past_pool && ((event.flags & kFlagFromAllocator) != 0 || reserved_changed);
-        MemorySummary& summary = metrics_.summary;
+        RunFigures& summary = metrics_.summary;
         switch (event.kind) {
             case EventKind::kDeviceAlloc:
             case EventKind::kAsyncAlloc:
@@ -185,7 +185,7 @@ class DeviceMeasurement::Progress {
             event.kind == EventKind::kContextDestroy) {
             return;
         }
-        MemorySummary& summary = metrics_.summary;
+        RunFigures& summary = metrics_.summary;
         if (event.kind == EventKind::kDeviceAlloc || event.kind == EventKind::kAsyncAlloc) {
             // Also where it takes the place of a block that went with its context.
             summary.segments_allocated += event.size_bytes != 0 ? 1 : 0;
@@ -211,7 +211,7 @@ class DeviceMeasurement::Progress {
     }
 
     void conclude(const RecordedState& state) {
-        const MemorySummary& peaks = metrics_.summary;
+        const RunFigures& peaks = metrics_.summary;
         metrics_.block_layer = state.has_block_layer(device_);
         metrics_.state_only = metrics_.block_layer && !requested_ && peaks.peak_reserved != 0;
         const MemorySample& sample = sample_.event != kNoEvent ? sample_ : state.sample(device_);

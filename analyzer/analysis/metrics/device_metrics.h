@@ -2,7 +2,7 @@
 // requests. docs/metrics.md has the definitions.
 #pragma once
 
-#include "analyzer/analysis/metrics/memory_summary.h"
+#include "analyzer/analysis/metrics/run_figures.h"
 #include "analyzer/model/ledger.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/replay/beside_pool.h"
@@ -24,7 +24,7 @@ struct RecordedTrouble {
 inline constexpr std::size_t kMostRecordedTroubles = 2000;
 
 struct DeviceMetrics {
-    MemorySummary summary;
+    RunFigures summary;
     std::vector<RecordedTrouble> troubles;  // the first kMostRecordedTroubles of the summary's
     std::optional<std::uint64_t> first_oom_ns;
     bool block_layer = false;  // false: the device's own allocations were counted as blocks
@@ -35,8 +35,6 @@ struct DeviceMetrics {
     EventIndex peak_event = kNoEvent;  // brought reserved to its maximum
     // The state that waste_at_peak splits is that of all events before this one; 0 = none.
     EventIndex peak_state_end = 0;
-
-    std::uint64_t driver_time_ns = 0;  // in allocating and freeing calls; 0 = not measured
 
     // From the last report of the driver; all 0 when there was none.
     std::uint64_t total_bytes = 0;

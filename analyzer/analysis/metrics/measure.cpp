@@ -74,7 +74,7 @@ RecordedRun measure(const Timeline& timeline, const std::vector<DeviceId>& devic
     result.phase_ranges = phases.take_ranges();
     for (std::size_t i = 0; i < devices.size(); ++i) {
         result.devices.push_back(measurements[i].finish(ledger.state()));
-        result.devices.back().driver_time_ns = driver_time_ns(timeline, devices[i]);
+        result.devices.back().summary.driver_time_ns = driver_time_ns(timeline, devices[i]);
         result.peaks.push_back(std::move(peaks[i].history));
     }
     return result;

@@ -78,19 +78,16 @@ class PhaseMeasurement::Progress {
             const Phase& phase = timeline_.phases[ends_[next_end_].second];
             const Counters& before = at_begin_[ends_[next_end_].second];
             PhaseTotals& totals = totals_of(phase);
-            const PhaseRange range = {
-                .phase = ends_[next_end_].second,
+            const StretchFigures figures = {
                 .peak_allocated = allocated_.since(phase.begin),
                 .peak_reserved = reserved_.since(phase.begin),
                 .left_bytes = static_cast<std::int64_t>(counters_.allocated - before.allocated)};
-            ranges_.push_back(range);
+            ranges_.push_back({ends_[next_end_].second, figures});
             ++totals.count;
             totals.time_ns +=
                 std::max(timeline_.events[last].time_ns, timeline_.events[phase.begin].time_ns) -
                 timeline_.events[phase.begin].time_ns;
-            totals.peak_allocated = std::max(totals.peak_allocated, range.peak_allocated);
-            totals.peak_reserved = std::max(totals.peak_reserved, range.peak_reserved);
-            totals.left_bytes += range.left_bytes;
+            totals.figures.add(figures);
             totals.driver_allocs += counters_.driver_allocs - before.driver_allocs;
             totals.driver_ns += counters_.driver_ns - before.driver_ns;
             totals.retries += counters_.retries - before.retries;

@@ -13,10 +13,8 @@ namespace fragtrace::analyzer {
 
 // One range of a phase. PhaseTotals sums these up.
 struct PhaseRange {
-    std::uint32_t phase = 0;           // in Timeline::phases
-    std::uint64_t peak_allocated = 0;  // bytes, of all devices together
-    std::uint64_t peak_reserved = 0;
-    std::int64_t left_bytes = 0;
+    std::uint32_t phase = 0;  // in Timeline::phases
+    StretchFigures figures;
 };
 
 class PhaseMeasurement : public LedgerWatcher {

@@ -2,6 +2,7 @@
 // managed memory, calls that failed for want of memory. docs/metrics.md has the definitions.
 #pragma once
 
+#include "analyzer/analysis/metrics/run_figures.h"
 #include "analyzer/model/ledger.h"
 #include "analyzer/model/timeline.h"
 
@@ -34,9 +35,7 @@ struct PhaseTotals {
     std::string library;  // that marked it; empty for the program
     std::uint64_t count = 0;
     std::uint64_t time_ns = 0;
-    std::uint64_t peak_allocated = 0;  // bytes, of all devices together
-    std::uint64_t peak_reserved = 0;
-    std::int64_t left_bytes = 0;      // allocated at the ends less at the begins
+    StretchFigures figures;           // of all devices together
     std::uint64_t driver_allocs = 0;  // cudaMallocs, maps and their like
     std::uint64_t driver_ns = 0;
     std::uint64_t retries = 0;

@@ -16,7 +16,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-using Holdings = std::map<std::pair<Origin, std::uint64_t>, PeakHolder>;  // PeakHolder::size_bytes
+// The number is the size of each block, where nothing that is held has a stack; else 0.
+using Holdings = std::map<std::pair<Origin, std::uint64_t>, HeldBy>;
 
 // Where the live blocks of a device come from.
 class LiveOrigins {
@@ -64,12 +65,9 @@ class LiveOrigins {
             });
         for (const HeapBlock& block : heap.blocks) {
             if (block.state != BlockState::kFree) {
-                PeakHolder& holder =
-                    by_origin[by_size ? std::pair(Origin{}, block.size_bytes)
-                                      : std::pair(origin_of(block), std::uint64_t{0})];
-                holder.size_bytes = by_size ? block.size_bytes : 0;
-                holder.bytes += block.size_bytes;
-                ++holder.blocks;
+                by_origin[by_size ? std::pair(Origin{}, block.size_bytes)
+                                  : std::pair(origin_of(block), std::uint64_t{0})]
+                    .add(block.size_bytes, 1);
             }
         }
         return by_origin;
@@ -191,13 +189,13 @@ class DeviceSummarizer : public LedgerWatcher {
         summary_.metrics = measurement_.finish(state);
         for (auto& [key, holder] : at_peak_) {
             holder.origin = static_cast<OriginId>(tables->origins.size());
+            holder.label = key.second != 0 ? label_by_size(key.second) : "";
             tables->origins.push_back(key.first);
-            summary_.holders.push_back(holder);
+            summary_.holders.push_back(std::move(holder));
         }
-        std::stable_sort(
-            summary_.holders.begin(),
-            summary_.holders.end(),
-            [](const PeakHolder& a, const PeakHolder& b) { return a.bytes > b.bytes; });
+        std::stable_sort(summary_.holders.begin(),
+                         summary_.holders.end(),
+                         [](const HeldBy& a, const HeldBy& b) { return a.bytes > b.bytes; });
         return std::move(summary_);
     }
 

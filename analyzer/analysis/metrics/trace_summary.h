@@ -3,6 +3,7 @@
 #pragma once
 
 #include "analyzer/analysis/metrics/device_metrics.h"
+#include "analyzer/model/held_by.h"
 #include "analyzer/model/timeline.h"
 #include "analyzer/support/result.h"
 
@@ -12,19 +13,13 @@
 
 namespace fragtrace::analyzer {
 
-// What was allocated at one place and held at the peak.
-struct PeakHolder {
-    OriginId origin = 0;           // in TraceSummary::tables
-    std::uint64_t size_bytes = 0;  // of each block, where nothing that was held has a stack; else 0
-    std::uint64_t bytes = 0;
-    std::uint64_t blocks = 0;
-};
-
 struct DeviceSummary {
     DeviceId device = 0;
-    DeviceMetrics metrics;  // driver_time_ns is not known
+    DeviceMetrics metrics;  // summary.driver_time_ns is not known
     std::uint64_t peak_time_ns = 0;
-    std::vector<PeakHolder> holders;  // descending
+    // At the peak, most bytes first, by origin (in TraceSummary::tables) and not yet by line: only
+    // where nothing that was held has a stack is there a label, the size of each block.
+    std::vector<HeldBy> holders;
 };
 
 struct TraceSummary {

@@ -20,7 +20,7 @@ Json device_json(const std::optional<DeviceProfile>& device) {
     if (!device) {
         return nullptr;
     }
-    const MemorySummary& run = device->run;
+    const RunFigures& run = device->run;
     const WasteSplit& waste = run.waste_at_peak;
     return {{"name", device->name},
             {"peak",
@@ -40,10 +40,10 @@ Json device_json(const std::optional<DeviceProfile>& device) {
             {"retries", run.retries},
             {"ooms", run.ooms},
             {"state_only", device->state_only},
-            {"driver_ns", device->driver_time_ns}};
+            {"driver_ns", run.driver_time_ns}};
 }
 
-Json held_json(const std::optional<Held>& held) {
+Json held_json(const std::optional<HeldBy>& held) {
     return held ? Json{{"bytes", held->bytes}, {"blocks", held->blocks}} : Json();
 }
 
@@ -57,8 +57,8 @@ Json holders_json(const DeviceComparison& device) {
                                   {"a", held_json(stack.a)},
                                   {"b", held_json(stack.b)}});
             }
-            rows.push_back({{"label", change.label},
-                            {"label_a", change.label_a.empty() ? change.label : change.label_a},
+            rows.push_back({{"label", change.label()},
+                            {"label_a", change.a ? change.a->label : change.label()},
                             {"a", held_json(change.a)},
                             {"b", held_json(change.b)},
                             {"stacks", stacks}});
@@ -69,13 +69,13 @@ Json holders_json(const DeviceComparison& device) {
 
 Json phase_json(const std::optional<PhaseProfile>& phase) {
     return phase ? Json{{"count", phase->count},
-                        {"peak_allocated_bytes", phase->peak_allocated},
-                        {"peak_reserved_bytes", phase->peak_reserved},
-                        {"left_bytes", phase->left_bytes}}
+                        {"peak_allocated_bytes", phase->figures.peak_allocated},
+                        {"peak_reserved_bytes", phase->figures.peak_reserved},
+                        {"left_bytes", phase->figures.left_bytes}}
                  : Json();
 }
 
-Json stretch_json(const std::optional<PhaseStretch>& stretch) {
+Json stretch_json(const std::optional<StretchFigures>& stretch) {
     return stretch ? Json{{"peak_allocated_bytes", stretch->peak_allocated},
                           {"peak_reserved_bytes", stretch->peak_reserved},
                           {"left_bytes", stretch->left_bytes}}
@@ -116,11 +116,11 @@ Json batch_json(const BatchPrediction& prediction) {
     Json rows = Json::array();
     for (const BatchRow& row : prediction.rows) {
         rows.push_back({{"batch", row.batch},
-                        {"peak_allocated_bytes", row.peak_allocated},
-                        {"peak_reserved_bytes", row.peak_reserved},
-                        {"ooms", row.ooms},
-                        {"retries", row.retries},
-                        {"card_peak_reserved_bytes", row.card_peak_reserved},
+                        {"peak_allocated_bytes", row.unlimited.peak_allocated},
+                        {"peak_reserved_bytes", row.unlimited.peak_reserved},
+                        {"ooms", row.on_card.ooms},
+                        {"retries", row.on_card.retries},
+                        {"card_peak_reserved_bytes", row.on_card.peak_reserved},
                         {"recorded_peak_reserved_bytes",
                          row.recorded_reserved ? Json(*row.recorded_reserved) : Json()}});
     }

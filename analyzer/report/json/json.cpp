@@ -65,7 +65,7 @@ Json waste_json(const WasteSplit& waste) {
             {"inactive_split", waste.inactive_split}};
 }
 
-Json device_json(const DeviceAnalysis& device, const MemorySummary& summary) {
+Json device_json(const DeviceAnalysis& device, const RunFigures& summary) {
     Json others = Json::array();
     for (const OtherProcesses& one : device.other_processes) {
         others.push_back({{"event", one.sequence},

@@ -21,11 +21,11 @@ Json culprits_json(const Analysis& analysis,
         }
         const Outlived outlived = outlived_of(analysis, group, diagnosis);
         const std::size_t born = group.oldest == kNoEvent ? 0 : iterations.of(group.oldest);
-        culprits.push_back({{"label", group.label},
-                            {"stack", stack_json(analysis, group.origin)},
+        culprits.push_back({{"label", group.held.label},
+                            {"stack", stack_json(analysis, group.held.origin)},
                             {"held_open_bytes", group.held_open_bytes},
-                            {"live_bytes", group.live_bytes},
-                            {"blocks", group.blocks},
+                            {"live_bytes", group.held.bytes},
+                            {"blocks", group.held.blocks},
                             {"phase", phase_name(analysis, group.oldest)},
                             {"phase_over", outlived.over},
                             {"phase_again", outlived.again},
@@ -43,10 +43,10 @@ Json culprit_sums_json(const Analysis& analysis, const Diagnosis& diagnosis, Cul
         if (rows.size() == kMaxCulprits) {
             break;
         }
-        rows.push_back({{key == CulpritKey::kPhase ? "phase" : "age", group.label},
+        rows.push_back({{key == CulpritKey::kPhase ? "phase" : "age", group.held.label},
                         {"held_open_bytes", group.held_open_bytes},
-                        {"live_bytes", group.live_bytes},
-                        {"blocks", group.blocks}});
+                        {"live_bytes", group.held.bytes},
+                        {"blocks", group.held.blocks}});
     }
     return rows;
 }

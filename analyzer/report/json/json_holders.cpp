@@ -17,10 +17,10 @@ std::string key_of(Category category) {
 }
 
 Json place_json(const HoldingPlace& place) {
-    return {{"label", place.label},
+    return {{"label", place.held.label},
             {"category", key_of(place.category)},
-            {"bytes", place.bytes},
-            {"blocks", place.blocks}};
+            {"bytes", place.held.bytes},
+            {"blocks", place.held.blocks}};
 }
 
 Json places_json(const std::vector<HoldingPlace>& places) {
@@ -89,7 +89,7 @@ Json holes_json(const Analysis& analysis, const DeviceAnalysis& device) {
 
 Json held_lines_json(const DeviceHolders& held) {
     Json rows = Json::array();
-    for (const HeldLine& line : held.at_peak) {
+    for (const HeldBy& line : held.at_peak) {
         rows.push_back({{"label", line.label}, {"bytes", line.bytes}, {"blocks", line.blocks}});
     }
     return rows;

@@ -157,7 +157,7 @@ std::string peak_heading(const DeviceAnalysis& device) {
 }
 
 std::string peak_sentence(const DeviceAnalysis& device) {
-    const MemorySummary& run = device.recorded;
+    const RunFigures& run = device.recorded;
     const WasteSplit& waste = run.waste_at_peak;
     std::string text;
     if (run.retries != 0) {
@@ -193,7 +193,7 @@ std::string peak_sentence(const DeviceAnalysis& device) {
 }
 
 std::vector<PageBar> peak_bars(const DeviceAnalysis& device) {
-    const MemorySummary& run = device.recorded;
+    const RunFigures& run = device.recorded;
     const WasteSplit& waste = run.waste_at_peak;
     std::vector<PageBar> bars = {{"most in use at once", "used", run.peak_allocated},
                                  {"reserved at the peak", "reserved", run.peak_reserved}};

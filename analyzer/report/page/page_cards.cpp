@@ -54,11 +54,9 @@ class CardBuilder {
     }
 
     PageCulprit culprit_of(const CulpritGroup& group, std::uint64_t now_ns) {
-        PageCulprit row{.stack = stacks_->node_of(group.origin),
-                        .label = group.label,
+        PageCulprit row{.stack = stacks_->node_of(group.held.origin),
+                        .held = group.held,
                         .held_open_bytes = group.held_open_bytes,
-                        .live_bytes = group.live_bytes,
-                        .block_count = group.blocks,
                         .age = "oldest " + format_duration(now_ns - group.oldest_ns),
                         .phase = analysis_.phases && group.oldest != kNoEvent
                                      ? analysis_.phases->name_of(group.oldest)
@@ -79,17 +77,14 @@ class CardBuilder {
         }
         std::uint64_t named_bytes = 0;
         for (const HoldingPlace& place : at->places) {
-            if (place.bytes > 0) {
-                named_bytes += static_cast<std::uint64_t>(place.bytes);
+            if (place.held.bytes > 0) {
+                named_bytes += static_cast<std::uint64_t>(place.held.bytes);
                 card->holders.push_back(
-                    {.stack = stacks_->node_of(place.origin),
-                     .label = place.label,
+                    {.stack = stacks_->node_of(place.held.origin),
+                     .held = place.held,
                      .category = place.category == Category::kOther
                                      ? std::string()
-                                     : std::string(category_name(place.category)),
-                     .live_bytes = static_cast<std::uint64_t>(place.bytes),
-                     .block_count =
-                         static_cast<std::uint64_t>(std::max<std::int64_t>(0, place.blocks))});
+                                     : std::string(category_name(place.category))});
             }
         }
         if (at->places_left_out != 0) {

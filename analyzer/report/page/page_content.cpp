@@ -150,15 +150,11 @@ class DevicePage {
         }
         for (const WhatIfRow* at : rows) {
             const WhatIfRow& row = *at;
-            const WasteSplit& waste = row.result.waste_at_peak;
+            RunFigures run = summarize(row.result);
+            run.ooms = row.ooms();
             PageWhatIf shown{.name = (row.is_recorded ? "as recorded: " : "") + row.candidate.name,
                              .row_class = row.class_text(),
-                             .ooms = row.ooms(),
-                             .peak_reserved_bytes = row.result.statistics.reserved.peak,
-                             .held_open_bytes = waste.inactive_split,
-                             .releasable_bytes = waste.releasable,
-                             .segments_allocated = row.result.statistics.segments_allocated,
-                             .retries = row.retries(),
+                             .run = run,
                              .usable = row.usable,
                              .note = whatif_note(row),
                              .as_run = row.is_recorded,
@@ -170,7 +166,7 @@ class DevicePage {
     }
 
     void add_totals() {
-        const MemorySummary& run = device_.recorded;
+        const RunFigures& run = device_.recorded;
         const WasteSplit& waste = run.waste_at_peak;
         page_.totals = {{"peak requested", run.peak_requested},
                         {"peak allocated", run.peak_allocated},

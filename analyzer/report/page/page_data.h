@@ -5,6 +5,8 @@
 #pragma once
 
 #include "analyzer/analysis/memory_lives.h"
+#include "analyzer/analysis/metrics/run_figures.h"
+#include "analyzer/model/held_by.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -55,10 +57,8 @@ struct PagePhase {
 // One row of "who pins the holes".
 struct PageCulprit {
     std::uint32_t stack = 0;
-    std::string label;  // usually the innermost Python frame
+    HeldBy held;
     std::uint64_t held_open_bytes = 0;
-    std::uint64_t live_bytes = 0;
-    std::uint64_t block_count = 0;
     std::string age;                    // "since 12 s, 40 steps"
     std::string phase = {};             // in which the oldest was born; empty = in none
     std::vector<std::uint32_t> blocks;  // indices into PageDevice::blocks
@@ -67,10 +67,8 @@ struct PageCulprit {
 // Who holds the memory of a card that no hole explains.
 struct PageHolder {
     std::uint32_t stack = 0;
-    std::string label;     // as of a culprit
+    HeldBy held;
     std::string category;  // "activations": an estimate; empty: not known
-    std::uint64_t live_bytes = 0;
-    std::uint64_t block_count = 0;
 };
 
 // A run without an out-of-memory has one card of the last two: retries or little left, or neither.
@@ -108,13 +106,7 @@ struct PageCard {
 struct PageWhatIf {
     std::string name;       // the setting as it is typed
     std::string row_class;  // in the words of class_words()
-    std::uint64_t ooms = 0;
-    std::uint64_t peak_reserved_bytes = 0;
-    // Free at its own peak of reserved memory: kept by live blocks, and not.
-    std::uint64_t held_open_bytes = kPageUnknown;
-    std::uint64_t releasable_bytes = kPageUnknown;
-    std::uint64_t segments_allocated = 0;
-    std::uint64_t retries = 0;
+    RunFigures run;
     bool usable = true;
     std::string note;
     bool as_run = false;     // the recorded run itself, shown first and set apart
@@ -170,10 +162,7 @@ struct PageRank {
     std::uint32_t pid = 0;  // 0 = not known
     int gpu = -1;           // -1 = the process used none
     std::uint64_t capacity_bytes = kPageUnknown;
-    std::uint64_t peak_allocated_bytes = 0;
-    std::uint64_t peak_reserved_bytes = 0;
-    std::uint64_t retries = 0;
-    std::uint64_t ooms = 0;
+    RunFigures run;
     std::uint64_t first_oom_ns = kNeverNs;  // on the process's own clock
     // From the start of the job's first process; kPageUnknown where a trace does not tell.
     std::uint64_t start_after_ns = kPageUnknown;

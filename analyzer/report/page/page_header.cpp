@@ -47,10 +47,10 @@ const char* card_name(PageCardKind kind) {
 
 json culprit_json(const PageCulprit& culprit) {
     return {{"stack", culprit.stack},
-            {"label", culprit.label},
+            {"label", culprit.held.label},
             {"held_open", culprit.held_open_bytes},
-            {"live", culprit.live_bytes},
-            {"count", culprit.block_count},
+            {"live", culprit.held.bytes},
+            {"count", culprit.held.blocks},
             {"age", culprit.age},
             {"phase", culprit.phase},
             {"blocks", culprit.blocks}};
@@ -63,10 +63,10 @@ json card_json(const PageCard& card) {
     json holders = json::array();
     for (const PageHolder& holder : card.holders)
         holders.push_back({{"stack", holder.stack},
-                           {"label", holder.label},
+                           {"label", holder.held.label},
                            {"category", holder.category},
-                           {"live", holder.live_bytes},
-                           {"count", holder.block_count}});
+                           {"live", holder.held.bytes},
+                           {"count", holder.held.blocks}});
     json bars = json::array();
     for (const PageBar& bar : card.bars)
         bars.push_back({{"label", bar.label},
@@ -95,12 +95,12 @@ json card_json(const PageCard& card) {
 json whatif_json(const PageWhatIf& row) {
     return {{"name", row.name},
             {"class", row.row_class},
-            {"ooms", row.ooms},
-            {"peak_reserved", row.peak_reserved_bytes},
-            {"held_open", known(row.held_open_bytes)},
-            {"releasable", known(row.releasable_bytes)},
-            {"segments", row.segments_allocated},
-            {"retries", row.retries},
+            {"ooms", row.run.ooms},
+            {"peak_reserved", row.run.peak_reserved},
+            {"held_open", row.run.waste_at_peak.inactive_split},
+            {"releasable", row.run.waste_at_peak.releasable},
+            {"segments", row.run.segments_allocated},
+            {"retries", row.run.retries},
             {"usable", row.usable},
             {"note", row.note},
             {"as_run", row.as_run},
@@ -113,10 +113,10 @@ json rank_json(const PageRank& row) {
             {"pid", row.pid},
             {"gpu", row.gpu < 0 ? json(nullptr) : json(row.gpu)},
             {"capacity", known(row.capacity_bytes)},
-            {"peak_allocated", row.peak_allocated_bytes},
-            {"peak_reserved", row.peak_reserved_bytes},
-            {"retries", row.retries},
-            {"ooms", row.ooms},
+            {"peak_allocated", row.run.peak_allocated},
+            {"peak_reserved", row.run.peak_reserved},
+            {"retries", row.run.retries},
+            {"ooms", row.run.ooms},
             {"first_oom_ns", known(row.first_oom_ns)},
             {"start_after_ns", known(row.start_after_ns)},
             {"ended", row.ended},

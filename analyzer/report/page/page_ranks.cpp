@@ -52,10 +52,7 @@ void add_ranks(const Job& job, const PagePlaces& places, PageData* data) {
             PageRank row = common;
             row.gpu = device.device;
             row.capacity_bytes = device.capacity_bytes == 0 ? kPageUnknown : device.capacity_bytes;
-            row.peak_allocated_bytes = device.peak_allocated;
-            row.peak_reserved_bytes = device.peak_reserved;
-            row.retries = device.retries;
-            row.ooms = device.ooms;
+            row.run = device.run;
             row.first_oom_ns = device.first_oom_ns.value_or(kNeverNs);
             const auto place = places.find({i, device.device});
             row.device = place == places.end() ? kPageNoDevice : place->second;

@@ -58,15 +58,16 @@ std::string batch_text(const BatchPrediction& prediction, const Terminal& termin
                 ? fmt::format(", recorded with {}", format_bytes(*row.recorded_reserved))
                 : ", estimate";
         const std::string outcome =
-            row.ooms != 0      ? "runs out of memory"
-            : row.retries != 0 ? fmt::format("fits with {}: {} reserved",
-                                             format_counted(row.retries, "retry", "retries"),
-                                             format_bytes(row.card_peak_reserved))
-                               : "fits";
+            row.on_card.ooms != 0 ? "runs out of memory"
+            : row.on_card.retries != 0
+                ? fmt::format("fits with {}: {} reserved",
+                              format_counted(row.on_card.retries, "retry", "retries"),
+                              format_bytes(row.on_card.peak_reserved))
+                : "fits";
         text += fmt::format("  {:>9} {:>14} {:>14}   {}{}\n",
                             format_count(row.batch),
-                            format_bytes(row.peak_allocated),
-                            format_bytes(row.peak_reserved),
+                            format_bytes(row.unlimited.peak_allocated),
+                            format_bytes(row.unlimited.peak_reserved),
                             outcome,
                             recorded);
     }

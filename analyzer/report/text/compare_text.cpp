@@ -50,8 +50,8 @@ std::array<std::pair<const char*, std::uint64_t WasteSplit::*>, 6> parts() {
 }
 
 std::string headline(const DeviceComparison& device, const Terminal& terminal) {
-    const MemorySummary& a = device.a->run;
-    const MemorySummary& b = device.b->run;
+    const RunFigures& a = device.a->run;
+    const RunFigures& b = device.b->run;
     std::string text;
     if (a.peak_reserved == b.peak_reserved) {
         text = fmt::format("Both reserve {} at their peaks", format_bytes(a.peak_reserved));
@@ -108,8 +108,8 @@ std::string headline(const DeviceComparison& device, const Terminal& terminal) {
 }
 
 std::string figures(const DeviceComparison& device) {
-    const MemorySummary& a = device.a->run;
-    const MemorySummary& b = device.b->run;
+    const RunFigures& a = device.a->run;
+    const RunFigures& b = device.b->run;
     std::string text =
         fmt::format("gpu{:<24} {:>12} {:>12}   difference\n", device.device, "A", "B");
     const auto bytes = [&text](std::string_view what, std::uint64_t in_a, std::uint64_t in_b) {
@@ -139,16 +139,16 @@ std::string figures(const DeviceComparison& device) {
     counts("segments released", a.segments_freed, b.segments_freed);
     counts("retries", a.retries, b.retries);
     counts("out of memory", a.ooms, b.ooms);
-    if (device.a->driver_time_ns != 0 && device.b->driver_time_ns != 0) {
+    if (a.driver_time_ns != 0 && b.driver_time_ns != 0) {
         text += fmt::format("  {:<25} {:>12} {:>12}\n",
                             "time in driver calls",
-                            format_duration(device.a->driver_time_ns),
-                            format_duration(device.b->driver_time_ns));
+                            format_duration(a.driver_time_ns),
+                            format_duration(b.driver_time_ns));
     }
     return text;
 }
 
-std::string side(const std::optional<Held>& held) {
+std::string side(const std::optional<HeldBy>& held) {
     return held ? format_bytes(held->bytes) : "not listed";
 }
 
@@ -166,8 +166,10 @@ std::string line_rows(std::string_view title,
             change.a && change.b ? format_bytes_difference(change.a->bytes, change.b->bytes) : "?",
             side(change.a),
             side(change.b),
-            printable(change.label),
-            change.label_a.empty() ? "" : fmt::format(" (in A {})", printable(change.label_a)));
+            printable(change.label()),
+            !change.a || change.a->label == change.label()
+                ? ""
+                : fmt::format(" (in A {})", printable(change.a->label)));
     }
     if (changes.size() > kLineRows) {
         text += fmt::format("  and {} more (--json has all)\n", changes.size() - kLineRows);
@@ -229,14 +231,15 @@ std::string phase_rows(const Comparison& comparison, const Terminal& terminal) {
             text += fmt::format("  {:<28} only in {}\n", name, phase.a ? "A" : "B");
             continue;
         }
+        const StretchFigures& a = phase.a->figures;
+        const StretchFigures& b = phase.b->figures;
         text += fmt::format(
             "  {:<28} {:>10} {:>22} {:>22} {:>20}\n",
             name,
             pair_of(format_count(phase.a->count), format_count(phase.b->count)),
-            pair_of(format_bytes(phase.a->peak_allocated), format_bytes(phase.b->peak_allocated)),
-            pair_of(format_bytes(phase.a->peak_reserved), format_bytes(phase.b->peak_reserved)),
-            pair_of(format_bytes_difference(phase.a->left_bytes),
-                    format_bytes_difference(phase.b->left_bytes)));
+            pair_of(format_bytes(a.peak_allocated), format_bytes(b.peak_allocated)),
+            pair_of(format_bytes(a.peak_reserved), format_bytes(b.peak_reserved)),
+            pair_of(format_bytes_difference(a.left_bytes), format_bytes_difference(b.left_bytes)));
     }
     if (different == 0) {
         return comparison.phases.empty() ? "" : "Phases: equal in both\n";

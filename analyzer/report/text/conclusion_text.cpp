@@ -22,18 +22,18 @@ std::string words(const BlocksFreeMemory& blocks) {
     const CulpritGroup& group = blocks.group;
     return fmt::format(
         "{}: {} in {} {} {} of free memory from being reused{}",
-        group.label,
-        format_bytes(group.live_bytes),
-        format_counted(group.blocks, "block", "blocks"),
-        group.blocks == 1 ? "prevents" : "prevent",
+        group.held.label,
+        format_bytes(static_cast<std::uint64_t>(group.held.bytes)),
+        format_counted(group.held.blocks, "block", "blocks"),
+        group.held.blocks == 1 ? "prevents" : "prevent",
         format_bytes(group.held_open_bytes),
         group.too_little ? "; freeing the blocks of one line alone does not make enough room" : "");
 }
 
 std::string words(const HoldsMost& most) {
     return fmt::format("{} holds {} of the {} in use{}",
-                       most.place.label,
-                       format_bytes(static_cast<std::uint64_t>(most.place.bytes)),
+                       most.place.held.label,
+                       format_bytes(static_cast<std::uint64_t>(most.place.held.bytes)),
                        format_bytes(most.in_use_bytes),
                        most.place.category == Category::kOther
                            ? std::string()
@@ -64,9 +64,9 @@ std::string words(const HeldOutside& outside) {
 }
 
 std::string words(const GrowsEachIteration& grows) {
-    const auto bytes = static_cast<std::uint64_t>(grows.place.bytes);
+    const auto bytes = static_cast<std::uint64_t>(grows.place.held.bytes);
     return fmt::format("{}: grows by {} per step, never shrinks; {} from step {} to step {}",
-                       grows.place.label,
+                       grows.place.held.label,
                        format_bytes(bytes / std::max<std::size_t>(grows.last - grows.first, 1)),
                        format_bytes(bytes),
                        grows.first,
@@ -90,10 +90,10 @@ std::string words(const FreeElsewhere& elsewhere) {
         elsewhere.of_stream ? stream_text(elsewhere.place) : pool_text(elsewhere.place));
     if (elsewhere.keeper) {
         text += fmt::format("; {} prevents {} of it from being released, with {} in {}",
-                            elsewhere.keeper->label,
+                            elsewhere.keeper->held.label,
                             format_bytes(elsewhere.keeper->held_open_bytes),
-                            format_bytes(elsewhere.keeper->live_bytes),
-                            format_counted(elsewhere.keeper->blocks, "block", "blocks"));
+                            format_bytes(elsewhere.keeper->held.bytes),
+                            format_counted(elsewhere.keeper->held.blocks, "block", "blocks"));
     }
     return text;
 }
@@ -105,8 +105,8 @@ std::string words(const CachedByPool& cached) {
 std::string words(const EarlierModel& model) {
     return fmt::format(
         "{}: {} ({}) of an earlier model, still allocated after a new model replaced it",
-        model.place.label,
-        format_bytes(static_cast<std::uint64_t>(model.place.bytes)),
+        model.place.held.label,
+        format_bytes(static_cast<std::uint64_t>(model.place.held.bytes)),
         category_name(model.place.category));
 }
 

@@ -9,7 +9,7 @@ namespace fragtrace::analyzer {
 namespace {
 
 std::string device_sentence(const DeviceAnalysis& device) {
-    const MemorySummary& run = device.recorded;
+    const RunFigures& run = device.recorded;
     if (device.state_only) {
         return fmt::format("Device {}: a state at one moment, {} reserved, {} allocated.\n",
                            device.device,

@@ -46,7 +46,7 @@ std::string long_trace_text(const TraceSummary& summary,
                                    ending_text(tables),
                                    terminal.styled(Style::kBold, verdict(summary)));
     for (const DeviceSummary& device : summary.devices) {
-        const MemorySummary& run = device.metrics.summary;
+        const RunFigures& run = device.metrics.summary;
         text +=
             fmt::format("  device {}   peak reserved {} at {}; peaks: allocated {}, requested {}\n",
                         device.device,

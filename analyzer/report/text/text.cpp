@@ -130,15 +130,15 @@ std::string culprit_lines(const Analysis& analysis,
     for (std::size_t i = 0; i < std::min(limits.culprits, groups.size()); ++i) {
         text += fmt::format("  {:>9} blocked by {:>9} in {:>13}  {}{}\n",
                             format_bytes(groups[i].held_open_bytes),
-                            format_bytes(groups[i].live_bytes),
-                            format_counted(groups[i].blocks, "block", "blocks"),
-                            printable(shorten(groups[i].label, terminal.width() - 49)),
+                            format_bytes(groups[i].held.bytes),
+                            format_counted(groups[i].held.blocks, "block", "blocks"),
+                            printable(shorten(groups[i].held.label, terminal.width() - 49)),
                             phase_suffix(analysis, groups[i].oldest) +
                                 outlived_text(outlived_of(analysis, groups[i], *shown),
                                               device.held.iterations,
                                               groups[i].oldest,
                                               shown->trouble.event,
-                                              groups[i].blocks));
+                                              groups[i].held.blocks));
     }
     if (groups.size() > limits.culprits) {
         text += fmt::format(
@@ -285,7 +285,7 @@ std::string assemble(const Analysis& analysis, const Limits& limits, const Termi
 }  // namespace
 
 std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal) {
-    const MemorySummary& run = device.recorded;
+    const RunFigures& run = device.recorded;
     const WasteSplit& waste = run.waste_at_peak;
     std::string text = fmt::format(
         "  {}      requested {}, allocated {}, active {}, reserved {} of {}\n",
@@ -323,8 +323,8 @@ std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal)
     // Which asks no driver first.
     text += device.limit_bytes == 0 ? ""
                                     : " (those at the process's own memory limit are not recorded)";
-    if (device.driver_time_ns != 0) {
-        text += fmt::format(", {} in driver calls", format_duration(device.driver_time_ns));
+    if (run.driver_time_ns != 0) {
+        text += fmt::format(", {} in driver calls", format_duration(run.driver_time_ns));
     }
     return text + "\n";
 }

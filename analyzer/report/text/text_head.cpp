@@ -130,7 +130,7 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
         return terminal.styled(Style::kRed, verdict_sentence(oom->verdict, oom->trouble.outcome)) +
                (remedy.empty() ? "" : " " + remedy) + "\n";
     }
-    const MemorySummary& run = device.recorded;
+    const RunFigures& run = device.recorded;
     if (device.state_only) {
         const std::uint64_t free = run.peak_reserved - std::min(run.peak_reserved, run.peak_active);
         return terminal.styled(Style::kBold,

@@ -30,9 +30,9 @@ std::string place_list(const std::vector<HoldingPlace>& places,
         text += fmt::format(
             "{}{} {}{}",
             i == 0 ? "" : ", ",
-            differences ? format_bytes_difference(place.bytes)
-                        : format_bytes(static_cast<std::uint64_t>(place.bytes)),
-            printable(shorten(place.label, std::max(kLeastLabel, terminal.width() / 3))),
+            differences ? format_bytes_difference(place.held.bytes)
+                        : format_bytes(static_cast<std::uint64_t>(place.held.bytes)),
+            printable(shorten(place.held.label, std::max(kLeastLabel, terminal.width() / 3))),
             place.category == Category::kOther
                 ? std::string()
                 : fmt::format(" ({})", category_name(place.category)));
@@ -225,7 +225,7 @@ std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal)
         bool slows = true;
         std::vector<HoldingPlace> places;
         for (const GrowingPlace& place : growth.places) {
-            bytes += place.place.bytes;
+            bytes += place.place.held.bytes;
             slows = slows && place.slows;
             places.push_back(place.place);
         }

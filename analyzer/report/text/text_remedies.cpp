@@ -253,8 +253,9 @@ std::string near_miss_lines(const Analysis& analysis,
             "{})\n",
             per_step(device.recorded.segments_allocated),
             per_step(device.recorded.retries),
-            device.driver_time_ns == 0 ? "time not measured"
-                                       : format_duration(device.driver_time_ns / steps),
+            device.recorded.driver_time_ns == 0
+                ? "time not measured"
+                : format_duration(device.recorded.driver_time_ns / steps),
             format_count(steps),
             device.iteration_ends.phase.empty()
                 ? "found by recurring requests"

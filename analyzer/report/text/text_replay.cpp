@@ -67,7 +67,7 @@ std::string replay_text(const Analysis& analysis,
                         const std::vector<Diagnosis>& diagnoses,
                         const Terminal& terminal) {
     const Candidate& candidate = row.candidate;
-    const MemorySummary run = summarize(row.result);
+    const RunFigures run = summarize(row.result);
     std::string text = terminal.styled(Style::kBold, outcome_headline(row.result)) + "\n";
     text += fmt::format("  pool       {}, settings: {}, {} for the pool\n",
                         candidate.pool,

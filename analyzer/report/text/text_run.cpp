@@ -91,9 +91,9 @@ std::string phase_lines(const Analysis& analysis, const Terminal& terminal) {
                             printable(shorten(phase.name, 28)),
                             format_count(phase.count),
                             format_duration(phase.time_ns),
-                            format_bytes(phase.peak_allocated),
-                            format_bytes(phase.peak_reserved),
-                            signed_bytes(phase.left_bytes),
+                            format_bytes(phase.figures.peak_allocated),
+                            format_bytes(phase.figures.peak_reserved),
+                            signed_bytes(phase.figures.left_bytes),
                             format_count(phase.driver_allocs),
                             format_count(phase.retries));
     }

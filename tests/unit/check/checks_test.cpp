@@ -16,7 +16,7 @@ TraceSummary summary_of_a_run() {
     TraceSummary summary;
     DeviceSummary device;
     device.device = 1;
-    MemorySummary& run = device.metrics.summary;
+    RunFigures& run = device.metrics.summary;
     run.peak_reserved = 1000 * kMiB;
     run.peak_allocated = 920 * kMiB;
     run.waste_at_peak = {.requested = 900 * kMiB,
@@ -81,7 +81,7 @@ TEST_CASE("a limit is kept up to its very value", "[check]") {
 
 TEST_CASE("a share is a limit to the very byte", "[check]") {
     TraceSummary summary = summary_of_a_run();
-    MemorySummary& run = summary.devices[0].metrics.summary;
+    RunFigures& run = summary.devices[0].metrics.summary;
     run.waste_at_peak = {};
     run.waste_at_peak.requested = 209715200 - 60817408;
     run.waste_at_peak.slack = 60817408;  // 29 % of 200 MiB
@@ -111,19 +111,19 @@ TEST_CASE("a baseline holds within its tolerance, of OOMs and retries to the one
     const TraceSummary summary = summary_of_a_run();
     Limits limits;
     limits.baseline = Baseline{{1,
-                                {.peak_reserved = 1000 * kMiB,
-                                 .peak_allocated = 920 * kMiB,
+                                {.peak_allocated = 920 * kMiB,
+                                 .peak_reserved = 1000 * kMiB,
+                                 .segments_allocated = 100,
                                  .retries = 2,
-                                 .ooms = 1,
-                                 .segments_allocated = 100}}};
+                                 .ooms = 1}}};
     limits.tolerance = 0;
     CHECK(failed(summary, limits).empty());
-    BaselineDevice& before = limits.baseline->at(1);
-    before = {.peak_reserved = 1000 * kMiB - 1,
-              .peak_allocated = 920 * kMiB - 1,
+    RunFigures& before = limits.baseline->at(1);
+    before = {.peak_allocated = 920 * kMiB - 1,
+              .peak_reserved = 1000 * kMiB - 1,
+              .segments_allocated = 99,
               .retries = 1,
-              .ooms = 0,
-              .segments_allocated = 99};
+              .ooms = 0};
     CHECK(failed(summary, limits) ==
           "baseline-reserved baseline-allocated baseline-segments baseline-ooms "
           "baseline-retries ");
@@ -132,11 +132,11 @@ TEST_CASE("a baseline holds within its tolerance, of OOMs and retries to the one
 
     limits.baseline = Baseline{{0, {}},
                                {1,
-                                {.peak_reserved = kGiB,
-                                 .peak_allocated = kGiB,
+                                {.peak_allocated = kGiB,
+                                 .peak_reserved = kGiB,
+                                 .segments_allocated = 100,
                                  .retries = 2,
-                                 .ooms = 1,
-                                 .segments_allocated = 100}}};
+                                 .ooms = 1}}};
     CHECK(failed(summary, limits) == "baseline-device ");  // device 0 is gone
     limits.baseline = Baseline{};
     CHECK(failed(summary, limits) == "baseline-device ");  // device 1 is new

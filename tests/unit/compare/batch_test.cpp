@@ -89,9 +89,9 @@ TEST_CASE("sizes that grow with the batch are told from those that do not") {
     CHECK(told->lines[0].label == "train.py:7 forward");
     REQUIRE(told->rows.size() == 4);
     for (const BatchRow& row : told->rows) {
-        CHECK(row.peak_reserved == (40 + 12 * row.batch) * kMiB);
+        CHECK(row.unlimited.peak_reserved == (40 + 12 * row.batch) * kMiB);
         CHECK(row.recorded_reserved.has_value() == (row.batch == 2 || row.batch == 4));
-        CHECK(row.ooms == 0);
+        CHECK(row.on_card.ooms == 0);
     }
     // 40 + 12 n <= 1000
     CHECK(told->largest == 80);
@@ -109,7 +109,7 @@ TEST_CASE("requests that only one run makes keep their size and are counted") {
     CHECK(told->requests == 5);
     CHECK(told->fitted_requests == 2);
     // PyTorch's pool takes a segment of 20 MiB for the three of 2 MiB.
-    CHECK(told->rows.back().peak_reserved == (40 + 120 + 20) * kMiB);
+    CHECK(told->rows.back().unlimited.peak_reserved == (40 + 120 + 20) * kMiB);
 }
 
 TEST_CASE("a card that holds no batch, and batches that say nothing") {
@@ -120,7 +120,7 @@ TEST_CASE("a card that holds no batch, and batches that say nothing") {
     REQUIRE(told.ok());
     CHECK_FALSE(told->largest);
     CHECK(told->least_failing == 1);
-    CHECK(told->rows.front().ooms == 1);
+    CHECK(told->rows.front().on_card.ooms == 1);
     CHECK(predict(two, two, 45 * kMiB).error().code == ErrorCode::kUsage);
 }
 

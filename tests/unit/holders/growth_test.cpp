@@ -57,8 +57,8 @@ TEST_CASE("only what never shrinks and rises at half of the steps or more grows"
     CHECK(growth.first == 3);
     CHECK(growth.last == 10);
     REQUIRE(growth.places.size() == 1);
-    CHECK(growth.places[0].place.label == "me/train.py:1 remember");
-    CHECK(growth.places[0].place.bytes == 7 * 2 * kMiB);
+    CHECK(growth.places[0].place.held.label == "me/train.py:1 remember");
+    CHECK(growth.places[0].place.held.bytes == 7 * 2 * kMiB);
     CHECK(growth.places[0].bytes_at_last == 9 * 2 * kMiB);
     CHECK(growth.places[0].times_grown == 7);
 }
@@ -79,7 +79,7 @@ TEST_CASE("growth at every second step is growth; a little less of it is no slow
     }
     std::map<std::string, bool> slows;
     for (const GrowingPlace& place : growth_in(run).places) {
-        slows[place.place.label] = place.slows;
+        slows[place.place.held.label] = place.slows;
     }
     CHECK(slows == std::map<std::string, bool>{{"me/train.py:1 seldom", false},
                                                {"me/train.py:1 less", false},
@@ -102,7 +102,7 @@ TEST_CASE("growth that slows down has no forecast") {
     }
     const Growth growth = growth_in(run);
     REQUIRE(growth.places.size() == (leaks ? 2 : 1));
-    CHECK(growth.places[0].place.label == "me/train.py:1 capture");
+    CHECK(growth.places[0].place.held.label == "me/train.py:1 capture");
     CHECK(growth.places[0].slows);
     const auto forecast =
         forecast_growth(growth, {.capacity_known = true, .capacity_bytes = 100 * kMiB});
@@ -150,7 +150,7 @@ TEST_CASE("growth is measured up to the iteration of the first failure") {
     const Growth growth = growth_in(run, in_seventh);
     CHECK(growth.last == 7);
     REQUIRE(growth.places.size() == 1);
-    CHECK(growth.places[0].place.bytes == 4 * kMiB);
+    CHECK(growth.places[0].place.held.bytes == 4 * kMiB);
     CHECK(growth_in(run).last == 10);
     CHECK(growth_in(run, in_second).last == 10);  // two begins are too few
 }
@@ -315,7 +315,7 @@ TEST_CASE("growth matters if the card is full within a hundred times the recorde
                              std::uint64_t retried = 0) {
         Growth growth{
             .first = 3, .last = 23, .repeats = repeats, .bytes = bytes, .places = {GrowingPlace{}}};
-        growth.places[0].place.bytes = bytes;
+        growth.places[0].place.held.bytes = bytes;
         return forecast_growth(growth,
                                {.capacity_known = card != 0,
                                 .capacity_bytes = card,

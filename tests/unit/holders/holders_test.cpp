@@ -43,7 +43,7 @@ TEST_CASE("categories and places add up to what is allocated, to the byte") {
     }
     std::int64_t in_places = 0;
     for (const HoldingPlace& place : holders.places) {
-        in_places += place.bytes;
+        in_places += place.held.bytes;
     }
     CHECK(holders.allocated_bytes == live);
     CHECK(in_categories == live);
@@ -102,11 +102,11 @@ TEST_CASE("an out-of-memory is compared with the same place of the last iteratio
     CHECK(difference.bytes ==
           (14 + 2 - 50) * static_cast<std::int64_t>(kMiB));  // two leaked blocks more, no cache
     REQUIRE(difference.places.size() == 4);
-    CHECK(difference.places[0].label == "me/train.py:1 cache");
-    CHECK(difference.places[0].bytes == -50 * static_cast<std::int64_t>(kMiB));
-    CHECK(difference.places[1].label == "me/train.py:1 forward");
-    CHECK(difference.places[1].bytes == 12 * kMiB);
-    CHECK(difference.places[2].bytes == 2 * kMiB);
+    CHECK(difference.places[0].held.label == "me/train.py:1 cache");
+    CHECK(difference.places[0].held.bytes == -50 * static_cast<std::int64_t>(kMiB));
+    CHECK(difference.places[1].held.label == "me/train.py:1 forward");
+    CHECK(difference.places[1].held.bytes == 12 * kMiB);
+    CHECK(difference.places[2].held.bytes == 2 * kMiB);
 }
 
 TEST_CASE("an out-of-memory in the first iteration has nothing to be compared with") {

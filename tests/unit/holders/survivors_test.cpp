@@ -44,7 +44,7 @@ TEST_CASE("what a caught out-of-memory leaves behind is what usually ends in its
     CHECK(survivors[0].iteration == 5);
     CHECK(survivors[0].bytes == 5 * kMiB);
     REQUIRE(survivors[0].places.size() == 2);
-    CHECK(survivors[0].places[0].label == "me/train.py:1 forward");
+    CHECK(survivors[0].places[0].held.label == "me/train.py:1 forward");
 }
 
 TEST_CASE("of a cell that failed what the next cell still finds is told") {
@@ -71,7 +71,7 @@ TEST_CASE("of a cell that failed what the next cell still finds is told") {
         CHECK(survivors[0].phase == "In [2] look()");
         CHECK(survivors[0].iteration == 0);
         CHECK(survivors[0].bytes == 64 * kMiB);
-        CHECK(survivors[0].places[0].label == "me/train.py:1 look");
+        CHECK(survivors[0].places[0].held.label == "me/train.py:1 look");
     }
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("a model that another one took the place of is told where it is still 
         CHECK(survivors[0].bytes == 60 * kMiB);
         REQUIRE(survivors[0].places.size() == 2);
         CHECK(survivors[0].places[0].category == Category::kParameters);
-        CHECK(survivors[0].places[0].bytes == 40 * static_cast<std::int64_t>(kMiB));
+        CHECK(survivors[0].places[0].held.bytes == 40 * static_cast<std::int64_t>(kMiB));
     }
 }
 
@@ -141,5 +141,5 @@ TEST_CASE("a cell that is run again says what its earlier run left") {
     CHECK(survivors[0].of == Survivors::Of::kPhase);
     CHECK(survivors[0].phase == "In [#] model = build()");
     CHECK(survivors[0].bytes == 10 * kMiB);
-    CHECK(survivors[0].places[0].label == "me/train.py:1 build");
+    CHECK(survivors[0].places[0].held.label == "me/train.py:1 build");
 }

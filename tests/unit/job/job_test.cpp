@@ -15,14 +15,14 @@ namespace {
 
 JobProcess process(std::uint64_t peak_reserved) {
     JobProcess made;
-    made.devices.emplace_back().peak_reserved = peak_reserved;
+    made.devices.emplace_back().run.peak_reserved = peak_reserved;
     return made;
 }
 
 JobProcess failed(std::uint64_t start_unix_ns, std::uint64_t first_oom_ns) {
     JobProcess made = process(kGiB);
     made.start_unix_ns = start_unix_ns;
-    made.devices[0].ooms = 1;
+    made.devices[0].run.ooms = 1;
     made.devices[0].first_oom_ns = first_oom_ns;
     return made;
 }
@@ -75,8 +75,8 @@ TEST_CASE("without a failure the process with most retries comes first, else the
     Job job;
     job.processes = {process(3), process(9), process(1), process(5)};
     CHECK(by_interest(job) == std::vector<std::size_t>{1, 3, 2, 0});
-    job.processes[0].devices[0].retries = 1;
-    job.processes[3].devices[0].retries = 2;
+    job.processes[0].devices[0].run.retries = 1;
+    job.processes[3].devices[0].run.retries = 2;
     CHECK(by_interest(job) == std::vector<std::size_t>{3, 1, 2, 0});
 }
 
@@ -129,12 +129,12 @@ TEST_CASE("failures, blocks and calls are counted per device, with the time of t
     CHECK(process.file == "x.7.ftrace");
     REQUIRE(process.devices.size() == 2);
     CHECK(process.devices[0].blocks == 2);
-    CHECK(process.devices[0].ooms == 1);
+    CHECK(process.devices[0].run.ooms == 1);
     CHECK(process.devices[0].first_oom_ns == 2'000u);
     CHECK(process.devices[1].device == 3);
     CHECK(process.devices[1].first_oom_ns == 3'000u);
-    CHECK(process.sum(&JobDevice::ooms) == 2);
-    CHECK(process.sum(&JobDevice::peak_reserved) == 20 * kMiB);
+    CHECK(process.sum(&RunFigures::ooms) == 2);
+    CHECK(process.sum(&RunFigures::peak_reserved) == 20 * kMiB);
 }
 
 TEST_CASE("every process and device has a line, and says where it is in the file") {
@@ -151,7 +151,7 @@ TEST_CASE("every process and device has a line, and says where it is in the file
     REQUIRE(data.ranks.size() == 3);
     CHECK(data.ranks[0].device == kPageNoDevice);
     CHECK(data.ranks[0].capacity_bytes == kPageUnknown);
-    CHECK(data.ranks[0].peak_reserved_bytes == 5);
+    CHECK(data.ranks[0].run.peak_reserved == 5);
     CHECK(data.ranks[0].start_after_ns == 600);
     CHECK(data.ranks[0].command == "fraganalyze 'a b/x.ftrace' --html x.html");
     CHECK(data.ranks[1].gpu == 1);

@@ -117,9 +117,10 @@ TEST_CASE("a row of phases has the peaks, what is left and what it cost", "[phas
     const PhaseTotals& phase = metrics.phases[0];
     CHECK(phase.name == "forward");
     CHECK(phase.count == 2);
-    CHECK(phase.peak_allocated == 38 * kMiB);
-    CHECK(phase.peak_reserved == 50 * kMiB);
-    CHECK(phase.left_bytes == static_cast<std::int64_t>(22 * kMiB));  // 30 more, then 8 less
+    CHECK(phase.figures.peak_allocated == 38 * kMiB);
+    CHECK(phase.figures.peak_reserved == 50 * kMiB);
+    CHECK(phase.figures.left_bytes ==
+          static_cast<std::int64_t>(22 * kMiB));  // 30 more, then 8 less
     CHECK(phase.driver_allocs == 1);
     CHECK(phase.driver_ns == 150);
     CHECK(phase.retries == 1);

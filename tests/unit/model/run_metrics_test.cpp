@@ -138,7 +138,7 @@ TEST_CASE("peaks are each their own, the split is at the first peak of reserved"
     events.block(kBase + 64 * kMiB, 5 * kMiB, 5 * kMiB);
     events.free(kBase + 64 * kMiB);
     const DeviceMetrics metrics = measure_device(events.timeline, 0);
-    const MemorySummary& summary = metrics.summary;
+    const RunFigures& summary = metrics.summary;
     CHECK(summary.peak_allocated == 20 * kMiB);
     CHECK(summary.peak_requested == 20 * kMiB - 100);
     CHECK(summary.peak_reserved == 40 * kMiB);
@@ -203,11 +203,11 @@ TEST_CASE("the pool's budget is what is free and what it has", "[metrics]") {
     CHECK(metrics.capacity_bytes == 64 * kMiB);
     CHECK(metrics.context_and_others_bytes == 16 * kMiB);
     CHECK(metrics.summary.segments_allocated == 1);
-    CHECK(metrics.driver_time_ns == 150);  // the block's time is not the driver's
+    CHECK(metrics.summary.driver_time_ns == 150);  // the block's time is not the driver's
     events.add(EventKind::kDeviceAlloc, kBase, 20 * kMiB, 0, kFlagFromAllocator).device(1);
     events.timeline.durations.emplace_back(4, 1000);
-    CHECK(measure_device(events.timeline, 0).driver_time_ns == 150);
-    CHECK(measure_device(events.timeline, 1).driver_time_ns == 1000);
+    CHECK(measure_device(events.timeline, 0).summary.driver_time_ns == 150);
+    CHECK(measure_device(events.timeline, 1).summary.driver_time_ns == 1000);
 }
 
 TEST_CASE("the first out-of-memory is no retry", "[metrics]") {

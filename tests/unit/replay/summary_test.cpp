@@ -119,7 +119,7 @@ TEST_CASE("A summary has the figures of the whole analysis, and accounts for all
             check_equal(device.metrics, whole);
             CHECK(device.peak_time_ns == timeline->events[whole.peak_event].time_ns);
             std::uint64_t held = 0;
-            for (const PeakHolder& holder : device.holders) {
+            for (const HeldBy& holder : device.holders) {
                 held += holder.bytes;
             }
             const WasteSplit& waste = device.metrics.summary.waste_at_peak;
@@ -136,11 +136,11 @@ TEST_CASE("A summary has the figures of the whole analysis, and accounts for all
         for (std::size_t i = 0; i < kept.devices.size(); ++i) {
             CHECK(figures->devices[i].holders.empty());
             CHECK(streamed.devices[i].device == kept.devices[i].device);
-            CHECK(streamed.devices[i].peak_reserved == kept.devices[i].peak_reserved);
-            CHECK(streamed.devices[i].peak_allocated == kept.devices[i].peak_allocated);
+            CHECK(streamed.devices[i].run.peak_reserved == kept.devices[i].run.peak_reserved);
+            CHECK(streamed.devices[i].run.peak_allocated == kept.devices[i].run.peak_allocated);
             CHECK(streamed.devices[i].capacity_bytes == kept.devices[i].capacity_bytes);
-            CHECK(streamed.devices[i].ooms == kept.devices[i].ooms);
-            CHECK(streamed.devices[i].retries == kept.devices[i].retries);
+            CHECK(streamed.devices[i].run.ooms == kept.devices[i].run.ooms);
+            CHECK(streamed.devices[i].run.retries == kept.devices[i].run.retries);
             CHECK(streamed.devices[i].first_oom_ns == kept.devices[i].first_oom_ns);
         }
     }

@@ -28,7 +28,7 @@ SnapshotWriter one_block(const Frames& frames) {
 
 std::string holder_of(const SnapshotWriter& writer) {
     const auto analysis = report_of(writer);
-    return analysis->devices.at(0).held.holders.at(0).places.at(0).label;
+    return analysis->devices.at(0).held.holders.at(0).places.at(0).held.label;
 }
 
 bool warns(const Analysis& analysis, const std::string& part) {

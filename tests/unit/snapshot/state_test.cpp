@@ -51,7 +51,7 @@ TEST_CASE("a state alone says who holds the memory, and what each hole would tak
     REQUIRE(device.held.holders.size() == 1);
     CHECK(device.held.holders[0].allocated_bytes == 11 * kMiB + kMiB / 2);
     REQUIRE(device.held.holders[0].places.size() == 1);
-    CHECK(device.held.holders[0].places[0].label == "train.py:7 step");
+    CHECK(device.held.holders[0].places[0].held.label == "train.py:7 step");
     REQUIRE(device.holes.size() == 3);
     CHECK(device.holes[0].size_bytes == 12 * kMiB);
     CHECK(device.holes[0].largest_request_bytes == 12 * kMiB);
@@ -87,8 +87,8 @@ TEST_CASE("blocks without stacks are told apart by their sizes", "[snapshot]") {
     const auto analysis = report_of(writer);
     const auto& places = analysis->devices.at(0).held.holders.at(0).places;
     REQUIRE(places.size() == 3);
-    CHECK(places[0].label == "no stack: blocks of 8 MiB");
-    CHECK(places[0].bytes == 8 * static_cast<std::int64_t>(kMiB));
+    CHECK(places[0].held.label == "no stack: blocks of 8 MiB");
+    CHECK(places[0].held.bytes == 8 * static_cast<std::int64_t>(kMiB));
 }
 
 TEST_CASE("a check does not pass on a state alone", "[snapshot]") {

@@ -75,27 +75,27 @@ TEST_CASE("snapshots of others name lines of their programs", "[strangers]") {
         const auto analysis = analysis_of(name);
         const auto& places = analysis->devices.at(0).held.holders.at(0).places;
         for (const HoldingPlace& place : places) {
-            INFO(place.label);
-            CHECK(place.label.find("??") == std::string::npos);
-            CHECK(place.label.find("malloc") == std::string::npos);
-            CHECK(place.label.find("unwind") == std::string::npos);
+            INFO(place.held.label);
+            CHECK(place.held.label.find("??") == std::string::npos);
+            CHECK(place.held.label.find("malloc") == std::string::npos);
+            CHECK(place.held.label.find("unwind") == std::string::npos);
         }
         // Blocks from before a history have no stack.
         const auto first = std::find_if(places.begin(), places.end(), [](const auto& place) {
-            return place.label != "unknown";
+            return place.held.label != "unknown";
         });
         if (first != places.end()) {
-            INFO(first->label);
+            INFO(first->held.label);
             // A thread of the backward pass has no frames of Python: its node is named.
-            CHECK((first->label.find(".py:") != std::string::npos ||
-                   first->label.find(" (backward pass)") != std::string::npos));
+            CHECK((first->held.label.find(".py:") != std::string::npos ||
+                   first->held.label.find(" (backward pass)") != std::string::npos));
         }
     }
 }
 
 TEST_CASE("states of others give what is held", "[strangers]") {
     const auto verl = analysis_of("verl_mem");
-    const MemorySummary& of_verl = verl->devices.at(0).recorded;
+    const RunFigures& of_verl = verl->devices.at(0).recorded;
     CHECK(of_verl.peak_reserved == std::uint64_t{24976} << 20);
     CHECK(of_verl.peak_active - of_verl.peak_allocated > std::uint64_t{569} << 20);
     CHECK(verl->timeline.pools.size() == 2);
@@ -103,7 +103,7 @@ TEST_CASE("states of others give what is held", "[strangers]") {
     CHECK(verl->devices[0].state_only);
     CHECK_FALSE(verl->devices[0].holes.empty());
     const auto flexgen = analysis_of("flexgen_oom");
-    const MemorySummary& of_flexgen = flexgen->devices.at(0).recorded;
+    const RunFigures& of_flexgen = flexgen->devices.at(0).recorded;
     CHECK(of_flexgen.peak_reserved == std::uint64_t{11296} << 20);
     CHECK(of_flexgen.peak_allocated == 11'840'159'744);
     CHECK(flexgen->devices[0].state_only);
