@@ -11,7 +11,7 @@ namespace fragtrace::analyzer {
 namespace {
 
 // Of the whole report (docs/performance.md).
-constexpr std::uint64_t kReportBytesPerEvent = 150;
+constexpr std::uint64_t kReportBytesPerEvent = 75;
 
 std::string verdict(const TraceSummary& summary) {
     std::uint64_t ooms = 0;
