@@ -172,11 +172,15 @@ void add_assumptions(const Timeline& timeline, Analysis* analysis) {
         }
         if (device.capacity_known) {
             lines.push_back(fmt::format(
-                "device {}: in replays on other cards and under other settings each driver request "
-                "takes whole pages of {}, and requests up to half a page share one "
-                "(--driver-page); {} are left for the context and other holders (--context)",
+                "device {}: replays on other cards and under other settings assume that a driver "
+                "request takes whole pages of {}, and that requests up to half a page share one "
+                "(--driver-page)",
                 device.device,
-                format_bytes(device.assumptions.driver_page_bytes),
+                format_bytes(device.assumptions.driver_page_bytes)));
+            lines.push_back(fmt::format(
+                "device {}: replays leave {} of the card to the CUDA context and other holders "
+                "(--context)",
+                device.device,
                 format_bytes(device.others_bytes)));
             // PyTorch asks for the properties of all cards, and keeps them for the program.
             lines.push_back(fmt::format(

@@ -34,8 +34,7 @@ void CommonOptions::add_trace(CLI::App* app) {
 }
 
 void CommonOptions::add_json(CLI::App* app) {
-    app->add_option(
-           "--json", json, "write the result as JSON to FILE ('-' is standard output) instead")
+    app->add_option("--json", json, "write JSON to FILE instead of text ('-': standard output)")
         ->type_name("FILE");
     add_force(app);
 }

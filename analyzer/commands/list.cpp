@@ -198,8 +198,12 @@ Status run_list(int argc, char** argv) {
     ListOptions options;
     CommonOptions common;
     app.add_option("PATH", options.paths, "traces, snapshots, and folders of them")->required();
-    app.add_option("--job", options.job, "leave out the traces of other runs than this");
-    app.add_option("--limit", options.limit, "lines at most, then a count (default: all)");
+    app.add_option(
+        "--job",
+        options.job,
+        "list only the traces of this run (FRAGTRACE_JOB), and traces without a run name");
+    app.add_option(
+        "--limit", options.limit, "most lines to print, then a count of the rest (default: all)");
     app.add_flag("--absorb",
                  options.absorb,
                  "move the last events of killed processes from shared memory into their traces");

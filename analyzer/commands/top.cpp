@@ -123,14 +123,14 @@ Status run_top(int argc, char** argv) {
                  name);
     TopOptions options;
     app.add_option("PID", options.pid, "the process; without it, the only one of this user");
-    app.add_option("--interval", options.interval_s, "seconds between lines (1)")
+    app.add_option("--interval", options.interval_s, "seconds between lines (default: 1)")
         ->check(CLI::Range(0.05, 86400.0))
         ->check([](const std::string& text) {
             return text.find_first_of("nN") == std::string::npos ? std::string()
                                                                  : "give seconds, such as 0.5";
         });
     app.add_flag("--once", options.once, "print once and end");
-    app.add_flag("--json", options.json, "one JSON object a line");
+    app.add_flag("--json", options.json, "print one JSON object per line");
     const auto parsed = parse_arguments(&app, argc, argv);
     if (!parsed) {
         return parsed.error();

@@ -24,7 +24,16 @@ constexpr bool is_possible_range(std::uint64_t address, std::uint64_t size_bytes
 namespace possible_event {
 
 // What the fields of a kind mean, as far as they have bounds.
-enum class Shape : std::uint8_t { kAny, kRange, kUnknownRange, kBlock, kBytes, kPair, kFraction };
+enum class Shape : std::uint8_t {
+    kNoSize,
+    kUnbounded,
+    kRange,
+    kUnknownRange,
+    kBlock,
+    kBytes,
+    kPair,
+    kFraction
+};
 
 inline constexpr std::array<Shape, 256> kShapes = [] {
     std::array<Shape, 256> shapes = {};
@@ -39,8 +48,32 @@ inline constexpr std::array<Shape, 256> kShapes = [] {
     set(Shape::kBytes, kPhysicalCreate, kContextCreate, kModuleLoad);
     set(Shape::kPair, kMemoryInfo, kPoolInfo, kGraphMemory);
     set(Shape::kFraction, kMemoryFraction);
+    // A refused request may have any size, a limit may be "none", and the size of a free is
+    // ignored.
+    set(Shape::kUnbounded, kAllocRefused, kBlockOutOfMemory);
+    set(Shape::kUnbounded, kPoolCreate, kPoolTrim);
+    set(Shape::kUnbounded, kAddressFree, kBlockFree);
     return shapes;
 }();
+
+constexpr bool has_size(const EventKindInfo& kind) {
+    for (const EventColumn& column : {kind.address, kind.size, kind.extra}) {
+        if (column.format == ColumnFormat::kBytes || column.format == ColumnFormat::kFraction) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// A new kind of event with a size needs a row above.
+static_assert([] {
+    for (std::size_t kind = 0; kind < kShapes.size(); ++kind) {
+        if (has_size(kEventKinds.kinds[kind]) != (kShapes[kind] != Shape::kNoSize)) {
+            return false;
+        }
+    }
+    return true;
+}());
 
 }  // namespace possible_event
 
@@ -50,7 +83,8 @@ constexpr bool is_possible(EventKind kind,
                            std::uint64_t extra) {
     using possible_event::Shape;
     switch (possible_event::kShapes[static_cast<std::size_t>(kind)]) {
-        case Shape::kAny:
+        case Shape::kNoSize:
+        case Shape::kUnbounded:
             return true;
         case Shape::kRange:
             return is_possible_range(address, size);

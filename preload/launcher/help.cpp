@@ -13,20 +13,20 @@ constexpr const char* kBegin =
   fragtrace run --virtual-gpu 24GiB -- python train.py      record without a GPU
   fragtrace run --virtual-gpu A100-80GB,count=2 -- torchrun --nproc-per-node 2 train.py
   fragtrace run -o traces --quiet -- ./simulation input.txt
-  fragtrace run --flight-recorder -- python serve.py        weeks: the last events, at each OOM
+  fragtrace run --flight-recorder -- python serve.py        for weeks: keep the last events
   fragtrace run --start off --signal USR2 -- python train.py
-                                                            record from the first USR2 on
-  fragtrace top                                             watch a process that is recorded
-  fragtrace clean                                           remove what killed processes left
+                                                            start recording at the first USR2
+  fragtrace top                                             watch a recorded process
+  fragtrace clean                                           remove files of killed processes
 
 Usage: fragtrace run [OPTIONS] [--] COMMAND [ARGUMENT...]
        fragtrace top [PID] [--once] [--json] [--interval SECONDS]
        fragtrace clean [--dry-run] [--age AGE] [FOLDER...]
        fragtrace --help | --version
 
-Runs COMMAND with libfragtrace.so preloaded. Each process that uses CUDA leaves PROGRAM.PID.ftrace.
-When COMMAND ends, fragtrace prints the verdict on its own trace and a line for each trace of this
-run to standard error. Where a process failed, the verdict is on the one that failed first.
+Runs COMMAND with libfragtrace.so preloaded. Each process that uses CUDA writes PROGRAM.PID.ftrace.
+When COMMAND ends, fragtrace prints to standard error the verdict of its own trace and one line per
+trace of this run. If a process failed, the verdict is that of the first one that failed.
 
 )";
 
@@ -39,8 +39,8 @@ constexpr const char* kVirtualGpu =
 constexpr const char* kEnd =
     R"(
 Sizes: a number of bytes, or a number with a unit. KiB, MiB, GiB and TiB (also K, M, G and T) are
-powers of 1024; KB, MB, GB and TB are powers of 1000. A variable that is empty counts as not set.
-Switches are on or off; 1, 0, yes, no, true and false mean the same.
+powers of 1024; KB, MB, GB and TB are powers of 1000. An empty variable has no effect.
+Switches are on or off; 1, yes, true and 0, no, false are also accepted.
 
 Signals: COMMAND gets every signal that fragtrace gets. When COMMAND stops, fragtrace stops too.
 

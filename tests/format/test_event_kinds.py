@@ -1,6 +1,7 @@
-"""The tables of event kinds in docs/trace-format.md say what event_kinds.def says: the same numbers and
-names, and a column is described where the kind has one."""
+"""Lists that repeat lists of the sources are complete: the tables of event kinds in docs/trace-format.md,
+and the values that the JSON schemas allow."""
 
+import json
 import pathlib
 import re
 import unittest
@@ -55,6 +56,21 @@ class EventKinds(unittest.TestCase):
                 described, *told = page[number]
                 self.assertTrue(re.match(re.escape(name) + r"(?!\w)", described), described)
                 self.assertEqual(told, columns, "address, size, extra, stream")
+
+    def test_the_schema_of_driver_calls_has_every_kind_that_is_a_call(self):
+        text = (SOURCE / "preload" / "include" / "fragtrace" / "event_kinds.def").read_text()
+        report = json.loads((SOURCE / "docs" / "schema" / "report.json").read_text())
+        names = report["properties"]["driver_calls"]["items"]["properties"]["kind"]["anyOf"][0]["enum"]
+        calls = {row[2] for row in ROW.findall(text) if "kCall" in row[3]}
+        self.assertGreater(len(calls), 30)
+        self.assertEqual(set(names), calls)
+
+    def test_the_schema_of_pools_has_every_simulated_pool(self):
+        text = (SOURCE / "analyzer" / "pools" / "registry.cpp").read_text()
+        common = json.loads((SOURCE / "docs" / "schema" / "common.json").read_text())
+        pools = re.findall(r'^ +\{\.name = "([\w-]+)",$', text, re.MULTILINE)
+        self.assertGreater(len(pools), 8)
+        self.assertEqual(set(common["$defs"]["pool"]["enum"]), set(pools))
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ def check_measures(found, device, lines):
         found,
         "driver",
         lines["driver"],
-        r"^([\d,]+) cudaMallocs or maps, ([\d,]+) cudaFrees or unmaps, "
+        r"^([\d,]+) cudaMallocs? or maps?, ([\d,]+) cudaFrees? or unmaps?, "
         r"([\d,]+) (?:retry|retries)",
     )
     if read:

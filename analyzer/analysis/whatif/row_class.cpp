@@ -54,8 +54,8 @@ const std::vector<std::pair<std::string, std::string>>& class_meanings() {
          "exact up to a request that fails here and succeeded in the recorded run; what the "
          "program does next is unknown"},
         {"at least",
-         "the true value is this or larger: either the recorded run ended at an out-of-memory and "
-         "later requests are not in the trace, or no allocator needs less"},
+         "the true value is this or larger, because the recorded run ended at an out-of-memory "
+         "(later requests are not in the trace), or because no allocator needs less"},
         {"at most", "the true value is this or smaller; the row's note says why"},
         {"estimate", "depends on an assumption; the row's note says which"},
     };

@@ -53,7 +53,9 @@ std::string check_devices(const PageData& data) {
         }
         for (const SegmentLife& segment : device.segments) {
             if (segment.pool != 0 && segment.pool >= device.pools.size()) {
-                return fmt::format("a segment of pool {} of {}", segment.pool, device.pools.size());
+                return fmt::format("a segment names pool {}, but there are only {} pools",
+                                   segment.pool,
+                                   device.pools.size());
             }
         }
         for (const PageWhatIf& row : device.whatif) {

@@ -247,9 +247,9 @@ std::string phase_rows(const Comparison& comparison, const Terminal& terminal) {
     std::string head = terminal.styled(Style::kBold, "Phases that differ") + "\n";
     head += fmt::format("  {:<28} {:>10} {:>22} {:>22} {:>20}\n",
                         "phase",
-                        "times",
-                        "allocated",
-                        "reserved",
+                        "count",
+                        "peak allocated",
+                        "peak reserved",
                         "change");
     if (different > shown) {
         text += fmt::format("  and {} more (--json has all)\n", different - shown);

@@ -62,7 +62,7 @@ std::string advice_text(const Advice& advice) {
 std::string_view code_of(Remedy remedy) {
     switch (remedy) {
         case Remedy::kEmptyCache:
-            return "a call in the program";
+            return "calls of empty_cache() in the program";
         case Remedy::kMoveFirst:
             return "these requests moved before all others";
         case Remedy::kOwnPool:
@@ -128,7 +128,7 @@ std::string remedies_table(const DeviceAnalysis& device,
         const auto difference = static_cast<std::int64_t>(row.result.statistics.reserved.peak) -
                                 static_cast<std::int64_t>(device.recorded.peak_reserved);
         std::string line =
-            fmt::format("  {:<52} {:<24} {:>12} {:>11}  {}: {}",
+            fmt::format("  {:<52} {:<24} {:>12} {:>11}  {}; cost: {}",
                         shorten(printable(row.candidate.name), kNameWidth),
                         outcome_text(row),
                         format_bytes(row.result.statistics.reserved.peak),

@@ -76,18 +76,18 @@ std::string phase_lines(const Analysis& analysis, const Terminal& terminal) {
         return "";
     }
     std::string text = terminal.styled(Style::kBold, "Phases") + "\n";
-    text += fmt::format("  {:<28} {:>6} {:>9} {:>10} {:>10} {:>10} {:>8} {:>7}\n",
+    text += fmt::format("  {:<28} {:>6} {:>9} {:>14} {:>13} {:>10} {:>8} {:>7}\n",
                         "phase",
-                        "times",
-                        "time",
-                        "allocated",
-                        "reserved",
+                        "count",
+                        "duration",
+                        "peak allocated",
+                        "peak reserved",
                         "change",
                         "mallocs",
                         "retries");
     for (std::size_t i = 0; i < std::min(kPhaseRows, own.size()); ++i) {
         const PhaseTotals& phase = *own[i];
-        text += fmt::format("  {:<28} {:>6} {:>9} {:>10} {:>10} {:>10} {:>8} {:>7}\n",
+        text += fmt::format("  {:<28} {:>6} {:>9} {:>14} {:>13} {:>10} {:>8} {:>7}\n",
                             printable(shorten(phase.name, 28)),
                             format_count(phase.count),
                             format_duration(phase.time_ns),

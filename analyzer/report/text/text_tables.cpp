@@ -58,7 +58,8 @@ std::string outcome_text(const WhatIfRow& row) {
 }
 
 std::string driver_calls(std::uint64_t count, std::string_view native, std::string_view mapped) {
-    return fmt::format("{} {}s or {}s", format_count(count), native, mapped);
+    const char* const plural = count == 1 ? "" : "s";
+    return fmt::format("{} {}{} or {}{}", format_count(count), native, plural, mapped, plural);
 }
 
 std::string whatif_table(const std::vector<WhatIfRow>& rows,

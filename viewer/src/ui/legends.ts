@@ -41,7 +41,7 @@ export function mapLegend({ colours, kinds, model }: PageView): LegendEntry[] {
         { colour: colours.cached, text: "cached" },
     ];
     if (model.head.cards.some((card) => card.culprits.length > 0)) {
-        entries.push({ colour: colours.pin, text: "named by the verdict" });
+        entries.push({ colour: colours.pin, text: "blocks free memory" });
     }
     return entries;
 }

@@ -142,13 +142,13 @@ export function blockTables(page: PageView): TableData[] {
             blocks.freed[row] <= heap.tick
                 ? "pending"
                 : page.pins.has(row)
-                  ? "named by the verdict"
+                  ? "blocks free memory"
                   : "in use",
         ),
         table(
             `Blocks in the window: ${formatCount(all.blocks)}, ${formatBytes(all.bytes)} allocated${without}`,
             rows,
-            (row) => (page.pins.has(row) ? "named by the verdict" : ""),
+            (row) => (page.pins.has(row) ? "blocks free memory" : ""),
         ),
     ];
 }
@@ -236,7 +236,7 @@ export function stackTables(page: PageView): TableData[] {
             ]);
     const tables = [{ title: `Stacks by ${what}`, columns, rows: rows(sums) }];
     if (shrunk.size > 0) {
-        tables.push({ title: "Stacks with less memory", columns, rows: rows(shrunk) });
+        tables.push({ title: "Stacks that shrank since the mark", columns, rows: rows(shrunk) });
     }
     return tables;
 }
