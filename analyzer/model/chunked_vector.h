@@ -1,9 +1,9 @@
 // A vector for long tables of small items. Growing does not move existing items, except in the
 // first chunk.
 //
-// Access takes constant time. Later chunks use huge pages where the system provides them, because
-// the first access to each page takes much of the time to fill a long table. Once filled, the
-// vector can be shared between threads; several threads may write different items.
+// Access takes constant time. Later chunks use huge pages where the system provides them. The
+// reason: the first access to each page takes much of the time to fill a long table. Once filled,
+// the vector can be shared between threads; several threads may write different items.
 #pragma once
 
 #include <algorithm>

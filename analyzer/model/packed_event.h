@@ -2,9 +2,9 @@
 // directions.
 //
 // Times and addresses are stored as distances from a base that a group of events shares. A value
-// that does not fit into 31 bits (sizes from 2 GiB, handles, addresses that are not a multiple of
-// 512) is replaced by a code with the top bit set. The owner of the events assigns the codes and
-// keeps the values.
+// that does not fit into 31 bits is replaced by a code with the top bit set. Such wide values are
+// sizes from 2 GiB, handles, and addresses that are not a multiple of 512. The owner of the events
+// assigns the codes and keeps the values.
 #pragma once
 
 #include "analyzer/model/event.h"

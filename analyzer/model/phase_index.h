@@ -19,8 +19,8 @@ class PhaseIndex {
     explicit PhaseIndex(const Timeline& timeline);
 
     // Index into Timeline::phases of the innermost phase that is open on the event's thread. If
-    // that thread has none open (for example a worker thread), the innermost open phase over all
-    // threads, that is the one that began last. kNone if there is none.
+    // that thread has none open (for example a worker thread), the open phase that began last on
+    // any thread. kNone if there is none.
     [[nodiscard]] std::uint32_t phase_of(EventIndex event) const;
     // The name of that phase; empty if there is none.
     [[nodiscard]] std::string name_of(EventIndex event) const;

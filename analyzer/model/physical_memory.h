@@ -1,9 +1,9 @@
 // Physical memory of CUDA's virtual memory management (cuMemCreate) and where it is mapped.
 //
 // A piece lives until its last release and its last unmap, whichever comes later. A mapping of an
-// unknown handle gets a piece of its own: its creation was not recorded, or a checkpoint repeats a
-// mapping whose handle was released before. Imported handles refer to memory of other processes, so
-// their mappings have no piece. Copyable; not thread-safe.
+// unknown handle gets a piece of its own. Either the creation of the handle was not recorded, or a
+// checkpoint repeats a mapping whose handle was released before. Imported handles refer to memory
+// of other processes, so their mappings have no piece. Copyable; not thread-safe.
 #pragma once
 
 #include "analyzer/model/event.h"

@@ -1,4 +1,5 @@
-// What RecordedState computes on demand: the address map and values derived from it.
+// The parts of RecordedState that are computed on demand: the address map and values derived from
+// it.
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/support/units.h"
 

@@ -152,7 +152,7 @@ class RecordedState {
     [[nodiscard]] HeapSnapshot snapshot(DeviceId device) const;
     [[nodiscard]] std::uint64_t releasable_bytes(DeviceId device) const;
     [[nodiscard]] std::uint64_t largest_free_bytes(DeviceId device) const;
-    // What the driver could still allocate, from the last sample; 0 if there was none.
+    // The memory that the driver could still allocate, from the last sample; 0 if there was none.
     [[nodiscard]] std::uint64_t device_free_bytes(DeviceId device) const;
 
   private:

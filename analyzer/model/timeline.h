@@ -97,9 +97,9 @@ struct EventSpan {
 struct RecordingGap {
     EventIndex begin = 0;
     EventIndex end = 0;
-    std::uint64_t freed = 0;  // live at the begin of the span, not at its end
+    std::uint64_t freed = 0;  // live when the span begins, not when it ends
     std::uint64_t freed_bytes = 0;
-    std::uint64_t made = 0;  // live at the end of the span, not at its begin
+    std::uint64_t made = 0;  // live when the span ends, not when it begins
     std::uint64_t made_bytes = 0;
 };
 
@@ -140,9 +140,10 @@ struct Timeline {
     SparseColumn event_pools;
     std::map<std::uint32_t, PoolIdentity> pools;  // what pool numbers mean, if known
 
-    // What the recorder did, in ascending order. A gap has no events. A checkpoint lists what was
-    // allocated when a trace began in mid-run, or when recording resumed. A checkpoint after a gap
-    // repeats allocations from before the gap; all events in it have the time of the gap's end.
+    // The recorder's gaps and checkpoints, in ascending order. A gap has no events. A checkpoint
+    // lists the allocations that were live when a trace began in mid-run, or when recording
+    // resumed. A checkpoint after a gap repeats allocations from before the gap; all events in it
+    // have the time of the gap's end.
     std::vector<RecordingGap> gaps;
     std::vector<EventSpan> checkpoints;
     std::vector<Phase> phases;  // in the order in which they began

@@ -25,8 +25,8 @@ std::string_view package_of(std::string_view path);
 std::string shown_file(std::string_view file);
 
 // Memory snapshots of PyTorch do not say whether a frame is Python or native. A frame counts as
-// native if it has no file, a C or C++ file, a library as file, an unknown function, or a name that
-// is only possible in C++.
+// native in these cases: no file, a C or C++ file, a library as file, an unknown function, a name
+// that only C++ has.
 bool is_native_frame(std::string_view function, std::string_view file);
 
 // Whether a file's name is that of a C, C++ or CUDA source file.

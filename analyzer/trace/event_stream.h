@@ -37,7 +37,7 @@ class EventStream {
     // after a pass.
     Timeline tables();
 
-    // As the function take_over_ring() below.
+    // Does the work of the function take_over_ring() below.
     std::optional<std::uint64_t> take_over_ring();
 
     [[nodiscard]] std::uint64_t events_left_out() const { return left_out_; }

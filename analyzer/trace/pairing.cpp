@@ -309,8 +309,8 @@ class EventPairing::State {
         }
     }
 
-    // A retained handle needs one more release per retain; imported handles end likewise. The
-    // partner of a release is the creation, even if mappings keep the memory alive.
+    // A retained handle needs one more release per retain; this also applies to imported handles.
+    // The partner of a release is the creation, even if mappings keep the memory alive.
     void physical_release(EventIndex index) {
         const Event event = timeline_.events[index];
         if (const auto number = physical_.of_handle(event.address);

@@ -31,16 +31,20 @@ class Symbolizer {
     Symbolizer& operator=(const Symbolizer&) = delete;
 
     // The stack, innermost frame first, with native and Python frames in call order. If the call
-    // order is not known (an older recorder, an interpreter that cannot be recognised), the native
-    // frames up to the interpreter come first, then the Python frames. Frames of the recorder and
-    // the interpreter are left out. The reference stays valid for thousands of further look-ups.
+    // order is not known, the native frames up to the interpreter come first, then the Python
+    // frames. That happens with an older recorder or an interpreter that cannot be recognised.
+    // Frames of the recorder and the interpreter are left out. The reference stays valid for
+    // thousands of further look-ups.
     const std::vector<Frame>& frames(OriginId origin);
 
-    // The line that the user most likely wants to see. The first of these that exists: the
-    // innermost Python frame outside of libraries and generated code, the innermost one outside of
-    // libraries, the innermost Python frame, the backward node of an autograd thread, the innermost
-    // native frame that is not plumbing. Format: "model/net.py:42 forward"; "unknown" without a
-    // stack. The program's label for the block follows in quotation marks.
+    // The line that the user most likely wants to see. The first of these frames that exists:
+    // - the innermost Python frame outside of libraries and generated code
+    // - the innermost Python frame outside of libraries
+    // - the innermost Python frame
+    // - the backward node of an autograd thread
+    // - the innermost native frame that is not plumbing
+    // Format: "model/net.py:42 forward"; "unknown" without a stack. The program's label for the
+    // block follows in quotation marks.
     std::string describe(OriginId origin);
 
     // The program's label for a block: ` "kv cache"`, shortened; empty if there is none.
@@ -88,7 +92,7 @@ class Symbolizer {
     // Stacks by (native, Python) node; the oldest are removed.
     std::unordered_map<std::uint64_t, std::unique_ptr<std::vector<Frame>>> stacks_;
     std::deque<std::uint64_t> stack_order_;
-    // By (stacks, label).
+    // Results of describe(); the key is (stacks, label).
     std::map<std::pair<std::uint64_t, std::uint32_t>, std::string> descriptions_;
     std::vector<std::string> notes_;
     // Which module is valid where: each entry maps a first address to its end and its module.
