@@ -1,5 +1,5 @@
-// Blocks ordered by address: a sorted list in leaves of at most 64, so that an insertion moves few
-// bytes, a search is two binary searches over packed keys, and walking is linear in memory.
+// Blocks ordered by address: a sorted list in leaves of at most 64 blocks. An insertion moves few
+// bytes, a search is two binary searches over packed keys, and a walk reads memory linearly.
 //
 // Pointers and positions are valid until the next insertion or removal. Not thread-safe.
 #pragma once
@@ -22,12 +22,12 @@ struct RecordedBlock {
     EventIndex allocated_by = kNoEvent;
     StreamId stream = kNoStream;
     BlockState state = BlockState::kLive;
-    std::uint32_t pending_events = 0;  // still to complete
+    std::uint32_t pending_events = 0;  // events that must complete before reuse
     std::uint32_t private_pool = 0;
 
     [[nodiscard]] DeviceAddress end() const { return address + size_bytes; }
 
-    // What the sums count: an unknown request is taken to be the whole block.
+    // The sums count this value: an unknown request counts as the whole block.
     [[nodiscard]] std::uint64_t counted_request() const {
         return std::min(requested_bytes, size_bytes);
     }
@@ -69,7 +69,7 @@ class BlockMap {
                                                               : Position{position.leaf + 1, 0};
     }
 
-    // The block before a position; nullptr at the begin.
+    // The block before a position; nullptr at the beginning.
     [[nodiscard]] const RecordedBlock* before(Position position) const {
         if (position.slot > 0) {
             return &leaf_at(position.leaf).blocks[position.slot - 1];
@@ -177,9 +177,9 @@ class BlockMap {
         left.count = kHalf;
     }
 
-    std::vector<Leaf> leaves_;               // in no order; empty ones are spare
-    std::vector<std::uint32_t> order_;       // leaves by address
-    std::vector<DeviceAddress> first_keys_;  // of the leaf at the same place in order_
+    std::vector<Leaf> leaves_;               // unordered; empty ones are spare
+    std::vector<std::uint32_t> order_;       // leaves in ascending address order
+    std::vector<DeviceAddress> first_keys_;  // first key of each leaf in order_
     std::vector<std::uint32_t> spare_;
     std::size_t size_ = 0;
 };

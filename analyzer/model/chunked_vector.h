@@ -1,8 +1,9 @@
-// A vector that grows without moving what it holds: long tables of small items.
+// A vector for long tables of small items. Growing does not move existing items, except in the
+// first chunk.
 //
-// An item is found in constant time. Chunks after the first lie in huge pages where the system
-// gives them, as touching memory for the first time is a good part of filling a long table. Safe to
-// share between threads once filled; items may be written by several threads.
+// Access takes constant time. Later chunks use huge pages where the system provides them. The
+// reason: the first access to each page takes much of the time to fill a long table. Once filled,
+// the vector can be shared between threads; several threads may write different items.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 
 namespace fragtrace::analyzer {
 
-// Asks for huge pages for what is at least one long.
+// Asks for huge pages for every allocation of at least one huge page.
 template <typename T>
 struct HugePageAllocator {
     using value_type = T;
@@ -33,7 +34,7 @@ struct HugePageAllocator {
             return static_cast<T*>(::operator new(count * sizeof(T)));
         }
         void* memory = ::operator new (count * sizeof(T), std::align_val_t{kPageBytes});
-        madvise(memory, count * sizeof(T), MADV_HUGEPAGE);  // a wish; without it all is as well
+        madvise(memory, count * sizeof(T), MADV_HUGEPAGE);  // only a hint; may fail
         return static_cast<T*>(memory);
     }
 
@@ -45,7 +46,7 @@ struct HugePageAllocator {
         }
     }
 
-    // Items are written before they are read: resize() leaves them as they are.
+    // resize() leaves new items uninitialised, because they are written before they are read.
     template <typename Item>
     void construct(Item* item) {
         ::new (static_cast<void*>(item)) Item;
@@ -65,7 +66,7 @@ struct HugePageAllocator {
 template <typename T>
 class ChunkedVector {
   public:
-    // Short items, too, fill a huge page.
+    // A chunk of small items still fills at least one huge page.
     static constexpr std::size_t kChunkItems =
         std::max(std::size_t{1} << 18, std::bit_ceil(HugePageAllocator<T>::kPageBytes / sizeof(T)));
 
@@ -82,15 +83,15 @@ class ChunkedVector {
     void push_back(const T& item) {
         if (size_ % kChunkItems == 0) {
             chunks_.emplace_back();
-            // The first grows with its items: most tables are short.
+            // The first chunk grows with its items, because most tables are short.
             chunks_.back().reserve(size_ == 0 ? 0 : kChunkItems);
         }
         chunks_.back().push_back(item);
         ++size_;
     }
 
-    // Room for `count` more items, whose values are whatever lies there, side by side: they must
-    // not reach beyond a chunk's end.
+    // Appends `count` contiguous, uninitialised items. They must fit into the current chunk (see
+    // room()).
     T* grow(std::size_t count) {
         if (size_ % kChunkItems == 0) {
             chunks_.emplace_back();
@@ -101,7 +102,7 @@ class ChunkedVector {
         return chunks_.back().data() + (chunks_.back().size() - count);
     }
 
-    // How many items grow() can still place side by side.
+    // The number of items that grow() can still place contiguously.
     [[nodiscard]] std::size_t room() const { return kChunkItems - size_ % kChunkItems; }
 
     T& back() { return chunks_.back().back(); }

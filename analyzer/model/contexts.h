@@ -1,6 +1,7 @@
-// Which contexts of a device are known: with the last one goes all of the device's memory.
+// The contexts of each device that are known. Destroying a device's last context frees all memory
+// of that device.
 //
-// Events of allocations do not name their context. Not thread-safe.
+// Allocation events do not name their context. Not thread-safe.
 #pragma once
 
 #include "analyzer/model/event.h"
@@ -15,7 +16,7 @@ class Contexts {
   public:
     void created(DeviceId device, std::uint64_t context) { known_.emplace(device, context); }
 
-    // By the event `at`. True: the device has no context left that is known.
+    // The event `at` destroyed the context. Returns true if the device has no known context left.
     bool destroyed(DeviceId device, std::uint64_t context, EventIndex at) {
         last_destroyed_[device] = at;
         known_.erase({device, context});
@@ -23,7 +24,7 @@ class Contexts {
         return next == known_.end() || next->first != device;
     }
 
-    // The last event that destroyed a context of the device; kNoEvent = none.
+    // The last event that destroyed a context of the device; kNoEvent if there is none.
     [[nodiscard]] EventIndex last_destroyed(DeviceId device) const {
         const auto found = last_destroyed_.find(device);
         return found == last_destroyed_.end() ? kNoEvent : found->second;

@@ -1,7 +1,8 @@
-// The events of a timeline: 24 bytes each (packed_event.h), given out as Event by value.
+// The events of a timeline, stored in 24 bytes each (packed_event.h) and returned as Event by
+// value.
 //
-// Each wide value is kept once. Every event is found in constant time, and no growth copies what is
-// there. Safe to share between threads once filled.
+// Each distinct wide value is stored once. Access takes constant time, and growing copies no
+// existing events. Once filled, the table can be shared between threads.
 #pragma once
 
 #include "analyzer/model/chunked_vector.h"
@@ -22,7 +23,7 @@ class EventTable {
   public:
     using value_type = Event;
 
-    // Random access; gives events by value.
+    // Iterates forward; returns events by value.
     class Iterator {
       public:
         using iterator_category = std::input_iterator_tag;
@@ -61,7 +62,7 @@ class EventTable {
         return bases_[at / kGroup].unpack(packed_[at], WideOf{this});
     }
 
-    // For loops over all events that look at little of each.
+    // These accessors serve loops over all events that need only one field of each.
     [[nodiscard]] EventKind kind(std::size_t at) const { return packed_[at].kind; }
 
     [[nodiscard]] DeviceId device(std::size_t at) const { return packed_[at].device; }
@@ -72,7 +73,7 @@ class EventTable {
         return bases_[at / kGroup].address_of(packed_[at], WideOf{this});
     }
 
-    // visit(event's number, kind, address, device) for [begin, end).
+    // Calls visit(event number, kind, address, device) for each event in [begin, end).
     template <typename Visit>
     void for_each_address(std::size_t begin, std::size_t end, Visit visit) const {
         for (std::size_t at = begin; at < end;) {
@@ -99,8 +100,9 @@ class EventTable {
         packed_.push_back(bases_.back().pack(event, WideCode{this}));
     }
 
-    // Adds what somebody else packed: a piece of a group that began in it, or a whole one, at the
-    // begin of a group here. `wide` are its wide values; complete(&event) may change what remains.
+    // Appends up to one group of packed events. The table must be at the beginning of a group.
+    // `wide` holds the wide values that the events refer to; complete(&event) may change each event
+    // before it is stored.
     template <typename Complete>
     void append_group(const PackedEvent* events,
                       std::size_t count,
@@ -151,7 +153,8 @@ class EventTable {
 
     static_assert(ChunkedVector<PackedEvent>::kChunkItems % kGroup == 0, "no group is torn");
 
-    // For PackingBase: a wide value of its number, and the other way round.
+    // Converters for PackingBase: WideOf returns the wide value of a code, WideCode returns the
+    // code of a value.
     struct WideOf {
         std::uint64_t operator()(std::uint32_t code) const {
             return table->wide_[code & ~PackedEvent::kWide];
@@ -179,7 +182,7 @@ class EventTable {
     ChunkedVector<PackedEvent> packed_;
     std::vector<PackingBase> bases_;
     std::vector<std::uint64_t> wide_;
-    PairMap wide_index_;  // value -> place in wide_
+    PairMap wide_index_;  // value -> index in wide_
 };
 
 }  // namespace fragtrace::analyzer

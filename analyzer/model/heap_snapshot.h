@@ -1,6 +1,6 @@
 // The address map of one device at one instant: every segment and every block in it.
 //
-// The common language of recorded state, simulated pools, verdicts, culprits and the page.
+// Recorded state, simulated pools, verdicts, culprits and the page all use this form.
 #pragma once
 
 #include "analyzer/model/event.h"
@@ -11,7 +11,7 @@
 namespace fragtrace::analyzer {
 
 enum class BlockState : std::uint8_t {
-    kLive,     // handed out
+    kLive,     // allocated
     kPending,  // freed by the program, waits for events of other streams
     kFree,     // cached in the pool
 };
@@ -28,8 +28,8 @@ struct HeapBlock {
     BlockState state = BlockState::kFree;
 };
 
-// Memory obtained from the driver in one piece (a cudaMalloc), or one maximal mapped range of an
-// expandable segment. Blocks cover it without gaps, ascending.
+// Memory that one driver call returned (a cudaMalloc), or one maximal mapped range of an expandable
+// segment. Blocks cover it without gaps, in ascending order.
 struct HeapSegment {
     DeviceAddress address = 0;
     std::uint64_t size_bytes = 0;
@@ -39,19 +39,19 @@ struct HeapSegment {
     StreamId stream = kNoStream;
     SizeClass size_class = SizeClass::kNone;
     bool expandable = false;
-    bool may_release = true;       // false: a live private pool keeps it whatever happens
-    std::uint64_t page_bytes = 0;  // expandable: what is mapped and unmapped at a time
-    // The event that obtained it, or the reservation that it lies in; of a simulated pool the
-    // number of the segment. Ascending in the order in which they were obtained.
+    bool may_release = true;       // false: a private pool in use keeps the segment
+    std::uint64_t page_bytes = 0;  // expandable: smallest unit that is mapped or unmapped
+    // The event that allocated the segment, or the reservation that contains it. In a simulated
+    // pool: the segment's number. Ascending in the order of allocation.
     EventIndex obtained_by = kNoEvent;
-    DeviceAddress reservation = 0;  // expandable
+    DeviceAddress reservation = 0;  // expandable segments only
     std::uint64_t reservation_bytes = 0;
 };
 
 struct HeapSnapshot {
     std::vector<HeapSegment> segments;  // ascending address
     std::vector<HeapBlock> blocks;
-    std::uint64_t device_free_bytes = 0;  // what the driver could still give
+    std::uint64_t device_free_bytes = 0;  // what the driver could still allocate
 };
 
 }  // namespace fragtrace::analyzer

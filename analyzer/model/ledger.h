@@ -1,5 +1,5 @@
-// One walk over the events of a recorded run. The ledger applies each event to the recorded state;
-// its watchers see every event before and after that, so that all metrics take the same walk.
+// One walk over the events of a recorded run. The ledger applies each event to the recorded state.
+// Its watchers see every event before and after that, so that all metrics share one walk.
 #pragma once
 
 #include "analyzer/model/recorded_state.h"
@@ -26,14 +26,14 @@ class LedgerWatcher {
 // Not thread-safe.
 class Ledger {
   public:
-    // `devices`: all that the events will name. The watchers must live as long as the ledger.
+    // `devices` covers all devices that the events will name. The watchers must outlive the ledger.
     Ledger(const RecordedDevices& devices, std::vector<LedgerWatcher*> watchers)
         : state_(devices), watchers_(std::move(watchers)) {}
 
     Ledger(const Timeline& timeline, std::vector<LedgerWatcher*> watchers)
         : Ledger(RecordedDevices(timeline), std::move(watchers)) {}
 
-    // The next event, and the number of its pool.
+    // Applies the next event; `pool` is the number of the event's pool.
     void apply(EventIndex index, const Event& event, std::uint32_t pool) {
         for (LedgerWatcher* watcher : watchers_) {
             watcher->before(index, event, state_);

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 14> kDomains = {"CCCL",
                                                        "libkvikio",
                                                        "librmm"};
 
-// Of headers that were built before they had a domain.
+// CCCL headers from before its NVTX domain existed use these prefixes.
 constexpr std::array<std::string_view, 2> kNamespaces = {"cub::", "thrust::"};
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Ranges that libraries mark of their own accord (NVTX): they say what a library did, not what part
-// of the program ran, and stand beside the program's phases, not among them.
+// Ranges that libraries mark themselves (NVTX). They describe what a library did, not which part of
+// the program ran, so they are kept apart from the program's phases.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -9,11 +9,12 @@
 
 namespace fragtrace::analyzer {
 
-// The library of a range by its name, "DOMAIN: MESSAGE" as the recorder writes it; empty for the
-// program's own. docs/metrics.md, Phases, lists the domains.
+// Returns the library that marked a range, from the range's name ("DOMAIN: MESSAGE" as the recorder
+// writes it). Returns an empty string for ranges of the program itself. docs/metrics.md, Phases,
+// lists the domains.
 std::string_view library_of_range(std::string_view name);
 
-// Per phase of the timeline whether a library marked it. Each name is looked at once.
+// For each phase of the timeline: whether a library marked it. Examines each distinct name once.
 std::vector<bool> library_phases(const Timeline& timeline);
 
 }  // namespace fragtrace::analyzer

@@ -1,8 +1,10 @@
-// An event in 24 bytes, what its numbers count from, and the way there and back.
+// An event in 24 bytes, the base values of a group of events, and the conversion in both
+// directions.
 //
-// Times and addresses are distances from a base that a group of events shares. What does not fit
-// into 31 bits (sizes of 2 GiB, handles, addresses that are no multiple of 512) is a number, with
-// the top bit set, that whoever keeps the events gives to the wide value.
+// Times and addresses are stored as distances from a base that a group of events shares. A value
+// that does not fit into 31 bits is replaced by a code with the top bit set. Such wide values are
+// sizes from 2 GiB, handles, and addresses that are not a multiple of 512. The owner of the events
+// assigns the codes and keeps the values.
 #pragma once
 
 #include "analyzer/model/event.h"
@@ -12,10 +14,10 @@
 
 namespace fragtrace::analyzer {
 
-// Without initial values: tables grow by items that are written afterwards.
+// No initial values: tables grow by items that are written afterwards.
 struct PackedEvent {
     std::uint32_t time;
-    std::uint32_t address;  // 0 = 0
+    std::uint32_t address;  // 0 means address 0
     std::uint32_t size;
     std::uint32_t extra;
     OriginId origin;
@@ -33,11 +35,11 @@ struct PackedEvent {
 
 static_assert(sizeof(PackedEvent) == 24);
 
-// What a group of events counts from.
+// The base values of a group of events: times and addresses are distances from them.
 struct PackingBase {
-    static constexpr std::size_t kEvents = 1 << 8;  // in a group
+    static constexpr std::size_t kEvents = 1 << 8;  // events per group
 
-    // wide_code(value) gives the number of a wide value, top bit set.
+    // wide_code(value) returns the code of a wide value, with the top bit set.
     template <typename WideCode>
     PackedEvent pack(const Event& event, WideCode wide_code) {
         const std::uint64_t later = event.time_ns - time_ns;
@@ -57,7 +59,7 @@ struct PackingBase {
                 .kind = event.kind};
     }
 
-    // wide(code) gives the value back.
+    // wide(code) returns the wide value of a code.
     template <typename Wide>
     [[nodiscard]] Event unpack(const PackedEvent& packed, Wide wide) const {
         const auto value_of = [&wide](std::uint32_t code) {
@@ -87,15 +89,15 @@ struct PackingBase {
         return packed.address == 0 ? 0 : (units + packed.address) * kBlockUnitBytes;
     }
 
-    // Of a group that begins with an event of this time.
+    // Returns the base of a group whose first event has this time.
     static PackingBase at(std::uint64_t time_ns) { return {time_ns - kHalfReach, kNoUnits}; }
 
     std::uint64_t time_ns;
-    std::uint64_t units;  // of kBlockUnitBytes; the first address of the group determines it
+    std::uint64_t units;  // base address / kBlockUnitBytes; set by the group's first address
 
   private:
-    static constexpr std::uint64_t kHalfReach = 1u << 30;  // later and earlier times, addresses
-    static constexpr std::uint64_t kNoUnits = std::uint64_t{1} << 63;  // of no address
+    static constexpr std::uint64_t kHalfReach = 1u << 30;              // reach in each direction
+    static constexpr std::uint64_t kNoUnits = std::uint64_t{1} << 63;  // no address yet
 
     template <typename WideCode>
     std::uint32_t address_code(DeviceAddress address, WideCode& wide_code) {

@@ -1,6 +1,6 @@
-// A hash table from (64 bits, 32 bits) to 32 bits: addresses of a device to events, stacks of a
-// thread to origins. Open addressing with linear probing; erasing moves followers up, so there are
-// no tombstones and a lookup never gets slower with use. Not thread-safe.
+// A hash table from (64 bits, 32 bits) to 32 bits: device addresses to events, or stacks of a
+// thread to origins. It uses open addressing with linear probing. Erasing moves later entries up,
+// so there are no tombstones and look-ups do not get slower over time. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace fragtrace::analyzer {
 
 class PairMap {
   public:
-    static constexpr std::uint32_t kAbsent = 0xffffffffu;  // never a value
+    static constexpr std::uint32_t kAbsent = 0xffffffffu;  // must not be stored as a value
 
     PairMap() : slots_(std::size_t{1} << kSmallestBits) {}
 
@@ -23,9 +23,9 @@ class PairMap {
         return slots_[locate(major, minor)].value;
     }
 
-    // Sets the value and gives the former one, kAbsent if there was none.
+    // Sets the value and returns the former one; kAbsent if there was none.
     std::uint32_t set(std::uint64_t major, std::uint32_t minor, std::uint32_t value) {
-        if ((size_ + 1) * 2 > slots_.size()) {  // fuller, most searches would be of several slots
+        if ((size_ + 1) * 2 > slots_.size()) {  // keeps probe sequences short
             grow();
         }
         Slot& slot = slots_[locate(major, minor)];
@@ -35,7 +35,7 @@ class PairMap {
         return former;
     }
 
-    // Removes a key and gives its value, kAbsent if there was none.
+    // Removes a key and returns its value; kAbsent if there was none.
     std::uint32_t take(std::uint64_t major, std::uint32_t minor) {
         std::size_t hole = locate(major, minor);
         const std::uint32_t value = slots_[hole].value;
@@ -56,7 +56,8 @@ class PairMap {
         return value;
     }
 
-    // Removes all keys; keeps the room for as many, but not that of a far larger filling before.
+    // Removes all keys. Keeps the capacity, unless the table was much larger than its current
+    // content.
     void clear() {
         if (size_ != 0 && slots_.size() > 64 * (size_ + 64)) {
             *this = PairMap();
@@ -78,7 +79,7 @@ class PairMap {
         }
     }
 
-    // visit(value) for all, in no order.
+    // Calls visit(value) for every entry, in no particular order.
     template <typename Visit>
     void for_each(Visit visit) const {
         for (const Slot& slot : slots_) {
@@ -97,7 +98,7 @@ class PairMap {
 
     static constexpr int kSmallestBits = 6;
 
-    // The top bits of one product: every bit of the key tells on them.
+    // Uses the top bits of one product, because every bit of the key affects them.
     [[nodiscard]] std::size_t home_of(std::uint64_t major, std::uint32_t minor) const {
         const std::uint64_t value = major + minor * 0xd6e8feb86659fd93;
         return static_cast<std::size_t>(((value ^ (value >> 32)) * 0x9e3779b97f4a7c15) >> shift_);
@@ -127,7 +128,7 @@ class PairMap {
 
     std::vector<Slot> slots_;
     std::size_t size_ = 0;
-    int shift_ = 64 - kSmallestBits;  // of a hash, to the number of a slot
+    int shift_ = 64 - kSmallestBits;  // right shift from a hash to a slot number
 };
 
 }  // namespace fragtrace::analyzer

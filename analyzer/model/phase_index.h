@@ -1,5 +1,5 @@
-// Finds the phase that an event happened in, of those that the program marked (library_ranges.h
-// tells the others). Read-only after construction; safe to share.
+// Finds the phase of the program during which an event happened. Phases that a library marked are
+// excluded (library_ranges.h). Read-only after construction; safe to share between threads.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -18,28 +18,29 @@ class PhaseIndex {
     // The timeline must outlive the index.
     explicit PhaseIndex(const Timeline& timeline);
 
-    // Index into Timeline::phases of the innermost phase of the event's thread; where that thread
-    // has none open (a worker of the program's), of the phase that began last on any thread.
+    // Index into Timeline::phases of the innermost phase that is open on the event's thread. If
+    // that thread has none open (for example a worker thread), the open phase that began last on
+    // any thread. kNone if there is none.
     [[nodiscard]] std::uint32_t phase_of(EventIndex event) const;
-    // Its name; empty when there is none.
+    // The name of that phase; empty if there is none.
     [[nodiscard]] std::string name_of(EventIndex event) const;
 
-    // Whether a library marked it: such phases are never found.
+    // Whether a library marked this phase. phase_of() never returns such a phase.
     [[nodiscard]] bool is_library(std::uint32_t phase) const { return library_[phase]; }
 
   private:
-    // Phases in the order in which they began, each with the one that was open around it.
+    // Phases in the order in which they began, each with the phase that encloses it.
     struct Lane {
         std::vector<std::uint32_t> phases;
-        std::vector<std::uint32_t> around;  // position in `phases`, kNone = none
-        std::vector<std::uint32_t> open;    // while it is filled
+        std::vector<std::uint32_t> around;  // in `phases`, of the enclosing one; kNone = none
+        std::vector<std::uint32_t> open;    // open phases; only used while the lane is filled
 
         void add(const Timeline& timeline, std::uint32_t phase);
         [[nodiscard]] std::uint32_t find(const Timeline& timeline, EventIndex event) const;
     };
 
     const Timeline* timeline_;
-    std::vector<bool> library_;  // per phase
+    std::vector<bool> library_;  // per phase: marked by a library
     std::map<std::uint32_t, Lane> threads_;
     Lane all_;
 };

@@ -1,9 +1,9 @@
-// Physical memory of virtual memory management (cuMemCreate) and where it is mapped.
+// Physical memory of CUDA's virtual memory management (cuMemCreate) and where it is mapped.
 //
-// A piece lives until its last release and until its last unmap, whichever comes later. A mapping
-// of a handle that is not known stands for physical memory of its own: its creation was not
-// recorded, or a checkpoint repeats a mapping whose handle was released before. Imported handles
-// are memory of others: their mappings have no piece. Copyable; not thread-safe.
+// A piece lives until its last release and its last unmap, whichever comes later. A mapping of an
+// unknown handle gets a piece of its own. Either the creation of the handle was not recorded, or a
+// checkpoint repeats a mapping whose handle was released before. Imported handles refer to memory
+// of other processes, so their mappings have no piece. Copyable; not thread-safe.
 #pragma once
 
 #include "analyzer/model/event.h"
@@ -22,10 +22,10 @@ struct PhysicalPiece {
     std::uint64_t size_bytes = 0;
     EventIndex created_by = kNoEvent;
     DeviceId device = 0;
-    bool of_pool = false;        // a caching pool's page
+    bool of_pool = false;        // a page of a caching pool
     DeviceAddress place = 0;     // RecordedState: its stand-in address; 0 = none
-    std::uint32_t holders = 0;   // its handle, retained or not, and its mappings; 0 = not in use
-    std::uint64_t releases = 0;  // to come
+    std::uint32_t holders = 0;   // 1 for its handle plus 1 per mapping; 0 = not in use
+    std::uint64_t releases = 0;  // releases until the handle ends
 };
 
 class PhysicalMemory {
@@ -35,11 +35,11 @@ class PhysicalMemory {
     struct Mapping {
         std::uint64_t size_bytes = 0;
         EventIndex mapped_by = kNoEvent;
-        std::uint32_t piece = kNone;  // kNone: memory of others
+        std::uint32_t piece = kNone;  // kNone: memory of another process
         bool of_pool = false;
     };
 
-    // kNone: not known.
+    // The piece that a handle refers to; kNone if it is not known.
     [[nodiscard]] std::uint32_t of_handle(std::uint64_t handle) const {
         const auto found = handles_.find(handle);
         return found == handles_.end() ? kNone : found->second;
@@ -49,7 +49,7 @@ class PhysicalMemory {
 
     [[nodiscard]] const PhysicalPiece& piece(std::uint32_t number) const { return pieces_[number]; }
 
-    // `ended(piece)` is told of each piece that lives no longer, before its number is used again.
+    // Calls `ended(piece)` for each piece whose life ends, before its number is reused.
     template <typename Ended>
     std::uint32_t create(const Event& event, EventIndex index, Ended ended) {
         if (const std::uint32_t former = of_handle(event.address); former != kNone) {
@@ -62,7 +62,7 @@ class PhysicalMemory {
         return number;
     }
 
-    // False: no handle of this process's memory.
+    // Returns false if the handle does not refer to memory of this process.
     bool retain(std::uint64_t handle) {
         const std::uint32_t number = of_handle(handle);
         if (number != kNone) {
@@ -87,7 +87,7 @@ class PhysicalMemory {
 
     void import_end(std::uint64_t handle) { imported_.erase(handle); }
 
-    // The mapping that was there before gives way: `replaced(mapping)` is told of it.
+    // Replaces an earlier mapping at the same address, after calling `replaced(mapping)` with it.
     template <typename Replaced, typename Ended>
     const Mapping& map(const Event& event, EventIndex index, Replaced replaced, Ended ended) {
         std::uint32_t number = of_handle(event.extra);
@@ -107,8 +107,8 @@ class PhysicalMemory {
         return entry->second;
     }
 
-    // Ends the mappings that begin in [address, address + size), or at `address`; of each,
-    // `unmapped(address, mapping)` is told first.
+    // Ends the mappings that begin in [address, address + size), or exactly at `address`. Calls
+    // `unmapped(address, mapping)` before each of them ends.
     template <typename Unmapped, typename Ended>
     void unmap(DeviceAddress address, std::uint64_t size_bytes, Unmapped unmapped, Ended ended) {
         auto entry = mappings_.lower_bound(address);
@@ -120,7 +120,8 @@ class PhysicalMemory {
         }
     }
 
-    // All that is the device's goes; `gone(piece)` is told of each piece, `unmapped` as above.
+    // Removes everything that belongs to the device. Calls `gone(piece)` for each piece, and
+    // `unmapped` as above.
     template <typename Unmapped, typename Gone>
     void reset(DeviceId device, Unmapped unmapped, Gone gone) {
         const auto ends = [this, device](std::uint32_t number) {
@@ -146,7 +147,7 @@ class PhysicalMemory {
 
     void clear() { *this = {}; }
 
-    // visit(piece) for every piece that lives.
+    // Calls visit(piece) for every piece that is alive.
     template <typename Visit>
     void for_each(Visit visit) {
         for (PhysicalPiece& piece : pieces_) {
@@ -156,7 +157,7 @@ class PhysicalMemory {
         }
     }
 
-    // visit(mapping) for every mapping.
+    // Calls visit(mapping) for every mapping.
     template <typename Visit>
     void for_each_mapping(Visit visit) const {
         for (const auto& [address, mapping] : mappings_) {
@@ -191,9 +192,9 @@ class PhysicalMemory {
     }
 
     std::vector<PhysicalPiece> pieces_;
-    std::vector<std::uint32_t> unused_;  // places in it
+    std::vector<std::uint32_t> unused_;  // indices of free entries of pieces_
     std::unordered_map<std::uint64_t, std::uint32_t> handles_;
-    std::unordered_set<std::uint64_t> imported_;  // handles
+    std::unordered_set<std::uint64_t> imported_;  // imported handles
     std::map<DeviceAddress, Mapping> mappings_;
 };
 

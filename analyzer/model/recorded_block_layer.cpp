@@ -1,4 +1,4 @@
-// The block layer of RecordedState: what the framework's pool handed out and got back.
+// The block layer of RecordedState: allocations and frees in the framework's pool.
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/support/units.h"
 
@@ -9,7 +9,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// The part of a block's internal waste that rounding to the unit explains; the rest is slack.
+// The part of a block's internal waste that comes from rounding to the unit; the rest is slack.
 std::uint64_t rounding_of(const RecordedBlock& block) {
     const std::uint64_t request = block.counted_request();
     return std::min(round_up(request, kBlockUnitBytes), block.size_bytes) - request;
@@ -65,8 +65,8 @@ void RecordedState::block_alloc(DeviceState* device, const Event& event) {
     attach(device, segment, block);
 }
 
-// What the pool handed out again was free before, whatever the record knows of it: pending blocks
-// in the way have completed, live ones are a defect.
+// An address range that the pool allocates must be free, even if the recorded state disagrees.
+// Pending blocks there have completed. A live block there is a violation.
 void RecordedState::clear_way(DeviceState* device, const RecordedBlock& block) {
     auto position = device->blocks.lower_bound(block.address);
     const RecordedBlock* before = device->blocks.before(position);
@@ -89,7 +89,8 @@ void RecordedState::clear_way(DeviceState* device, const RecordedBlock& block) {
 RecordedSegment* RecordedState::segment_for(DeviceState* device, const RecordedBlock& block) {
     RecordedSegment* segment = device->segments.find(block.address);
     if (segment == nullptr) {
-        // Blocks tell which allocations are a pool's, even if the caller was not recognised.
+        // A block inside an allocation shows that the allocation is a segment of the pool, even if
+        // its caller was not recognised.
         auto other = device->others.upper_bound(block.address);
         if (other == device->others.begin()) {
             return nullptr;
@@ -129,7 +130,7 @@ void RecordedState::attach(DeviceState* device,
 void RecordedState::reattach(DeviceState* device, DeviceAddress begin, DeviceAddress end) {
     auto entry = device->detached.lower_bound(begin);
     if (entry != device->detached.begin() && std::prev(entry)->second.end() > begin) {
-        --entry;  // completed by what was mapped now
+        --entry;  // the new mapping may complete this block
     }
     while (entry != device->detached.end() && entry->first < end) {
         RecordedSegment* segment = device->segments.find(entry->first);
@@ -188,7 +189,7 @@ void RecordedState::event_complete(const Event& event) {
     waiting_.erase(begin, end);
 }
 
-// What the pool holds from now on is announced by the block allocs that follow.
+// After a rewind, block allocs announce every block that the pool still has.
 void RecordedState::pool_rewind(DeviceState* device, std::uint32_t pool) {
     if (pool == 0) {
         return;

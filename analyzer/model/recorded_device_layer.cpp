@@ -1,4 +1,4 @@
-// The device layer of RecordedState: what was obtained from the driver and given back.
+// The device layer of RecordedState: memory that the driver allocated and released.
 #include "analyzer/model/recorded_state.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kMostUnaddressedBytes = std::uint64_t{1} << 56;
 
-// The room that a stand-in has: whole pages, a power of two.
+// The size of a stand-in's address range: whole pages, a power of two.
 std::uint64_t place_bytes(std::uint64_t size_bytes) {
     constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
     return std::bit_ceil(std::max(size_bytes, kPageBytes));
@@ -57,8 +57,8 @@ void RecordedState::device_alloc(DeviceState* device, const Event& event) {
     device->totals.past_pool += past_pool ? event.size_bytes : 0;
 }
 
-// Allocations do not name their context. An address that comes again shows that the former
-// allocation was in a context that was destroyed since.
+// Allocations do not name their context. If an address is allocated again, the former allocation
+// must have been in a context that was destroyed in the meantime.
 bool RecordedState::went_with_context(DeviceId device, EventIndex allocated_by) const {
     const EventIndex destroyed = contexts_.last_destroyed(device);
     return destroyed != kNoEvent && allocated_by < destroyed;
@@ -71,8 +71,9 @@ void RecordedState::forget_other(DeviceState* device,
     device->others.erase(other);
 }
 
-// What was taken for blocks was obtained outside the pool; a block that comes to lie in an
-// allocation makes it a segment.
+// The first sign of a pool on a device: until now every allocation counted as a segment with one
+// block. These move to the allocations outside the pool. A block inside one of them later makes it
+// a segment.
 void RecordedState::becomes_pool(DeviceId id) {
     DeviceState* device = &devices_[id];
     device->direct = false;
@@ -129,7 +130,7 @@ void RecordedState::device_reset(DeviceId device) {
     std::erase_if(waiting_, [device](const auto& entry) { return entry.second.device == device; });
 }
 
-// A checkpoint tells everything anew.
+// A checkpoint lists the whole state again.
 void RecordedState::forget_all() {
     for (std::size_t device = 0; device < devices_.size(); ++device) {
         device_reset(static_cast<DeviceId>(device));
@@ -153,8 +154,9 @@ std::size_t RecordedState::entries() const {
     return sum;
 }
 
-// Where there is no pool it is a segment with one block, at a stand-in address. Places are used
-// again by size class, so that their number follows what is held at a time.
+// Counts memory without an address of its own. Without a pool, it becomes a segment with one block
+// at a stand-in address. Stand-in addresses are reused by size class, so their number stays in
+// proportion to the live memory.
 RecordedState::Unaddressed RecordedState::hold(DeviceState* device, std::uint64_t size_bytes) {
     if (size_bytes > kMostUnaddressedBytes ||
         device->next_stand_in + place_bytes(size_bytes) < kFirstStandInAddress) {
@@ -189,7 +191,7 @@ void RecordedState::let_go(DeviceState* device, const Unaddressed& held) {
 
 void RecordedState::array_alloc(DeviceState* device, const Event& event) {
     if (event.size_bytes == kUnknown64) {
-        return;  // counted where holders are listed
+        return;  // its holder list counts it
     }
     array_free(device, event);
     device->arrays[event.address] = hold(device, event.size_bytes);
@@ -220,7 +222,7 @@ void RecordedState::physical_release(const Event& event) {
     physical_.release(event.address, [this](const PhysicalPiece& piece) { physical_ends(piece); });
 }
 
-// A pool's pages are its segments once they are mapped.
+// Physical memory of a pool is no longer "other". Its segment begins when it is mapped.
 void RecordedState::physical_begins(PhysicalPiece* piece, bool of_pool) {
     DeviceState* device = &devices_[piece->device];
     const Unaddressed held = hold(device, piece->size_bytes);
@@ -255,7 +257,7 @@ void RecordedState::map(const Event& event) {
     if (!known) {
         physical_begins(&piece, mapping.of_pool);
     }
-    // The call that maps names no device: the physical memory does.
+    // The mapping call names no device; the device of the physical memory counts.
     DeviceState* device = &devices_[piece.device];
     if (device->direct || !mapping.of_pool) {
         return;
@@ -271,7 +273,8 @@ void RecordedState::map(const Event& event) {
     RecordedSegment segment = {.address = event.address, .size_bytes = event.size_bytes};
     segment.stream = event.stream;
     segment.private_pool = pool_;
-    // Never more pages than mappings, however small the handle is.
+    // The segment must not have more pages than mappings, even if the handle is smaller than its
+    // mapping.
     segment.page_bytes = known ? std::max(piece.size_bytes, event.size_bytes) : event.size_bytes;
     auto reservation = reservations_.upper_bound(event.address);
     if (reservation != reservations_.begin()) {
@@ -323,8 +326,9 @@ void RecordedState::add_segment(DeviceState* device, const RecordedSegment& segm
     check_sums(*device);
 }
 
-// Memory goes away. Pending blocks in it are done with. Live ones are a defect of the record,
-// unless the range was only unmapped (its contents may come back): set aside either way.
+// The memory of [begin, end) is released or unmapped. Pending blocks in it end. Live blocks violate
+// the invariants unless the range was only unmapped, because it may be mapped again; either way
+// they become detached blocks.
 void RecordedState::remove_range(DeviceState* device,
                                  DeviceAddress begin,
                                  DeviceAddress end,

@@ -1,4 +1,5 @@
-// What RecordedState computes on demand: the address map and what follows from it.
+// The parts of RecordedState that are computed on demand: the address map and values derived from
+// it.
 #include "analyzer/model/recorded_state.h"
 #include "analyzer/support/units.h"
 
@@ -7,7 +8,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// PyTorch serves small requests from segments of this size, and maps expandable ones by it.
+// PyTorch serves small requests from segments of this size, and maps expandable segments for them
+// in pages of this size.
 constexpr std::uint64_t kSmallSegmentBytes = 2 * kMiB;
 
 // Whole pages of the segment inside the free range [begin, end).
@@ -22,8 +24,8 @@ std::uint64_t whole_page_bytes(const RecordedSegment& segment,
 
 }  // namespace
 
-// Calls visit(segment, begin, end, block) for every block and every gap (block = nullptr) of every
-// segment, ascending, without gaps in between.
+// Calls visit(segment, begin, end, block) for every block and every free range (block = nullptr) of
+// every segment. The calls are in ascending order and cover each segment completely.
 template <typename Visit>
 void RecordedState::visit_ranges(const DeviceState& device, Visit visit) const {
     for (const RecordedSegment& segment : device.segments.segments()) {
@@ -45,7 +47,7 @@ void RecordedState::visit_ranges(const DeviceState& device, Visit visit) const {
     }
 }
 
-// A private pool keeps its memory as long as somebody uses it.
+// A private pool keeps its segments as long as it has a user.
 bool RecordedState::may_release(const DeviceState& device, const RecordedSegment& segment) {
     return segment.private_pool == 0 || device.pools_released.contains(segment.private_pool);
 }

@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::size_t kViolationsDescribed = 10;
 
-// Without blocks, calls of the framework's library tell that there is a pool, unless it is known to
-// have none.
+// Without block events, driver calls from the framework's library show that there is a pool, unless
+// the trace's facts rule out a pool.
 bool shows_pool(EventKind kind, std::uint8_t flags, bool may_have_pool) {
     return kind == EventKind::kBlockAlloc || kind == EventKind::kBlockOutOfMemory ||
            (may_have_pool && kind < EventKind::kBlockAlloc && kind != EventKind::kAsyncAlloc &&
@@ -88,7 +88,8 @@ void RecordedState::learn(const Event& event) {
     }
 }
 
-// Events of pools may name no device: the allocator of each has a pool of that number.
+// Pool events may name no device. They then apply to all devices, since each device's allocator has
+// a pool with that number.
 template <typename Act>
 void RecordedState::for_device_or_all(DeviceId device, Act act) {
     if (device != kMaxDevices) {

@@ -1,12 +1,14 @@
-// What was: the memory of every device as the trace recorded it, event by event.
+// The recorded memory of every device, event by event.
 //
-// Two layers. Device layer: segments of the framework's pool, other allocations of the process,
-// reservations, physical handles and mappings. Block layer: the blocks inside the pool's segments.
-// On a device without any block layer ("direct") every allocation of the device layer is a segment
-// with one block; memory that has no address of its own has a stand-in. Sums are kept up to date
-// with every event, the rest is computed on demand. The invariants of docs/metrics.md are checked
-// on every event and violations counted; nothing aborts. Stream-ordered allocations are as others;
-// managed and host memory is no part of a device's sums. Copyable (checkpoints); not thread-safe.
+// There are two layers. Device layer: segments of the framework's pool, other allocations of the
+// process, reservations, physical handles and mappings. Block layer: the blocks inside the pool's
+// segments. On a device without a block layer ("direct"), every allocation of the device layer is a
+// segment with one block; memory without an address of its own gets a stand-in address.
+//
+// Sums are updated with every event; everything else is computed on demand. Every event is checked
+// against the invariants of docs/metrics.md. Violations are counted; nothing aborts. Stream-ordered
+// allocations are treated like other allocations. Managed and host memory is not part of a device's
+// sums. Copyable (checkpoints); not thread-safe.
 #pragma once
 
 #include "analyzer/model/block_map.h"
@@ -36,24 +38,25 @@ struct MemoryTotals {
     std::uint64_t slack = 0;
     std::uint64_t allocated = 0;
     std::uint64_t pending = 0;
-    std::uint64_t reserved = 0;   // the pool's segments; of expandable ones what is mapped
-    std::uint64_t other = 0;      // what this process has from the driver beside the pool
+    std::uint64_t reserved = 0;   // the pool's segments; of expandable ones the mapped bytes
+    std::uint64_t other = 0;      // driver memory of this process outside the pool
     std::uint64_t past_pool = 0;  // part of other: kFlagPastPool
-    // All that this process has from the driver. Where there is no pool, all of it is allocated and
+    // All driver memory of this process. Without a pool, all of it counts as allocated and
     // reserved.
     std::uint64_t own = 0;
-    std::uint64_t blocks = 0;            // live
+    std::uint64_t blocks = 0;            // live blocks
     std::uint64_t requests_unknown = 0;  // live blocks whose requested size is not known
 
     [[nodiscard]] std::uint64_t active() const { return allocated + pending; }
 
     [[nodiscard]] std::uint64_t free_pool() const { return reserved - active(); }
 
-    // Of own: the pool's. More than reserved while its physical memory is not mapped.
+    // The pool's part of own. It exceeds reserved while some of the pool's physical memory is
+    // unmapped.
     [[nodiscard]] std::uint64_t own_pool() const { return own - std::min(own, other); }
 };
 
-// The last report of the driver about a device; the last settled one once there is one.
+// The driver's last report about a device; from the first settled report on, the last settled one.
 struct MemorySample {
     EventIndex event = kNoEvent;  // kNoEvent = none yet
     std::uint64_t total_bytes = 0;
@@ -66,14 +69,14 @@ struct MemorySample {
 
 struct Violations {
     std::uint64_t count = 0;
-    std::vector<std::string> first;  // the first few, one line each
+    std::vector<std::string> first;  // one line for each of the first few
 };
 
-// Which devices a trace has, and which of them a caching pool: known before its first event is
-// applied where all of it can be looked at.
+// The devices of a trace, and which of them have a caching pool. If the whole trace is available,
+// this is known before its first event is applied.
 struct RecordedDevices {
     explicit RecordedDevices(const std::map<std::string, std::string>& facts);
-    // Of all events of the timeline.
+    // Reads all events of the timeline.
     explicit RecordedDevices(const Timeline& timeline);
 
     void add(const Event& event) { add(event.kind, event.device, event.flags); }
@@ -90,15 +93,15 @@ class RecordedState {
   public:
     // The timeline must outlive the state.
     explicit RecordedState(const Timeline& timeline);
-    // For events that come one by one, and that nobody keeps: apply() instead of advance().
+    // For events that arrive one by one and are not stored: use apply() instead of advance().
     RecordedState() = default;
 
-    // The same, but all devices are known: follow() instead of advance().
+    // For the same kind of events when all devices are known: use follow() instead of advance().
     explicit RecordedState(const RecordedDevices& devices);
     void follow(const Event& event, std::uint32_t pool);
 
-    // `pool`: the number of the event's pool. What a timeline tells from its start, which devices
-    // there are and whether they have a block layer, is learned on the way.
+    // `pool` is the number of the event's pool. The set of devices, and whether they have a block
+    // layer, is learned from the events as they arrive.
     void apply(const Event& event, std::uint32_t pool);
 
     // Applies the next event.
@@ -106,16 +109,16 @@ class RecordedState {
     // Applies all events before `end`.
     void advance_to(EventIndex end);
 
-    // Tells `watch`, which must live as long, of all that happens on a device from now on. Copies
-    // of the state tell it too.
+    // Reports all further changes on a device to `watch`, which must outlive the state. Copies of
+    // the state report to it, too.
     void watch(DeviceId device, RecordedWatch* watch) { devices_[device].watch = watch; }
 
-    // The pool's segments as they are now, ascending by address.
+    // The current segments of the pool, ascending by address.
     [[nodiscard]] SegmentMap::View segments(DeviceId device) const {
         return devices_[device].segments.segments();
     }
 
-    // The last of them that begins at or before this address; nullptr when there is none.
+    // The last segment that begins at or before this address; nullptr if there is none.
     [[nodiscard]] const RecordedSegment* segment_before(DeviceId device,
                                                         DeviceAddress address) const {
         return devices_[device].segments.at_or_before(address);
@@ -124,10 +127,10 @@ class RecordedState {
     // The event that advance() would apply.
     [[nodiscard]] EventIndex position() const { return position_; }
 
-    // Devices with any memory event in the whole trace (so far, with apply()), ascending.
+    // Devices with any memory event in the whole trace (with apply(): so far), ascending.
     [[nodiscard]] const std::vector<DeviceId>& devices() const { return devices_used_; }
 
-    // False: the device is "direct", its allocations are taken as blocks.
+    // Returns false for a "direct" device: each of its allocations counts as one block.
     [[nodiscard]] bool has_block_layer(DeviceId device) const;
 
     [[nodiscard]] const MemoryTotals& totals(DeviceId device) const;
@@ -135,21 +138,21 @@ class RecordedState {
 
     [[nodiscard]] const Violations& violations() const { return violations_; }
 
-    // As violations, but consequences of times in which nothing was recorded.
+    // Like violations, but only those that follow from a gap in recording.
     [[nodiscard]] std::uint64_t after_gap() const { return after_gap_; }
 
-    // Blocks whose memory is not mapped or not known: no part of any sum.
+    // Blocks whose memory is unmapped or unknown. No sum includes them.
     [[nodiscard]] std::uint64_t detached_blocks(DeviceId device) const;
 
-    // What it holds, in entries of its tables: in proportion to what the process holds, however
-    // many events there were.
+    // The size of this object in table entries. It grows with the memory that the process has, not
+    // with the number of events.
     [[nodiscard]] std::size_t entries() const;
 
-    // Computed on demand: cost in proportion to the number of blocks.
+    // Computed on demand; the cost grows with the number of blocks.
     [[nodiscard]] HeapSnapshot snapshot(DeviceId device) const;
     [[nodiscard]] std::uint64_t releasable_bytes(DeviceId device) const;
     [[nodiscard]] std::uint64_t largest_free_bytes(DeviceId device) const;
-    // What the driver could still give, from the last sample; 0 if there was none.
+    // The memory that the driver could still allocate, from the last sample; 0 if there was none.
     [[nodiscard]] std::uint64_t device_free_bytes(DeviceId device) const;
 
   private:
@@ -162,7 +165,7 @@ class RecordedState {
     // Memory without an address of its own.
     struct Unaddressed {
         std::uint64_t size_bytes = 0;
-        DeviceAddress place = 0;  // its stand-in address where it is a block; 0 = none
+        DeviceAddress place = 0;  // stand-in address if it is a block; 0 = none
     };
 
     struct DeviceState {
@@ -173,12 +176,12 @@ class RecordedState {
         BlockMap blocks;
         std::map<DeviceAddress, RecordedBlock> detached;
         std::map<DeviceAddress, Other> others;                  // cudaMallocs outside the pool
-        std::unordered_map<std::uint64_t, Unaddressed> arrays;  // by handle
+        std::unordered_map<std::uint64_t, Unaddressed> arrays;  // by array handle
         Unaddressed graphs;                                     // reserved by launched graphs
         DeviceAddress next_stand_in = kFirstStandInAddress;
-        std::unordered_map<std::uint64_t, std::vector<DeviceAddress>> stand_ins;  // free, by room
+        std::unordered_map<std::uint64_t, std::vector<DeviceAddress>> stand_ins;  // free, by size
         std::set<std::uint32_t> pools_released;  // private pools without a user
-        // By private pool, where blocks in its segments have begun since its last rewind.
+        // Per private pool: addresses of blocks allocated in its segments since its last rewind.
         std::unordered_map<std::uint32_t, std::set<DeviceAddress>> begun_in_pool;
         RecordedWatch* watch = nullptr;
     };
@@ -186,8 +189,8 @@ class RecordedState {
     struct Reservation {
         std::uint64_t size_bytes;
         EventIndex event;
-        StreamId stream;             // kNoStream unless a checkpoint says it
-        std::uint32_t private_pool;  // with it
+        StreamId stream;             // kNoStream unless a checkpoint states it
+        std::uint32_t private_pool;  // known only together with the stream
     };
 
     struct Waiting {
@@ -244,13 +247,13 @@ class RecordedState {
     const Timeline* timeline_ = nullptr;
     EventIndex position_ = 0;
     std::size_t pool_cursor_ = 0;
-    std::uint32_t pool_ = 0;  // of the event at position_
+    std::uint32_t pool_ = 0;  // pool of the event at position_
     std::vector<DeviceId> devices_used_;
-    std::array<DeviceState, kMaxDevices + 1> devices_;  // the last: not known
+    std::array<DeviceState, kMaxDevices + 1> devices_;  // the last entry: device not known
     std::map<DeviceAddress, Reservation> reservations_;
     PhysicalMemory physical_;
     Contexts contexts_;
-    std::unordered_multimap<std::uint64_t, Waiting> waiting_;  // by event handle
+    std::unordered_multimap<std::uint64_t, Waiting> waiting_;  // by handle of the CUDA event
     Violations violations_;
     std::uint64_t after_gap_ = 0;
     bool gap_ = false;

@@ -1,5 +1,5 @@
-// Who wants to know what RecordedState does with the blocks and segments of a device, while it does
-// it: whoever keeps their lives need not repeat its rules.
+// An observer of the blocks and segments of one device. RecordedState calls it for every change, so
+// that observers need not repeat its rules.
 #pragma once
 
 #include "analyzer/model/block_map.h"
@@ -13,21 +13,21 @@ class RecordedWatch {
   public:
     virtual ~RecordedWatch() = default;
 
-    // It counts from now on: handed out, or its memory is mapped again.
+    // The block counts from now on: it was allocated, or its memory was mapped again.
     virtual void block_begins(const RecordedBlock& block) = 0;
-    // Freed, and not reusable yet: it ends later.
+    // The program freed the block, but it is not reusable yet. block_ends() follows later.
     virtual void block_waits(const RecordedBlock& block) = 0;
     virtual void block_ends(const RecordedBlock& block) = 0;
-    // Before it grows together with its neighbours.
+    // Called before the segment merges with its neighbours.
     virtual void segment_begins(const RecordedSegment& segment) = 0;
-    // These addresses go back to the driver; `segment` holds the first of them as yet. Its blocks
-    // have ended.
+    // The memory of [begin, end) returns to the driver. `segment` contains `begin` and is not cut
+    // yet. The blocks in the range have ended.
     virtual void range_ends(const RecordedSegment* segment,
                             DeviceAddress begin,
                             DeviceAddress end) = 0;
-    // A reset, or a checkpoint that tells anew what there is.
+    // Everything on the device ends: a reset, or a checkpoint that lists the whole state again.
     virtual void all_ends() = 0;
-    // `released`: nobody uses the private pool any more, its segments may go back.
+    // `released`: the private pool has no user any more, so its segments may be released.
     virtual void pool_changes(std::uint32_t private_pool, bool released) = 0;
 };
 

@@ -39,7 +39,7 @@ RequestOutcome RequestOutcomes::visit_refusal(EventIndex index, const Event& eve
     if (event.size_bytes == kUnknown64) {
         return RequestOutcome::kNone;
     }
-    // A library that asks at once for the same again makes one request.
+    // A library that immediately retries with the same size makes one request.
     const bool again = device.library_event != kNoEvent && device.library_event + 1 == index &&
                        device.library_bytes == event.size_bytes;
     device.library_event = index;

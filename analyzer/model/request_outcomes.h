@@ -1,5 +1,6 @@
-// Which requests of a recorded run failed, and which were refused first and served after all. The
-// one place that counts them; docs/metrics.md, "Failed requests and retries", has the definition.
+// Which requests of a recorded run failed, and which were refused at first and served later. All
+// reports count with this class; docs/metrics.md, "Failed requests and retries", has the
+// definition.
 #pragma once
 
 #include "analyzer/model/event.h"
@@ -11,30 +12,31 @@
 namespace fragtrace::analyzer {
 
 enum class RequestOutcome : std::uint8_t {
-    kNone,             // the event ends no request, or one that was simply served
+    kNone,             // the event ends no request, or a request served at once
     kRetry,            // refused first, then served
-    kOutOfMemory,      // of the pool; of the program itself where no pool was recorded
-    kLibraryRefused,   // somebody beside the pool asked the driver, which refused
-    kCallOutOfMemory,  // a call that is no allocation failed for want of memory
+    kOutOfMemory,      // of the pool; without a recorded pool, of the program itself
+    kLibraryRefused,   // the driver refused a caller outside the pool
+    kCallOutOfMemory,  // a call other than an allocation failed for lack of memory
 };
 
 constexpr bool is_out_of_memory(RequestOutcome outcome) {
     return outcome != RequestOutcome::kNone && outcome != RequestOutcome::kRetry;
 }
 
-// Shown every event of a trace in its order.
+// visit() must see every event of a trace, in order.
 class RequestOutcomes {
   public:
-    // Whether a device has a pool whose blocks are recorded: RecordedState::has_block_layer().
+    // `has_pool` says whether a device has a pool with recorded blocks
+    // (RecordedState::has_block_layer()).
     explicit RequestOutcomes(const std::function<bool(DeviceId)>& has_pool);
 
-    // What the event is for its device.
+    // The outcome of the request that this event ends.
     RequestOutcome visit(EventIndex index, const Event& event);
 
   private:
     struct Device {
         bool has_pool = false;
-        bool refused = false;  // a request of the pool, that has not ended yet
+        bool refused = false;  // the pool's request in progress was refused
         EventIndex library_event = kNoEvent;
         std::uint64_t library_bytes = 0;
     };

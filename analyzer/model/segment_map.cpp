@@ -102,7 +102,7 @@ SegmentMap::Place SegmentMap::first_ending_after(DeviceAddress address) const {
 
 RecordedSegment* SegmentMap::insert(const RecordedSegment& segment) {
     Place at = first_ending_after(segment.address);
-    if (!is_there(at)) {  // behind all others
+    if (!is_there(at)) {  // after all others
         if (leaves_.empty()) {
             leaves_.emplace_back();
         }
@@ -110,7 +110,8 @@ RecordedSegment* SegmentMap::insert(const RecordedSegment& segment) {
     }
     if (leaves_[at.leaf].size() == kLeafSegments) {
         Leaf& full = leaves_[at.leaf];
-        // In the order of addresses, up or down, leaves stay nearly full.
+        // If segments arrive in ascending or descending address order, this split keeps leaves
+        // nearly full.
         const std::size_t keep = at.slot == kLeafSegments ? kLeafSegments - 1
                                  : at.slot == 0           ? 1
                                                           : kLeafSegments / 2;

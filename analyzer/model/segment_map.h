@@ -1,9 +1,10 @@
-// The segments of one device, ordered by address: what its pool holds from the driver.
+// The segments of one device, ordered by address: the memory that its pool reserved.
 //
-// A cudaMalloc is one segment; of an expandable reservation every maximal mapped range is one.
-// Few and rarely changed, looked up on every block event: a sorted list in leaves, of which real
-// runs fill one or two, and a memory of the last hit. With any number of them an insertion moves
-// one leaf. Pointers are valid until the next insertion or removal. Not thread-safe.
+// A cudaMalloc is one segment. In an expandable reservation, every maximal mapped range is one
+// segment. Segments are few and change rarely, but every block event looks one up. They are stored
+// as a sorted list in leaves; real runs fill one or two leaves. The last hit is remembered. An
+// insertion moves the entries of one leaf only, however many segments there are. Pointers are valid
+// until the next insertion or removal. Not thread-safe.
 #pragma once
 
 #include "analyzer/model/event.h"
@@ -18,12 +19,12 @@ namespace fragtrace::analyzer {
 struct RecordedSegment {
     DeviceAddress address = 0;
     std::uint64_t size_bytes = 0;
-    std::uint64_t active_bytes = 0;     // live and pending blocks in it
-    DeviceAddress reservation = 0;      // expandable: the reservation that it lies in
+    std::uint64_t active_bytes = 0;     // live and pending blocks in the segment
+    DeviceAddress reservation = 0;      // expandable: address of its reservation
     std::uint64_t page_bytes = 0;       // expandable: size of the physical handles, else 0
-    StreamId stream = kNoStream;        // of the first block in it
-    std::uint32_t private_pool = 0;     // likewise
-    EventIndex obtained_by = kNoEvent;  // expandable: of its reservation
+    StreamId stream = kNoStream;        // stream of the first block in it
+    std::uint32_t private_pool = 0;     // pool of the first block in it
+    EventIndex obtained_by = kNoEvent;  // allocating event; expandable: the reservation's
     std::uint64_t reservation_bytes = 0;
 
     [[nodiscard]] DeviceAddress end() const { return address + size_bytes; }
@@ -106,19 +107,19 @@ class SegmentMap {
 
     [[nodiscard]] View segments() const { return {&leaves_, size_}; }
 
-    // The segment that holds this address; nullptr when there is none.
+    // The segment that contains this address; nullptr if there is none.
     RecordedSegment* find(DeviceAddress address);
-    // The last segment that begins at or before this address; nullptr when there is none.
+    // The last segment that begins at or before this address; nullptr if there is none.
     [[nodiscard]] const RecordedSegment* at_or_before(DeviceAddress address) const;
     // Does any segment overlap [address, address + size)?
     [[nodiscard]] bool overlaps(DeviceAddress address, std::uint64_t size_bytes) const;
 
-    // Adds a segment; an expandable one grows together with its neighbours of the same
-    // reservation and page size. Must not overlap another. Gives the resulting segment.
+    // Adds a segment and returns the result. An expandable segment merges with its neighbours of
+    // the same reservation and page size. It must not overlap another segment.
     RecordedSegment* add(const RecordedSegment& segment);
 
-    // Takes [begin, end) away: segments are cut, split or removed. `active_bytes(begin, end)` must
-    // say how many active bytes a remaining part holds. Gives the bytes taken away.
+    // Removes [begin, end): segments are cut, split or removed. `active_bytes(begin, end)` must
+    // return the active bytes in a remaining part. Returns the number of bytes removed.
     template <typename ActiveBytes>
     std::uint64_t cut(DeviceAddress begin, DeviceAddress end, ActiveBytes active_bytes) {
         std::uint64_t taken = 0;

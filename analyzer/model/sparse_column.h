@@ -1,6 +1,6 @@
-// A column of a timeline that is 0 for nearly all events: only what differs is kept.
+// A column of a timeline that is 0 for nearly all events. Only the other values are stored.
 //
-// Safe to share between threads once filled; a cursor belongs to one reader.
+// Once filled, it can be shared between threads; a cursor belongs to one reader.
 #pragma once
 
 #include "analyzer/model/event.h"
@@ -15,7 +15,7 @@ namespace fragtrace::analyzer {
 
 class SparseColumn {
   public:
-    // Ascending by event; a value of 0 is not kept.
+    // Events must be added in ascending order. A value of 0 is not stored.
     void add(EventIndex event, std::uint32_t value) {
         if (value != 0) {
             entries_.emplace_back(event, value);
@@ -32,7 +32,7 @@ class SparseColumn {
         return at(event, &cursor);
     }
 
-    // For readers that ask in ascending order: `cursor` begins at 0 and is moved on.
+    // For readers that ask in ascending order: `cursor` starts at 0 and advances with each call.
     [[nodiscard]] std::uint32_t at(EventIndex event, std::size_t* cursor) const {
         while (*cursor < entries_.size() && entries_[*cursor].first < event) {
             ++*cursor;

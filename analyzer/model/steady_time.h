@@ -1,6 +1,6 @@
-// Times of events that never go back. The order of events is that in which they happened; but a
-// thread reads its clock some nanoseconds before it gets its number, and another may be between.
-// What a checkpoint lists keeps the times of its allocations. Not thread-safe.
+// Makes event times non-decreasing. Events are ordered as they happened. But a thread reads its
+// clock some nanoseconds before it gets its sequence number, and another thread may get a number in
+// between. Allocations that a checkpoint lists keep their times. Not thread-safe.
 #pragma once
 
 #include "analyzer/model/event.h"
@@ -12,12 +12,12 @@ namespace fragtrace::analyzer {
 
 class SteadyTime {
   public:
-    // Of the next event: its own time, or that of the latest one before it. In ns.
+    // Returns the time of the next event in ns: its own, or that of the latest event before it.
     std::uint64_t of(EventKind kind, std::uint64_t time_ns) {
         const bool listed = in_checkpoint_;
         if (kind == EventKind::kCheckpointBegin || kind == EventKind::kCheckpointEnd) {
             in_checkpoint_ = kind == EventKind::kCheckpointBegin;
-            return time_ns;  // when the list was made: events in the ring are earlier
+            return time_ns;  // time of the list; events in the ring are earlier
         }
         return listed ? time_ns : latest_ns_ = std::max(latest_ns_, time_ns);
     }

@@ -1,7 +1,7 @@
-// A whole trace in memory, normalised: the only input of everything above trace/.
+// A whole trace in memory, normalised. It is the only input of everything above trace/.
 //
-// Plain data, immutable once read, safe to share between threads. Ids are dense; alloc and free
-// are paired; nothing here depends on how the trace was stored.
+// Plain data, immutable once read, safe to share between threads. Ids are dense, allocs and frees
+// are paired, and nothing here depends on how the trace was stored.
 #pragma once
 
 #include "analyzer/model/chunked_vector.h"
@@ -26,19 +26,20 @@ struct Frame {
     std::string module;  // native: path of the shared object
 };
 
-// Where an event came from. Stack nodes index Timeline::nodes.
+// The origin of an event: its thread and stacks. Stack nodes index Timeline::nodes.
 struct Origin {
     std::uint32_t thread = 0;
     std::uint32_t native_stack = 0;
     std::uint32_t python_stack = 0;
-    std::uint32_t label = 0;  // fact "text.N": what the program said of the block; 0 = nothing
+    // Fact "text.N": the program's label for the block; 0 = no label.
+    std::uint32_t label = 0;
 
     auto operator<=>(const Origin&) const = default;
 };
 
-// The code of a frame that was recorded by name: Python's, and in memory snapshots of PyTorch that
-// of native frames, whose file is their source or, where that is not known, their module. Then the
-// line is an offset in it.
+// The code of a frame that was recorded by name: a Python frame, or a native frame in a memory
+// snapshot of PyTorch. The file of a native frame is its source file. If that is not known, it is
+// the module, and the line is an offset in the module.
 struct PythonCode {
     std::string function;
     std::string file;
@@ -54,19 +55,20 @@ struct Module {
     std::string build_id;  // hexadecimal
 };
 
-// A pool that events name by a number other than 0, the default pool's.
+// A pool that events refer to by number. Number 0 is the default pool and has no identity.
 struct PoolIdentity {
     enum class Owner : std::uint8_t { kUnknown, kPytorch, kCuda };
     Owner owner = Owner::kUnknown;
-    std::uint64_t first = 0;  // kPytorch: both halves of the id; kCuda: the handle, 0
+    // kPytorch: both halves of the id. kCuda: the handle, and 0.
+    std::uint64_t first = 0;
     std::uint64_t second = 0;
     std::string text;         // the fact "pool.N"
-    bool no_split = false;    // kPytorch: a request takes a whole block
-    bool use_on_oom = false;  // kPytorch: its free blocks serve others before an OOM
+    bool no_split = false;    // kPytorch: a request always gets a whole block
+    bool use_on_oom = false;  // kPytorch: other pools may use its free blocks before an OOM
     bool captured = false;    // kPytorch: the recorder saw a capture allocate from it
 
-    // PyTorch numbers the pools that captures make for themselves (n, 0). MemPool objects and
-    // torch.cuda.graph_pool_handle() share the numbers (0, n), and captures may use either.
+    // PyTorch numbers a pool that a capture creates for itself (n, 0). MemPool objects and
+    // torch.cuda.graph_pool_handle() share the numbers (0, n), and captures may use either kind.
     [[nodiscard]] bool made_by_capture() const {
         return owner == Owner::kPytorch && first != 0 && second == 0;
     }
@@ -74,50 +76,51 @@ struct PoolIdentity {
     [[nodiscard]] bool is_graph() const { return captured || made_by_capture(); }
 };
 
-// A named range of the program's own: mark.h, NVTX, a notebook's cell.
+// A named range that was marked with mark.h, NVTX or a notebook's cell.
 struct Phase {
-    std::uint32_t name = 0;  // fact "text.N"
+    std::uint32_t name = 0;  // number N of the fact "text.N"
     RangeKind kind = RangeKind::kApi;
-    std::uint32_t thread = 0;  // that began it
-    std::uint32_t depth = 0;   // open ranges of that thread around it
-    EventIndex begin = 0;      // its kRangeBegin
-    EventIndex end = 0;        // its end, or the number of events
+    std::uint32_t thread = 0;  // the thread that began it
+    std::uint32_t depth = 0;   // open ranges around it on its thread
+    EventIndex begin = 0;      // the kRangeBegin event
+    EventIndex end = 0;        // the kRangeEnd event, or the number of events
 };
 
-// Events [begin, end]; `end` is the number of events where the trace ends first.
+// Events [begin, end]; `end` is the number of events if the trace ends first.
 struct EventSpan {
     EventIndex begin = 0;
     EventIndex end = 0;
 };
 
-// A span in which recording was stopped, and what a checkpoint behind it tells of it: blocks, or
-// device allocations where there is no pool.
+// A span in which recording was stopped. The sums compare the checkpoint after the span with the
+// state before it: blocks, or device allocations if there is no pool.
 struct RecordingGap {
     EventIndex begin = 0;
     EventIndex end = 0;
-    std::uint64_t freed = 0;  // were held at its begin, are not any more
+    std::uint64_t freed = 0;  // live when the span begins, not when it ends
     std::uint64_t freed_bytes = 0;
-    std::uint64_t made = 0;  // are held at its end, were not at its begin
+    std::uint64_t made = 0;  // live when the span ends, not when it begins
     std::uint64_t made_bytes = 0;
 };
 
-// kContinued: the recording went on in another file, or this is a copy of a part of it.
+// kContinued: the recording went on in another file, or this file is a copy of a part of a
+// recording.
 enum class Ending { kNormal, kQuickExit, kExec, kKilled, kRunning, kContinued };
 
-// What was lost or could not be read, always printed with a result.
+// Data that was lost or could not be read; every result prints it.
 struct TraceDamage {
     std::uint64_t events_lost = 0;       // counted by the recorder
     std::uint64_t bytes_unreadable = 0;  // skipped in the file
     std::uint64_t chunks_unreadable = 0;
-    std::uint64_t events_unfinished = 0;    // claimed in the ring, never completed (process died)
+    std::uint64_t events_unfinished = 0;    // started in the ring, never completed (process died)
     std::uint64_t frees_without_alloc = 0;  // pairing
-    std::uint64_t allocs_over_live = 0;     // pairing: the address was still handed out
-    std::uint64_t after_gap = 0;  // pairing: as the two above, but follows from a gap in recording
+    std::uint64_t allocs_over_live = 0;     // pairing: the address was still allocated
+    std::uint64_t after_gap = 0;     // pairing: as the two above, but caused by a gap in recording
     std::vector<std::string> notes;  // one line each
 };
 
 struct Timeline {
-    // Source.
+    // Where the trace came from.
     std::string path;
     std::map<std::string, std::string> facts;  // docs/trace-format.md lists the keys
     std::uint64_t start_unix_ns = 0;
@@ -128,18 +131,19 @@ struct Timeline {
 
     // Events, in sequence order.
     EventTable events;
-    // For an alloc its free, for a free its alloc (both layers, and map/unmap, reserve/free,
-    // create/release); kNoEvent when there is none.
+    // The free of each alloc and the alloc of each free, in both layers; also map/unmap,
+    // reserve/free and create/release. kNoEvent if there is none.
     ChunkedVector<EventIndex> partner;
-    // Nanoseconds spent in the real call, where measured; ascending by event.
+    // Nanoseconds spent in the real call, if measured; ascending by event.
     std::vector<std::pair<EventIndex, std::uint32_t>> durations;
-    // The number of the pool that an event belongs to; 0 is the default one.
+    // The number of the pool that an event belongs to; 0 is the default pool.
     SparseColumn event_pools;
-    std::map<std::uint32_t, PoolIdentity> pools;  // what the numbers mean, where known
+    std::map<std::uint32_t, PoolIdentity> pools;  // what pool numbers mean, if known
 
-    // What the recorder did, ascending. Nothing is told of a gap; between the two events of a
-    // checkpoint stands what was held when the trace began, or went on, in mid-life. One behind a
-    // gap repeats what was allocated before it; the times of these are that of the gap's end.
+    // The recorder's gaps and checkpoints, in ascending order. A gap has no events. A checkpoint
+    // lists the allocations that were live when a trace began in mid-run, or when recording
+    // resumed. A checkpoint after a gap repeats allocations from before the gap; all events in it
+    // have the time of the gap's end.
     std::vector<RecordingGap> gaps;
     std::vector<EventSpan> checkpoints;
     std::vector<Phase> phases;  // in the order in which they began
@@ -149,7 +153,7 @@ struct Timeline {
     std::vector<Origin> origins;         // per OriginId; [0] is "unknown"
     std::vector<StackNode> nodes;        // the stack tree; [0] is the root
     std::vector<PythonCode> codes;       // per Python code id
-    std::vector<Module> modules;         // in the order recorded; a later one covers an earlier
+    std::vector<Module> modules;         // as recorded; a later module replaces an earlier one
 
     [[nodiscard]] std::string fact(const std::string& key,
                                    const std::string& otherwise = {}) const {
@@ -158,7 +162,7 @@ struct Timeline {
     }
 };
 
-// The text that a number of a phase, a call or settings stands for; "text N" when it is missing.
+// The text for a number of a phase, a call or settings; "text N" if the text is missing.
 inline std::string text_of(const Timeline& timeline, std::uint64_t number) {
     return timeline.fact("text." + std::to_string(number), "text " + std::to_string(number));
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kPackedBytes = 64 << 10;
 constexpr int kGzipOnly = 16 + MAX_WBITS;
-// Snapshots shrink to a tenth, very regular ones to a fortieth.
+// gzip shrinks snapshots to a tenth, very regular ones to a fortieth.
 constexpr std::uint64_t kMostExpansion = 64;
 constexpr std::uint64_t kFreeBytes = 4 << 20;
 
@@ -81,7 +81,7 @@ std::size_t ByteStream::inflate_some(std::uint8_t* into, std::size_t room) {
             }
         }
         if (between_members_) {
-            // Another member may follow; padding may, too.
+            // Another member or padding may follow.
             if (*gzip_->next_in != 0x1f) {
                 break;
             }

@@ -1,6 +1,6 @@
-// The bytes of a file in order, decompressed on the way where they are gzip.
+// Reads the bytes of a file in order, and decompresses gzip data.
 //
-// Holds one buffer whatever the file's size. Not thread-safe.
+// Uses one buffer, whatever the file's size. Not thread-safe.
 #pragma once
 
 #include "analyzer/support/input_file.h"
@@ -17,7 +17,7 @@ namespace fragtrace::analyzer {
 
 class ByteStream {
   public:
-    // What require() can be asked for at most.
+    // The largest count that require() accepts.
     static constexpr std::size_t kMostAtOnce = std::size_t{1} << 20;
 
     // The file must outlive the stream.
@@ -26,24 +26,25 @@ class ByteStream {
     ByteStream(const ByteStream&) = delete;
     ByteStream& operator=(const ByteStream&) = delete;
 
-    // Makes the next `count` bytes lie at data(). False: the stream ends before, or failed.
+    // Makes the next `count` bytes available at data(). Returns false if the stream ends before, or
+    // failed.
     bool require(std::size_t count) {
         return static_cast<std::size_t>(end_ - at_) >= count || refill(count);
     }
 
     [[nodiscard]] const std::uint8_t* data() const { return at_; }
 
-    // At most what was required.
+    // `count` must not exceed what was required.
     void skip(std::size_t count) { at_ += count; }
 
-    // Of data() from the start of the (decompressed) stream.
+    // The offset of data() in the (decompressed) stream.
     [[nodiscard]] std::uint64_t offset() const {
         return buffer_offset_ + static_cast<std::uint64_t>(at_ - buffer_.data());
     }
 
     [[nodiscard]] bool compressed() const { return gzip_ != nullptr; }
 
-    // Why the compressed data cannot be read on; empty when they can, or are at their end.
+    // Why the compressed data cannot be read any further; empty if they can, or at their end.
     [[nodiscard]] const std::string& failure() const { return failure_; }
 
   private:

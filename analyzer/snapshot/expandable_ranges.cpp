@@ -6,7 +6,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Nothing tells where the last range ends.
+// The end of the last range is not known; this is its assumed size.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
 
 struct Mapping {

@@ -1,5 +1,5 @@
-// The address ranges of a device's expandable segments, which a snapshot does not tell: worked out
-// from what was mapped.
+// The address ranges of a device's expandable segments. A snapshot does not contain them, so they
+// are derived from the mappings.
 #pragma once
 
 #include "analyzer/snapshot/snapshot_start.h"
@@ -11,12 +11,12 @@
 namespace fragtrace::analyzer {
 
 struct ExpandableRange {
-    std::uint64_t begin = 0;  // the lowest address that was ever mapped in it
+    std::uint64_t begin = 0;  // the lowest address ever mapped in the range
     std::uint64_t size_bytes = 0;
 };
 
-// Ascending. There is one range per stream and size class of a pool, as a rule: what lies between
-// mappings of another belongs to none.
+// Returns the ranges in ascending order. PyTorch normally has one range per stream, pool and size
+// class. So a range ends where a mapping with another owner begins.
 std::vector<ExpandableRange> expandable_ranges(const SnapshotStart& start,
                                                std::span<const SnapshotEntry> entries,
                                                std::uint64_t large_page_bytes);

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEndings[] = {
-    ".ftrace", ".pickle", ".pkl", ".pickle.gz", ".pkl.gz"};  // PyTorch prescribes none
+    ".ftrace", ".pickle", ".pkl", ".pickle.gz", ".pkl.gz"};  // PyTorch prescribes no ending
 
 }  // namespace
 

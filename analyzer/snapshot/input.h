@@ -1,4 +1,4 @@
-// Reads whatever fraganalyze takes: a trace, or a snapshot of PyTorch's allocator.
+// Reads any input of fraganalyze: a trace, or a snapshot of PyTorch's allocator.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -10,17 +10,18 @@
 
 namespace fragtrace::analyzer {
 
-// Errors (kInput) as of read_trace() and read_snapshot(). `torch_version`: the release whose rules
-// a snapshot follows, which does not name it; empty = as its keys tell. `absorb_ring`: as
-// ReadOptions has it.
+// Errors (kInput): as read_trace() and read_snapshot(). `torch_version` selects the PyTorch release
+// whose rules a snapshot follows, because the snapshot does not name it; empty = derived from the
+// snapshot's keys. `absorb_ring`: see ReadOptions.
 Result<Timeline> read_input(const std::string& path,
                             const std::string& torch_version = {},
                             bool absorb_ring = false);
 
-// False also where it cannot be read.
+// Returns false also if the file cannot be read.
 bool is_snapshot(const std::string& path);
 
-// The traces and snapshots in a folder, told by their names' ends, in the order of their names.
+// Returns the traces and snapshots in a folder, recognised by their file name endings, sorted by
+// name.
 std::vector<std::string> recordings_in(const std::string& folder, std::error_code* error);
 
 }  // namespace fragtrace::analyzer

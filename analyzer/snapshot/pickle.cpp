@@ -9,7 +9,7 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-// The opcodes of protocols 2 to 5 that picklers write for plain data.
+// The opcodes that picklers of protocols 2 to 5 write for plain data.
 enum Opcode : std::uint8_t {
     kProto = 0x80,
     kFrame = 0x95,
@@ -46,7 +46,7 @@ enum Opcode : std::uint8_t {
 };
 
 constexpr std::size_t kMostTextBytes = ByteStream::kMostAtOnce;
-constexpr std::size_t kLongBytes = 9;  // an unsigned 64 bit number, and its sign
+constexpr std::size_t kLongBytes = 9;  // an unsigned 64-bit number and its sign
 
 std::uint64_t little_endian(const std::uint8_t* data, std::size_t size_bytes) {
     std::uint64_t value = 0;
@@ -56,7 +56,7 @@ std::uint64_t little_endian(const std::uint8_t* data, std::size_t size_bytes) {
     return value;
 }
 
-// Opcodes that make something call or load code.
+// Opcodes that call a function or load code.
 bool is_code(std::uint8_t opcode) {
     constexpr std::string_view kCode = "cRbio\x81\x82\x83\x84\x92\x93PQ";
     return kCode.find(static_cast<char>(opcode)) != std::string_view::npos;
@@ -142,7 +142,7 @@ bool PickleReader::step() {
         return false;
     }
     const std::uint8_t opcode = *stream_.data();
-    // Operands of a fixed size come with the opcode.
+    // Requires the opcode and its operand of fixed size together, then reads the operand.
     const auto operand = [this](std::size_t size_bytes, std::uint64_t* value) {
         if (!need(1 + size_bytes)) {
             return false;

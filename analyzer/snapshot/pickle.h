@@ -1,10 +1,10 @@
 // Reads a pickle of plain data: numbers, texts, tuples, lists, dicts. Protocols 2 to 5.
 //
-// A reader for untrusted bytes. It knows no globals and calls nothing: an opcode that would is an
-// error, and so is everything that a pickler does not write. Nothing is kept as a tree: each dict
-// is shown to a PickleSink as soon as it is filled, which keeps what it needs in its own columns
-// and says what stands for the dict from then on. Lists are kept until the dict that holds them has
-// been shown. Memory is bounded by the limits below. Not thread-safe.
+// The reader is made for untrusted bytes. It knows no globals and calls nothing: an opcode that
+// would do so is an error. Everything that a pickler does not write is an error, too. The reader
+// builds no tree. Each dict goes to a PickleSink as soon as it is filled. The sink stores what it
+// needs in its own columns and returns a value that replaces the dict. Lists are kept until their
+// dict has gone to the sink. The limits below bound the memory. Not thread-safe.
 #pragma once
 
 #include "analyzer/snapshot/byte_stream.h"
@@ -25,13 +25,13 @@ struct PickleValue {
         kNone,
         kBool,
         kInteger,  // number; negative: two's complement
-        kFloat,    // number: its bits
-        kText,     // index: its number in PickleReader::texts()
-        kPair,     // index: in PickleReader::pairs(): a tuple of two integers
-        kList,     // index: an object of the reader
-        kDict,     // likewise, not filled yet
-        kRow,      // of the sink: row_kind, index
-        kOpaque,   // of no interest
+        kFloat,    // number: the bits of the double
+        kText,     // index: into PickleReader::texts()
+        kPair,     // index: into PickleReader::pairs(); two integers
+        kList,     // index: of the reader's object
+        kDict,     // index: of the reader's object; not filled yet
+        kRow,      // made by the sink: row_kind, index
+        kOpaque,   // anything else; ignored
     };
     Kind kind = Kind::kOpaque;
     bool negative = false;
@@ -62,8 +62,8 @@ class PickleSink {
   public:
     virtual ~PickleSink() = default;
 
-    // A dict that was filled, at once or in part. What it gives stands for the dict from now on.
-    // The lists among the values are gone afterwards, unless close_list() said what they became.
+    // Receives a dict that was filled, completely or in part. The returned value replaces the dict
+    // from now on. Lists among the values become invalid, unless close_list() gave them a meaning.
     virtual PickleValue dict(PickleReader& reader, std::span<const PickleItem> items) = 0;
 };
 
@@ -71,17 +71,18 @@ class PickleReader {
   public:
     static constexpr std::size_t kMostStack = std::size_t{1} << 23;  // values
     static constexpr std::size_t kMostMemo = std::size_t{1} << 26;
-    static constexpr std::size_t kMostItems = std::size_t{1} << 24;  // of open lists
+    static constexpr std::size_t kMostItems = std::size_t{1} << 24;  // in all open lists
     static constexpr std::size_t kMostDepth = 64;
     static constexpr std::size_t kMostPairs = 1 << 16;
 
-    // `words[i]` is text number i. The stream and the sink must outlive the reader.
+    // `words[i]` becomes text number i. The stream and the sink must outlive the reader.
     PickleReader(ByteStream* stream, PickleSink* sink, std::span<const std::string_view> words);
 
-    // Reads up to the end of the pickle and gives its value. False: see failure().
+    // Reads up to the end of the pickle and sets `result` to its value. Returns false on errors:
+    // see failure().
     bool read(PickleValue* result);
 
-    // What is wrong, with the byte where; for the sink to set as well.
+    // The error message, with the byte offset. The sink sets it with fail(), too.
     [[nodiscard]] const std::string& failure() const { return failure_; }
 
     void fail(std::string_view what);
@@ -92,9 +93,9 @@ class PickleReader {
         return pairs_;
     }
 
-    // Of a list that is still open; valid until the reader goes on.
+    // The items of a list that is still open; valid until the reader continues.
     [[nodiscard]] std::span<const PickleValue> list(const PickleValue& value) const;
-    // What a list stands for from now on, wherever it is referred to.
+    // Sets the value that replaces a list from now on, wherever it is referred to.
     void close_list(const PickleValue& list, const PickleValue& meaning);
 
   private:
@@ -105,17 +106,19 @@ class PickleReader {
         std::uint32_t count = 0;
     };
 
-    // What a memo entry refers to: kText and kPair, or kOpaque for an object.
+    // The target of a memo entry: kText and kPair, or kOpaque for an object.
     struct Memo {
         PickleValue::Kind kind;
         std::uint32_t index;
     };
 
-    // A list or a dict, and what it means by now.
+    // A list or a dict, or the value that replaced it.
     struct Object {
         PickleValue::Kind kind;
         std::uint8_t row_kind;
-        std::uint32_t index;  // kList: into lists_; kDict: lists older than it; kRow: the row
+        // kList: into lists_. kDict: the number of lists that are older than the dict. kRow: the
+        // row.
+        std::uint32_t index;
     };
 
     static constexpr std::uint32_t kNoList = 0xffffffffu;
@@ -147,10 +150,11 @@ class PickleReader {
     std::vector<Memo> memo_;
     std::vector<Object> objects_;
     std::vector<List> lists_;
-    std::vector<PickleValue> items_;  // of the open lists
-    // No list that was appended to while another lay behind it ends after this item.
+    std::vector<PickleValue> items_;  // items of all open lists
+    // Items before this one must stay: they may belong to a list that grew while newer lists were
+    // open.
     std::size_t floor_ = 0;
-    std::uint32_t floor_list_ = kNoList;  // the first of these lists
+    std::uint32_t floor_list_ = kNoList;  // the oldest of these lists
     std::vector<PickleItem> dict_;
     std::uint64_t moved_items_ = 0;
     std::string failure_;

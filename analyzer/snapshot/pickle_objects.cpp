@@ -1,4 +1,4 @@
-// Lists, dicts and pairs while they are built: what the opcodes of pickle.cpp do to them.
+// Construction of lists, dicts and pairs by the opcodes of pickle.cpp.
 #include "analyzer/snapshot/pickle.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ constexpr std::uint64_t kMostMoved = std::uint64_t{1} << 24;
 }  // namespace
 
 bool PickleReader::new_object(PickleValue::Kind kind) {
-    // A list or dict takes two bytes, and its content more.
+    // A list or dict takes at least two bytes, plus its content.
     constexpr std::uint64_t kFreeObjects = 4096;
     if (objects_.size() >= kMostMemo || lists_.size() >= kMostItems ||
         objects_.size() > kFreeObjects + stream_.offset() / 3) {
@@ -60,7 +60,7 @@ bool PickleReader::recall(std::uint64_t index) {
     return push(resolved({.kind = memo_[index].kind, .index = memo_[index].index}));
 }
 
-// Lists and dicts may mean something else by now.
+// Returns the value that has replaced a list or dict, if there is one.
 PickleValue PickleReader::resolved(const PickleValue& value) const {
     if (value.kind != Kind::kList && value.kind != Kind::kDict) {
         return value;
@@ -81,7 +81,7 @@ bool PickleReader::pop_mark(std::size_t* begin) {
     return true;
 }
 
-// Keys and values from `begin` on, into the dict below them.
+// Moves the keys and values from `begin` on into the dict below them.
 bool PickleReader::fill_dict(std::size_t begin) {
     const std::size_t count = stack_.size() - begin;
     if (begin == 0 || count % 2 != 0 || (!marks_.empty() && marks_.back() > begin - 1)) {
@@ -89,7 +89,7 @@ bool PickleReader::fill_dict(std::size_t begin) {
     }
     const PickleValue dict = stack_[begin - 1];
     if (dict.kind == Kind::kOpaque) {
-        stack_.resize(begin);  // more of a dict that is of no interest
+        stack_.resize(begin);  // more items of an ignored dict
         return true;
     }
     if (dict.kind != Kind::kDict) {
@@ -97,7 +97,7 @@ bool PickleReader::fill_dict(std::size_t begin) {
         return false;
     }
     dict_.clear();
-    // Lists that are older than the dict belong to others as well.
+    // Lists that are older than the dict may also belong to other objects.
     const std::size_t older = objects_[dict.index].index;
     std::size_t first_list = lists_.size();
     for (std::size_t i = begin; i < stack_.size(); i += 2) {
@@ -116,7 +116,7 @@ bool PickleReader::fill_dict(std::size_t begin) {
     return true;
 }
 
-// Lists that the dict held, and those within them; they lie behind all others.
+// Closes the lists of the dict, and the lists in them. They are the newest lists.
 void PickleReader::close_lists(std::size_t first) {
     if (first >= lists_.size()) {
         return;
@@ -137,7 +137,7 @@ void PickleReader::close_lists(std::size_t first) {
     items_.resize(std::max(items, floor_));
 }
 
-// Values from `begin` on, to the list below them.
+// Moves the values from `begin` on into the list below them.
 bool PickleReader::append(std::size_t begin) {
     if (begin == 0 || (!marks_.empty() && marks_.back() > begin - 1)) {
         return false;
@@ -172,7 +172,7 @@ bool PickleReader::append(std::size_t begin) {
     return true;
 }
 
-// Other lists have come behind its items.
+// Other lists were added after this list's items, so its items move to the end.
 bool PickleReader::move_to_tail(List* list) {
     moved_items_ += list->count;
     if (moved_items_ > kMostMoved || items_.size() + list->count > kMostItems) {
@@ -188,7 +188,7 @@ bool PickleReader::move_to_tail(List* list) {
     return true;
 }
 
-// Two integers are kept, anything else is of no interest.
+// A tuple of two integers is kept; all other tuples are ignored.
 bool PickleReader::tuple(std::size_t begin) {
     if (!marks_.empty() && marks_.back() > begin) {
         return false;

@@ -1,8 +1,9 @@
-// A snapshot of PyTorch's caching allocator as torch.cuda.memory._snapshot() gives it: what every
-// device holds at the end, and the history that led there as far as it was kept.
+// A snapshot of PyTorch's caching allocator, as torch.cuda.memory._snapshot() returns it: the state
+// of every device at the end, and the recorded part of the history before it.
 //
-// Plain columns, everything interned; read from a pickle by snapshot_reader.h, made a Timeline by
-// snapshot_timeline.h. Keys that a release does not write yet have the values given here.
+// Plain columns, everything interned. snapshot_reader.h reads it from a pickle, snapshot_timeline.h
+// turns it into a Timeline. Keys that an older release does not write have the default values
+// below.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -25,17 +26,17 @@ enum class SnapshotAction : std::uint8_t {
     kSegmentUnmap,
     kOutOfMemory,
     kSnapshot,
-    kAnnotate,  // the program names a live block
-    kOther,     // what later releases add
+    kAnnotate,  // the program labels a live block
+    kOther,     // actions of later releases
 };
 
-// One line of a device's history.
+// One entry of a device's history.
 struct SnapshotEntry {
     std::uint64_t address = 0;  // kOutOfMemory: the bytes free on the device
     std::uint64_t size_bytes = 0;
     std::uint64_t time_us = 0;  // since 1970; 0 = not known
     std::uint64_t stream = 0;
-    std::uint32_t stack = 0;  // node of Snapshot::nodes
+    std::uint32_t stack = 0;  // index into Snapshot::nodes
     std::uint32_t pool = 0;   // index into Snapshot::pools
     std::uint32_t label = 0;  // index into Snapshot::labels
     SnapshotAction action = SnapshotAction::kOther;
@@ -44,12 +45,12 @@ struct SnapshotEntry {
 static_assert(sizeof(SnapshotEntry) == 48);
 
 struct SnapshotBlock {
-    std::uint64_t address = 0;  // 0 = where the one before ends
+    std::uint64_t address = 0;  // 0 = follows the previous block
     std::uint64_t size_bytes = 0;
     std::uint64_t requested_bytes = 0;
     std::uint32_t stack = 0;
-    bool live = false;     // handed out, or waiting for other streams
-    bool pending = false;  // freed, and waiting
+    bool live = false;     // allocated, or pending
+    bool pending = false;  // freed, waits for other streams
 };
 
 struct SnapshotSegment {
@@ -65,7 +66,7 @@ struct SnapshotSegment {
     bool expandable = false;
 };
 
-// A range of the program's own (record_function).
+// A range that the program marked (record_function).
 struct SnapshotAnnotation {
     std::uint64_t time_us = 0;
     std::string name;
@@ -75,27 +76,27 @@ struct SnapshotAnnotation {
 
 struct Snapshot {
     std::vector<SnapshotEntry> entries;
-    // Per device its range of entries: first and count.
+    // The range of entries of each device: first and count.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> histories;
-    // Of pinned host memory, likewise.
+    // The range of entries of pinned host memory: first and count.
     std::pair<std::uint32_t, std::uint32_t> host_history;
     std::vector<SnapshotSegment> segments;
     std::vector<SnapshotSegment> host_segments;
     std::vector<SnapshotBlock> blocks;
     std::vector<SnapshotAnnotation> annotations;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> pools = {{0, 0}};  // ids
-    std::vector<std::string> labels = {""};  // what the program said of blocks; [0] is none
+    std::vector<std::string> labels = {""};  // the program's labels of blocks; [0] = no label
 
-    // Stacks, as in a Timeline.
+    // Stacks in the form of a Timeline.
     std::vector<StackNode> nodes;
     std::vector<PythonCode> codes;
 
-    std::string settings;  // as in PYTORCH_CUDA_ALLOC_CONF; concluded where they are not known
+    std::string settings;  // as in PYTORCH_CUDA_ALLOC_CONF; derived if not known
     bool settings_known = false;
-    std::string oldest_release;  // that writes what is there, such as "2.6"
+    std::string oldest_release;  // oldest release with these keys, such as "2.6"
     bool times_known = true;
-    std::uint64_t internal_entries = 0;  // requests of the allocator's own
-    // What no known release writes, by name: entries, and keys of dicts; left out.
+    std::uint64_t internal_entries = 0;  // requests by the allocator itself
+    // Entries and dict keys that no known release writes, counted by name. They are left out.
     std::map<std::string, std::uint64_t> unknown_actions;
     std::map<std::string, std::uint64_t> unknown_keys;
 };

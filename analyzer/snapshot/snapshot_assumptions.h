@@ -1,4 +1,4 @@
-// What a snapshot does not tell and what is taken instead, in words; and what it holds that no
+// Texts about what a report assumes because a snapshot does not say it, and about content that no
 // report shows.
 #pragma once
 
@@ -15,21 +15,22 @@
 
 namespace fragtrace::analyzer {
 
-// A snapshot as it was read; all must outlive this.
+// A snapshot after reading. All referenced objects must outlive it.
 struct SnapshotReading {
     const Snapshot& snapshot;
-    const std::string& release;  // whose rules are taken
+    const std::string& release;  // the release whose rules apply
     const PytorchConfig& config;
     const PytorchRules& rules;
     const std::vector<SnapshotStart>& starts;      // per device
-    const std::deque<SnapshotHistory>& histories;  // likewise, told to their ends
-    std::uint64_t entries = 0;                     // of all histories
+    const std::deque<SnapshotHistory>& histories;  // per device, at their ends
+    std::uint64_t entries = 0;                     // in all histories
 };
 
-// A line each.
+// Returns one line per assumption.
 std::vector<std::string> snapshot_assumptions(const SnapshotReading& reading);
 
-// What the file holds and nothing shows, counted: a line each, with names as the file has them.
+// Returns one line for each kind of content that no report shows, with its count and its name in
+// the file.
 std::vector<std::string> left_out_lines(const Snapshot& snapshot);
 
 }  // namespace fragtrace::analyzer

@@ -1,6 +1,6 @@
-// The dict of a snapshot that is looked at: which of the known keys it has, and their values.
+// The current dict of a snapshot: which of the known keys it has, and their values.
 //
-// Values are checked where they are asked for; what is wrong is told to the reader.
+// Values are checked when they are requested; errors go to the reader.
 #pragma once
 
 #include "analyzer/snapshot/pickle.h"
@@ -16,19 +16,19 @@
 
 namespace fragtrace::analyzer {
 
-// What a dict has become: PickleValue::row_kind.
+// The types of rows that dicts and lists become: PickleValue::row_kind.
 enum SnapshotRowKind : std::uint8_t {
     kEntryRow,
     kSegmentRow,
     kBlockRow,
     kFrameRow,
-    kFormerUseRow,  // of a block, until 2.0
+    kFormerUseRow,  // former use of a block, until 2.0
     kAnnotationRow,
     kSettingsRow,
     kDivisionsRow,
     kStackRow,       // a list of frames
-    kBlockRangeRow,  // a list of blocks: index = the first, the count is looked up
-    kSnapshotRow,    // the whole
+    kBlockRangeRow,  // a list of blocks; index: its first block
+    kSnapshotRow,    // the whole snapshot
 };
 
 class SnapshotDict {
@@ -50,7 +50,7 @@ class SnapshotDict {
         }
     }
 
-    // As if the dict had this key alone.
+    // Opens a dict that has only this key.
     void open(PickleReader* reader, Word word, const PickleValue& value) {
         reader_ = reader;
         present_ = std::uint64_t{1} << word;
@@ -66,10 +66,10 @@ class SnapshotDict {
         return has(word) && values_[word].kind == kind;
     }
 
-    // Of a key that is there.
+    // The key must be present.
     [[nodiscard]] const PickleValue& operator[](Word word) const { return values_[word]; }
 
-    // A size or an address; 0 where the key is absent.
+    // A size or an address; 0 if the key is absent.
     [[nodiscard]] std::uint64_t count(Word word, std::uint64_t most = ~std::uint64_t{0}) const {
         if (!has(word)) {
             return 0;
@@ -90,7 +90,7 @@ class SnapshotDict {
         return has(key, PickleValue::Kind::kBool) && values_[key].number != 0;
     }
 
-    // The keys of this dict count as seen.
+    // Marks the keys of this dict as seen.
     void note_keys() {
         seen_ |= present_;
         constexpr std::size_t kMostKeys = 4096;
@@ -101,15 +101,16 @@ class SnapshotDict {
         }
     }
 
-    // An entry of the kind "annotate" was seen.
+    // Marks an entry of the kind "annotate" as seen.
     void note_annotation() { annotation_seen_ = true; }
 
-    // Keys of noted dicts that are none of kWords, by the number of their text.
+    // Counts of noted keys that are not in kWords, by text number.
     [[nodiscard]] const std::map<std::uint32_t, std::uint64_t>& unknown_keys() const {
         return unknown_seen_;
     }
 
-    // What was seen tells, from the newest: a snapshot names no release.
+    // Derives the release from what was seen, newest first, because a snapshot does not name its
+    // release.
     [[nodiscard]] std::string oldest_release() const {
         const auto seen = [this](Word word) { return (seen_ >> word & 1) != 0; };
         return seen(kInternalMetadata)      ? "2.15"
@@ -132,10 +133,10 @@ class SnapshotDict {
     static_assert(kKeyCount <= 64);
 
     PickleReader* reader_ = nullptr;
-    std::uint64_t present_ = 0;  // bit per key
-    std::uint64_t seen_ = 0;     // of all dicts
+    std::uint64_t present_ = 0;  // one bit per key of this dict
+    std::uint64_t seen_ = 0;     // one bit per key of all dicts
     bool annotation_seen_ = false;
-    std::vector<std::uint32_t> unknown_;  // keys of this dict
+    std::vector<std::uint32_t> unknown_;  // of this dict
     std::map<std::uint32_t, std::uint64_t> unknown_seen_;
     std::array<PickleValue, kKeyCount> values_ = {};
 };

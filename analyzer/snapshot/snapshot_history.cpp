@@ -25,10 +25,10 @@ SnapshotHistory::SnapshotHistory(const Snapshot* snapshot,
     for (const auto& [address, segment] : start_.segments) {
         reserved_bytes_ += segment.size_bytes;
     }
-    next_event_ = std::uint64_t{device} << 48 | 1;  // handles are one for all devices
+    next_event_ = std::uint64_t{device} << 48 | 1;  // unique over all devices
 }
 
-// Segments by address: in which order they were obtained is not known.
+// Segments are emitted in address order, because the order of their allocation is not known.
 void SnapshotHistory::tell_start() {
     for (const auto& [address, segment] : start_.segments) {
         EventRecord event = {};
@@ -142,7 +142,7 @@ EventRecord SnapshotHistory::event_of(const SnapshotEntry& entry, EventKind kind
     return event;
 }
 
-// A free that completes at once is followed by its completion.
+// An immediate free is followed directly by its completion.
 void SnapshotHistory::free_requested(const SnapshotEntry& entry) {
     EventRecord event = event_of(entry, EventKind::kBlockFree);
     event.size = 0;
@@ -157,7 +157,7 @@ void SnapshotHistory::free_requested(const SnapshotEntry& entry) {
     }
 }
 
-// Which streams it waits for is not known: one event stands for all.
+// The streams that the free waits for are not known, so one event represents all of them.
 void SnapshotHistory::tell_pending(EventRecord event) {
     event.kind = EventKind::kPendingEvent;
     event.flags = 0;
@@ -186,12 +186,12 @@ void SnapshotHistory::free_completed(const SnapshotEntry& entry) {
     }
 }
 
-// A mapped range, page by page as the driver is asked.
+// Emits a mapped range page by page, as PyTorch requests pages from the driver.
 void SnapshotHistory::tell_range(EventRecord event, bool small) {
     const std::uint64_t page =
         small ? pytorch::kSmallSegmentBytes : config_.large_segment_size_bytes;
     const std::uint64_t end = event.address + event.size;
-    // No card has so many pages; a mapping beyond that is told as a whole.
+    // No device has that many pages; mappings beyond this limit are emitted as a whole.
     constexpr std::uint64_t kMostPages = 1 << 20;
     const std::uint64_t pages = event.size / page + 1;
     const bool by_pages = pages <= kMostPages - std::min(pages_told_, kMostPages);
@@ -206,7 +206,7 @@ void SnapshotHistory::tell_range(EventRecord event, bool small) {
     }
 }
 
-// The range that an address lies in; the number of ranges when in none.
+// Returns the index of the range that contains an address; the number of ranges if none does.
 std::size_t SnapshotHistory::range_of(std::uint64_t address) const {
     const auto after = std::upper_bound(
         ranges_.begin(), ranges_.end(), address, [](std::uint64_t one, const auto& range) {
@@ -216,8 +216,8 @@ std::size_t SnapshotHistory::range_of(std::uint64_t address) const {
                                     : static_cast<std::size_t>(after - ranges_.begin()) - 1;
 }
 
-// The allocator reserves a range when it maps the first page of it, and gives it back with the
-// last.
+// The allocator reserves a range before it maps the first page in it, and releases the range after
+// it unmaps the last page.
 void SnapshotHistory::tell_reservation(EventRecord event) {
     const std::size_t number = range_of(event.address);
     if (number == ranges_.size()) {
@@ -247,7 +247,7 @@ void SnapshotHistory::tell_unmapped(EventRecord event) {
     }
 }
 
-// All that the pool could have had: what it held, and what was free on the device.
+// Emits the pool's limit as device memory: the reserved memory plus the free memory of the device.
 void SnapshotHistory::tell_free_memory(const SnapshotEntry& oom) {
     EventRecord event = event_of(oom, EventKind::kMemoryInfo);
     event.address = 0;
@@ -257,8 +257,8 @@ void SnapshotHistory::tell_free_memory(const SnapshotEntry& oom) {
     emit(event);
 }
 
-// Segments that go back to the driver one after the other: the program called empty_cache, unless
-// the stack is that of a request that follows at once. Then the driver had refused it.
+// Emits the cause of successive releases of segments. If the next request has the same stack, or is
+// an OOM, the driver had refused that request. Otherwise the program called empty_cache.
 void SnapshotHistory::begin_release() {
     const auto gives_back = [this](std::size_t i) {
         return i < entries_.size() && (entries_[i].action == SnapshotAction::kSegmentFree ||
@@ -270,7 +270,7 @@ void SnapshotHistory::begin_release() {
     }
     if (!gives_back(next_)) {
         if (entry.action == SnapshotAction::kOutOfMemory) {
-            refuse(entry);  // and nothing could be released
+            refuse(entry);  // twice: nothing could be released in between
             refuse(entry);
         }
         return;
@@ -281,7 +281,7 @@ void SnapshotHistory::begin_release() {
         of_request = of_request && entries_[end].stack == entry.stack;
     }
     release_end_ = end;
-    // The request behind it: an alloc, after its own segment or mapping, or an OOM.
+    // Finds the next request: an alloc after its own segment or mapping, or an OOM.
     std::size_t request = end;
     while (request < entries_.size() &&
            (entries_[request].action == SnapshotAction::kSegmentAlloc ||

@@ -1,4 +1,5 @@
-// Tells the history of one device of a snapshot as events: first what it held, then entry by entry.
+// Turns the history of one device of a snapshot into events: first the initial state, then one
+// entry after the other.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -18,7 +19,7 @@ namespace fragtrace::analyzer {
 
 class SnapshotHistory {
   public:
-    // An event, and what the program said of its block: an index into Snapshot::labels.
+    // Receives an event and the label of its block, an index into Snapshot::labels.
     using Emit = std::function<void(const EventRecord&, std::uint32_t label)>;
 
     // All must outlive the history.
@@ -34,14 +35,14 @@ class SnapshotHistory {
 
     [[nodiscard]] std::uint64_t next_time_us() const { return entries_[next_].time_us; }
 
-    // So far: frees that waited for streams, and releases of which nothing tells the reason.
+    // Counts so far: frees that waited for streams, and releases without a known reason.
     [[nodiscard]] std::uint64_t pending_frees() const { return pending_frees_; }
 
     [[nodiscard]] std::uint64_t unexplained_releases() const { return unexplained_releases_; }
 
     [[nodiscard]] bool has_expandable() const { return has_expandable_; }
 
-    // The next entry, at this time.
+    // Emits the events of the next entry, with this time.
     void tell_next(std::uint64_t time_ns);
 
   private:
@@ -68,8 +69,9 @@ class SnapshotHistory {
     std::span<const SnapshotEntry> entries_;
     std::size_t next_ = 0;
     std::uint64_t time_ns_ = 0;
-    std::size_t release_end_ = 0;  // entries before this one belong to a release that was told
-    std::unordered_map<std::uint64_t, std::uint64_t> pending_;  // by address: its event
+    // Entries before this index belong to a release that was emitted already.
+    std::size_t release_end_ = 0;
+    std::unordered_map<std::uint64_t, std::uint64_t> pending_;  // address -> its pending event
     std::uint64_t next_event_ = 1;
     std::vector<ExpandableRange> ranges_;
     std::vector<std::uint64_t> range_mapped_bytes_;

@@ -21,11 +21,11 @@ EventRecord host_event(EventKind kind,
 
 }  // namespace
 
-// Undone from the end, as for a device (snapshot_start.h).
+// Undoes the history from the end, as snapshot_start.h does for a device.
 SnapshotHost host_events(const Snapshot& snapshot) {
     std::map<std::uint64_t, EventRecord> held;
     for (const SnapshotSegment& segment : snapshot.host_segments) {
-        // A segment is one block, which has the stack where the segment has none.
+        // A segment is one block. If the segment has no stack, the block has it.
         std::uint32_t stack = segment.stack;
         if (stack == 0 && segment.block_count != 0) {
             stack = snapshot.blocks[segment.first_block].stack;

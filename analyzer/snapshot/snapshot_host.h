@@ -1,5 +1,5 @@
-// The pinned host memory that a snapshot tells of, as events: what PyTorch's host allocator took
-// from the driver and gave back. Its blocks within that are left out, as in a recorded trace.
+// The pinned host memory of a snapshot as events: driver allocations and releases by PyTorch's host
+// allocator. Blocks inside it are left out, as in a recorded trace.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -12,8 +12,8 @@
 namespace fragtrace::analyzer {
 
 struct SnapshotHost {
-    std::vector<EventRecord> start;  // what was held when the history begins; without times
-    // Likewise; times in microseconds since 1970 stand in time_ns.
+    std::vector<EventRecord> start;  // live when the history begins; no times
+    // The history. The field time_ns contains microseconds since 1970.
     std::vector<EventRecord> events;
 };
 

@@ -18,14 +18,14 @@ namespace {
 using Kind = PickleValue::Kind;
 
 constexpr std::uint64_t kMostBytes = kMostDeviceBytes;
-constexpr std::uint64_t kMostRequest = std::uint64_t{1} << 60;  // a failed one may be absurd
+constexpr std::uint64_t kMostRequest = std::uint64_t{1} << 60;  // failed ones may be huge
 constexpr std::uint64_t kMostTimeUs = std::uint64_t{1}
-                                      << 53;  // thousands of them are counted in 64 bits
+                                      << 53;  // times 1000 it still fits into 64 bits
 constexpr std::size_t kMostEntries = std::size_t{1} << 28;
 constexpr std::size_t kMostRows = std::size_t{1} << 26;
 constexpr std::uint32_t kDevicesKept = kMaxDevices;
 
-// What became of a block's list of former uses: the last one is what it holds.
+// The content of an entry in a block's list of former uses.
 struct FormerUse {
     std::uint64_t requested_bytes = 0;
     std::uint32_t stack = 0;
@@ -63,7 +63,7 @@ class SnapshotRows final : public PickleSink {
         return divisions(items);
     }
 
-    // The whole is a dict, or, as memory_snapshot() gives it, the list of segments alone.
+    // A snapshot is a dict, or, from memory_snapshot(), only the list of segments.
     bool finish(PickleReader& reader, const PickleValue& value) {
         if (value.kind == Kind::kRow && value.row_kind == kSnapshotRow) {
             finish_columns();
@@ -92,7 +92,7 @@ class SnapshotRows final : public PickleSink {
     }
 
     std::uint64_t stream() {
-        // A raw handle: whatever number it is.
+        // A raw handle may be any number.
         return dict_.has(kStream, Kind::kInteger) ? dict_[kStream].number : 0;
     }
 
@@ -113,7 +113,7 @@ class SnapshotRows final : public PickleSink {
         return found->second;
     }
 
-    // What the thread, or an annotation, says of the block.
+    // The label that the thread, or an annotation, gives the block.
     std::uint32_t label() {
         if (!dict_.has(kUserMetadata, Kind::kText)) {
             return 0;
@@ -130,7 +130,7 @@ class SnapshotRows final : public PickleSink {
         return found->second;
     }
 
-    // Pinned memory has none: it says -1.
+    // Pinned memory has no device: the value is -1.
     std::uint32_t device() {
         return dict_.has(kDevice, Kind::kInteger) && dict_[kDevice].negative
                    ? ~0u
@@ -216,7 +216,7 @@ class SnapshotRows final : public PickleSink {
         }
         const std::uint32_t function = dict_[kName].index;
         const std::uint32_t file = dict_[kFilename].index;
-        // Of C++ frames without line information it may be anything.
+        // C++ frames without line information may have any value here.
         const std::uint32_t line =
             has(kLine) && dict_[kLine].is_count()
                 ? static_cast<std::uint32_t>(std::min<std::uint64_t>(dict_[kLine].number, ~0u))
@@ -238,7 +238,7 @@ class SnapshotRows final : public PickleSink {
         }
         row.live = !dict_.is_word(kState, kInactiveWord);
         row.pending = row.live && !dict_.is_word(kState, kActiveAllocatedWord);
-        // A free block keeps what it was used for last, which says nothing.
+        // A free block keeps the data of its last use, which is meaningless.
         row.requested_bytes = row.live ? dict_.count(kRequestedSize, kMostBytes) : 0;
         row.stack = stack();
         if (row.live && has(kHistory) && dict_[kHistory].kind == Kind::kList) {
@@ -306,7 +306,7 @@ class SnapshotRows final : public PickleSink {
         return PickleValue::row(kSettingsRow, 0);
     }
 
-    // Dicts that are nothing else are of no interest.
+    // Handles all remaining dicts: divisions are kept, others are ignored.
     PickleValue divisions(std::span<const PickleItem> items) {
         constexpr std::size_t kMostDivisions = 64;
         SnapshotDivisions row = divisions_of(reader(), items);
@@ -398,7 +398,7 @@ class SnapshotRows final : public PickleSink {
         } else if (std::any_of(snapshot_.segments.begin(),
                                snapshot_.segments.end(),
                                [](const SnapshotSegment& segment) { return segment.expandable; })) {
-            // 2.1 says it of its segments alone.
+            // In 2.1 only the segments show that expandable segments are on.
             SnapshotSettings concluded;
             concluded.expandable_segments = true;
             snapshot_.settings = settings_text(concluded);
@@ -420,12 +420,12 @@ class SnapshotRows final : public PickleSink {
     SnapshotDict dict_;
     Snapshot snapshot_;
     SnapshotStacks stacks_;
-    std::vector<SnapshotSegment> segments_;  // the host's among them
+    std::vector<SnapshotSegment> segments_;  // includes the host's segments
     std::vector<FormerUse> former_uses_;
     std::vector<SnapshotDivisions> divisions_;
     std::optional<SnapshotSettings> settings_;
     std::vector<std::uint32_t> frames_;
-    std::map<std::uint32_t, std::uint32_t> labels_;  // by the number of the text
+    std::map<std::uint32_t, std::uint32_t> labels_;  // key: text number
     std::map<std::uint32_t, std::uint64_t> unknown_actions_;
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> pool_numbers_;
     bool times_known_ = true;

@@ -1,6 +1,6 @@
-// Reads a PyTorch memory snapshot, a pickle, plain or compressed by gzip.
+// Reads a PyTorch memory snapshot: a pickle, plain or compressed with gzip.
 //
-// Untrusted bytes: see pickle.h. Dicts are recognised by their keys, wherever they lie.
+// The input is untrusted: see pickle.h. Dicts are recognised by their keys, at any depth.
 #pragma once
 
 #include "analyzer/snapshot/snapshot.h"
@@ -11,10 +11,11 @@
 
 namespace fragtrace::analyzer {
 
-// Does the file begin as a pickle, or as a pickle in gzip?
+// Whether the file begins like a pickle, or like a pickle in gzip.
 bool looks_like_snapshot(const InputFile& file);
 
-// Errors (kInput): damaged, hostile, a pickle of something else. `path` is for their text.
+// Errors (kInput): damaged, malicious, or a pickle of something else. `path` appears in the
+// message.
 Result<Snapshot> read_snapshot(const std::string& path, const InputFile& file);
 
 }  // namespace fragtrace::analyzer

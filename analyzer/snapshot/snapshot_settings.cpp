@@ -12,7 +12,7 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-constexpr std::size_t kMostRanges = 64;  // of sizes, each with its divisions
+constexpr std::size_t kMostRanges = 64;  // size ranges, each with its divisions
 
 }  // namespace
 

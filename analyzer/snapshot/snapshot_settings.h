@@ -1,4 +1,4 @@
-// The allocator's settings that a snapshot tells, as the text that sets them.
+// The allocator's settings in a snapshot, in the text form that sets them.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -13,24 +13,25 @@
 
 namespace fragtrace::analyzer {
 
-using SnapshotDivisions = std::vector<std::pair<std::string, std::uint64_t>>;  // per megabytes
+// Divisions by size range; the ranges are in megabytes.
+using SnapshotDivisions = std::vector<std::pair<std::string, std::uint64_t>>;
 
 struct SnapshotSettings {
-    std::string text;  // what was parsed last; empty when nothing was set, or not told
+    std::string text;                            // last parsed text; empty if not set or not known
     std::uint64_t max_split_bytes = kUnknown64;  // kUnknown64 = unlimited
     double garbage_collection_threshold = 0;
     bool expandable_segments = false;
     SnapshotDivisions divisions;
 };
 
-// Of a dict of settings; `divisions` are the rows of kind kDivisionsRow.
+// Reads a dict of settings; `divisions` are the rows of kind kDivisionsRow.
 SnapshotSettings settings_of(const SnapshotDict& dict,
                              const std::vector<SnapshotDivisions>& divisions);
 
-// Of a dict {"1": 0, "2": 4, ...}; empty if it is something else.
+// Reads a dict {"1": 0, "2": 4, ...}; empty if it is something else.
 SnapshotDivisions divisions_of(const PickleReader& reader, std::span<const PickleItem> items);
 
-// As in PYTORCH_CUDA_ALLOC_CONF; empty = defaults.
+// Returns the settings as text for PYTORCH_CUDA_ALLOC_CONF; empty = defaults.
 std::string settings_text(const SnapshotSettings& settings);
 
 }  // namespace fragtrace::analyzer

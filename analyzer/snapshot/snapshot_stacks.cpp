@@ -6,7 +6,8 @@
 
 namespace fragtrace::analyzer {
 
-// A file of one native frame is native in all: programs that embed Python have a name like any.
+// If one frame of a file is native, all frames of the file are. A program that embeds Python may
+// have any name, so the file name alone does not show it.
 std::vector<PythonCode> SnapshotStacks::take_codes() {
     std::set<std::string> native_files;
     for (const PythonCode& code : codes_) {

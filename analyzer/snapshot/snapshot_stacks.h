@@ -1,7 +1,7 @@
 // Interns the frames and stacks of a snapshot: codes, lines, and the tree of stacks of a Timeline.
 //
-// Most lists of frames of a history are equal to one that was seen: they are found by one hash.
-// Not thread-safe.
+// Most lists of frames in a history repeat an earlier one; a hash of the whole list finds it. Not
+// thread-safe.
 #pragma once
 
 #include "analyzer/model/pair_map.h"
@@ -22,17 +22,17 @@ class SnapshotStacks {
 
     SnapshotStacks() { nodes_.push_back({}); }
 
-    // The number of a frame, by the numbers of its texts; kFull when there is no more room.
+    // Returns the number of a frame, given the numbers of its texts; kFull if the table is full.
     std::uint32_t frame(std::uint32_t function,
                         std::uint32_t file,
                         std::uint32_t line,
                         std::string_view function_text,
                         std::string_view file_text);
 
-    // The node of a stack, frames innermost first; kFull as above.
+    // Returns the node of a stack, given its frames, innermost first; kFull if the table is full.
     std::uint32_t stack(std::span<const std::uint32_t> frames);
 
-    // The tables; this is empty afterwards.
+    // These return the tables and leave the object empty.
     std::vector<StackNode> take_nodes() { return std::move(nodes_); }
 
     std::vector<PythonCode> take_codes();
@@ -49,10 +49,10 @@ class SnapshotStacks {
     std::vector<StackNode> nodes_;
     std::vector<PythonCode> codes_;
     std::vector<FrameLine> frames_;
-    PairMap code_ids_;   // function and file
-    PairMap frame_ids_;  // code and line
-    PairMap node_ids_;   // parent and frame
-    PairMap stack_ids_;  // hash of a whole stack
+    PairMap code_ids_;   // key: function and file
+    PairMap frame_ids_;  // key: code and line
+    PairMap node_ids_;   // key: parent and frame
+    PairMap stack_ids_;  // key: hash of a whole stack
 };
 
 }  // namespace fragtrace::analyzer

@@ -124,7 +124,7 @@ class Undo {
         block->second.label = joined(entry.label, block->second.label);
     }
 
-    // Of one block, the earlier one first.
+    // Joins two labels of one block, the earlier one first.
     std::uint32_t joined(std::uint32_t earlier, std::uint32_t later) {
         if (earlier == 0 || later == 0 || earlier == later) {
             return earlier != 0 ? earlier : later;
@@ -139,7 +139,8 @@ class Undo {
         return found->second;
     }
 
-    // What is handed out is the front of a free block, and the block below it ends there.
+    // The allocator places a block at the front of a free block, so the block below it extends to
+    // that address.
     void widen_block_below(std::uint64_t address, const HeldSegments::value_type& segment) {
         const auto above = start_.blocks.lower_bound(address);
         if (above == start_.blocks.begin() || segment.second.small || segment.second.expandable) {
@@ -166,7 +167,7 @@ class Undo {
 
     void undo_free_completed(const SnapshotEntry& entry) { hold(entry, !start_.without_requests); }
 
-    // What was given back was held before.
+    // Undoes a free: the block was allocated before.
     void hold(const SnapshotEntry& entry, bool pending) {
         const auto segment = segment_at(entry.address);
         if (segment == start_.segments.end()) {
@@ -194,7 +195,7 @@ class Undo {
                                         .pending = pending};
     }
 
-    // 0: it does not fit.
+    // The size of the block; 0 if it does not fit.
     [[nodiscard]] std::uint64_t block_bytes(const SnapshotEntry& entry,
                                             const HeldSegment& segment,
                                             std::uint64_t room) const {
@@ -208,7 +209,7 @@ class Undo {
         return keeps_remainder ? room : wanted;
     }
 
-    // segment_alloc and segment_map: the range was not there before.
+    // Undoes segment_alloc and segment_map: the range did not exist before.
     void take_range(const SnapshotEntry& entry) {
         const auto segment = segment_at(entry.address);
         const std::uint64_t end = entry.address + entry.size_bytes;
@@ -236,8 +237,8 @@ class Undo {
         return part;
     }
 
-    // segment_free and segment_unmap: the range was there before. Mapped ranges next to each other
-    // are one, as at the end.
+    // Undoes segment_free and segment_unmap: the range existed before. Adjacent mapped ranges
+    // become one segment, as in the state at the end.
     void add_range(const SnapshotEntry& entry) {
         const bool expandable = entry.action == SnapshotAction::kSegmentUnmap;
         auto next = start_.segments.lower_bound(entry.address);
@@ -299,7 +300,7 @@ class Undo {
 
     void contradiction(const SnapshotEntry& entry, std::string_view what) {
         ++start_.contradictions;
-        if (start_.last_contradiction.empty()) {  // undone from the end: the first is the last
+        if (start_.last_contradiction.empty()) {  // entries are undone in reverse order
             start_.last_contradiction = fmt::format(
                 "entry {} of device {}: {:#x} is {}", index_, device_, entry.address, what);
         }

@@ -1,10 +1,10 @@
-// What a device held when its history begins: the events undone, from the last to the first, from
-// what it holds at the end.
+// Reconstructs what was allocated on a device when its history begins. It undoes the events, from
+// the last to the first, starting from the state at the end.
 //
-// A history tells requests and addresses, not how large the blocks were: what a block took is what
-// its request rounds to, and in the large pool the unsplit remainder behind it as well. A gap of at
-// most 1 MiB behind a large block is such a remainder: free large blocks are always larger. Where a
-// free block followed, its front is known only from an alloc that came to lie there.
+// A history has requests and addresses, but not the sizes of blocks. A block's size is its rounded
+// request; in the large pool it includes an unsplit remainder. A gap of at most 1 MiB after a large
+// block is such a remainder, because free large blocks are always larger. If a free block followed
+// instead, only a later allocation at its address shows where it began.
 #pragma once
 
 #include "analyzer/pools/pytorch/pytorch_config.h"
@@ -35,11 +35,11 @@ struct HeldBlock {
     bool pending = false;
 };
 
-// By address.
+// Keys are addresses.
 using HeldSegments = std::map<std::uint64_t, HeldSegment>;
 using HeldBlocks = std::map<std::uint64_t, HeldBlock>;
 
-// What is mapped in pages of the small pool: requests of the large one map whole large pages.
+// Whether a mapping uses pages of the small pool. Requests of the large pool map whole large pages.
 constexpr bool maps_small_pages(std::uint64_t size_bytes, std::uint64_t large_page_bytes) {
     return size_bytes % large_page_bytes != 0;
 }
@@ -47,19 +47,21 @@ constexpr bool maps_small_pages(std::uint64_t size_bytes, std::uint64_t large_pa
 struct SnapshotStart {
     HeldSegments segments;
     HeldBlocks blocks;
-    // Per entry of the device's history: what an alloc took, in units of 512 bytes.
+    // Per entry of the device's history: the block size of an alloc, in units of 512 bytes.
     std::vector<std::uint32_t> block_units;
-    // Entries that do not fit what is known of the end, and the last of them in words.
+    // The number of entries that contradict the state at the end, and a description of the last
+    // one.
     std::uint64_t contradictions = 0;
     std::string last_contradiction;
-    // The history has no free_requested (no free_completed) at all: left out by who recorded it.
+    // The history has no free_requested (no free_completed) entries at all, because they were not
+    // recorded.
     bool without_requests = false;
     bool without_completions = false;
 };
 
-// Entries get what the end tells and they do not: the pool of their segment, the stack of their
-// block where stacks were kept of live blocks alone, and what annotations said of their block
-// later.
+// Also completes the entries with facts that only the end shows: the pool of their segment, later
+// annotations of their block, and, if stacks were kept for live blocks only, the stack of their
+// block.
 SnapshotStart undo_history(Snapshot* snapshot,
                            std::uint32_t device,
                            const PytorchConfig& config,

@@ -16,7 +16,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Facts are lines of text.
+// Escapes characters that separate facts, because facts are lines of text.
 std::string escaped(std::string_view text) {
     std::string result;
     for (const char character : text) {
@@ -73,8 +73,8 @@ class Maker {
     }
 
   private:
-    // With enabled="state" PyTorch keeps the last entry of a device, whatever it is. Without a
-    // request it says nothing that the state does not.
+    // If enabled="state", PyTorch keeps the last entry of a device, whatever its kind. An entry
+    // without a request adds nothing to the state.
     void drop_histories_without_requests() {
         for (auto& [first, count] : snapshot_.histories) {
             const auto begin = snapshot_.entries.begin() + first;
@@ -122,7 +122,7 @@ class Maker {
             std::all_of(starts_.begin(), starts_.end(), [](const SnapshotStart& start) {
                 return start.segments.empty();
             })) {
-            return;  // from the first segment on
+            return;  // the history begins before the first segment
         }
         EventRecord event = {};
         event.device = kDeviceUnknown;
@@ -138,7 +138,7 @@ class Maker {
         emit(event);
     }
 
-    // Histories of several devices and of pinned memory, in the order of their times.
+    // Merges the histories of all devices and of pinned memory in the order of time.
     void play() {
         std::size_t next_annotation = 0;
         std::size_t next_host = 0;
@@ -168,7 +168,7 @@ class Maker {
                 annotate(snapshot_.annotations[next_annotation++]);
             }
             tell_host_to(time_us);
-            // Without times an entry is a microsecond.
+            // Without times, each entry counts as one microsecond.
             earliest->tell_next(snapshot_.times_known ? time_ns(time_us) : counted_ns += 1000);
         }
         while (snapshot_.times_known && next_annotation < snapshot_.annotations.size()) {
@@ -177,7 +177,7 @@ class Maker {
         tell_host_to(~std::uint64_t{0});
     }
 
-    // Of the fact "text.N".
+    // Returns the number N of the fact "text.N" for a text.
     std::uint32_t text_number(const std::string& text) {
         const auto [found, is_new] =
             texts_.try_emplace(text, static_cast<std::uint32_t>(texts_.size() + 1));
@@ -225,7 +225,8 @@ class Maker {
         }
     }
 
-    // The last entry of a device, but for that of the snapshot itself.
+    // Whether the last entry of a device is an OOM. The entry of the snapshot itself does not
+    // count.
     [[nodiscard]] bool ends_in_oom() const {
         return std::any_of(
             snapshot_.histories.begin(), snapshot_.histories.end(), [this](const auto& range) {
@@ -239,7 +240,7 @@ class Maker {
             });
     }
 
-    // What the program said of its blocks, as a part of where they came from.
+    // Adds the program's labels of blocks to the origins of their allocations.
     void add_labels(Timeline* timeline) const {
         std::map<Origin, OriginId> origins;
         for (const auto& [index, text] : labels_) {
@@ -264,7 +265,7 @@ class Maker {
         timeline.path = path_;
         timeline.start_unix_ns = first_us_ * 1000;
         timeline.ending = Ending::kContinued;
-        // Free segments belong to a stream as well, which no block in them tells.
+        // A free segment belongs to a stream, too, but no block in it shows the stream.
         std::map<std::uint64_t, StreamId> streams;
         for (const std::uint64_t raw : timeline.streams) {
             streams.try_emplace(raw, static_cast<StreamId>(streams.size()));
@@ -311,7 +312,7 @@ class Maker {
     std::vector<SnapshotStart> starts_;
     std::deque<SnapshotHistory> histories_;
     SnapshotHost host_;
-    std::vector<std::pair<EventIndex, std::uint32_t>> labels_;  // of allocations: fact "text.N"
+    std::vector<std::pair<EventIndex, std::uint32_t>> labels_;  // by allocation: fact "text.N"
     SnapshotHistory::Emit emitter_;
     std::map<std::string, std::uint32_t> texts_;
     std::vector<std::pair<EventIndex, std::uint64_t>> segment_streams_;

@@ -1,8 +1,8 @@
-// A snapshot as a Timeline: what was held when its history begins as a checkpoint, then the history
-// as events of both layers. Everything else works on it as on a recorded trace.
+// A snapshot as a Timeline. A checkpoint lists what was live when the history begins; then the
+// history follows as events of both layers. All analyses treat it like a recorded trace.
 //
-// What a snapshot does not tell: releases of the driver that were refused (seen from what the
-// allocator did next), which streams a free waited for, reservations of address space.
+// A snapshot lacks some facts: requests that the driver refused (derived from the allocator's next
+// actions), the streams that a free waited for, and reservations of address space.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -12,7 +12,8 @@
 
 namespace fragtrace::analyzer {
 
-// `torch_version`: the release whose rules are meant; empty = as the snapshot's keys tell.
+// `torch_version` is the PyTorch release whose rules apply; empty = derived from the snapshot's
+// keys.
 Timeline make_timeline(Snapshot snapshot,
                        const std::string& path,
                        const std::string& torch_version = {});

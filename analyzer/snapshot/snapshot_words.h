@@ -1,5 +1,5 @@
-// The texts that mean something in a snapshot: keys of its dicts, and values. A text's number in
-// the reader's table is its Word.
+// The known texts of a snapshot: keys of its dicts, and values. The Word of a text is its number in
+// the reader's table.
 #pragma once
 
 #include <array>
@@ -60,7 +60,7 @@ namespace fragtrace::analyzer {
     WORD(kPinnedThreads, "pinned_num_register_threads")           \
     WORD(kPinnedRegister, "pinned_use_cuda_host_register")
 
-// Of these the actions come first, in the order of SnapshotAction.
+// Values. The actions come first, in the order of SnapshotAction.
 #define FRAGTRACE_SNAPSHOT_VALUES(WORD)            \
     WORD(kAllocWord, "alloc")                      \
     WORD(kFreeRequestedWord, "free_requested")     \

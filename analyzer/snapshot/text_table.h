@@ -1,4 +1,4 @@
-// Texts, each kept once and named by a number from 0. Bounded; not thread-safe.
+// A table of distinct texts, numbered from 0. Bounded; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class TextTable {
 
     TextTable() : slots_(1024, kFull) {}
 
-    // The number of the text; kFull when there is no more room for a new one.
+    // Returns the number of the text; kFull if there is no room for a new one.
     std::uint32_t number(std::string_view text) {
         const std::size_t mask = slots_.size() - 1;
         std::size_t at = std::hash<std::string_view>{}(text)&mask;
@@ -26,7 +26,7 @@ class TextTable {
                 return slots_[at];
             }
             if (++probes > kMostProbes) {
-                return kFull;  // made to collide
+                return kFull;  // hostile input: hashes collide
             }
         }
         if (begins_.size() >= kMostTexts || bytes_.size() + text.size() > kMostBytes) {

@@ -1,4 +1,4 @@
-// Types of members for classes whose copies the compiler writes.
+// Member types for classes with compiler-generated copy operations.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 
 namespace fragtrace::analyzer {
 
-// Owns an object. A copy owns a clone() of it. Never empty, unless it was moved from.
+// Owns an object. A copy owns a clone() of the object. Never empty, unless it was moved from.
 template <typename T>
 class ClonePtr {
   public:
@@ -31,7 +31,7 @@ class ClonePtr {
     std::unique_ptr<T> object_;
 };
 
-// A value that copies do not take over: in a copy it is as if newly made.
+// A value that is not copied: a copy has a new, default value.
 template <typename T>
 class NotCopied {
   public:

@@ -1,4 +1,4 @@
-// What fraganalyze's exit status means: a documented contract.
+// The meaning of fraganalyze's exit status. It is documented and must stay stable.
 #pragma once
 
 namespace fragtrace::analyzer {

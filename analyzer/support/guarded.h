@@ -1,4 +1,4 @@
-// Work on one of several files, so that the others go on whatever happens.
+// Keeps an exception in the work on one file from ending the work on other files.
 #pragma once
 
 #include "analyzer/support/result.h"
@@ -9,7 +9,7 @@
 
 namespace fragtrace::analyzer {
 
-// `make()`, which gives a Result; what it throws is an Error of the file at `path`.
+// Calls `make()`, which returns a Result. An exception becomes an Error about the file at `path`.
 template <typename Make>
 auto guarded(const std::string& path, Make make) -> decltype(make()) {
     try {

@@ -29,7 +29,7 @@ Error cannot_open(const std::string& path, int code) {
                         std::generic_category().message(code))};
 }
 
-// What this process has opened, so that no result replaces it. Thread-safe.
+// The files that this process opened, so that no result replaces them. Thread-safe.
 class FilesRead {
   public:
     void add(std::uint64_t device, std::uint64_t inode) {
@@ -52,7 +52,7 @@ FilesRead& files_read() {
     return files;
 }
 
-// In a sticky folder, such as /dev/shm, everybody renames and removes only files of their own.
+// In a sticky folder, such as /dev/shm, users can rename and remove only their own files.
 bool only_we_rename_in(const struct stat& folder) {
     const bool ours = folder.st_uid == geteuid() || folder.st_uid == 0;
     return ours && ((folder.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (folder.st_mode & S_ISVTX) != 0);
@@ -61,7 +61,7 @@ bool only_we_rename_in(const struct stat& folder) {
 }  // namespace
 
 Result<InputFile> InputFile::open(const std::string& path) {
-    // O_NONBLOCK: a FIFO without a writer must not hold the tool up.
+    // O_NONBLOCK prevents a FIFO without a writer from blocking the tool.
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) {
         return cannot_open(path, errno);

@@ -1,6 +1,7 @@
-// Reading a regular file piece by piece, and saying what a foreign file looks like.
+// Reads a regular file in pieces, and identifies foreign files.
 //
-// Nothing is mapped: a file that shrinks while it is read gives short reads, not a signal.
+// Files are not mapped into memory. If a file shrinks while it is read, reads are short; no signal
+// occurs.
 #pragma once
 
 #include "analyzer/support/result.h"
@@ -12,7 +13,7 @@
 
 namespace fragtrace::analyzer {
 
-// An open file; movable, closes itself. The size is the one at the time of opening.
+// An open file. It is movable and closes itself. Its size is the size at the time of opening.
 class InputFile {
   public:
     // Errors (kInput): missing, a directory or another special file, no permission.
@@ -30,16 +31,17 @@ class InputFile {
 
     [[nodiscard]] std::uint32_t owner() const { return owner_; }
 
-    // Is this the file that `path` names now, itself and not by a symbolic link?
+    // Whether `path` now names this file directly, not through a symbolic link.
     [[nodiscard]] bool is_at(const std::string& path) const;
-    // The same file, opened to append to it; -1 where `path` names another one by now or it may
-    // not be written. The caller closes it.
+    // Opens the same file for appending. Returns -1 if `path` now names another file or the file is
+    // not writable. The caller closes the descriptor.
     [[nodiscard]] int open_to_append(const std::string& path) const;
-    // Removes the file, unless its name stands for another one by now or other users may rename
+    // Removes the file. Refuses if `path` now names another file, or if other users may rename
     // files in its folder.
     bool remove(const std::string& path) const;
 
-    // Bytes read at `offset`: fewer than asked at the end of the file or after an error.
+    // Returns the number of bytes read at `offset`. It is less than `size_bytes` at the end of the
+    // file or after an error.
     std::size_t read_at(std::uint64_t offset, void* data, std::size_t size_bytes) const;
 
   private:
@@ -59,10 +61,11 @@ class InputFile {
     std::uint32_t owner_ = 0;
 };
 
-// Has this process opened the file with InputFile::open()? Such a file is no place for a result.
+// Whether this process opened the file with InputFile::open(). A result must not replace such a
+// file.
 bool was_read(std::uint64_t device, std::uint64_t inode);
 
-// What a file that is no trace seems to be, from its first bytes; empty when unknown.
+// Guesses the type of a file that is not a trace from its first bytes; empty if unknown.
 std::string foreign_file_hint(std::string_view first_bytes);
 
 }  // namespace fragtrace::analyzer

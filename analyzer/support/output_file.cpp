@@ -21,7 +21,7 @@ namespace fragtrace::analyzer {
 namespace {
 
 bool g_replaces_any = false;
-// The temporary file for signal handlers: the name is complete before the flag is set.
+// The temporary file's name, for signal handlers. It is complete before the flag is set.
 char g_unfinished[PATH_MAX + 64];
 std::atomic<bool> g_is_unfinished = false;
 
@@ -40,7 +40,7 @@ Status write_standard_output(std::string_view content) {
     return flush_standard_output();
 }
 
-// Is this something that an earlier fraganalyze wrote, or nothing at all?
+// Whether an earlier fraganalyze wrote this file, or the file is empty.
 bool is_ours(const std::string& path) {
     constexpr std::size_t kPart = 64 << 10;
     const Result<InputFile> file = InputFile::open(path);
@@ -64,7 +64,8 @@ bool is_ours(const std::string& path) {
            (first.starts_with("FTRACE\r\n") && has(first, "trace.anonymized"));
 }
 
-// A link in a folder that all may write to is followed only if its owner may choose our output.
+// In a folder where others can write, only this user's own links are followed. Another user's link
+// could redirect the output.
 bool may_follow(const std::string& path, const struct stat& link) {
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
     struct stat shared = {};
@@ -76,7 +77,7 @@ bool may_follow(const std::string& path, const struct stat& link) {
 }
 
 Status write_special(const std::string& path, std::string_view content) {
-    // A device or a pipe cannot be replaced by a rename: written to directly.
+    // A rename cannot replace a device or a pipe, so this writes to it directly.
     std::FILE* file = std::fopen(path.c_str(), "we");
     if (file == nullptr) {
         return failed(path, "open");
@@ -99,7 +100,7 @@ bool write_all(int descriptor, std::string_view content) {
     return true;
 }
 
-// By way of a temporary file in the same folder. `before`: the file that is replaced.
+// Writes a temporary file in the same folder and renames it. `before` is the file that is replaced.
 Status write_regular(const std::string& path,
                      const std::optional<struct stat>& before,
                      std::string_view content) {
@@ -121,7 +122,8 @@ Status write_regular(const std::string& path,
         return error;
     };
     if (before) {
-        // Only root may give a file away; the mode is set after it, which takes bits of it back.
+        // Only root may change the owner. The mode is set afterwards, because fchown() clears some
+        // of its bits.
         [[maybe_unused]] const int given = fchown(file, before->st_uid, before->st_gid);
         if (fchmod(file, before->st_mode & 07777) != 0) {
             const Status failure = give_up("set the mode of");

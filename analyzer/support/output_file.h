@@ -1,4 +1,4 @@
-// Results that go to a file: written whole or not at all, and never over something that matters.
+// Writes results to a file: completely or not at all, and never over a file that matters.
 #pragma once
 
 #include "analyzer/support/result.h"
@@ -8,24 +8,25 @@
 
 namespace fragtrace::analyzer {
 
-// Writes `content` to `path` by way of a temporary file beside it that is renamed at the end;
-// "-" is standard output. A report, page or plan of fraganalyze is replaced and keeps its mode; a
-// new file follows the umask. Refused (kOutput) are a file that this command reads, a file of
-// anybody else's making (unless allowed below), and a symbolic link that another user may have put
-// into a shared folder.
+// Writes `content` to a temporary file in the folder of `path` and renames it at the end. "-" is
+// standard output. An existing report, page or plan of fraganalyze is replaced and keeps its mode.
+// A new file follows the umask. Refused (kOutput):
+// - a file that this command reads
+// - a file that fraganalyze did not write (unless allowed below)
+// - a symbolic link that another user may have put into a shared folder
 Status write_output(const std::string& path, std::string_view content);
 
-// Text for people, to standard output: only line ends and the colours of Terminal pass, whatever
-// the trace holds.
+// Writes text for people to standard output. Of all control characters, only line ends and the
+// colours of Terminal pass, whatever the trace contains.
 Status write_text(std::string_view text);
 
-// From now on write_output() also replaces files that fraganalyze did not write.
+// After this call, write_output() also replaces files that fraganalyze did not write.
 void replace_any_file();
 
-// What was printed with fmt::print() has arrived. Errors are kOutput.
+// Makes sure that the output of fmt::print() was written. Errors are kOutput.
 Status flush_standard_output();
 
-// Removes the temporary file that is being written, if there is one. For signal handlers.
+// Removes the temporary file that is currently being written, if there is one. For signal handlers.
 void remove_unfinished_output();
 
 }  // namespace fragtrace::analyzer

@@ -1,5 +1,5 @@
-// Result<T>: a value or an Error. The tools' only way to report that something went wrong; one
-// place (analyzer/cli) turns an Error into text and an exit code.
+// Result<T>: a value or an Error. The tools report errors in no other way. One place (analyzer/cli)
+// turns an Error into text and an exit code.
 #pragma once
 
 #include <cassert>
@@ -9,7 +9,7 @@
 
 namespace fragtrace::analyzer {
 
-// A closed set, each with the exit code it leads to.
+// A closed set of error kinds with their exit codes.
 enum class ErrorCode {
     kUsage,       // the command line is wrong: exit 2
     kInput,       // a file is missing, foreign or damaged beyond use: exit 2
@@ -54,7 +54,7 @@ class [[nodiscard]] Result {
     std::variant<T, Error> state_;
 };
 
-// For operations that give nothing but success.
+// The value type of operations that return only success or an error.
 struct Ok {};
 
 using Status = Result<Ok>;

@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::size_t kDefaultWidth = 100;
 constexpr std::size_t kLargestWidth = 110;
-constexpr std::size_t kLeastColumns = 40;  // a narrower terminal breaks our lines itself
+constexpr std::size_t kLeastColumns = 40;  // a narrower terminal wraps lines itself
 
-bool everywhere = false;  // Progress::show_everywhere
+bool everywhere = false;  // set by Progress::show_everywhere()
 
 bool wants_colors(int file_descriptor, ColorChoice choice) {
     if (choice != ColorChoice::kAuto) {
@@ -48,8 +48,8 @@ const char* escape_of(Style style) {
     return "";
 }
 
-// Characters that change the direction of what follows, or break the line: U+061C, U+200E, U+200F,
-// U+2028 to U+202E, U+2066 to U+2069.
+// Whether the text begins with a character that changes the writing direction or breaks the line:
+// U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069.
 bool turns_text(std::string_view text) {
     if (text.starts_with("\xd8\x9c")) {
         return true;
@@ -62,7 +62,8 @@ bool turns_text(std::string_view text) {
                              : text[1] == '\x81' && last >= 0xa6 && last <= 0xa9;
 }
 
-// Bytes of the character that `text` begins with; 0: it is a control character, or no UTF-8.
+// The length in bytes of the first character of `text`; 0 if it is a control character or not valid
+// UTF-8.
 std::size_t shown_bytes(std::string_view text) {
     const auto byte = [text](std::size_t at) {
         return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
@@ -80,16 +81,16 @@ std::size_t shown_bytes(std::string_view text) {
             return 0;
         }
     }
-    // Written longer than need be; the second set of control characters.
+    // Overlong encodings. The return statement also rejects U+0080 to U+009F.
     const bool too_long = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-    // Halves of a surrogate pair, and what lies beyond Unicode.
+    // Surrogates, and values beyond Unicode.
     const bool no_character = (lead == 0xed && byte(1) >= 0xa0) || (lead == 0xf4 && byte(1) > 0x8f);
     return too_long || no_character || (lead == 0xc2 && byte(1) < 0xa0) || turns_text(text)
                ? 0
                : length;
 }
 
-// Bytes of one of this program's own styles at the begin of `text`, such as ESC [ 1 ; 3 1 m.
+// The length in bytes of a style of this program at the start of `text`, such as ESC [ 1 ; 3 1 m.
 std::size_t style_bytes(std::string_view text) {
     for (const Style style :
          {Style::kBold, Style::kDim, Style::kRed, Style::kGreen, Style::kYellow, Style::kOrange}) {
@@ -132,7 +133,8 @@ std::string shown_text(std::string_view text) {
 
 namespace {
 
-// Bytes of the next unit of shown text, which takes `columns`: a style takes none, a character one.
+// Returns the bytes of the next unit of printed text and sets `columns`: a style takes 0 columns, a
+// character 1.
 std::size_t next_unit(std::string_view text, std::size_t* columns) {
     if (const std::size_t style = style_bytes(text); style != 0) {
         *columns = 0;
@@ -142,7 +144,7 @@ std::size_t next_unit(std::string_view text, std::size_t* columns) {
     return std::max<std::size_t>(shown_bytes(text), 1);
 }
 
-// Where the rest of a line begins: the last column of text in the left two thirds.
+// The indent of continuation lines: the last column of text in the left two thirds.
 std::size_t hanging_indent(std::string_view line, std::size_t width) {
     std::size_t leading = 0;
     std::size_t found = 0;
@@ -164,7 +166,7 @@ std::size_t hanging_indent(std::string_view line, std::size_t width) {
         column += columns;
         at += bytes;
     }
-    // An item of a list: "  - text".
+    // A list item begins with "- ".
     const bool is_item = line.substr(std::min(leading, line.size())).starts_with("- ");
     return found != 0 ? found : leading + (is_item ? 2 : 0);
 }
@@ -172,10 +174,10 @@ std::size_t hanging_indent(std::string_view line, std::size_t width) {
 void append_wrapped(std::string_view line, std::size_t width, std::string* text) {
     const std::size_t indent = hanging_indent(line, width);
     std::size_t column = 0;
-    std::size_t spaces_at = 0;  // in `text`: the last spaces between words, and how many there are
+    std::size_t spaces_at = 0;  // in `text`: last spaces between words, and their count
     std::size_t spaces = 0;
-    std::size_t word_column = 0;  // of the word after them
-    bool words = false;           // on this line of output
+    std::size_t word_column = 0;  // where the word after them begins
+    bool words = false;           // whether this output line has a word yet
     for (std::size_t at = 0; at < line.size();) {
         std::size_t columns = 0;
         const std::size_t bytes = next_unit(line.substr(at), &columns);

@@ -1,4 +1,5 @@
-// What standard output and standard error can show: colours, width, progress. Decided once.
+// The capabilities of standard output and standard error: colours, width, progress. Determined
+// once.
 #pragma once
 
 #include <cstddef>
@@ -13,39 +14,39 @@ enum class ColorChoice { kAuto, kNever, kAlways };
 
 enum class Style { kPlain, kBold, kDim, kRed, kGreen, kYellow, kOrange };
 
-// Text of a trace as a terminal may be given it: without control characters (those of Unicode's
-// second set, U+0080 to U+009F, and bytes that are no UTF-8 among them), which could move its
-// cursor, change its state or break a line, and without those that turn the direction of writing.
-// As many bytes as before.
+// Makes text from a trace safe to print. It replaces control characters, U+0080 to U+009F, invalid
+// UTF-8 and characters that change the writing direction. They could move the cursor, change the
+// terminal's state or break a line. The result has as many bytes as `text`.
 std::string printable(std::string_view text);
 
-// Whole lines of output: as printable(), but line ends, tabs and the styles of Terminal stay.
+// Like printable(), for whole lines of output: line ends, tabs and the styles of Terminal stay.
 std::string shown_text(std::string_view text);
 
-// Whole lines of output, wrapped at spaces to at most `width` columns. The rest of a line is
-// indented to its last column of text in the left two thirds (after two or more spaces), else like
-// the line itself, or like the text of a list's item. A longer word stays whole. Colours take no
-// columns.
+// Wraps whole lines of output at spaces to at most `width` columns. Continuation lines are indented
+// to the last column of text in the left two thirds (a column follows two or more spaces). Without
+// such a column they are indented like the line itself, or like the text of a list item. A word
+// longer than the width stays whole. Colours take no columns.
 std::string wrapped(std::string_view text, std::size_t width);
 
-// A path as a POSIX shell reads it back, and as a terminal may be given it.
+// Quotes a path so that a POSIX shell reads it back and that it is safe to print.
 std::string shell_quoted(std::string_view path);
 
 // Text styles for one stream. With colours off every function returns its text unchanged.
 class Terminal {
   public:
-    // Colours are on for kAlways, or for kAuto when `file_descriptor` is a terminal that has them
-    // and NO_COLOR is not set.
+    // Colours are on for kAlways, or for kAuto if `file_descriptor` is a terminal with colours and
+    // NO_COLOR is not set.
     Terminal(int file_descriptor, ColorChoice choice);
 
     [[nodiscard]] std::string styled(Style style, std::string_view text) const;
 
     [[nodiscard]] bool colors() const { return colors_; }
 
-    // Columns to use: the terminal's, at most 110; 100 when it is not a terminal.
+    // Columns to use: the terminal's, but at least 60 and at most 110; 100 if it is not a terminal.
     [[nodiscard]] std::size_t width() const { return width_; }
 
-    // Columns of the terminal; none when the output is a file or a pipe, whose lines stay whole.
+    // Columns of the terminal, at least 40. Empty if the output is a file or a pipe, whose lines
+    // are not wrapped.
     [[nodiscard]] std::optional<std::size_t> columns() const { return columns_; }
 
   private:
@@ -54,11 +55,12 @@ class Terminal {
     std::optional<std::size_t> columns_;
 };
 
-// One line on standard error that is overwritten in place; silent unless that is a terminal, or
-// shown everywhere: then a line for each quarter. Thread-safe only if the caller serialises calls.
+// A progress line on standard error that is overwritten in place. Without a terminal it prints
+// nothing, or, after show_everywhere(), one line for each quarter. Thread-safe only if the caller
+// serialises calls.
 class Progress {
   public:
-    // From now on, in this process; before any other thread begins.
+    // Applies to this process from now on. Call it before other threads start.
     static void show_everywhere();
 
     explicit Progress(std::string_view label);

@@ -31,7 +31,7 @@ void on_threads(std::size_t count, const std::function<void()>& work) {
             while (others.size() + 1 < count) {
                 others.emplace_back(guarded);
             }
-        } catch (const std::system_error&) {  // no more of them: it takes longer
+        } catch (const std::system_error&) {  // continue with fewer threads
         }
         guarded();
     }

@@ -1,4 +1,4 @@
-// The same work on several threads at once.
+// Runs the same work on several threads at once.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,12 @@
 
 namespace fragtrace::analyzer {
 
-// Threads that run at the same time, 1 at least.
+// The number of threads that can run at the same time; at least 1.
 std::size_t processors();
 
-// Calls `work` on this thread and on up to `count` - 1 others, fewer where the system gives no
-// more, and returns when all have returned. An exception of one of them, the first, is thrown then.
-// The work is shared by the calls themselves: whoever comes first takes the next part.
+// Calls `work` on this thread and on up to `count` - 1 other threads, fewer if the system cannot
+// start more. Returns when all calls have returned, and then rethrows the first exception. The
+// calls must share out the work themselves: each takes the next part.
 void on_threads(std::size_t count, const std::function<void()>& work);
 
 }  // namespace fragtrace::analyzer

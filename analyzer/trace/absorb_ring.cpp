@@ -16,7 +16,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr const char* kAbsorbed = "ring.absorbed";  // a fact: how many events
+constexpr const char* kAbsorbed = "ring.absorbed";  // fact: number of events
 
 bool write_all(int descriptor, std::string_view data) {
     while (!data.empty()) {
@@ -32,7 +32,7 @@ bool write_all(int descriptor, std::string_view data) {
     return true;
 }
 
-// Closes the file, and with it the lock.
+// Closes the file and thereby releases its lock.
 class Descriptor {
   public:
     explicit Descriptor(int value) : value_(value) {}
@@ -58,14 +58,15 @@ bool absorb_ring(const std::string& trace_path,
                  const InputFile& trace,
                  const RingContents& ring,
                  const RingSurplus& surplus) {
-    // Whoever owns one of them could make a more powerful user write to files of that one's.
+    // Without this check, the owner of a trace could make a more privileged user write to that
+    // user's files.
     if (!ring.file || trace.owner() != geteuid() || ring.file->owner() != geteuid()) {
         return false;
     }
     const Descriptor file(trace.open_to_append(trace_path));
     const std::uint64_t expected_bytes = trace.size();
     struct stat status = {};
-    // The lock keeps two analyzers from appending the same events.
+    // The lock prevents two analyzers from appending the same events.
     if (file.get() < 0 || flock(file.get(), LOCK_EX | LOCK_NB) != 0 ||
         fstat(file.get(), &status) != 0 ||
         static_cast<std::uint64_t>(status.st_size) != expected_bytes) {
@@ -92,7 +93,7 @@ bool absorb_ring(const std::string& trace_path,
     facts[kAbsorbed] = std::to_string(surplus.events.size());
     append_facts(&chunks, facts);
     if (!write_all(file.get(), std::string(padding, '\0') + chunks) || fsync(file.get()) != 0) {
-        // A half-written end is skipped by readers, but is better not left behind.
+        // Readers would skip a half-written end, but it is better to remove it.
         [[maybe_unused]] const int result = ftruncate(file.get(), status.st_size);
         return false;
     }

@@ -1,4 +1,4 @@
-// Moves a ring's surplus into the trace file for good.
+// Moves a ring's surplus permanently into the trace file.
 #pragma once
 
 #include "analyzer/trace/ring.h"
@@ -8,9 +8,10 @@
 
 namespace fragtrace::analyzer {
 
-// Appends the surplus to the trace file, syncs it and removes the ring. Both must be the very files
-// that were read, and belong to the user that this program runs as. False otherwise, or if the
-// trace cannot be written or changed since it was opened; the ring then stays.
+// Appends the surplus to the trace file, syncs the file and removes the ring. Trace and ring must
+// be the same files that were read, and must belong to the user that this program runs as. Returns
+// false if they do not, or if the trace cannot be written or has changed since it was opened. The
+// ring then stays.
 bool absorb_ring(const std::string& trace_path,
                  const InputFile& trace,
                  const RingContents& ring,

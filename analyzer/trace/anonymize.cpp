@@ -50,7 +50,8 @@ bool is_known_word(std::string_view value) {
     return std::find(kWords.begin(), kWords.end(), value) != kWords.end();
 }
 
-// "key:value,key:value" of the allocator, whose keys PyTorch defines.
+// Whether the value is a list "key:value,key:value" of allocator settings, whose keys PyTorch
+// defines.
 bool is_setting(std::string_view value) {
     constexpr std::array<std::string_view, 14> kKeys = {"max_split_size_mb",
                                                         "max_non_split_rounding_mb",
@@ -82,7 +83,7 @@ bool is_setting(std::string_view value) {
     return !value.empty();
 }
 
-// The release alone, without what a build adds: "2.6.0", "3.12.3".
+// Only the release number, without a build's suffix: "2.6.0", "3.12.3".
 std::string_view release_of(std::string_view value) {
     return value.substr(0, value.find_first_not_of("0123456789."));
 }
@@ -132,7 +133,7 @@ class Anonymizer {
         append_chunk(out, ChunkType::kCode, payload, written, 0);
     }
 
-    // Fact lines as in a chunk or in the ring.
+    // `lines` are fact lines as in a chunk or in the ring.
     void add_facts(std::string_view lines, std::string* out) {
         TimelineBuilder unescape(lines.size());
         unescape.add_facts(lines);
@@ -159,7 +160,7 @@ class Anonymizer {
         payload->append(reinterpret_cast<const char*>(writer.data()), writer.size());
     }
 
-    // The same number for the same name.
+    // Returns the same number for the same name.
     std::string numbered(const char* prefix, std::string_view name) {
         std::map<std::string, std::size_t, std::less<>>& names = names_[prefix];
         auto found = names.find(name);
@@ -169,7 +170,7 @@ class Anonymizer {
         return fmt::format("{}{}", prefix, found->second);
     }
 
-    // What the file is to a report stays: a library's, the program's own, native or generated.
+    // The new name keeps the class of the file: library, program, native or generated.
     std::string file_for(std::string_view file) {
         if (file.empty() || file == "??") {
             return std::string(file);
@@ -206,7 +207,7 @@ class Anonymizer {
             ++damaged_;
             return;
         }
-        // Encoded where they stand; append_nodes() wants the whole tree.
+        // Encodes the nodes directly, because append_nodes() needs the complete tree.
         std::string payload;
         for (std::uint32_t i = 0; i < header.count; ++i) {
             append(
@@ -238,7 +239,7 @@ class Anonymizer {
         ModuleRecord module = {};
         for (; written < chunk.header.count && decode_module(&reader, &module); ++written) {
             const std::string_view path(module.path, module.path_bytes);
-            // The recorder's own frames are left out of stacks by its name.
+            // This name stays, because the recorder's own frames are left out of stacks by it.
             const std::string name = base_name(path).starts_with("libfragtrace")
                                          ? "/libfragtrace.so"
                                          : numbered("/module_", path) + ".so";
@@ -270,7 +271,7 @@ class Anonymizer {
                      Compression::kNone);
     }
 
-    // Empty: the fact is left out.
+    // Returns an empty string if the fact must be left out.
     std::string value_for(std::string_view key, const std::string& value) {
         const auto in = [key](std::string_view prefix) { return key.starts_with(prefix); };
         if (in("text.") && is_number(key.substr(5))) {
@@ -295,7 +296,7 @@ class Anonymizer {
         if (key == "python.evaluator") {
             return all_of(value, "0123456789 ") ? value : "";
         }
-        // Each by its whole name: a key of a stranger's may hold a name as well as a value.
+        // Complete names only: an unknown key may itself contain a name.
         constexpr std::string_view kKeys[] = {"options.stack_depth",
                                               "options.ring_events",
                                               "options.min_bytes",
@@ -337,7 +338,7 @@ class Anonymizer {
         return known && (is_number(value) || is_known_word(value)) ? value : "";
     }
 
-    // "3", "3.allocator", "3.no_split".
+    // Handles the keys "pool.3", "pool.3.allocator", "pool.3.no_split". `key` lacks the "pool.".
     static std::string pool_value(std::string_view key, const std::string& value) {
         const std::size_t dot = key.find('.');
         if (!is_number(key.substr(0, dot))) {

@@ -1,8 +1,9 @@
-// A trace without anything that names a person, a machine or a program: what can be sent to others.
+// Removes from a trace everything that names a person, a machine or a program, so that it can be
+// sent to others.
 //
-// Events, times, sizes and addresses stay, and so does the shape of every stack. Functions, files,
-// modules, ranges and pools become numbers, the same one wherever the same name stood. Facts are
-// kept only where their key is known and their value is made of numbers or words of the format.
+// Events, times, sizes, addresses and the shape of every stack stay. Functions, files, modules,
+// ranges and pools become numbers; the same name always becomes the same number. A fact is kept
+// only if its key is known and its value consists of numbers or words of the format.
 #pragma once
 
 #include "analyzer/support/result.h"
@@ -11,8 +12,8 @@
 
 namespace fragtrace::analyzer {
 
-// The bytes of a new trace file; what the ring of a dead process holds is in it. Errors (kInput) as
-// of read_trace(); kInput also for snapshots and for a process that still runs.
+// Returns the bytes of a new trace file. It includes the events in the ring of a dead process.
+// Errors (kInput): as read_trace(); also for snapshots and for a process that is still running.
 Result<std::string> anonymize_trace(const std::string& path);
 
 }  // namespace fragtrace::analyzer

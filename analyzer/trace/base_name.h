@@ -1,4 +1,4 @@
-// The last component of a path: what modules and source files are called in a report.
+// Returns the last component of a path. Reports name modules and source files by it.
 #pragma once
 
 #include <string_view>

@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint64_t kMaxNodes = std::uint64_t{1} << 27;
 constexpr std::uint32_t kMaxCodes = 1u << 24;
 constexpr std::size_t kMostPools = 4096;
-// Numbers that a table may lack: those of chunks that were lost. Each takes a byte or more of a
-// file.
+// Numbers that a table may skip because chunks were lost. The limit grows with the file, because
+// each entry takes at least one byte of it.
 constexpr std::uint64_t kMaxGap = 1u << 16;
 
 std::string unescape(std::string_view text) {
@@ -59,7 +59,7 @@ bool TimelineBuilder::add_chunk(const Chunk& chunk) {
             add_piece(piece_);
             return true;
         case ChunkType::kStacks: {
-            // The decoder works with 32 bits; a node takes at least three bytes.
+            // The decoder uses 32-bit numbers; a node takes at least three bytes.
             if (header.first >= kMaxNodes || header.count > header.raw_bytes / 3) {
                 return false;
             }
@@ -142,7 +142,7 @@ bool TimelineBuilder::add_nodes(std::uint64_t first, const std::vector<StackNode
         node_known_.resize(end, 0);
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-        // Parents come before their children, or walking to the root would not end.
+        // Parents must come before their children. Otherwise the walk to the root would not end.
         if (node_known_[first + i] == 0 && nodes[i].parent < first + i) {
             table[first + i] = nodes[i];
             node_known_[first + i] = 1;
@@ -232,7 +232,7 @@ StreamId TimelineBuilder::stream_id(std::uint64_t raw) {
     return static_cast<StreamId>(id);
 }
 
-// Simulated pools look at all private ones: their number is bounded.
+// Simulated pools search all private pools, so their number is limited.
 std::uint32_t TimelineBuilder::pool_number(std::uint32_t raw) {
     if (raw == 0 || raw == last_pool_) {
         return raw;

@@ -1,7 +1,7 @@
-// Turns the records of a trace into a Timeline: interns, orders, drops doubles, pairs.
+// Turns the chunks of a trace into a Timeline: interns, orders, removes duplicates, pairs.
 //
-// Takes untrusted records: ids out of range become 0, tables cannot be made to grow beyond what
-// the file itself holds. Not thread-safe.
+// The input is untrusted: ids out of range become 0, and tables cannot grow beyond what the size of
+// the file allows. Not thread-safe.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -25,40 +25,41 @@ namespace fragtrace::analyzer {
 
 class TimelineBuilder {
   public:
-    // `file_bytes` bounds the tables.
+    // `file_bytes`, the size of the file in bytes, limits the tables.
     explicit TimelineBuilder(std::uint64_t file_bytes);
 
-    // False when the payload does not decode; nothing of it is kept then.
+    // Returns false, and adds nothing, if the payload cannot be decoded.
     bool add_chunk(const Chunk& chunk);
 
     void add_event(const EventRecord& event);
-    // The events of one chunk, decoded.
+    // Adds the decoded events of one chunk.
     void add_piece(const EventPiece& piece);
-    // Adds what is not yet known of nodes [first, first + nodes.size()).
+    // Adds those of the nodes [first, first + nodes.size()) that are not known yet.
     bool add_nodes(std::uint64_t first, const std::vector<StackNode>& nodes);
     bool add_codes(const std::uint8_t* payload, std::size_t size_bytes, std::uint32_t count);
     void add_facts(std::string_view text);
 
-    // Puts the events in order and drops those that came twice (the first stays).
+    // Sorts the events and drops duplicates (the first one stays).
     void put_in_order();
-    // After put_in_order: as the last event of that kind says.
+    // Call after put_in_order(). The last stop or start event decides.
     [[nodiscard]] bool recording_is_stopped() const;
-    // After put_in_order: is the event with this sequence number there?
+    // Call after put_in_order(). Whether there is an event with this sequence number.
     [[nodiscard]] bool has_event(std::uint64_t sequence) const;
-    // The number of leading stack nodes without a gap, the root included.
+    // The number of leading stack nodes without a missing one, including the root.
     [[nodiscard]] std::uint32_t whole_nodes() const;
     [[nodiscard]] bool has_code(std::uint32_t id) const;
 
     [[nodiscard]] bool ended() const { return ended_; }
 
-    // After ended().
+    // Valid only if ended() is true.
     [[nodiscard]] Ending ending() const { return timeline_.ending; }
 
     [[nodiscard]] const std::map<std::string, std::string>& facts() const {
         return timeline_.facts;
     }
 
-    // The finished timeline, damage by pairing and gaps included; the builder is then empty.
+    // Returns the finished timeline, including damage from pairing and gaps. The builder is empty
+    // afterwards.
     Timeline finish();
 
   private:
@@ -79,10 +80,11 @@ class TimelineBuilder {
 
     Timeline timeline_;
     std::uint64_t file_bytes_;
-    SequenceNumbers sequences_;            // parallel to timeline_.events
-    std::bitset<256> kinds_;               // that any event has
-    std::vector<EventIndex> remarks_;      // events that are, ascending
-    std::optional<EventPairing> pairing_;  // of the events so far, while they come in order
+    SequenceNumbers sequences_;        // parallel to timeline_.events
+    std::bitset<256> kinds_;           // kinds that occur
+    std::vector<EventIndex> remarks_;  // indices of remark events, ascending
+    // Pairs the events so far. Empty once events arrive out of order.
+    std::optional<EventPairing> pairing_;
     bool in_order_ = true;
     bool ended_ = false;
     std::vector<std::uint8_t> node_known_;
@@ -95,10 +97,10 @@ class TimelineBuilder {
     std::unordered_set<std::uint32_t> known_pools_;
     std::uint32_t last_pool_ = 0;
     bool too_many_pools_ = false;
-    std::uint64_t nodes_missing_ = 0;  // numbers that were skipped
-    std::uint64_t codes_missing_ = 0;  // likewise
+    std::uint64_t nodes_missing_ = 0;  // skipped numbers
+    std::uint64_t codes_missing_ = 0;  // skipped numbers
     EventPiece piece_;
-    std::vector<OriginId> piece_origins_;  // of the piece that is being appended
+    std::vector<OriginId> piece_origins_;  // for the piece that is being appended
     std::vector<StreamId> piece_streams_;
 };
 

@@ -1,5 +1,5 @@
-// What a TimelineBuilder does once the records are there: puts events in order, and settles what
-// only the whole trace tells.
+// The last steps of a TimelineBuilder: puts events in order, and decides what depends on the whole
+// trace.
 #include "analyzer/trace/builder.h"
 #include "analyzer/trace/phases.h"
 #include "analyzer/trace/pool_identities.h"
@@ -98,8 +98,8 @@ void TimelineBuilder::count_missing() {
     if (sequences_.empty()) {
         return;
     }
-    // Sequence numbers start at 1 and have no gaps of their own but before a checkpoint, and where
-    // recording was stopped.
+    // Sequence numbers start at 1. They skip numbers only before a checkpoint and where recording
+    // was stopped; all other missing numbers are lost events.
     std::uint64_t missing = 0;
     std::uint64_t before = 0;
     for (std::size_t run = 0; run < sequences_.runs().size(); ++run) {
@@ -118,7 +118,8 @@ void TimelineBuilder::count_missing() {
     }
 }
 
-// Times that came after their events: of calls that are recorded before they are passed on.
+// Applies the durations that arrived as separate events, because their calls are recorded before
+// they are executed.
 void TimelineBuilder::add_call_times() {
     if (!any_of({EventKind::kCallTime})) {
         return;
@@ -142,7 +143,7 @@ void TimelineBuilder::pair() {
     if (!pairing_) {
         pairing_.emplace(&timeline_);
     }
-    pairing_->advance();  // those of the ring, or all
+    pairing_->advance();  // pairs the remaining events, or all
     pairing_->finish();
     pairing_.reset();
 }
@@ -165,7 +166,8 @@ Timeline TimelineBuilder::finish() {
         find_phases(&timeline_, remarks_);
     }
     pair();
-    timeline_.events.keep_times_in_order();  // a gap's balance knows blocks by their recorded times
+    // Must follow pair(): the balance of a gap identifies blocks by their recorded times.
+    timeline_.events.keep_times_in_order();
     if (timeline_.damage.notes.size() > kMaxNotes) {
         timeline_.damage.notes.resize(kMaxNotes);
     }

@@ -1,4 +1,4 @@
-// Putting the chunks that were packed apart together.
+// Joins chunks that were packed independently of each other.
 #include "analyzer/trace/builder.h"
 
 #include <algorithm>
@@ -8,8 +8,9 @@ namespace fragtrace::analyzer {
 void TimelineBuilder::add_piece(const EventPiece& piece) {
     const bool from_the_first = timeline_.events.empty();
     append(piece);
-    // Pairing here, while the events are at hand, is possible where nothing that follows can change
-    // it: a late event, or a checkpoint, which depends on the gap before it.
+    // Pairing here, while the events are in the cache, is possible only if no later event can
+    // change it. A late event can, and so can a checkpoint, because it depends on the gap before
+    // it.
     if (!in_order_ || any_of({EventKind::kRecordingStopped,
                               EventKind::kRecordingStarted,
                               EventKind::kCheckpointBegin,
@@ -43,7 +44,7 @@ void TimelineBuilder::append(const EventPiece& piece) {
             event->stream = piece_streams_[event->stream];
         }
     };
-    // Packed for where it lies, a group is taken as it is.
+    // Groups that were packed for this position are copied without unpacking.
     std::size_t unpacked = piece.head().size();
     if ((first + unpacked) % PackingBase::kEvents != 0 || count != piece.size()) {
         unpacked = count;

@@ -1,7 +1,8 @@
-// Chunks of a trace, found, decompressed and decoded ahead on a second thread; in the file's order.
+// Finds, decompresses and decodes the chunks of a trace on a second thread, ahead of the reader.
+// Chunks are returned in the file's order.
 //
-// Both threads decode: the second one when it is ahead, the caller's when it would have to wait.
-// Give out and ended by one thread only.
+// Both threads decode: the second one while it is ahead, the caller's when it would otherwise wait.
+// Only one thread may call next() and destroy the pipeline.
 #pragma once
 
 #include "analyzer/trace/chunk_scanner.h"
@@ -18,30 +19,31 @@
 
 namespace fragtrace::analyzer {
 
-// What the events of a chunk become: EventPiece, or EventRecords.
+// `Events` is the decoded form of a chunk's events: EventPiece or EventRecords.
 template <typename Events>
 class ChunkPipeline {
   public:
     struct Item {
         Chunk chunk;
-        Events events;         // kEvents: its events
-        bool decoded = false;  // kEvents: false = the payload is damaged
+        Events events;         // kEvents chunks: the decoded events
+        bool decoded = false;  // kEvents chunks: false = damaged payload
 
       private:
         friend class ChunkPipeline;
         enum class State { kFree, kRaw, kTaken, kReady };
         State state = State::kFree;
         std::vector<std::uint8_t> payload;
-        std::uint64_t first_event = 0;  // events that chunks before it announce
+        std::uint64_t first_event = 0;  // number of events in earlier chunks
     };
 
-    // The scanner belongs to the pipeline until that is destroyed.
+    // The pipeline uses the scanner exclusively until it is destroyed.
     explicit ChunkPipeline(ChunkScanner* scanner);
     ~ChunkPipeline();
     ChunkPipeline(const ChunkPipeline&) = delete;
     ChunkPipeline& operator=(const ChunkPipeline&) = delete;
 
-    // Valid until the next call; nullptr at the end of the file. Throws what the second thread met.
+    // The next chunk; nullptr at the end of the file. Valid until the next call. Rethrows an
+    // exception of the second thread.
     const Item* next();
 
   private:
@@ -61,9 +63,9 @@ class ChunkPipeline {
     std::mutex mutex_;
     std::condition_variable changed_;
     std::array<Item, kItems> items_;
-    std::size_t filled_ = 0;  // items so far; the next is items_[filled_ % kItems]
+    std::size_t filled_ = 0;  // so far; the next one is items_[filled_ % kItems]
     std::size_t given_ = 0;
-    std::uint64_t events_ = 0;  // announced so far
+    std::uint64_t events_ = 0;  // events announced so far
     bool ended_ = false;
     bool stop_ = false;
     std::exception_ptr failure_;
@@ -124,7 +126,7 @@ void ChunkPipeline<Events>::fill() {
     }
 }
 
-// The one that is needed first. False: there is none to decode.
+// Decodes the item that is needed first. Returns false if no item waits for decoding.
 template <typename Events>
 bool ChunkPipeline<Events>::decode_oldest(Lock* lock) {
     for (std::size_t at = given_; at < filled_; ++at) {
@@ -150,7 +152,7 @@ auto ChunkPipeline<Events>::next() -> const Item* {
         changed_.notify_all();
     }
     Item& item = items_[given_ % kItems];
-    // What the second thread failed to decode never gets ready.
+    // An item that the second thread failed to decode never becomes ready.
     while (given_ == filled_ ? !ended_ : item.state != Item::State::kReady && !failure_) {
         if (!decode_oldest(&lock)) {
             changed_.wait(lock);

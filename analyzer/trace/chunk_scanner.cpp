@@ -14,26 +14,27 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 8;
 constexpr std::size_t kScanBytes = 64 << 10;
-// A payload that does not compress grows a little.
+// Compression makes incompressible payloads slightly larger.
 constexpr std::uint64_t kMaxStoredBytes = kMaxChunkRawBytes + (kMaxChunkRawBytes >> 7) + 1024;
-// Checksums that fail cost time; a file made of nothing but false headers must not cost its size
-// squared.
+// Failed checksums cost time. This limit prevents a file of nothing but false headers from taking
+// time quadratic in its size.
 constexpr std::uint64_t kFailedWorkFactor = 8;
 constexpr std::uint64_t kFailedWorkBase = 256 << 20;
-// What chunks may hold, decompressed, for each byte of the file. Recorded events take 4 to 8 times
-// the bytes of their file, tables up to 5 times; the records of a table take up to 30 times its
-// bytes in memory.
+// The most decompressed bytes per byte of the file. Decompressed, recorded events are 4 to 8 times
+// as large as their file, tables up to 5 times. In memory, the records of a table take up to 30
+// times its bytes.
 constexpr std::uint64_t kEventFactor = 48;
 constexpr std::uint64_t kEventBase = 4 << 20;
-// Events it may hold. A recorded one takes 4 bytes, in a loop of nothing but equal calls a little
-// more than 1. In memory one takes up to 500 bytes, and every replay goes through all.
+// The most events per file. A recorded event takes 4 bytes of the file, or a little more than 1 in
+// a loop of identical calls. In memory, an event takes up to 500 bytes, and every replay visits all
+// events.
 constexpr std::uint64_t kSmallFileEvents = 1 << 20;
 constexpr std::uint64_t kSmallFileBytes = 1 << 20;
-constexpr std::uint64_t kEventsPerByte = 2;  // behind them
+constexpr std::uint64_t kEventsPerByte = 2;  // beyond kSmallFileBytes
 constexpr std::uint64_t kTableFactor = 8;
 constexpr std::uint64_t kTableBase = 2 << 20;
 
-// chunk_crc of codec.h; zlib has the same polynomial and is several times faster.
+// Same as chunk_crc of codec.h. zlib uses the same polynomial and is several times faster.
 std::uint32_t checksum(ChunkHeader header, const std::vector<std::uint8_t>& stored) {
     header.crc = 0;
     const uLong crc = ::crc32(0, reinterpret_cast<const Bytef*>(&header), sizeof header);
@@ -83,8 +84,8 @@ bool ChunkScanner::next(Chunk* chunk) {
         const std::uint64_t chunks_before = chunks_unreadable_;
         offset_ = find_intact(begin + kAlignment);
         const bool at_end = offset_ >= file_.size();
-        // A file without its index lacks nothing. Blocks that were reserved for the file and never
-        // written hold zeros.
+        // A missing index is harmless. Space that was reserved for the file but never written
+        // contains zeros.
         const bool only_index = chunk->header.type == ChunkType::kIndex ||
                                 (after_index_ && file_.size() - begin < sizeof(FileTrailer));
         const bool harmless =

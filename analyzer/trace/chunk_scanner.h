@@ -1,9 +1,8 @@
-// Finds the intact chunks of a trace file, whatever happened to the rest of it.
+// Finds the intact chunks of a trace file, even if other parts of it are damaged.
 //
-// Every chunk given out has passed its checksum and is decompressed. After damage the scanner goes
-// on at the next intact chunk and counts what it skipped. Work and memory are bounded by the size
-// of the file: of a compressed chunk that would exceed its budget nothing is given out. Not
-// thread-safe.
+// Every returned chunk has passed its checksum and is decompressed. After damage the scanner
+// continues at the next intact chunk and counts what it skipped. The file's size limits work and
+// memory: a compressed chunk that would exceed its budget is not returned. Not thread-safe.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -16,27 +15,28 @@
 namespace fragtrace::analyzer {
 
 struct Chunk {
-    std::uint64_t offset = 0;  // of its header in the file
+    std::uint64_t offset = 0;  // of the chunk's header in the file
     ChunkHeader header = {};
-    const std::uint8_t* payload = nullptr;  // header.raw_bytes; valid until the next call
+    const std::uint8_t* payload = nullptr;  // header.raw_bytes long; valid until the next call
 };
 
 class ChunkScanner {
   public:
-    // `still_written`: an unfinished chunk at the end is a write in progress, not damage.
+    // If `still_written` is true, an unfinished chunk at the end is a write in progress, not
+    // damage.
     ChunkScanner(const InputFile& file, std::uint64_t begin, bool still_written);
     ~ChunkScanner();
     ChunkScanner(const ChunkScanner&) = delete;
     ChunkScanner& operator=(const ChunkScanner&) = delete;
 
-    // Bytes that the tables in a file of this size may hold, decompressed.
+    // Decompressed bytes that the tables in a file of this size may have.
     static std::uint64_t table_budget(std::uint64_t file_bytes);
 
-    // The next intact chunk; false at the end of the file.
+    // Finds the next intact chunk; returns false at the end of the file.
     bool next(Chunk* chunk);
 
-    // Moves the payload of the chunk given out last into `buffer`; it stays where it is, and the
-    // buffer's former memory is used for the next one.
+    // Moves the payload of the last returned chunk into `buffer` without changing its address. The
+    // scanner reuses the buffer's former memory for the next chunk.
     void keep_payload(std::vector<std::uint8_t>* buffer);
 
     [[nodiscard]] std::uint64_t bytes_unreadable() const { return bytes_unreadable_; }
@@ -45,7 +45,8 @@ class ChunkScanner {
 
     [[nodiscard]] bool gave_up() const { return gave_up_; }
 
-    // Chunks were left out because they hold more than a file of this size plausibly does.
+    // Whether chunks were left out because they contain more than a file of this size plausibly
+    // does.
     [[nodiscard]] bool over_budget() const { return over_budget_; }
 
   private:
@@ -56,7 +57,8 @@ class ChunkScanner {
     bool take_budget(const ChunkHeader& header);
     [[nodiscard]] bool is_trailer(std::uint64_t offset) const;
     [[nodiscard]] bool is_zero(std::uint64_t begin, std::uint64_t end) const;
-    // The first intact chunk or trailer at or after `offset`; the end of the file if there is none.
+    // The offset of the first intact chunk or trailer at or after `offset`; the end of the file if
+    // there is none.
     std::uint64_t find_intact(std::uint64_t offset);
 
     const InputFile& file_;

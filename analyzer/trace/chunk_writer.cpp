@@ -9,7 +9,7 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr int kZstdLevel = 3;
-// Nodes per chunk: far below the limit on a chunk's raw bytes.
+// This number of nodes stays far below the limit on a chunk's raw bytes.
 constexpr std::uint32_t kNodesPerChunk = 1u << 20;
 
 void append_escaped(std::string* out, std::string_view text) {

@@ -1,4 +1,4 @@
-// Builds chunks as the recorder writes them: used to absorb a ring into its trace, and by tests.
+// Builds chunks in the recorder's format, to absorb a ring into its trace and for tests.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -11,7 +11,7 @@
 
 namespace fragtrace::analyzer {
 
-// Appends one chunk (header, payload, padding) to `out`; out's size must be a multiple of 8.
+// Appends one chunk (header, payload, padding) to `out`. The size of `out` must be a multiple of 8.
 void append_chunk(std::string* out,
                   ChunkType type,
                   std::string_view payload,
@@ -19,13 +19,13 @@ void append_chunk(std::string* out,
                   std::uint64_t first,
                   Compression compression = Compression::kZstd);
 
-// Splits into chunks of at most `chunk_events`. Sequence numbers must increase.
+// Splits the events into chunks of at most `chunk_events`. Sequence numbers must increase.
 void append_events(std::string* out,
                    const std::vector<EventRecord>& events,
                    std::size_t chunk_events = kMaxChunkEvents,
                    Compression compression = Compression::kZstd);
 
-// Writes nodes [first, end) of a whole tree.
+// Appends nodes [first, end) of a complete tree.
 void append_nodes(std::string* out,
                   const std::vector<StackNode>& tree,
                   std::uint32_t first,

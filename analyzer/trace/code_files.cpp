@@ -21,7 +21,8 @@ std::string with_slashes(std::string_view path) {
     return text;
 }
 
-// PREFIX\Lib of a Python of Windows, where PREFIX names Python, a distribution or an environment.
+// Windows installations have PREFIX\Lib, where PREFIX names Python, a distribution or an
+// environment.
 bool is_windows_standard_library(std::string_view path) {
     if (path.size() < 3 || path[1] != ':' || path[2] != '/') {
         return false;
@@ -48,8 +49,8 @@ std::string_view without_ending(std::string_view name) {
 
 constexpr std::string_view kLettersAndDigits = "abcdefghijklmnopqrstuvwxyz0123456789_";
 
-// torch.compile names a file by a hash of its text, in a folder named by two characters of it,
-// wherever TORCHINDUCTOR_CACHE_DIR is.
+// torch.compile names a file by a hash of its text. The file's folder is named by two characters of
+// that hash, wherever TORCHINDUCTOR_CACHE_DIR is.
 bool is_inductor_file(std::string_view path) {
     const std::string_view name = without_ending(base_name(path));
     constexpr std::size_t kHashSize = 52;
@@ -61,16 +62,16 @@ bool is_inductor_file(std::string_view path) {
     return folder.ends_with(fmt::format("/{}/", name.substr(1, 2)));
 }
 
-// As Python's tempfile names a file.
+// Whether the name has the form that Python's tempfile chooses.
 bool is_temporary_file(std::string_view path) {
     const std::string_view name = without_ending(base_name(path));
     return name.size() == 11 && name.starts_with("tmp") && all_of(name, kLettersAndDigits);
 }
 
-// PyTorch Geometric writes the message passing of a layer to MODULE_LAYER_propagate_RANDOM.py,
-// where the module is its own or the program's.
+// PyTorch Geometric writes the message passing of a layer to MODULE_LAYER_propagate_RANDOM.py.
+// MODULE belongs to PyTorch Geometric or to the program.
 bool is_message_passing_file(std::string_view path) {
-    constexpr std::size_t kRandom = 9;  // as tempfile chooses it, behind an underscore
+    constexpr std::size_t kRandom = 9;  // underscore and 8 characters as in tempfile
     const std::string_view name = without_ending(base_name(path));
     if (name.size() <= kRandom || name[name.size() - kRandom] != '_' ||
         !all_of(name.substr(name.size() - kRandom), kLettersAndDigits)) {
@@ -81,7 +82,7 @@ bool is_message_passing_file(std::string_view path) {
            module.ends_with("_edge_updater");
 }
 
-// The begin of a file's name, and what generates such code.
+// The first characters of a file name, and the generator of such code.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kGeneratedNames = {{
     {"<eval_with_key>", "torch.fx"},
     {"<torch_package_", "torch.package"},
@@ -91,7 +92,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kGenerate
     {"<string>", "exec"},
 }};
 
-// A part of a path likewise. The first that occurs counts.
+// A part of a path, and the generator of such code. The first match counts.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kGeneratedFolders = {{
     {"/triton/", "triton"},
     {"/.triton/", "triton"},
@@ -102,10 +103,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kGenerate
 constexpr std::array<std::string_view, 4> kTypedNames = {
     "<stdin>", "<ipython-input", "<python-input", "<command-"};
 
-// The number of a notebook's cell; empty: the file is none. Kernels write each cell into a
-// temporary folder.
+// Returns the number of a notebook cell; empty if the file is not a cell. Kernels write each cell
+// into a temporary folder.
 std::string cell_of(std::string_view path) {
-    constexpr std::string_view kKernel = "/ipykernel_";  // and its process
+    constexpr std::string_view kKernel = "/ipykernel_";  // followed by the kernel's process id
     if (const std::size_t kernel = path.find(kKernel); kernel != std::string_view::npos) {
         const std::string_view rest = path.substr(kernel + kKernel.size());
         const std::size_t digits = rest.find_first_not_of("0123456789");
@@ -124,7 +125,8 @@ std::string_view generator_of_path(std::string_view path) {
     }
     for (const auto& [part, generator] : kGeneratedFolders) {
         const std::size_t at = path.find(part);
-        // Triton keeps what it generates in a cache; a program may have a folder of that name.
+        // Triton writes generated code to a cache. Without "cache" in the path, the folder may be
+        // the program's own.
         if (at != std::string_view::npos &&
             (generator != "triton" || contains(path, "cache") || contains(path, "torchinductor"))) {
             return generator;
@@ -205,7 +207,7 @@ std::string shown_file(std::string_view file) {
     if (generator.empty()) {
         return std::string(last_two(file));
     }
-    // The begin of a hash of the code: the same code has the same one in every run.
+    // The first characters of a hash of the code. Equal code has the same hash in every run.
     constexpr std::size_t kHashShown = 6;
     return is_inductor_file(path)
                ? fmt::format("{} ({})", generator, base_name(path).substr(0, kHashShown))

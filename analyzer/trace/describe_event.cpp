@@ -55,7 +55,7 @@ void add_column(Out out, const Timeline& timeline, EventColumn column, std::uint
 
 void add_columns(Out out, const Timeline& timeline, const Event& event) {
     const EventKindInfo& info = info_of(event.kind);
-    if (info.name == nullptr) {  // a later version's
+    if (info.name == nullptr) {  // a kind of a later version
         fmt::format_to(
             out, " address={:#x} size={} extra={}", event.address, event.size_bytes, event.extra);
         return;

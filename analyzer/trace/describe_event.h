@@ -1,4 +1,4 @@
-// One line of text per event, for `fraganalyze dump`: stable, and easy to search.
+// One line of text per event, for `fraganalyze dump`. The format is stable and easy to search.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -11,11 +11,11 @@ namespace fragtrace::analyzer {
 
 // "block_alloc", "device_free", ...; "kind_N" for kinds that this version does not know.
 std::string kind_name(EventKind kind);
-// "api", "nvtx", "cell"; "other" for who this version does not know.
+// "api", "nvtx", "cell"; "other" for kinds that this version does not know.
 std::string_view range_kind_name(RangeKind kind);
 
-// INDEX TIME_S DEVICE KIND key=value ... | line of the user's program. The symbolizer may be null:
-// then the last part is left out.
+// INDEX TIME_S DEVICE KIND key=value ... | line of the user's program. The symbolizer may be null;
+// the last part is then left out.
 std::string describe_event(const Timeline& timeline, EventIndex index, Symbolizer* symbols);
 
 }  // namespace fragtrace::analyzer

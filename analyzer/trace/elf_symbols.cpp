@@ -20,11 +20,11 @@ namespace {
 struct Symbol {
     std::uint64_t begin;
     std::uint64_t size;
-    const char* name;  // in the mapped file
+    const char* name;  // points into the mapped file
 };
 
-// Separate debug files are looked for on this machine only; libdwfl's standard callback would ask
-// servers.
+// Separate debug files are searched on this machine only. libdwfl's standard callback would also
+// ask servers.
 char* g_debug_path = nullptr;
 const Dwfl_Callbacks kCallbacks = {
     .find_elf = dwfl_build_id_find_elf,
@@ -78,14 +78,15 @@ std::uint32_t number_of(Dwarf_Die* die, unsigned attribute_name) {
                : 0;
 }
 
-// Why symbols are not read from an open file; empty: they are.
+// Returns why the symbols of an open file must not be read; empty if they may be read.
 std::string refusal_of(int descriptor) {
     constexpr off_t kMostBytes = off_t{16} << 30;
     struct stat status = {};
     if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
         return "not a regular file";
     }
-    // Software for all is often a third user's. What root opens has to be root's.
+    // Shared installations often belong to a third user, so other users may read files that only
+    // their owner can write. Root reads only files of root.
     const bool foreign = status.st_uid != 0 && status.st_uid != geteuid();
     if (foreign && (geteuid() == 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
         return "a file of another user, which is not opened";
@@ -107,7 +108,8 @@ std::string source_file(Dwarf_Die* unit, std::uint32_t index) {
 
 namespace {
 
-// References to earlier parts of a mangled name: each may double what is printed.
+// Counts references to earlier parts of a mangled name. Each may double the length of the readable
+// name.
 std::size_t references_in(std::string_view name) {
     std::size_t count = 0;
     for (std::size_t at = 0; at + 1 < name.size(); ++at) {
@@ -116,13 +118,13 @@ std::size_t references_in(std::string_view name) {
         if (name[at] == 'T' || name[at] == 'S') {
             count += numbered || (name[at] == 'S' && next >= 'A' && next <= 'Z') ? 1 : 0;
         } else if (next == 'p' && (name[at] == 'D' || name[at] == 's')) {
-            count += 4;  // once for each element of a pack
+            count += 4;  // one reference per element of a pack
         }
     }
     return count;
 }
 
-// The names that a nested name consists of, without template arguments: "at::native::copy<...>".
+// The components of a nested name without template arguments: "at::native::copy<...>".
 std::string outline(std::string_view name) {
     std::string result;
     std::size_t at = name.find_first_of("0123456789");
@@ -153,7 +155,8 @@ std::string demangle(const char* name) {
         return outline(text_of_name);
     }
     if (!text_of_name.starts_with("_Z")) {
-        return name;  // of C: as a mangled type, "f" would be float
+        // A C name. Read as a mangled type, "f" would be float.
+        return name;
     }
     int status = 0;
     char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
@@ -175,8 +178,8 @@ struct ElfSymbols::State {
     GElf_Addr bias = 0;
     bool dwarf_tried = false;
 
-    // What each compilation unit covers, by address: read when the file's own table of that
-    // (.debug_aranges, which clang does not write) has no entry for an address.
+    // The address ranges of each compilation unit. They are read only if the file's own table of
+    // them (.debug_aranges, which clang does not write) has no entry for an address.
     struct UnitRange {
         Dwarf_Addr begin;
         Dwarf_Addr end;
@@ -207,7 +210,7 @@ struct ElfSymbols::State {
                 }
             }
             if (!symbols.empty()) {
-                break;  // .symtab holds what .dynsym does
+                break;  // .symtab includes the entries of .dynsym
             }
         }
         std::sort(symbols.begin(), symbols.end(), [](const Symbol& a, const Symbol& b) {
@@ -314,8 +317,8 @@ struct ElfSymbols::State {
         Dwarf_Die* scopes = nullptr;
         Dwarf_Die* chain = nullptr;
         const int scope_count = dwarf_getscopes(unit, here - die_bias, &scopes);
-        // The scopes of an inlined function are those of its definition; the chain of the DIE
-        // itself leads through the functions it was inlined into.
+        // dwarf_getscopes() returns the scopes of an inlined function's definition. The chain of
+        // the DIE itself has the functions that it was inlined into.
         const int chain_count = scope_count > 0 ? dwarf_getscopes_die(&scopes[0], &chain) : 0;
         for (int i = 0; i < chain_count; ++i) {
             const int tag = dwarf_tag(&chain[i]);
@@ -344,7 +347,7 @@ struct ElfSymbols::State {
             symbols.begin(), symbols.end(), address, [](std::uint64_t value, const Symbol& symbol) {
                 return value < symbol.begin;
             });
-        // Several symbols may begin at one place; some have no size.
+        // Several symbols may begin at the same address, and some have size 0.
         for (int tries = 0; after != symbols.begin() && tries < 8; ++tries) {
             --after;
             if (address - after->begin < after->size) {

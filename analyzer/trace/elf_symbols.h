@@ -1,7 +1,7 @@
 // Function names and source lines of one ELF file, looked up by address.
 //
-// The symbol table is read once, on the first look-up; DWARF only if the file (or a separate debug
-// file found by its build id on this machine) has it. Nothing is fetched from anywhere. Not
+// The symbol table is read once, on the first look-up. DWARF is read only if the file, or a
+// separate debug file on this machine with the same build id, has it. Nothing is downloaded. Not
 // thread-safe.
 #pragma once
 
@@ -16,21 +16,23 @@ namespace fragtrace::analyzer {
 
 class ElfSymbols {
   public:
-    // Never fails: a file that cannot be read knows no symbols. The path comes from a trace, so
-    // that only an absolute one of a regular file is opened, which root or this user owns.
+    // Never fails: a file that cannot be read has no symbols. The path comes from a trace and is
+    // untrusted, so only absolute paths of regular files are opened. The file must belong to root
+    // or this user. Users other than root also open another user's file if only its owner can write
+    // it.
     explicit ElfSymbols(const std::string& path);
     ~ElfSymbols();
     ElfSymbols(const ElfSymbols&) = delete;
     ElfSymbols& operator=(const ElfSymbols&) = delete;
 
     [[nodiscard]] bool readable() const;
-    // Why a file that is there was not read; empty for others.
+    // Why an existing file was not read; empty otherwise.
     [[nodiscard]] const std::string& refusal() const;
-    // Hexadecimal; empty when the file has none.
+    // Hexadecimal; empty if the file has none.
     [[nodiscard]] const std::string& build_id() const;
 
-    // The functions at an address of the file's own address space, inlined ones first; empty when
-    // nothing is known. Names are demangled.
+    // The functions at an address of the file's own address space, inlined ones first. Names are
+    // demangled. Empty if no function is known there.
     std::vector<Frame> frames(std::uint64_t address);
 
   private:
@@ -38,7 +40,8 @@ class ElfSymbols {
     std::unique_ptr<State> state_;
 };
 
-// A name whose readable form could grow without end is shown without its template arguments.
+// Returns the readable form of a mangled name. If that form could become extremely long, its
+// template arguments are left out.
 std::string demangle(const char* name);
 
 }  // namespace fragtrace::analyzer

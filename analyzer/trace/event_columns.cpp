@@ -84,7 +84,7 @@ bool EventColumns::read(std::uint32_t count, EventBlock* block) {
            (!has_pools_ || copy(kPool, count, block->pool.data()));
 }
 
-// nullptr where the column is too short.
+// Returns nullptr if the column is too short.
 const std::uint64_t* EventColumns::numbers(std::size_t column, std::uint32_t count) {
     if (!columns_[column].one_byte()) {
         return columns_[column].read(count, numbers_.data()) ? numbers_.data() : nullptr;
@@ -93,7 +93,7 @@ const std::uint64_t* EventColumns::numbers(std::size_t column, std::uint32_t cou
     return numbers_.data();
 }
 
-// A column of the field's own values, less `shift`.
+// Reads a column that stores the field's own values, and subtracts `shift`.
 template <typename Field>
 bool EventColumns::copy(std::size_t column,
                         std::uint32_t count,
@@ -113,7 +113,7 @@ bool EventColumns::copy(std::size_t column,
     return values != nullptr;
 }
 
-// A column of differences to the event before, of a field that begins at 0.
+// Reads a column that stores differences to the previous event. The field's first predecessor is 0.
 template <typename Field>
 bool EventColumns::add_up(std::size_t column, std::uint32_t count, Field* fields) {
     const std::uint64_t* values = numbers(column, count);

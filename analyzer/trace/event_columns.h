@@ -1,5 +1,5 @@
-// The columns of a kEvents payload, decoded a block of events at a time, each field an array of its
-// own: what a block holds stays in the nearest cache. Not thread-safe.
+// Decodes the columns of a kEvents payload, one block of events at a time. Each field of a block is
+// an array of its own, and a block fits into the first-level cache. Not thread-safe.
 #pragma once
 
 #include <fragtrace/codec.h>
@@ -14,7 +14,7 @@
 
 namespace fragtrace::analyzer {
 
-// The fields of EventRecord.
+// A block of events, with the fields of EventRecord.
 struct EventBlock {
     template <typename Field>
     using Column = std::array<Field, NumberColumn::kBlock>;
@@ -38,19 +38,20 @@ struct EventBlock {
 
 class EventColumns {
   public:
-    // False where the columns do not fit into the payload, which must outlive the object.
+    // Returns false if the columns do not fit into the payload. The payload must outlive the
+    // object.
     bool open(const std::uint8_t* payload,
               std::size_t size_bytes,
               std::uint64_t first_sequence,
               std::uint32_t count);
 
-    // The same of a chunk, whose header is checked first.
+    // Checks the chunk's header first, then opens its payload.
     bool open(const Chunk& chunk);
 
     [[nodiscard]] std::uint32_t left() const { return left_; }
 
-    // The next `count` events, at most left() and NumberColumn::kBlock. False where the payload is
-    // damaged.
+    // Reads the next `count` events, at most left() and NumberColumn::kBlock. Returns false if the
+    // payload is damaged.
     bool read(std::uint32_t count, EventBlock* block);
 
   private:
@@ -63,7 +64,7 @@ class EventColumns {
     const std::uint64_t* numbers(std::size_t column, std::uint32_t count);
 
     std::array<NumberColumn, kEventColumnCount> columns_;
-    std::array<std::uint64_t, kEventColumnCount> before_ = {};  // fields told as differences
+    std::array<std::uint64_t, kEventColumnCount> before_ = {};  // fields stored as differences
     std::array<std::uint64_t, NumberColumn::kBlock> numbers_;
     std::uint32_t left_ = 0;
     bool has_pools_ = false;

@@ -1,5 +1,5 @@
-// The analyzer's decoder of kEvents payloads: the same answers as decode_events of codec.h, column
-// by column, which is several times faster.
+// The analyzer's decoder of kEvents payloads. It gives the same results as decode_events in
+// codec.h. It works column by column, which is several times faster.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -12,8 +12,8 @@
 
 namespace fragtrace::analyzer {
 
-// Makes `events` as long as the chunk's header says. False when the payload is damaged; what the
-// events hold is then of no use.
+// Resizes `events` to `count`. Returns false if the payload is damaged; the content of `events` is
+// then meaningless.
 bool decode_event_columns(const std::uint8_t* payload,
                           std::size_t size_bytes,
                           std::uint64_t first_sequence,
@@ -22,7 +22,7 @@ bool decode_event_columns(const std::uint8_t* payload,
 
 // The events of one chunk as records.
 struct EventRecords {
-    // The chunk's header is checked first. False: the payload is damaged.
+    // Checks the chunk's header first. Returns false if the payload is damaged.
     bool decode(const Chunk& chunk, std::uint64_t first_event);
 
     std::vector<EventRecord> all;

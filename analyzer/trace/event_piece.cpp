@@ -79,7 +79,7 @@ void EventPiece::clear() {
     last_stream_id_ = kNoStream;
 }
 
-// After number().
+// Call after number().
 inline Event EventPiece::event_of(const EventBlock& block, std::uint32_t i) const {
     return {.time_ns = block.time_ns[i],
             .address = block.address[i],
@@ -114,7 +114,7 @@ void EventPiece::add_group(const EventBlock& block) {
     bases_.push_back(base);
 }
 
-// What is kept beside the events.
+// Adds the columns that are stored separately from the events.
 void EventPiece::add_columns(const EventBlock& block, std::uint32_t first) {
     std::uint64_t jumps = runs_.empty() ? 1 : runs_.back().first + runs_.back().count;
     jumps ^= block.sequence[0];
@@ -156,7 +156,7 @@ void EventPiece::add_columns(const EventBlock& block, std::uint32_t first) {
     }
 }
 
-// Origins and streams of a block's events, as numbers of this piece.
+// Gives origins and streams of a block's events their numbers within this piece.
 void EventPiece::number(const EventBlock& block) {
     for (std::uint32_t i = 0; i < block.count; ++i) {
         const Origin origin = {block.thread[i], block.native_stack[i], block.python_stack[i]};
@@ -191,7 +191,7 @@ OriginId EventPiece::new_origin_id(const Origin& origin, std::uint64_t stacks) {
     return id;
 }
 
-// At most kMaxChunkEvents, of which a StreamId lacks one.
+// A piece has at most kMaxChunkEvents streams, one more than a StreamId can represent.
 StreamId EventPiece::new_stream_id(std::uint64_t raw) {
     std::uint32_t id = stream_ids_.find(raw, 0);
     if (id == PairMap::kAbsent) {

@@ -1,8 +1,8 @@
-// The events of one chunk, packed as the table of a timeline keeps them, but for what only the
-// whole trace knows: origins, streams and wide values are numbered within the piece.
+// The events of one chunk, packed as in the table of a timeline. Origins, streams and wide values
+// depend on the whole trace, so a piece has its own numbers for them.
 //
-// Pieces can be made on any thread, in any order, and are put together in the file's order by
-// TimelineBuilder. A piece is used again for other chunks and keeps its memory.
+// Pieces can be made on any thread and in any order. TimelineBuilder joins them in the file's
+// order. A piece can be reused for other chunks and then keeps its memory.
 #pragma once
 
 #include "analyzer/model/packed_event.h"
@@ -22,45 +22,45 @@ namespace fragtrace::analyzer {
 class EventPiece {
   public:
     struct Run {
-        std::uint64_t first = 0;  // successive sequence numbers from here on
+        std::uint64_t first = 0;  // first of successive sequence numbers
         std::uint32_t count = 0;
     };
 
-    // `first_event`: where the events will lie in the table, as far as one can tell; where that
-    // comes true, most of them need not be packed again. False: the payload is damaged.
+    // `first_event` is the expected index of the first event in the table. If it is correct, most
+    // of the events need not be packed again. Returns false if the payload is damaged.
     bool decode(const Chunk& chunk, std::uint64_t first_event);
 
     [[nodiscard]] std::size_t size() const { return head_.size() + packed_.size(); }
 
-    // Events in front of the first that begins a group of the table.
+    // The events before the first one that begins a group of the table.
     [[nodiscard]] const std::vector<Event>& head() const { return head_; }
 
-    // Those behind, in groups of PackingBase::kEvents, the last maybe shorter.
+    // The events after head(), in groups of PackingBase::kEvents; the last group may be shorter.
     [[nodiscard]] const std::vector<PackedEvent>& packed() const { return packed_; }
 
     [[nodiscard]] const std::vector<PackingBase>& bases() const { return bases_; }
 
     [[nodiscard]] const std::vector<std::uint64_t>& wide() const { return wide_; }
 
-    // Any event, head or packed.
+    // Any event, from head() or packed().
     [[nodiscard]] Event event(std::size_t at) const;
 
-    // In the order in which events name them.
+    // In the order in which the events first refer to them.
     [[nodiscard]] const std::vector<Origin>& origins() const { return origins_; }
 
-    // If they are more than kNoStream, the last event alone has the last of them.
+    // If there are more than kNoStream streams, only the last event refers to the last one.
     [[nodiscard]] const std::vector<std::uint64_t>& streams() const { return streams_; }
 
     [[nodiscard]] const std::vector<Run>& runs() const { return runs_; }
 
-    // (place in the piece, value) of what is not 0, ascending.
+    // (index in the piece, value) of all values other than 0, ascending.
     using Sparse = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
     [[nodiscard]] const Sparse& durations() const { return durations_; }
 
     [[nodiscard]] const Sparse& pools() const { return pools_; }
 
-    // Places of events that are remarks, ascending.
+    // Indices of remark events in the piece, ascending.
     [[nodiscard]] const std::vector<std::uint32_t>& remarks() const { return remarks_; }
 
     [[nodiscard]] const std::bitset<256>& kinds() const { return kinds_; }
@@ -93,7 +93,7 @@ class EventPiece {
     PairMap origin_ids_;
     PairMap stream_ids_;
 
-    // What was looked up last, by hash: events of many origins alternate.
+    // A small cache of recent look-ups, indexed by hash, because events of many origins alternate.
     struct KnownOrigin {
         std::uint64_t stacks;
         std::uint32_t thread;

@@ -17,7 +17,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Frees that name no device are of the device that the memory came from.
+// Gives frees without a device the device of their allocation.
 class DeviceOfFrees {
   public:
     void complete(Event* event) {
@@ -42,7 +42,7 @@ class DeviceOfFrees {
     }
 
   private:
-    std::unordered_map<DeviceAddress, DeviceId> devices_;  // of live memory
+    std::unordered_map<DeviceAddress, DeviceId> devices_;  // device of each live allocation
 };
 
 }  // namespace
@@ -73,7 +73,8 @@ Result<EventStream> EventStream::open(const std::string& path) {
     const TraceHeader header = trace->header;
     EventStream stream(path, std::move(trace->file), header);
     stream.running_ = process_runs(header);
-    // Before the file: what leaves the ring while we read is then found in the file.
+    // Read the ring before the file: events that leave the ring in the meantime are then in the
+    // file.
     stream.ring_ = read_ring(path, header, stream.running_);
     if (stream.running_) {
         Result<InputFile> again = InputFile::open(path);
@@ -161,7 +162,8 @@ std::optional<std::uint64_t> EventStream::take_over_ring() {
     if (running_ || ring_.state != RingContents::State::kRead) {
         return std::nullopt;
     }
-    // All tables; of the events those that the ring may have too, and when recording was stopped.
+    // Reads all tables, but only two kinds of events: those that may also be in the ring, and those
+    // that stop or start recording.
     TimelineBuilder builder(file_.size());
     ChunkScanner scanner(file_, header_.header_bytes, false);
     ChunkPipeline<EventRecords> pipeline(&scanner);

@@ -1,6 +1,6 @@
-// The events of a trace one after the other, none of them kept: for what must work on a trace of
-// any length. The tables that give stacks their names are read as well; they grow with the program,
-// not with the time that it runs.
+// Reads the events of a trace one after the other without storing them, so it works on traces of
+// any length. It also reads the tables that give stacks their names. They grow with the program's
+// code, not with its run time.
 //
 // Reads the file several times; only take_over_ring() changes it. Not thread-safe.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace fragtrace::analyzer {
 
-// Without what only a whole trace knows: origin and stream.
+// Origin and stream stay unset, because their numbers depend on the whole trace.
 Event event_of(const EventRecord& record);
 
 inline constexpr std::uint64_t kAllEvents = ~std::uint64_t{0};
@@ -26,17 +26,18 @@ class EventStream {
   public:
     static Result<EventStream> open(const std::string& path);
 
-    // One pass over the events in the order of their sequence numbers, or over the first `most`.
-    // What comes late or twice is left out and counted. The index is the event's in a timeline of
-    // this trace.
+    // One pass over the events in the order of their sequence numbers, at most the first `most`.
+    // Late and duplicate events are left out and counted. The index is the event's index in a
+    // timeline of this trace.
     void for_each(const std::function<
                       void(EventIndex index, const Event& event, const EventRecord& record)>& visit,
                   std::uint64_t most = kAllEvents);
 
-    // A timeline without events: facts, stacks, how it ended, damage. After a pass.
+    // Returns a timeline without events: facts, stacks, how the process ended, damage. Call it
+    // after a pass.
     Timeline tables();
 
-    // See take_over_ring().
+    // Does the work of the function take_over_ring() below.
     std::optional<std::uint64_t> take_over_ring();
 
     [[nodiscard]] std::uint64_t events_left_out() const { return left_out_; }
@@ -52,9 +53,9 @@ class EventStream {
     std::uint64_t left_out_ = 0;
 };
 
-// Moves what the ring of a process that is gone has into its trace, as ReadOptions::absorb_ring
-// does, for a trace of any length. How many events; none: there was no such ring, or it had to
-// stay.
+// Moves the events in the ring of a dead process into its trace, like ReadOptions::absorb_ring, but
+// for traces of any length. Returns the number of events; nullopt if there was no such ring, or if
+// it had to stay.
 Result<std::optional<std::uint64_t>> take_over_ring(const std::string& path);
 
 }  // namespace fragtrace::analyzer

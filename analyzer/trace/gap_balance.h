@@ -1,5 +1,5 @@
-// What was freed and what was made while recording was stopped: what was held before the gap
-// against what the checkpoint behind it tells.
+// Computes what was freed and allocated while recording was stopped. It compares the allocations
+// before a gap with the checkpoint after it.
 #pragma once
 
 #include "analyzer/model/pair_map.h"
@@ -12,27 +12,28 @@
 
 namespace fragtrace::analyzer {
 
-// Fills the sums of Timeline::gaps while the timeline is paired.
+// Fills the sums of Timeline::gaps while the timeline is being paired.
 class GapBalance {
   public:
     enum Layer { kDriver, kPool, kLayers };
 
     explicit GapBalance(Timeline* timeline) : timeline_(*timeline) {}
 
-    // A checkpoint begins at this event; `driver` and `pool` are what is held, by address and
-    // device.
+    // A checkpoint begins at this event. `driver` and `pool` are the live allocations before it, by
+    // address and device.
     void begin(EventIndex checkpoint, PairMap driver, PairMap pool);
 
-    // A checkpoint behind a gap is being told.
+    // Whether the current event is in a checkpoint that follows a gap.
     [[nodiscard]] bool telling() const { return gap_ != nullptr; }
 
-    // An allocation that it tells of: from before the gap, or made in it.
+    // An allocation that the checkpoint lists. It was made either before or during the gap.
     void told(Layer layer, EventIndex index);
 
-    // It ends here; `holds_blocks`: it told of a pool's blocks.
+    // The checkpoint ends at event `index`. `holds_blocks`: the checkpoint listed blocks of a pool.
     void end(EventIndex index, bool holds_blocks);
 
-    // Times ascend: what a checkpoint tells anew has been told before the gap, or nobody saw it.
+    // Gives all allocations that a checkpoint lists the time of the gap's end, so that times
+    // ascend. Their true times are known from before the gap, or nobody saw them.
     void settle_times();
 
   private:
@@ -42,8 +43,8 @@ class GapBalance {
     };
 
     Timeline& timeline_;
-    RecordingGap* gap_ = nullptr;  // the one in front of the checkpoint that is being told
-    PairMap before_[kLayers];      // held at its begin, and not yet told of
+    RecordingGap* gap_ = nullptr;  // gap before the current checkpoint; nullptr = none
+    PairMap before_[kLayers];      // live before the gap, not listed by the checkpoint yet
     Sum made_[kLayers];
     std::vector<std::pair<const RecordingGap*, EventIndex>> checkpoint_ends_;
 };

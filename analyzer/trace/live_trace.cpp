@@ -25,13 +25,14 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".ftrace";
 
-// The trace that a process has open, empty if there is none or it may not be seen.
+// Returns the path of the trace that a process has open; empty if there is none or /proc is not
+// accessible.
 std::string open_trace_of(std::uint32_t pid) {
     std::error_code error;
     for (fs::directory_iterator at(fmt::format("/proc/{}/fd", pid), error), end; at != end;
          at.increment(error)) {
         std::string target = fs::read_symlink(at->path(), error).string();
-        // The next part bears a temporary name while it is begun.
+        // The suffix is enough: a part that is just being started has a temporary name.
         if (!error && target.ends_with(kSuffix)) {
             return target;
         }
@@ -39,7 +40,8 @@ std::string open_trace_of(std::uint32_t pid) {
     return {};
 }
 
-// Lost events as the ring's counters and the facts say; what is not written yet is not lost.
+// Lost events according to the ring's counters and facts. Events that are not written yet are not
+// lost.
 std::uint64_t lost_events(const RingContents& ring) {
     std::map<std::string_view, std::uint64_t> losses;
     std::string_view text = ring.facts;
@@ -131,12 +133,13 @@ bool LiveTrace::update(RecordedState* state) {
     if (runs && path != path_ && open_file(path)) {
         *state = RecordedState();
     }
-    // The ring before the file: what leaves the ring while we read is then found in the file.
+    // Read the ring before the file: events that leave the ring in the meantime are then in the
+    // file.
     const RingContents ring = runs ? read_ring(path, header_, true) : RingContents{};
     read_file(state);
     if (ring.state == RingContents::State::kRead) {
         for (const EventRecord& event : ring.events) {
-            // An event that is not finished yet will be in the file, before those behind it.
+            // Stop at an unfinished event: it will be in the file, before all later events.
             if (event.sequence > last_sequence_ + 1) {
                 break;
             }
@@ -155,7 +158,7 @@ void LiveTrace::read_file(RecordedState* state) {
     ChunkScanner scanner(*file, offset_, true);
     for (Chunk chunk; scanner.next(&chunk);) {
         if (chunk.header.type == ChunkType::kIndex) {
-            continue;  // the next chunk will lie here
+            continue;  // the next chunk will overwrite the index
         }
         offset_ = chunk.offset + (sizeof(ChunkHeader) + chunk.header.stored_bytes + 7) / 8 * 8;
         if (chunk.header.type == ChunkType::kEvents && chunk.header.count <= kMaxChunkEvents) {

@@ -1,8 +1,9 @@
-// The trace of a running process, followed while it grows: file and ring, read only.
+// Follows the trace of a running process while it grows. Reads the file and the ring, changes
+// neither.
 //
-// What the drain has not written yet is taken from the ring. Nothing of the process is touched: its
-// files are found by the links in /proc. Events come without stacks and streams, which nobody who
-// watches needs, and are not kept: a recording may run for weeks. Not thread-safe.
+// Events that are not in the file yet come from the ring. The process itself is not touched: the
+// links in /proc lead to its files. Events have no stacks and streams, because live views do not
+// need them. They are not stored, because a recording may run for weeks. Not thread-safe.
 #pragma once
 
 #include "analyzer/model/recorded_state.h"
@@ -17,22 +18,23 @@ namespace fragtrace::analyzer {
 // A process of this user that is being recorded.
 struct RecordedProcess {
     std::uint32_t pid = 0;
-    std::string trace;  // the file that it writes now
+    std::string trace;  // the file that it is writing
 };
 
 std::vector<RecordedProcess> recorded_processes();
 
 class LiveTrace {
   public:
-    // Errors (kInput): no such process, not recorded, or of another user.
+    // Errors (kInput): no such process, the process is not recorded, or it belongs to another user.
     static Result<LiveTrace> open(std::uint32_t pid);
 
-    // Applies what is new to the state, which is empty at first and is made so again where another
-    // file is found: a part begins with a checkpoint, a new recording with nothing. False once the
-    // process has ended or records into no file any more; all that it left has been read then.
+    // Applies new events to the state, which must be empty at first. If the process has started
+    // another file, the state is emptied first: a new part begins with a checkpoint, a new
+    // recording with nothing. Returns false once the process has ended or writes no trace file any
+    // more; everything that it wrote has then been read.
     bool update(RecordedState* state);
 
-    // The file that the process writes, or wrote last.
+    // The file that the process writes or wrote last.
     [[nodiscard]] const std::string& path() const { return path_; }
 
     [[nodiscard]] std::uint64_t last_sequence() const { return last_sequence_; }
@@ -46,7 +48,7 @@ class LiveTrace {
 
     std::uint32_t pid_ = 0;
     TraceHeader header_ = {};
-    std::uint64_t offset_ = 0;  // of the first chunk that was not read
+    std::uint64_t offset_ = 0;  // of the first chunk that was not read yet
     std::uint64_t last_sequence_ = 0;
     std::uint64_t events_lost_ = 0;
     bool any_event_ = false;

@@ -31,10 +31,11 @@ bool is_interpreter(const Frame& frame) {
 }
 
 bool is_evaluator(const Frame& frame) {
-    // Compilers split it: ".cold", ".part.0", ".localalias", ".llvm.NUMBER".
+    // Compilers split this function and add ".cold", ".part.0", ".localalias" or ".llvm.NUMBER".
     constexpr std::string_view kName = "_PyEval_EvalFrameDefault";
-    // Where instructions are functions that tail-call each other (from 3.14 on), one of these is
-    // the evaluator's frame; an interpreter without symbols cannot be recognised then.
+    // Python 3.14 and later may be built with instructions as functions that tail-call each other.
+    // One of these is then the evaluator's frame. Without symbols, such an interpreter cannot be
+    // recognised.
     if (frame.function.starts_with("_TAIL_CALL_")) {
         return true;
     }

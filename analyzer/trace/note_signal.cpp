@@ -23,7 +23,7 @@ void note_signal(const std::string& trace_path, std::uint32_t pid, int signal) {
     append_facts(&chunk, {{kSignalFact, std::to_string(signal)}});
     const int descriptor = trace->open_to_append(trace_path);
     if (descriptor >= 0) {
-        // A write that is cut short leaves half a chunk, which readers skip.
+        // Readers skip the half chunk that an incomplete write leaves.
         [[maybe_unused]] const ssize_t written = write(descriptor, chunk.data(), chunk.size());
         close(descriptor);
     }

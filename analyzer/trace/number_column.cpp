@@ -15,7 +15,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// A bit for each of 64 bytes: a number ends there.
+// Returns one bit for each of 64 bytes; it is set if a number ends there.
 std::uint64_t ends_of(const std::uint8_t* bytes) {
     std::uint64_t continues = 0;
 #if defined(__SSE2__)
@@ -27,14 +27,14 @@ std::uint64_t ends_of(const std::uint8_t* bytes) {
     for (unsigned i = 0; i < 8; ++i) {
         std::uint64_t word = 0;
         std::memcpy(&word, bytes + 8 * i, sizeof word);
-        // The top bits of 8 bytes, moved into one.
+        // Gathers the top bits of 8 bytes into one byte.
         continues |= ((word >> 7 & 0x0101010101010101) * 0x0102040810204080) >> 56 << 8 * i;
     }
 #endif
     return ~continues;
 }
 
-// By length in bytes, the bits that count.
+// Masks of the payload bits, by length in bytes.
 constexpr std::uint64_t kKept[] = {0,
                                    0x7f,
                                    0x7f7f,
@@ -76,14 +76,15 @@ bool NumberColumn::read(std::uint32_t count, std::uint64_t* numbers) {
     return true;
 }
 
-// The bytes of each number, without their top bits. False: one is longer than a word, or missing.
+// Writes the bytes of each number, without their top bits, into `words`. Returns false if a number
+// is missing or longer than a word.
 bool NumberColumn::read_words(std::uint32_t count, std::uint64_t* words) {
     std::uint32_t done = 0;
     while (done < count) {
         const auto left = static_cast<std::size_t>(end_ - at_);
         std::uint8_t copy[2 * kMargin];
         const std::uint8_t* bytes = at_;
-        if (left < kMargin) {  // nothing beyond the column is read
+        if (left < kMargin) {  // never read beyond the column
             std::memset(copy, 0, sizeof copy);
             std::copy(at_, end_, copy);
             bytes = copy;

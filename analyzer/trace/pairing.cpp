@@ -115,8 +115,8 @@ class EventPairing::State {
         if (former == PairMap::kAbsent || !is_strict(thing)) {
             return;
         }
-        // Allocations do not name their context. An address that comes again shows that the former
-        // allocation was in a context that was destroyed since.
+        // Allocations do not name their context. If an address is allocated again, the former
+        // allocation must have been in a context that was destroyed in the meantime.
         if (const EventIndex destroyed = contexts_.last_destroyed(device);
             thing == Thing::kDevice && destroyed != kNoEvent && former < destroyed) {
             timeline_.partner[former] = destroyed;
@@ -140,7 +140,7 @@ class EventPairing::State {
         join(alloc, index);
     }
 
-    // Addresses are unique in a process; a call that names no device still pairs.
+    // Addresses are unique in a process, so an event without a device can still be paired.
     EventIndex take_of_other_device(Thing thing, const Event& event) {
         if (event.device != kUnknownDevice) {
             return live(thing).take(event.address, kUnknownDevice);
@@ -175,8 +175,9 @@ class EventPairing::State {
         }
     }
 
-    // Ends physical memory with the event: its last release, or its last unmap. Where nothing but a
-    // mapping is known of it, the mapping stands for it and has its partner already.
+    // Returns a callback that pairs physical memory with the event that ends it: its last release
+    // or its last unmap. If only a mapping of it was recorded, the mapping has its unmap as partner
+    // already.
     auto ends_here(EventIndex index) {
         return [this, index](const PhysicalPiece& piece) {
             timeline_.partner[piece.created_by] = index;
@@ -193,7 +194,7 @@ class EventPairing::State {
             ends_here(index));
     }
 
-    // One unmap may end several maps: each gets it as partner, it gets the first.
+    // One unmap may end several maps. It becomes the partner of each; its own partner is the first.
     void unmap(EventIndex index) {
         const Event event = timeline_.events[index];
         bool found = false;
@@ -214,7 +215,8 @@ class EventPairing::State {
         }
     }
 
-    // What is the device's ends with the event, which has no partner itself.
+    // Ends everything on the device. `index` becomes the partner of each allocation, but has no
+    // partner itself.
     void reset(DeviceId device, EventIndex index) {
         const auto end_here = [&](EventIndex alloc) {
             if (timeline_.events.device(alloc) == device) {
@@ -249,7 +251,7 @@ class EventPairing::State {
         }
     }
 
-    // Nearly all events of most traces are one of these two.
+    // A fast path, because nearly all events of most traces are block_alloc or block_free.
     void block_alloc(EventIndex index, DeviceAddress address, DeviceId device) {
         begin(Thing::kBlock, index, address, device);
         if (timeline_.event_pools.empty()) {
@@ -260,7 +262,7 @@ class EventPairing::State {
         }
     }
 
-    // False: the address is not held on this device.
+    // Returns false if no block at the address is live on this device.
     bool block_free(EventIndex index, DeviceAddress address, DeviceId device) {
         const EventIndex alloc = live(Thing::kBlock).take(address, device);
         if (alloc == PairMap::kAbsent) {
@@ -271,7 +273,7 @@ class EventPairing::State {
         return true;
     }
 
-    // A pool set to a checkpoint: the blocks it held end here, unseen by the program's calls.
+    // A rewind sets a pool to a checkpoint: its blocks end here without a free call of the program.
     void rewind(EventIndex index) {
         const auto blocks = of_pool_.find(timeline_.event_pools.at(index, &pool_cursor_));
         if (blocks == of_pool_.end()) {
@@ -307,8 +309,8 @@ class EventPairing::State {
         }
     }
 
-    // Retained handles have as many releases more; imported ones end as their own do. The partner
-    // of a release is the creation, even if mappings hold the memory longer.
+    // A retained handle needs one more release per retain; this also applies to imported handles.
+    // The partner of a release is the creation, even if mappings keep the memory alive.
     void physical_release(EventIndex index) {
         const Event event = timeline_.events[index];
         if (const auto number = physical_.of_handle(event.address);
@@ -344,8 +346,8 @@ class EventPairing::State {
         }
     }
 
-    // A checkpoint tells everything anew: what was held so far ends here, and goes on as what the
-    // checkpoint says.
+    // A checkpoint lists the whole state again. Earlier allocations end here, and continue as the
+    // allocations that the checkpoint lists.
     void begin_checkpoint(EventIndex index) {
         const auto end_here = [this, index](EventIndex alloc) { timeline_.partner[alloc] = index; };
         for (const PairMap& table : live_) {
@@ -372,15 +374,15 @@ class EventPairing::State {
     void end_checkpoint(EventIndex index) { gaps_.end(index, live(Thing::kBlock).size() != 0); }
 
     Timeline& timeline_;
-    std::vector<EventIndex> told_device_;  // their partners said it
+    std::vector<EventIndex> told_device_;  // events that got their device from their partner
     PairingDefects defects_;
     GapBalance gaps_;
     PairMap live_[static_cast<std::size_t>(Thing::kPairs)];
     Contexts contexts_;
-    std::unordered_map<DeviceAddress, std::uint64_t> retains_;  // of imported handles
+    std::unordered_map<DeviceAddress, std::uint64_t> retains_;  // by imported handle
     PhysicalMemory physical_;
-    std::unordered_map<DeviceId, EventIndex> graphs_;  // the last word on their memory
-    // Blocks of each private pool since it was last rewound.
+    std::unordered_map<DeviceId, EventIndex> graphs_;  // latest kGraphMemory of each device
+    // Blocks allocated from each private pool since its last rewind.
     std::unordered_map<std::uint32_t, std::vector<EventIndex>> of_pool_;
     std::size_t pool_cursor_ = 0;
 };

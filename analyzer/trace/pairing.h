@@ -1,10 +1,11 @@
-// Finds for every allocation its release and the other way round, in both layers.
+// Finds the release of every allocation and the allocation of every release, in both layers.
 //
-// Fills Timeline::partner, the device of events that lack one but have a partner, and the pairing
-// counters and notes of Timeline::damage. The end of the trace pairs nothing. Physical memory gets
-// the event that ends it as partner: its last release or its last unmap. A device reset, or the end
-// of a device's last context, ends all that is the device's, and a rewind the blocks of its pool:
-// they get it as partner, and it has none itself.
+// Fills Timeline::partner, and sets the device of events that lack one but have a partner. Also
+// fills the pairing counters and notes of Timeline::damage. Allocations that are live at the end of
+// the trace have no partner. Physical memory is paired with the event that ends it: its last
+// release or its last unmap. A device reset, or the end of a device's last context, ends everything
+// on the device. A rewind ends the blocks of its pool. Such an event becomes the partner of each
+// allocation that it ends, but has no partner itself.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -15,17 +16,17 @@ namespace fragtrace::analyzer {
 
 class EventPairing {
   public:
-    // The timeline has no partners yet, and stays where it is.
+    // The timeline must have no partners yet, and must not move.
     explicit EventPairing(Timeline* timeline);
     EventPairing(EventPairing&&) = delete;
     EventPairing& operator=(EventPairing&&) = delete;
     ~EventPairing();
 
-    // Pairs the events that were added since. Gaps in recording have to be known.
+    // Pairs the events that were added since the last call. Gaps in recording must be known.
     void advance();
-    // Takes everything back.
+    // Removes all pairs again.
     void undo();
-    // After the last event: adds what was found to the damage.
+    // Call after the last event: adds the defects to the damage.
     void finish();
 
   private:
@@ -33,7 +34,7 @@ class EventPairing {
     std::unique_ptr<State> state_;
 };
 
-// All of it at once.
+// Pairs all events of a timeline at once.
 void pair_events(Timeline* timeline);
 
 }  // namespace fragtrace::analyzer

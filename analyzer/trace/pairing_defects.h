@@ -1,4 +1,4 @@
-// Events that cannot be paired though they should: counted, the first ones told.
+// Events that should have a partner but have none. All are counted, the first ones described.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -13,13 +13,14 @@ class PairingDefects {
   public:
     explicit PairingDefects(Timeline* timeline) : timeline_(*timeline) {}
 
-    // Behind a gap in recording something was not seen: no more can be said, until a checkpoint.
+    // After a gap in recording, a missing partner may be due to the gap, until the next checkpoint.
+    // Such defects are counted separately.
     void set_after_gap(bool after_gap) { after_gap_ = after_gap; }
 
     void over_live(EventIndex index, EventIndex former);
     void without_alloc(EventIndex index);
 
-    // After the last event: adds them to the damage.
+    // Call after the last event: adds the defects to the damage.
     void finish();
 
   private:

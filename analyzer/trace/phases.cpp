@@ -8,7 +8,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// More are counted, not kept: names and lanes without end help nobody.
+// Further phases are counted but not stored. So many names, or lanes without end, are of no use.
 constexpr std::size_t kMostPhases = 1u << 20;
 constexpr std::size_t kMostSearched = 1000;
 
@@ -61,7 +61,7 @@ class Phases {
         if (event.address == 0) {
             open.push_back(number);
         } else {
-            by_id_[event.address] = number;  // an id that is used again ends with the trace
+            by_id_[event.address] = number;  // a range whose id is reused ends with the trace
         }
         timeline_.phases.push_back(phase);
     }
@@ -75,7 +75,8 @@ class Phases {
             }
             return;
         }
-        // The thread's innermost of that kind and, if it is named, of that name.
+        // Ends the thread's innermost range of that kind and, if the event has a name, of that
+        // name.
         const auto thread = open_.find(thread_of(event));
         if (thread == open_.end()) {
             return;
@@ -104,7 +105,7 @@ class Phases {
             timeline_.phases[number].end = i;
         }
         by_id_.clear();
-        // Ids that were used again left their first range open.
+        // A reused id left its first range open; that range ends here, too.
         if (i == timeline_.events.size()) {
             for (Phase& phase : timeline_.phases) {
                 phase.end = std::min(phase.end, i);
@@ -113,7 +114,7 @@ class Phases {
     }
 
     Timeline& timeline_;
-    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> open_;  // per thread
+    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> open_;  // by thread
     std::unordered_map<std::uint64_t, std::uint32_t> by_id_;
     std::uint64_t dropped_ = 0;
 };

@@ -1,4 +1,4 @@
-// Named ranges of a program: begun and ended by events, nested per thread.
+// Named ranges of a program. Events begin and end them; they nest per thread.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -7,8 +7,8 @@
 
 namespace fragtrace::analyzer {
 
-// Fills Timeline::phases from the events kRangeBegin, kRangeEnd and kRecordingStopped, all of which
-// are among `remarks`, ascending.
+// Fills Timeline::phases from the events kRangeBegin, kRangeEnd and kRecordingStopped. `remarks`
+// must include all of them, in ascending order.
 void find_phases(Timeline* timeline, const std::vector<EventIndex>& remarks);
 
 }  // namespace fragtrace::analyzer

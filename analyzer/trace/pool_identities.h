@@ -1,4 +1,4 @@
-// Which pool a pool number stands for: the facts "pool.N" and "pool.N.*".
+// Identifies the pool of each pool number from the facts "pool.N" and "pool.N.*".
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -8,7 +8,7 @@
 
 namespace fragtrace::analyzer {
 
-// By number; facts that cannot be understood give an entry that knows only its text.
+// The pools by number. A fact that cannot be parsed gives an entry with only its text.
 std::map<std::uint32_t, PoolIdentity> pool_identities(
     const std::map<std::string, std::string>& facts);
 

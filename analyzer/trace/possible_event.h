@@ -1,5 +1,6 @@
-// Events that no device can have: a damaged or made-up file. Everything that computes with
-// addresses and sizes may rely on it that such an event has become one of kind kNone.
+// Detects events that are impossible on any device, from a damaged or made-up file. They become
+// events of kind kNone, so all code that computes with addresses and sizes can rely on plausible
+// values.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -13,17 +14,17 @@ namespace fragtrace::analyzer {
 
 // No device has more memory, and no allocation is larger.
 inline constexpr std::uint64_t kMostDeviceBytes = std::uint64_t{1} << 50;
-// Addresses, and the ends of what begins at them, are not above this.
+// Addresses, and ends of address ranges, are at most this.
 inline constexpr std::uint64_t kHighestAddress = std::uint64_t{1} << 62;
 
-// Does [address, address + size) lie where memory can be?
+// Whether [address, address + size) is a possible range of memory.
 constexpr bool is_possible_range(std::uint64_t address, std::uint64_t size_bytes) {
     return size_bytes <= kMostDeviceBytes && address <= kHighestAddress - kMostDeviceBytes;
 }
 
 namespace possible_event {
 
-// What the fields of a kind mean, as far as they have bounds.
+// The meaning of a kind's fields, if they have bounds.
 enum class Shape : std::uint8_t {
     kNoSize,
     kUnbounded,
@@ -88,7 +89,7 @@ constexpr bool is_possible(EventKind kind,
             return true;
         case Shape::kRange:
             return is_possible_range(address, size);
-        case Shape::kUnknownRange:  // of an array only a handle is known
+        case Shape::kUnknownRange:  // an array has only a handle
             return size == kUnknown64 || size <= kMostDeviceBytes;
         case Shape::kBlock:
             return is_possible_range(address, extra) &&

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kWorthAThreadBytes = 256 << 10;
 
-// The recorder's counters are facts: lost events are summed, other losses are noted.
+// The recorder's counters are facts. Lost events are added up; other losses become notes.
 void report_losses(Timeline* timeline) {
     TraceDamage& damage = timeline->damage;
     const Losses losses = losses_of(timeline->facts);
@@ -60,7 +60,8 @@ class TraceReading {
         const bool running = process_runs(header_);
         RingContents ring;
         if (options.use_ring) {
-            // Before the file: what leaves the ring while we read is then found in the file.
+            // Read the ring before the file: events that leave the ring in the meantime are then in
+            // the file.
             ring = read_ring(path_, header_, running);
             if (running) {
                 reopen();
@@ -68,8 +69,8 @@ class TraceReading {
         }
         ChunkScanner scanner(file_, header_.header_bytes, running);
         read_chunks(&scanner);
-        // A part may say that another one follows, which the process did not live to begin: the
-        // ring then continues this one still, or was absorbed by it.
+        // A part may announce a next part that the process did not live to start. The ring then
+        // still continues this part, or this part has absorbed it.
         bool ended = builder_.ended();
         if (ended && builder_.ending() == Ending::kContinued) {
             const bool in_ring = ring.state == RingContents::State::kRead;

@@ -35,7 +35,7 @@ class Spans {
                 if (stopped_) {
                     timeline_.gaps.back().end = i;
                 } else {
-                    timeline_.gaps.push_back({0, i});  // it was off when the process began
+                    timeline_.gaps.push_back({0, i});  // recording was off when the process began
                 }
                 stopped_ = false;
                 break;

@@ -1,5 +1,5 @@
-// What the recorder says of itself: times in which it saw nothing, and what was held when a trace
-// begins in mid-life.
+// Times in which the recorder saw nothing, and checkpoints: lists of live allocations for traces
+// that begin in mid-run.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -8,8 +8,8 @@
 
 namespace fragtrace::analyzer {
 
-// Fills Timeline::gaps and Timeline::checkpoints, and notes what has no end. The events that say it
-// are among `remarks`, ascending.
+// Fills Timeline::gaps and Timeline::checkpoints, and notes those without an end. `remarks` must
+// include their events, in ascending order.
 void find_recording_spans(Timeline* timeline, const std::vector<EventIndex>& remarks);
 
 }  // namespace fragtrace::analyzer

@@ -16,10 +16,11 @@ namespace {
 
 constexpr std::uint32_t kMaxRingNodes = 1u << 27;
 constexpr std::size_t kSlotsPerRead = 4096;
-constexpr std::uint64_t kMostEvents = std::uint64_t{1} << 62;  // no process makes so many
+constexpr std::uint64_t kMostEvents = std::uint64_t{1} << 62;  // more than any process can record
 constexpr std::uint32_t kMostSlots = 1u << 24;                 // the recorder's own limit
 
-// Empty when the header describes areas that lie in the file.
+// Returns why the ring cannot be used; empty if all areas that its header describes are inside the
+// file.
 std::string check_ring(const RingHeader& ring, const TraceHeader& trace, std::uint64_t size) {
     const auto fits = [size](std::uint64_t offset, std::uint64_t bytes) {
         return offset <= size && bytes <= size - offset;
@@ -51,14 +52,15 @@ std::string check_ring(const RingHeader& ring, const TraceHeader& trace, std::ui
     return {};
 }
 
-// Reads the events (tail, head]; slots that do not carry the expected number are unfinished.
+// Reads the events (tail, head]. A slot without the expected number counts as unfinished.
 void read_slots(const InputFile& file, RingContents* ring) {
     const RingHeader& header = ring->header;
     std::uint64_t next = header.tail + 1;
     if (header.head > header.slot_count && next <= header.head - header.slot_count) {
-        next = header.head - header.slot_count + 1;  // older ones are overwritten
+        next = header.head - header.slot_count + 1;  // older events are overwritten
     }
-    std::uint64_t set_aside = 0;  // up to this: numbers of a checkpoint, which have no slots
+    // Sequence numbers up to this one belong to a checkpoint and have no slots.
+    std::uint64_t set_aside = 0;
     std::vector<EventRecord> window(kSlotsPerRead);
     while (next <= header.head) {
         const std::uint64_t slot = (next - 1) & (header.slot_count - 1);
@@ -81,8 +83,8 @@ void read_slots(const InputFile& file, RingContents* ring) {
     }
 }
 
-// A running process overwrites slots once the drain has moved tail on: an event is whole if its
-// slot still carries its number when looked at again.
+// The drain of a running process advances the tail, after which slots are overwritten. An event is
+// complete if a second read of its slot gives the same bytes.
 void keep_unchanged(const InputFile& file, RingContents* ring) {
     const RingHeader& header = ring->header;
     std::erase_if(ring->events, [&](const EventRecord& event) {
@@ -91,7 +93,7 @@ void keep_unchanged(const InputFile& file, RingContents* ring) {
         file.read_at(header.slots_offset + slot * sizeof again, &again, sizeof again);
         return std::memcmp(&again, &event, sizeof again) != 0;
     });
-    ring->events_unfinished = 0;  // they are being written right now
+    ring->events_unfinished = 0;  // the process is still writing them
 }
 
 void read_tables(const InputFile& file, RingContents* ring) {
@@ -151,7 +153,7 @@ RingContents read_ring(const std::string& trace_path, const TraceHeader& trace, 
     read_slots(*file, &ring);
     if (process_runs) {
         keep_unchanged(*file, &ring);
-        // Stacks that the events refer to may have been added since the header was read.
+        // Stacks of these events may have been added after the header was read.
         RingHeader later = {};
         if (file->read_at(0, &later, sizeof later) == sizeof later &&
             check_ring(later, trace, file->size()).empty()) {
@@ -172,7 +174,7 @@ RingContents read_ring(const std::string& trace_path, const TraceHeader& trace, 
 RingSurplus add_ring(const RingContents& ring, TimelineBuilder* builder) {
     RingSurplus surplus;
     builder->put_in_order();
-    // What was done while recording was stopped, the drain would have thrown away.
+    // The drain would have dropped events that happened while recording was stopped.
     bool stopped = builder->recording_is_stopped();
     for (const EventRecord& event : ring.events) {
         if (builder->has_event(event.sequence)) {

@@ -1,5 +1,5 @@
-// The sequence numbers of a trace's events: runs of successive numbers, which is what there is but
-// for gaps. Not thread-safe.
+// The sequence numbers of a trace's events, stored as runs of successive numbers, because only gaps
+// interrupt them. Not thread-safe.
 #pragma once
 
 #include "analyzer/model/event.h"
@@ -14,7 +14,7 @@ namespace fragtrace::analyzer {
 class SequenceNumbers {
   public:
     struct Run {
-        EventIndex begin = 0;  // the event
+        EventIndex begin = 0;  // index of the run's first event
         std::uint64_t first = 0;
     };
 
@@ -24,7 +24,7 @@ class SequenceNumbers {
 
     void push_back(std::uint64_t sequence) { append(sequence, 1); }
 
-    // `count` successive numbers, at least one.
+    // Appends `count` successive numbers, at least one.
     void append(std::uint64_t first, std::size_t count) {
         if (empty() || first != back() + 1) {
             runs_.push_back({static_cast<EventIndex>(size_), first});
@@ -38,13 +38,14 @@ class SequenceNumbers {
 
     [[nodiscard]] const std::vector<Run>& runs() const { return runs_; }
 
-    // The number of the last event of a run.
+    // The sequence number of the last event of a run.
     [[nodiscard]] std::uint64_t last_of(std::size_t run) const {
         const std::size_t end = run + 1 < runs_.size() ? runs_[run + 1].begin : size_;
         return runs_[run].first + (end - 1 - runs_[run].begin);
     }
 
-    // Of ascending numbers: the event that has this one; kNoEvent if there is none.
+    // The event with this sequence number; kNoEvent if there is none. The numbers must be
+    // ascending.
     [[nodiscard]] EventIndex find(std::uint64_t sequence) const {
         auto run = std::upper_bound(
             runs_.begin(), runs_.end(), sequence, [](std::uint64_t wanted, const Run& one) {
@@ -60,7 +61,7 @@ class SequenceNumbers {
                    : kNoEvent;
     }
 
-    // One number for each event.
+    // Returns the sequence number of every event.
     [[nodiscard]] std::vector<std::uint64_t> all() const {
         std::vector<std::uint64_t> numbers;
         numbers.reserve(size_);

@@ -19,7 +19,7 @@ std::uint64_t stack_depth_limit(const Timeline& timeline) {
 
 CutStacks::CutStacks(const Timeline& timeline) : cut_(timeline.origins.size()) {
     const std::uint64_t limit = stack_depth_limit(timeline);
-    // Parents have smaller numbers; number 0 is the root.
+    // Parents have smaller numbers than their children; number 0 is the root.
     std::vector<std::uint32_t> depths(timeline.nodes.size());
     for (std::size_t node = 1; node < depths.size(); ++node) {
         depths[node] = depths[std::min<std::size_t>(timeline.nodes[node].parent, node - 1)] + 1;

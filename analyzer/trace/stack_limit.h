@@ -1,5 +1,6 @@
-// Stacks that the recorder may have cut: of each kind, native and Python, it keeps the innermost
-// frames up to a limit. The callers of a stack with as many frames may be missing.
+// Finds stacks that the recorder may have cut. It keeps the innermost frames up to a limit,
+// separately for native and Python frames. A stack with that many frames may lack its outer
+// callers.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -9,7 +10,7 @@
 
 namespace fragtrace::analyzer {
 
-// The most frames of each kind that the recorder kept.
+// The limit on frames per stack, for native and for Python frames.
 std::uint64_t stack_depth_limit(const Timeline& timeline);
 
 // The origins whose native or Python stack reaches the limit.

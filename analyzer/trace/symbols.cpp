@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t kStacksKept = 16384;
 constexpr std::size_t kMaxNotes = 20;
-// Of a stack and kind: the recorder keeps 128. Less once very many frames are held.
+// Limits on native and Python frames per stack; the recorder keeps at most 128 of each. The lower
+// limit applies once very many frames are stored.
 constexpr std::size_t kMostFrames = 512;
 constexpr std::size_t kFewFrames = 32;
 constexpr std::size_t kFramesUntilFew = 1 << 19;
@@ -34,7 +35,8 @@ bool is_recorder(const Frame& frame) {
     return base_name(frame.module).starts_with("libfragtrace");
 }
 
-// A native frame that was recorded by name. Its line is an offset where no source is known.
+// Returns a native frame that was recorded by name. Its line is an offset if no source file is
+// known.
 Frame named_native_frame(const PythonCode& code, std::uint32_t line) {
     Frame frame;
     frame.function = code.function;
@@ -58,7 +60,8 @@ std::uint64_t key_of(const Origin& origin) {
 
 Symbolizer::Symbolizer(const Timeline& timeline)
     : timeline_(timeline), stack_depth_(stack_depth_limit(timeline)) {
-    const std::string evaluator = timeline.fact("python.evaluator");  // "BEGIN BYTES"
+    // The fact has the form "BEGIN BYTES".
+    const std::string evaluator = timeline.fact("python.evaluator");
     const std::size_t blank = evaluator.find(' ');
     if (blank != std::string::npos) {
         evaluator_begin_ = number_of(evaluator.substr(0, blank), 0);
@@ -113,7 +116,7 @@ std::vector<Frame> Symbolizer::symbolize(const Origin& origin) {
     std::uint32_t native_depth = 0;
     std::size_t native_nodes = 0;
     const std::size_t most_frames = frames_made_ < kFramesUntilFew ? kMostFrames : kFewFrames;
-    // Parents have smaller numbers, so both walks end.
+    // Parents have smaller numbers than their children, so both walks end.
     for (std::uint32_t node = origin.native_stack; node != 0 && node < nodes.size();
          node = nodes[node].parent) {
         if (++native_nodes > most_frames) {
@@ -189,7 +192,8 @@ Frame Symbolizer::python_frame(const StackNode& node) const {
 const std::vector<Frame>& Symbolizer::native_frames(std::uint64_t return_address) {
     const auto [entry, is_new] = native_.try_emplace(return_address);
     if (is_new) {
-        // The call lies before the address that it returns to, perhaps in another function.
+        // The call instruction precedes the return address, which may already belong to another
+        // function.
         entry->second = look_up(return_address - 1);
     }
     return entry->second;
@@ -230,10 +234,11 @@ const Module* Symbolizer::module_at(std::uint64_t address) {
     return address < part->second.first ? part->second.second : nullptr;
 }
 
-// Later modules cover earlier ones: what is left of each goes into the gaps between them.
+// Later modules replace earlier ones where they overlap. The remaining parts of each earlier module
+// are stored.
 void Symbolizer::map_modules() {
     modules_mapped_ = true;
-    std::map<std::uint64_t, std::uint64_t> covered;  // from where to where; none touches another
+    std::map<std::uint64_t, std::uint64_t> covered;  // begin -> end of each range; no two touch
     for (auto module = timeline_.modules.rbegin(); module != timeline_.modules.rend(); ++module) {
         std::uint64_t from = module->begin;
         std::uint64_t begin = module->begin;

@@ -1,7 +1,7 @@
 // Turns the origins of a timeline into stacks with names, on demand.
 //
-// Nothing is symbolised before it is asked for; what was looked up is kept. A module that is not
-// on this machine, or is another build, gives "module+0xoffset". Not thread-safe.
+// Names are looked up on the first request and cached. A module that is not on this machine, or has
+// another build id, gives "module+0xoffset". Not thread-safe.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -30,40 +30,45 @@ class Symbolizer {
     Symbolizer(const Symbolizer&) = delete;
     Symbolizer& operator=(const Symbolizer&) = delete;
 
-    // The stack, innermost first: native and Python frames as they called each other. Where that is
-    // not known (an older recorder, an interpreter that cannot be recognised), native frames up to
-    // the interpreter and then the Python frames. The recorder's own frames and the interpreter's
-    // are left out. The reference stays valid for thousands of further look-ups.
+    // The stack, innermost frame first, with native and Python frames in call order. If the call
+    // order is not known, the native frames up to the interpreter come first, then the Python
+    // frames. That happens with an older recorder or an interpreter that cannot be recognised.
+    // Frames of the recorder and the interpreter are left out. The reference stays valid for
+    // thousands of further look-ups.
     const std::vector<Frame>& frames(OriginId origin);
 
-    // The line that the user most likely wants to see: the innermost Python frame outside of
-    // libraries and of generated code, else outside of libraries, else the innermost Python frame,
-    // else the backward node of an autograd thread, else the innermost native frame that is not
-    // plumbing. As "model/net.py:42 forward"; "unknown" without a stack. What the program said of
-    // the block follows in quotation marks.
+    // The line that the user most likely wants to see. The first of these frames that exists:
+    // - the innermost Python frame outside of libraries and generated code
+    // - the innermost Python frame outside of libraries
+    // - the innermost Python frame
+    // - the backward node of an autograd thread
+    // - the innermost native frame that is not plumbing
+    // Format: "model/net.py:42 forward"; "unknown" without a stack. The program's label for the
+    // block follows in quotation marks.
     std::string describe(OriginId origin);
 
-    // What the program said of a block: ` "kv cache"`, shortened; empty if it said nothing.
+    // The program's label for a block: ` "kv cache"`, shortened; empty if there is none.
     [[nodiscard]] std::string label_of(OriginId origin) const;
 
-    // The functions that a return address lies in, inlined ones first; never empty.
+    // The functions at a return address, inlined ones first; never empty.
     const std::vector<Frame>& native_frames(std::uint64_t return_address);
     // The frame of a Python node.
     [[nodiscard]] Frame python_frame(const StackNode& node) const;
 
-    // Stacks whose native and Python frames did not match, so far: the native ones come first.
+    // How many stacks so far had native and Python frames that did not match. Their native frames
+    // come first.
     [[nodiscard]] std::uint64_t stacks_without_order() const { return stacks_without_order_; }
 
-    // Code addresses whose function is not known, so far: shown as module and offset.
-    // By the name of the module, empty where there is none.
+    // How many code addresses so far had no known function, per module name (empty without a
+    // module). They are shown as module and offset.
     [[nodiscard]] const std::map<std::string, std::uint64_t>& unnamed_addresses() const {
         return unnamed_addresses_;
     }
 
-    // Modules whose symbols could not be used, so far: one line each, the first few.
+    // One line for each module whose symbols could not be used so far, up to a limit.
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
-    // How many more such modules there are.
+    // The number of such modules beyond that limit.
     [[nodiscard]] std::uint64_t notes_left_out() const { return notes_left_out_; }
 
   private:
@@ -76,23 +81,24 @@ class Symbolizer {
     ElfSymbols* elf_of(const Module& module);
 
     const Timeline& timeline_;
-    std::uint64_t stack_depth_;          // frames of each kind that the recorder kept
-    std::uint64_t evaluator_begin_ = 0;  // of the interpreter, where the recorder found it
+    std::uint64_t stack_depth_;          // limit on frames per stack and kind
+    std::uint64_t evaluator_begin_ = 0;  // address of the interpreter's evaluator; 0 = not known
     std::uint64_t evaluator_end_ = 0;
     std::uint64_t stacks_without_order_ = 0;
     std::map<std::string, std::uint64_t> unnamed_addresses_;
     std::uint64_t notes_left_out_ = 0;
     std::unordered_map<std::uint64_t, std::vector<Frame>> native_;  // by return address
     std::map<std::string, std::unique_ptr<ElfSymbols>> elves_;      // by path; null = unusable
-    // Stacks by (native, Python) node; the oldest are forgotten.
+    // Stacks by (native, Python) node; the oldest are removed.
     std::unordered_map<std::uint64_t, std::unique_ptr<std::vector<Frame>>> stacks_;
     std::deque<std::uint64_t> stack_order_;
-    std::map<std::pair<std::uint64_t, std::uint32_t>, std::string> descriptions_;  // and label
+    // Results of describe(); the key is (stacks, label).
+    std::map<std::pair<std::uint64_t, std::uint32_t>, std::string> descriptions_;
     std::vector<std::string> notes_;
-    // Where which module holds: from the key to the first number.
+    // Which module is valid where: each entry maps a first address to its end and its module.
     std::map<std::uint64_t, std::pair<std::uint64_t, const Module*>> module_parts_;
     bool modules_mapped_ = false;
-    std::size_t frames_made_ = 0;  // of all stacks so far
+    std::size_t frames_made_ = 0;  // in all stacks so far
 };
 
 }  // namespace fragtrace::analyzer

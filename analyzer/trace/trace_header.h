@@ -1,4 +1,4 @@
-// A trace's file, with its first bytes checked.
+// An open trace file whose header has been checked.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -15,8 +15,8 @@ struct OpenTrace {
     TraceHeader header;
 };
 
-// Errors (kInput): cannot be opened; empty, foreign, cut off, of a newer version or another byte
-// order, damaged.
+// Errors (kInput): the file cannot be opened, or it is empty, foreign, cut off, damaged, of a newer
+// version or of another byte order.
 Result<OpenTrace> open_trace(const std::string& path);
 
 }  // namespace fragtrace::analyzer

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 8;
 
-// Walks from chunk to chunk by their headers. Payloads are read, and checked, of facts and end
-// only.
+// Walks from chunk to chunk by their headers. Only the payloads of facts and the end are read and
+// checked.
 class Walk {
   public:
     Walk(const InputFile& file, std::uint64_t begin)
@@ -40,7 +40,7 @@ class Walk {
     TimelineBuilder& builder() { return builder_; }
 
   private:
-    // Where the next chunk begins; 0 at the end.
+    // Returns where the next chunk begins; 0 at the end.
     std::uint64_t step(std::uint64_t at) {
         ChunkHeader header = {};
         const std::size_t got = file_.read_at(at, &header, sizeof header);
@@ -48,18 +48,18 @@ class Walk {
             std::memcmp(reinterpret_cast<const char*>(&header) + offsetof(FileTrailer, magic),
                         kTraceMagic,
                         sizeof kTraceMagic) == 0) {
-            return at + sizeof(FileTrailer);  // a ring's events may have been appended behind it
+            return at + sizeof(FileTrailer);  // a ring's events may follow
         }
         if (got != sizeof header) {
             return 0;
         }
         if (header.magic != kChunkMagic) {
-            damaged_ = header.magic != 0;  // blocks that were never written hold zeros
+            damaged_ = header.magic != 0;  // reserved space that was never written contains zeros
             return 0;
         }
         const std::uint64_t end = at + sizeof header + header.stored_bytes;
         if (end > file_.size()) {
-            return 0;  // its process was killed while it wrote this
+            return 0;  // the process was killed while it wrote this chunk
         }
         take(at, header);
         return round_up(end, kAlignment);
@@ -98,7 +98,8 @@ Result<TraceOutline> read_outline(const std::string& path) {
     }
     const TraceHeader& header = trace->header;
     const bool running = process_runs(header);
-    // Before the file: what leaves the ring while we read is then found in the file.
+    // Read the ring before the file: events that leave the ring in the meantime are then in the
+    // file.
     RingContents ring = read_ring(path, header, running);
     if (running) {
         Result<InputFile> again = InputFile::open(path);

@@ -1,7 +1,8 @@
-// What a trace is, without its events: enough to list hundreds of them at once.
+// Summarises a trace without reading its events, which is enough to list hundreds of traces at
+// once.
 //
-// Reads the header, the headers of the chunks, facts and end. The ring of a process that left no
-// end is looked at, never absorbed.
+// Reads the file header, the chunk headers, the facts and the end. If a process left no end mark,
+// its ring is read, too, but never absorbed.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -20,17 +21,17 @@ struct TraceOutline {
     std::uint32_t part = 0;  // of a recording in parts; 0 = no parts, or a copy
     std::uint64_t start_unix_ns = 0;
     std::string command_line;  // empty = unknown
-    std::string job;           // the run of `fragtrace run` that it belongs to; empty = none
-    std::uint64_t events = 0;  // those that wait in the ring included
+    std::string job;           // its run of `fragtrace run`; empty = none
+    std::uint64_t events = 0;  // includes events in the ring
     std::uint64_t events_lost = 0;
     ProcessEnd end;
-    // Of a snapshot: the pool at one moment, without a history.
+    // A snapshot of the pool at one moment, without a history.
     bool state_only = false;
-    bool snapshot = false;  // of PyTorch's allocator: the process is not known
-    bool damaged = false;   // events behind the damage are not counted
+    bool snapshot = false;  // of PyTorch's allocator; its process is not known
+    bool damaged = false;   // events after the damage are not counted
 };
 
-// Errors (kInput) as of read_trace().
+// Errors (kInput): as read_trace().
 Result<TraceOutline> read_outline(const std::string& path);
 
 }  // namespace fragtrace::analyzer

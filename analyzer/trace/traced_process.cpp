@@ -13,11 +13,11 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Does a process with this pid and this start time exist?
+// Whether a process with this pid and this start time exists.
 bool same_process(std::uint32_t pid, std::uint64_t start_ticks) {
     std::ifstream stat(fmt::format("/proc/{}/stat", pid));
     const std::string text{std::istreambuf_iterator<char>(stat), {}};
-    const std::size_t name_end = text.rfind(')');  // the name may hold anything
+    const std::size_t name_end = text.rfind(')');  // the name may contain any character
     if (name_end == std::string::npos) {
         return false;
     }
@@ -33,8 +33,7 @@ bool same_process(std::uint32_t pid, std::uint64_t start_ticks) {
     return field == std::to_string(start_ticks);
 }
 
-// An exec keeps pid and start time, so the trace of the program that followed stands beside this
-// one.
+// An exec keeps pid and start time. The trace of the later program is therefore in the same folder.
 bool follows(const TraceHeader& later, const TraceHeader& trace) {
     return std::memcmp(later.magic, trace.magic, sizeof trace.magic) == 0 &&
            later.pid == trace.pid && later.process_start_ticks == trace.process_start_ticks &&
@@ -65,7 +64,7 @@ bool process_runs(const TraceHeader& trace) {
             return true;
         }
     }
-    return !any;  // an unreadable map tells nothing
+    return !any;  // if the map is not readable, assume that it runs
 }
 
 bool called_exec(const std::string& path, const TraceHeader& trace) {

@@ -1,4 +1,5 @@
-// Whether the process that wrote a trace still runs, and what became of one whose trace has no end.
+// Whether the process that wrote a trace is still running, and what happened if its trace has no
+// end mark.
 #pragma once
 
 #include <fragtrace/format.h>
@@ -7,11 +8,12 @@
 
 namespace fragtrace::analyzer {
 
-// Is the process that wrote this trace still there? (Same pid, same start, and, if it has a ring,
-// the ring mapped: an exec keeps pid and start but drops the ring.)
+// Whether the process that wrote this trace is still running: same pid and same start time. If it
+// has a ring, it must still map it, because an exec keeps pid and start time but unmaps the ring.
 bool process_runs(const TraceHeader& trace);
 
-// Does the trace of a program that this process became by exec stand beside this one, at `path`?
+// Whether this process became another program by exec: that program's trace is in the same folder
+// as this trace, `path`.
 bool called_exec(const std::string& path, const TraceHeader& trace);
 
 }  // namespace fragtrace::analyzer

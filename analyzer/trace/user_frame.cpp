@@ -25,14 +25,14 @@ bool is_evaluator_name(std::string_view function) {
     return function.starts_with("_PyEval_") || function.starts_with("PyEval_");
 }
 
-// Where the module is not known the namespace says it.
+// If the module is not known, the namespace identifies the framework.
 bool is_framework(const Frame& frame) {
     return base_name(frame.module).starts_with("libtorch") ||
            (frame.module.empty() && frame.kind == Frame::Kind::kNative &&
             (frame.function.starts_with("at::") || frame.function.starts_with("torch::")));
 }
 
-// Modules whose functions only pass on what somebody else asked for.
+// Modules whose functions only pass requests on to others.
 bool is_plumbing(const Frame& frame) {
     constexpr std::array<std::string_view, 20> kNames = {
         "libfragtrace", "libcuda.",  "libcudart",   "libcublas",   "libcudnn",
@@ -46,7 +46,8 @@ bool is_plumbing(const Frame& frame) {
            });
 }
 
-// Where the last component of a qualified name begins, template arguments included.
+// Returns where the last component of a qualified name begins. A component includes its template
+// arguments.
 std::size_t last_component(std::string_view name) {
     int depth = 0;
     for (std::size_t at = name.size(); at-- > 0;) {
@@ -58,8 +59,9 @@ std::size_t last_component(std::string_view name) {
     return 0;
 }
 
-// "torch::autograd::generated::MmBackward0::apply(...)" -> "MmBackward0", also for other nodes of
-// torch::autograd ("AccumulateGrad", "CppNode<my::Op>"); else empty.
+// Returns the node of a backward pass: "torch::autograd::generated::MmBackward0::apply(...)" ->
+// "MmBackward0". Also for other nodes of torch::autograd ("AccumulateGrad", "CppNode<my::Op>").
+// Empty for other functions.
 std::string_view backward_node(std::string_view function) {
     const std::size_t end = function.find("::apply(");
     if (end == std::string_view::npos) {
@@ -71,7 +73,8 @@ std::string_view backward_node(std::string_view function) {
     return is_node ? name : std::string_view();
 }
 
-// What the engine does between the nodes: to check, to sum and to hand on their gradients.
+// Whether the frame belongs to the engine's work between nodes: it checks, sums and passes on
+// gradients.
 bool is_backward_step(const Frame& frame) {
     return frame.function.starts_with("torch::autograd::") &&
            !frame.function.starts_with("torch::autograd::VariableType::");
@@ -117,7 +120,7 @@ bool has(FrameTraits traits, Trait trait) {
     return (traits & trait) != 0;
 }
 
-// Index of the frame that tells most; frames.size() if there is none at all.
+// Index of the most informative frame; frames.size() if there is no frame.
 template <typename Frames>
 std::size_t pick(const Frames& frames) {
     const std::size_t none = frames.size();
@@ -145,16 +148,16 @@ std::size_t pick(const Frames& frames) {
     if (found == none) {
         found = first([](const auto& frame) { return !has(frame, kPlumbing); });
     }
-    // Without Python frames the framework's outermost function names the operation best.
+    // Without Python frames, the framework's outermost function describes the operation best.
     if (found == none) {
         for (std::size_t i = 0; i < none && !has(frames[i], kInterpreter); ++i) {
             found = has(frames[i], kFramework) ? i : found;
         }
     }
-    return found == none ? 0 : found;  // of no frames 0 is the size
+    return found == none ? 0 : found;  // frames.size() is 0 if there are none
 }
 
-// A function without its parameters: C++ signatures can fill a screen.
+// Removes the parameters of a function, because C++ signatures can fill a screen.
 std::string_view without_parameters(std::string_view function) {
     int depth = 0;
     for (std::size_t i = 1; i < function.size(); ++i) {
