@@ -69,8 +69,8 @@ class BlockTable {
 
   private:
     static constexpr std::size_t kLeastEntries = 64;
-    static constexpr std::size_t kLeastRoom =
-        2;  // at least this many entries per block, so that most blocks are at their home
+    // At least this many entries per block, so that most blocks are at their home.
+    static constexpr std::size_t kLeastRoom = 2;
     static constexpr unsigned kGroupBits = 3;
 
     struct Entry {

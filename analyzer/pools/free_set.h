@@ -86,8 +86,8 @@ class FreeSets {
     static constexpr std::uint32_t kWords = 18;
     static constexpr std::uint32_t kClasses = 64 * kWords;
     static constexpr std::uint32_t kLongList = 48;
-    static constexpr BlockIndex kInTree =
-        kNoBlock - 1;  // replaces links and first blocks when a tree stores the class
+    // Replaces links and first blocks when a tree stores the class.
+    static constexpr BlockIndex kInTree = kNoBlock - 1;
 
     using Tree = std::map<FreeKey, BlockIndex>;
 
@@ -104,13 +104,13 @@ class FreeSets {
     // Sets with an index below 64 always have a table, at the same index.
     static constexpr SetIndex kRoomySets = 64;
     static constexpr std::uint32_t kShortSet = 16;  // sets of up to this many blocks need no table
-    static constexpr std::uint32_t kShortAgain =
-        4;  // a set that shrinks to this many blocks loses its table
+    // A set that shrinks to this many blocks loses its table.
+    static constexpr std::uint32_t kShortAgain = 4;
 
     // A table that no set uses is empty.
     struct Table {
-        std::array<BlockIndex, kClasses>
-            first;  // first block of each class, or kNoBlock or kInTree
+        // First block of each class, or kNoBlock or kInTree.
+        std::array<BlockIndex, kClasses> first;
         std::array<std::uint64_t, kWords> used{};     // one bit per class that has blocks
         std::uint32_t used_words = 0;                 // one bit per word of `used` that is not 0
         std::array<std::uint8_t, kClasses> length{};  // number of blocks in each class's list
@@ -186,8 +186,8 @@ class SetsByStream {
     std::vector<Slot> in_use(FreeSets& sets);
 
   private:
-    static constexpr Slot kFew =
-        64;  // slots below this use an array, because programs have few streams
+    // Slots below this use an array, because programs have few streams.
+    static constexpr Slot kFew = 64;
 
     [[nodiscard]] FreeSets::SetIndex find_among_many(Slot slot) const;
     FreeSets::SetIndex add(Slot slot, FreeSets& sets);

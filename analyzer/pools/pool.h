@@ -36,8 +36,8 @@ struct PrivatePoolOptions {
     bool freeable = false;    // the pool has no users any more: its cached segments may be released
     bool no_split = false;    // a request gets a whole block
     bool use_on_oom = false;  // its free blocks serve other pools' requests before an OOM
-    bool graph =
-        false;  // belongs to a CUDA graph: its memory stays in use, even where blocks are free
+    // Belongs to a CUDA graph: its memory stays in use, even where blocks are free.
+    bool graph = false;
 };
 
 // The position of a block. Segments are numbered from 0 in the order in which the driver allocated

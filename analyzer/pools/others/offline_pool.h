@@ -30,8 +30,8 @@ struct PoolPlan {
     std::string method;                // the algorithm that placed the largest region
 };
 
-inline constexpr std::uint64_t kPlannedQuantumBytes =
-    512;  // block sizes are rounded up to a multiple of this
+// Block sizes are rounded up to a multiple of this.
+inline constexpr std::uint64_t kPlannedQuantumBytes = 512;
 
 class OfflinePool final : public Pool {
   public:

@@ -12,8 +12,8 @@ inline constexpr std::uint64_t kSmallSizeBytes = kMiB;  // requests up to this u
 inline constexpr std::uint64_t kSmallSegmentBytes = 2 * kMiB;  // also the page of small segments
 inline constexpr std::uint64_t kMinLargeAllocBytes = 10 * kMiB;
 inline constexpr std::uint64_t kRoundLargeBytes = 2 * kMiB;
-inline constexpr std::uint64_t kAbsurdBytes = std::uint64_t{1}
-                                              << 60;  // larger requests are refused immediately
+// Requests from this size on are refused.
+inline constexpr std::uint64_t kAbsurdBytes = std::uint64_t{1} << 60;
 
 // The block size for a request.
 std::uint64_t round_request(const PytorchConfig& config,
