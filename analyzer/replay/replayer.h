@@ -96,7 +96,7 @@ struct Divergence {
         kFails,       // a request that the recorded run served: out of memory in the replay
         kIsServed,    // a request that ran out of memory in the recording, and was the last one
         kGoesOn,      // as kIsServed, but the program continued: it might continue differently now
-        kPoolLost,    // PyTorch loses a private pool: PoolStatistics::pool_lost
+        kPoolLost,    // PyTorch loses a private pool (PoolStatistics::pool_lost)
         kFreeMemory,  // the program queried the free memory and would get another value
     };
     Kind kind = Kind::kFails;

@@ -90,7 +90,8 @@ struct PageCard {
     std::uint64_t time_ns = 0;  // of the state shown; of a retry, after its releases
     std::string heading;        // "Fragmentation: the memory was there, but in pieces"
     std::string sentence;
-    std::string who = {};     // "train.py:33 add keeps 5.9 GiB of holes open with 1.5 GiB ..."
+    // "train.py:33 add prevents 5.9 GiB of free memory from being reused ..."
+    std::string who = {};
     std::string change = {};  // what would have helped, or that nothing that was tested would
     std::string verdict;      // id in the table of verdicts
     std::uint64_t requested_bytes = kPageUnknown;  // drawn as a line across all bars
