@@ -1,4 +1,4 @@
-// fraganalyze anonymize IN OUT: a trace that can be sent to others.
+// fraganalyze anonymize IN OUT: writes a trace that can be shared with others.
 #include "analyzer/trace/anonymize.h"
 
 #include "analyzer/commands/arguments.h"

@@ -1,4 +1,4 @@
-// Command lines by CLI11, with the project's own manners: errors are one line and exit code 2.
+// Parses command lines with CLI11. In this project an error is one line and exit code 2.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -12,16 +12,17 @@
 
 namespace fragtrace::analyzer {
 
-// Parses. False: help was asked for and printed, there is nothing more to do.
+// Parses the arguments. Returns false if help was requested: it was printed, and nothing is left to
+// do.
 Result<bool> parse_arguments(CLI::App* app, int argc, char** argv);
 
-// Options that several commands have.
+// Options that several commands share.
 struct CommonOptions {
     std::string trace;
     std::string json;  // empty = text
     std::string color = "auto";
     std::string capacity;       // empty = as recorded
-    std::string torch_version;  // likewise
+    std::string torch_version;  // empty = as recorded
     std::string pending = "recorded";
     std::string driver_page = "2MiB";
     std::string context;  // empty = as recorded
@@ -35,7 +36,7 @@ struct CommonOptions {
     void add_assumptions(CLI::App* app);
 
     [[nodiscard]] Terminal terminal() const;
-    // nullopt when --capacity was not given.
+    // Returns nullopt if --capacity was not given.
     [[nodiscard]] Result<std::optional<std::uint64_t>> capacity_bytes() const;
     [[nodiscard]] Result<ReplayAssumptions> assumptions() const;
 };

@@ -1,4 +1,4 @@
-// fraganalyze check TRACE: does a run keep its limits? For continuous integration.
+// fraganalyze check TRACE: checks a run against limits, for continuous integration.
 #include "analyzer/analysis/check/checks.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The limits as they are written on the command line.
+// The limits as written on the command line.
 struct LimitTexts {
     std::string max_reserved;
     std::string max_allocated;

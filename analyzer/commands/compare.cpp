@@ -1,4 +1,4 @@
-// fraganalyze compare A B: what differs between two runs.
+// fraganalyze compare A B: shows the differences between two runs.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/analysis/compare/batch.h"
 #include "analyzer/analysis/compare/comparison.h"
@@ -17,7 +17,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// One side; of JSON there is the profile alone.
+// One of the two runs. A run that was read from JSON has only the profile.
 struct Side {
     RunProfile profile;
     std::unique_ptr<Timeline> timeline;
@@ -53,7 +53,7 @@ const DeviceAnalysis* pool_of(const Analysis& analysis, DeviceId id) {
     return nullptr;
 }
 
-// The pool of a run, on cards of other sizes.
+// Creates the pool of a run on cards of other sizes.
 MakePool pools_like(const DeviceAnalysis& device) {
     return [&device](std::uint64_t capacity_bytes) -> Result<std::unique_ptr<Pool>> {
         const std::uint64_t capacity = capacity_bytes == 0 ? kUnlimitedBytes : capacity_bytes;
@@ -70,7 +70,7 @@ MakePool pools_like(const DeviceAnalysis& device) {
     };
 }
 
-// `batches`: those of the two traces.
+// `batches` are the batch sizes of the two traces, `asked` those to predict.
 Result<std::vector<BatchPrediction>> predict(const std::string& path_a,
                                              const std::string& path_b,
                                              const std::vector<std::uint64_t>& batches,

@@ -1,4 +1,4 @@
-// fraganalyze dump TRACE: the events, one a line.
+// fraganalyze dump TRACE: prints the events, one per line.
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/snapshot/input.h"
@@ -13,7 +13,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Line ends and tabs as the trace spells them, so that a fact stays one line.
+// Escapes line ends and tabs, so that a fact stays on one line.
 std::string one_line(std::string_view text) {
     std::string result;
     for (const char character : text) {

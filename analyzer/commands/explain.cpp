@@ -1,4 +1,4 @@
-// fraganalyze explain MESSAGE: what an out-of-memory message proves, without any trace.
+// fraganalyze explain MESSAGE: what an out-of-memory message proves, without a trace.
 #include "analyzer/analysis/explain/explanation.h"
 #include "analyzer/analysis/explain/message_scanner.h"
 #include "analyzer/commands/arguments.h"
@@ -25,7 +25,7 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 constexpr std::string_view kNext =
     "To find the lines that hold the memory, record a run: fragtrace run -- python train.py";
 
-// Cuts what it is fed into lines; one longer than the buffer comes in pieces.
+// Splits its input into lines. A line longer than the buffer is passed on in pieces.
 class LineFeeder {
   public:
     explicit LineFeeder(MessageScanner* scanner) : scanner_(*scanner) {}

@@ -12,7 +12,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Events. The report of fewer is there before these lines are read.
+// In events. The report of a shorter trace is ready before anyone has read these lines.
 constexpr std::size_t kLong = 1'000'000;
 
 bool moves_cursor() {

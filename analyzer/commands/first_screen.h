@@ -1,4 +1,5 @@
-// Lines on standard error while the report is made: what is known already. They go when it is done.
+// Shows lines on standard error while the report is being made: results that are already known.
+// They are removed when the report is ready.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -9,11 +10,11 @@ namespace fragtrace::analyzer {
 
 class FirstScreen {
   public:
-    // Shown where standard error is a terminal and the trace is long, or `always`.
+    // The lines are shown if standard error is a terminal and the trace is long, or if `always`.
     explicit FirstScreen(bool always) : always_(always) {}
 
     void show(const Analysis& analysis);
-    // Where the report follows on the same terminal, which says all of it again.
+    // Removes the lines if the report follows on the same terminal, because it repeats them.
     void clear();
 
   private:

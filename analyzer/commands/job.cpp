@@ -20,7 +20,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// "rank 3 of 4 ran out of memory first", "rank 1 of 2 failed first: SIGSEGV".
+// Text like "rank 3 of 4 ran out of memory first" or "rank 1 of 2 failed first: SIGSEGV".
 std::string first_failure_text(const Job& job, const FirstFailure& failure) {
     const JobProcess& process = job.processes[failure.process];
     const std::string who = process.rank >= 0  ? fmt::format("rank {}", process.rank)
@@ -38,7 +38,7 @@ std::string first_failure_text(const Job& job, const FirstFailure& failure) {
                        what);
 }
 
-// Of the process that failed first; where none did, of the first recording given.
+// Writes the summary of the process that failed first. If none failed, of the first recording.
 Status write_first_summary(const AnalyzeOptions& options,
                            const Job& job,
                            const std::string& first_path,
@@ -97,7 +97,7 @@ std::string table(const std::vector<JobProcess>& processes, const Terminal& term
     return text;
 }
 
-// A line for each trace that cannot be read; its reason names it.
+// One line per unreadable trace. The reason contains its name.
 std::string unreadable_lines(const Job& job, const Terminal& terminal) {
     std::string text;
     for (const UnreadableTrace& trace : job.unreadable) {
@@ -130,7 +130,7 @@ std::string job_json(const std::string& folder, const Job& job) {
                            {"first_failure", first_failure_json(job)},
                            {"processes", processes},
                            {"unreadable", unreadable}};
-    // Names of the traced programs need not be UTF-8.
+    // Names from the traced programs may be invalid UTF-8.
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -45,7 +45,8 @@ class JobPage {
     }
 
   private:
-    // The analysis is gone when this returns: what the page needs of it is text by then.
+    // The analysis is destroyed on return, because the page has then copied everything it needs as
+    // text.
     Status add(std::size_t at) {
         const JobProcess& process = job_->processes[at];
         const auto analyzed =

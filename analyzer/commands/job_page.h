@@ -1,4 +1,4 @@
-// One page of several processes: some whole, the others as lines.
+// One page for several processes: some completely, the others only as rows.
 #pragma once
 
 #include "analyzer/analysis/job/job.h"
@@ -10,12 +10,13 @@
 
 namespace fragtrace::analyzer {
 
-// Of more processes than these, or of more blocks than a page has room for, these are whole on it.
+// If there are more processes, or more blocks than a page has room for, only this many are shown
+// completely.
 inline constexpr std::size_t kMostWholeProcesses = 8;
 
-// Analyses one process after the other and writes the page to `request.html`. A process whose
-// analysis fails is a line, and is added to the job's unreadable traces. Fails, and writes nothing,
-// where no process has used a device.
+// Analyses the processes one by one and writes the page to `request.html`. If the analysis of a
+// process fails, the process gets only a row and is added to the job's unreadable traces. Fails and
+// writes nothing if no process used a device.
 Status write_job_page(const JobRequest& request, Job* job);
 
 }  // namespace fragtrace::analyzer

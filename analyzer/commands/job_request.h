@@ -1,4 +1,4 @@
-// What is asked of a job on the command line.
+// The command-line request for a report on a job.
 #pragma once
 
 #include "analyzer/analysis/analyze_options.h"
@@ -9,13 +9,14 @@
 namespace fragtrace::analyzer {
 
 struct JobRequest {
-    std::string folder;               // all traces and snapshots in it; empty = those of `traces`
-    std::vector<std::string> traces;  // more than one
-    // Files; '-' is standard output, instead of the table; empty = none.
+    std::string folder;               // all traces and snapshots in it; empty = use `traces`
+    std::vector<std::string> traces;  // at least two
+    // Output files; empty = none. '-' means standard output and replaces the table.
     std::string json;
     std::string html;
-    bool summary = false;    // instead: of the process that failed first, else of the first of them
-    AnalyzeOptions options;  // of the analyses that the page shows
+    // Instead: the summary of the process that failed first, else of the first one.
+    bool summary = false;
+    AnalyzeOptions options;  // for the analyses that the page shows
 };
 
 }  // namespace fragtrace::analyzer

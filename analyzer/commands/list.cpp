@@ -1,4 +1,4 @@
-// fraganalyze list PATH...: what traces there are, a line each; their events are not read.
+// fraganalyze list PATH...: lists traces, one line each, without reading their events.
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/report/text/text_source.h"
@@ -26,10 +26,10 @@ struct ListOptions {
     std::vector<std::string> paths;
     std::string job;        // empty = any
     std::size_t limit = 0;  // 0 = all
-    bool absorb = false;    // rings of processes that are gone
+    bool absorb = false;    // move rings of ended processes into their traces
 };
 
-// A folder stands for the traces and snapshots in it, by name.
+// Replaces a folder by the traces and snapshots in it, sorted by name.
 std::vector<std::string> trace_files(const std::vector<std::string>& paths) {
     std::vector<std::string> files;
     for (const std::string& path : paths) {
@@ -44,7 +44,7 @@ std::vector<std::string> trace_files(const std::vector<std::string>& paths) {
     return files;
 }
 
-// Beyond what was held when its history begins.
+// True if the snapshot's history has requests after the memory that was live at its start.
 bool has_requests(const Timeline& timeline) {
     const std::size_t begin =
         timeline.checkpoints.empty() ? 0 : std::size_t{timeline.checkpoints.back().end} + 1;
@@ -57,7 +57,7 @@ bool has_requests(const Timeline& timeline) {
     return false;
 }
 
-// A snapshot has no index: it is read as a whole.
+// A snapshot has no index, so it is read completely.
 Result<TraceOutline> outline_of(const std::string& file, bool absorb) {
     if (!is_snapshot(file)) {
         if (absorb) {
@@ -81,8 +81,8 @@ Result<TraceOutline> outline_of(const std::string& file, bool absorb) {
     return outline;
 }
 
-// Those that cannot be read are said on standard error, but for the last if there is no other line
-// to print: that is the command's error. A trace without a job may be of any.
+// Prints unreadable traces on standard error. If no trace can be listed, the last failure becomes
+// the command's error instead. A trace without a job matches any job.
 Result<std::vector<TraceOutline>> read_outlines(const ListOptions& options, bool as_json) {
     std::vector<TraceOutline> outlines;
     std::vector<Error> failures;

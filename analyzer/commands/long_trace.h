@@ -8,7 +8,7 @@
 
 namespace fragtrace::analyzer {
 
-// Moves the ring of a process that has ended into its trace first. Errors (kInput) as of
+// First moves the ring of an ended process into its trace. Errors are kInput, as in
 // summarize_trace().
 Result<std::string> summarize_long_trace(const std::string& path, const Terminal& terminal);
 

@@ -1,4 +1,4 @@
-// fraganalyze plan PROBLEM.csv: a planned placement of buffers with known lifetimes.
+// fraganalyze plan PROBLEM.csv: places buffers with known lifetimes.
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
 #include "analyzer/plan/csv.h"

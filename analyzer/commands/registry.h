@@ -1,4 +1,5 @@
-// The table of commands: name, one line, function. One file each in this folder.
+// The table of commands: name, one-line description, function. Each command has a file in this
+// folder.
 #pragma once
 
 #include "analyzer/support/result.h"
@@ -12,13 +13,13 @@ namespace fragtrace::analyzer {
 struct Command {
     std::string_view name;
     std::string_view synopsis;
-    // argv[0] is the command's name. Prints its own help for --help.
+    // argv[0] is the command's name. The function prints its own help for --help.
     Status (*run)(int argc, char** argv);
 };
 
 std::span<const Command> commands();
 const Command* find_command(std::string_view name);
-// What `fraganalyze --help` prints.
+// The text of `fraganalyze --help`.
 std::string overview();
 
 Status run_anonymize(int argc, char** argv);

@@ -1,4 +1,4 @@
-// fraganalyze replay TRACE: one replay under given settings, capacity and pool.
+// fraganalyze replay TRACE: replays a trace once with given settings, capacity and pool.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/analysis/recorded_replay.h"
 #include "analyzer/analysis/replay_setups.h"
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMaxDiagnoses = 16;
 
-// Whether the pool would serve one request more, and if not, why. On the default stream.
+// Whether the pool could serve one more request on the default stream, and if not, why.
 std::string answer_request(const DeviceAnalysis& device,
                            const Pool& pool,
                            std::uint64_t requested_bytes,
@@ -77,7 +77,7 @@ Status replay_once(const CommonOptions& common,
     const DeviceAnalysis* device = *found;
     Candidate candidate = options.candidate(*device, capacity_bytes);
     if (requested_bytes && !capacity_bytes && !device->capacity_known) {
-        // What the driver could still give is not known: nothing.
+        // Without a known capacity, assume that the driver has no free memory.
         candidate.capacity_bytes = device->recorded.peak_reserved;
         candidate.total_bytes = candidate.capacity_bytes + device->others_bytes;
     }
@@ -100,7 +100,7 @@ Status replay_once(const CommonOptions& common,
     classify_row(sweep_context(*device), &row);
     const std::uint64_t others_bytes = others_to_go(*device);
     std::vector<Diagnosis> diagnoses;
-    if (!row.result.troubles.empty()) {  // a second pool may mean a second plan
+    if (!row.result.troubles.empty()) {  // a second pool may need a second plan
         auto second = candidate_setup(*device, candidate);
         if (!second) {
             return second.error();

@@ -1,4 +1,4 @@
-// Which replay of which device is meant: the options of the commands that replay once.
+// Options of the commands that replay once: which device, and with which pool and settings.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -17,10 +17,10 @@ struct ReplayOptions {
     unsigned device = 0;
 
     void add(CLI::App* app);
-    // After parsing: takes name and settings of --pool apart.
+    // Call after parsing: splits --pool into name and settings.
     void finish(const CLI::App& app);
 
-    // Errors (kUsage): nothing was allocated on the device.
+    // Errors are kUsage: nothing was allocated on the device.
     [[nodiscard]] Result<const DeviceAnalysis*> find_device(const Analysis& analysis,
                                                             const std::string& trace) const;
     [[nodiscard]] Candidate candidate(const DeviceAnalysis& device,

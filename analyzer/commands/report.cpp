@@ -1,4 +1,4 @@
-// fraganalyze TRACE: the report, as text, JSON or page.
+// fraganalyze TRACE: the report as text, JSON or page.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/analysis/job/job.h"
 #include "analyzer/commands/arguments.h"
@@ -22,7 +22,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// PID=SIGNAL, both numbers.
+// Parses PID=SIGNAL; both are numbers.
 Status note_signals(const std::vector<std::string>& traces, const std::string& killed) {
     unsigned pid = 0;
     int signal = 0;
@@ -38,8 +38,8 @@ Status note_signals(const std::vector<std::string>& traces, const std::string& k
     return Ok{};
 }
 
-// Requests and frees. Beyond that `fraganalyze whatif` has the remedies and the plan of `offline`,
-// which takes 200 bytes per block.
+// In requests and frees. For longer traces, only `fraganalyze whatif` replays remedies and the plan
+// of `offline`, which needs 200 bytes per block.
 constexpr std::size_t kLongestWithRemedies = 2'000'000;
 
 }  // namespace
@@ -110,7 +110,8 @@ Status run_report(int argc, char** argv) {
             return noted;
         }
     }
-    // The text has no room for other pools: whatif's table, the JSON and the page have them.
+    // The text report has no room for other pools. The whatif table, the JSON and the page show
+    // them.
     const bool shows_pools = !html.empty() || !common.json.empty();
     AnalyzeOptions options = {.capacity_bytes = *capacity,
                               .torch_version = common.torch_version,

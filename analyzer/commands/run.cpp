@@ -23,7 +23,7 @@ int status(ExitCode code) {
 }
 
 int report_error(std::string_view program, const Error& error) {
-    // Messages quote names of files and texts of traces.
+    // Messages contain file names and texts from traces, which may be unprintable.
     fmt::print(stderr, "{}: {}\n", program, printable(error.message));
     return status(error.code == ErrorCode::kCheckFailed ? ExitCode::kCheckFailed
                                                         : ExitCode::kBadInput);
@@ -38,14 +38,14 @@ extern "C" void interrupted(int signal) {
     raise(signal);
 }
 
-// Unless it is ignored, as under nohup.
+// Installs the handler, unless the signal is ignored, as under nohup.
 void end_well_on(int signal) {
     if (std::signal(signal, interrupted) == SIG_IGN) {
         std::signal(signal, SIG_IGN);
     }
 }
 
-// An argument as an error message can hold it.
+// Shortens an argument for an error message.
 std::string quoted(std::string_view argument) {
     constexpr std::size_t kShown = 200;
     return argument.size() <= kShown
@@ -55,11 +55,11 @@ std::string quoted(std::string_view argument) {
 }
 
 bool exists(std::string_view path) {
-    std::error_code error;  // a name may be longer than any file's
+    std::error_code error;  // set, for example, if the name is longer than file systems allow
     return std::filesystem::exists(path, error);
 }
 
-// What the user called: "fragtrace top" is a command of this program by another name.
+// The name that the user called: "fragtrace top" is a command of this program.
 std::string_view program_name(int argc, char** argv) {
     const std::string_view path = argc > 0 ? argv[0] : "";
     return path.substr(path.rfind('/') + 1) == "fragtrace" ? "fragtrace" : "fraganalyze";
@@ -76,7 +76,7 @@ int dispatch(std::string_view program, int argc, char** argv) {
         return status(ExitCode::kFine);
     }
     const Command* command = find_command(first);
-    // "fraganalyze TRACE ..." is "fraganalyze report TRACE ...".
+    // "fraganalyze TRACE ..." means "fraganalyze report TRACE ...".
     const bool named = command != nullptr;
     if (!named) {
         if (argc > 2 && !first.starts_with('-') && argv[2][0] != '-' && !exists(first)) {
@@ -111,7 +111,7 @@ int run_command_line(int argc, char** argv) {
                    ? result
                    : report_error(program, printed.error());
     } catch (const std::system_error& failure) {
-        // fmt::print() throws when it cannot write.
+        // fmt::print() throws if it cannot write.
         return report_error(
             program,
             {ErrorCode::kOutput,

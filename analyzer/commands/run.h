@@ -1,4 +1,5 @@
-// From the command line to an exit status: picks the command, turns errors into one line.
+// Runs a command line and returns the exit status: selects the command and prints errors as one
+// line.
 #pragma once
 
 namespace fragtrace::analyzer {

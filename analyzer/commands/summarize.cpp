@@ -1,4 +1,5 @@
-// fraganalyze summarize TRACE: a run's figures, of traces of any length; of a folder, each run's.
+// fraganalyze summarize TRACE: figures of a run, for traces of any length. For a folder, figures of
+// each run.
 #include "analyzer/analysis/metrics/trace_summary.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/job.h"
@@ -22,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMostHolders = 10;
 
-// Stacks that differ only outside of the user's code are one row.
+// Merges stacks that differ only outside the user's code into one row.
 std::vector<HeldBy> holder_rows(const DeviceSummary& device, bool wanted, Symbolizer* symbols) {
     if (!wanted) {
         return {};
@@ -155,12 +156,13 @@ Json summary_json(const TraceSummary& summary, bool with_holders) {
                 {"devices", devices}};
 }
 
-// Names of the traced programs need not be UTF-8.
+// Names from the traced programs may be invalid UTF-8.
 std::string json_text(const Json& document) {
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Each trace and snapshot of a folder by itself: one is in memory at a time.
+// Summarizes each trace and snapshot of a folder separately, so that only one is in memory at a
+// time.
 Status summarize_folder(const std::string& folder, const std::string& json, bool with_holders) {
     const Result<std::vector<std::string>> paths = recordings_of_job(folder);
     if (!paths) {

@@ -1,4 +1,4 @@
-// fraganalyze top: what a running process holds, a line per device and second.
+// fraganalyze top: memory of a running process, one line per device and second.
 #include "analyzer/analysis/live_view.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"
@@ -21,7 +21,7 @@ struct TopOptions {
     bool json = false;
 };
 
-// The only one, or an error that lists them.
+// Returns the only recorded process, or an error that lists all of them.
 Result<std::uint32_t> only_process() {
     const std::vector<RecordedProcess> found = recorded_processes();
     if (found.size() == 1) {
@@ -61,7 +61,7 @@ class Top {
     }
 
   private:
-    // Events per second since the last line, negative for the first.
+    // Events per second since the last line; negative for the first line.
     double rate() {
         const Clock::time_point now = Clock::now();
         const double seconds = std::chrono::duration<double>(now - last_time_).count();
@@ -112,7 +112,7 @@ class Top {
 }  // namespace
 
 Status run_top(int argc, char** argv) {
-    const std::string name = argv[0];  // "fragtrace top" for those who came that way
+    const std::string name = argv[0];  // "fragtrace top" if it was called that way
     CLI::App app(fmt::format("Shows what a running process holds: a line per device and second.\n"
                              "Reads its trace and its ring; the process itself is not touched.\n\n"
                              "Examples\n"

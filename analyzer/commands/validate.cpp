@@ -1,4 +1,4 @@
-// fraganalyze validate FILE: every placement of a replay, or of a planned placement, is checked.
+// fraganalyze validate FILE: checks every placement of a replay or of a plan.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/analysis/validation.h"
 #include "analyzer/commands/arguments.h"
@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Prints the text, or writes the JSON; a violation is an error in any case.
+// Prints the text or writes the JSON. A violation is an error in both cases.
 Status finish(const CommonOptions& common,
               const Json& json,
               const std::string& text,
@@ -120,7 +120,7 @@ Status validate_trace(const CommonOptions& common,
                   violated ? fmt::format("event {}: {}", check.event, check.violation) : "");
 }
 
-// A plan is text with a heading; a trace begins with its magic.
+// A plan is text with a heading, whereas a trace begins with its magic number.
 bool is_plan(const InputFile& file) {
     std::string first(64, '\0');
     first.resize(file.read_at(0, first.data(), first.size()));

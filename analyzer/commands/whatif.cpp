@@ -1,4 +1,5 @@
-// fraganalyze whatif TRACE: the same requests under many settings and capacities, ranked.
+// fraganalyze whatif TRACE: replays the same requests with many settings and capacities and ranks
+// the results.
 #include "analyzer/analysis/analyze.h"
 #include "analyzer/commands/arguments.h"
 #include "analyzer/commands/registry.h"

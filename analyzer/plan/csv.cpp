@@ -10,7 +10,7 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::array<std::string_view, 4> kColumns = {"id", "lower", "upper", "size"};
-// Offsets stay far from the end of 64 bits whatever the placement.
+// Limit on the sum of all sizes, so that no placement can overflow 64-bit offsets.
 constexpr std::uint64_t kMaxTotalBytes = std::uint64_t{1} << 62;
 
 std::string_view take_line(std::string_view* text) {

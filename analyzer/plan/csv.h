@@ -1,6 +1,6 @@
-// Placement problems as text, in the form that MiniMalloc reads and writes: a heading with the
-// columns id, lower, upper, size in any order (others are ignored), then a buffer a line, live from
-// lower up to, not including, upper.
+// Reads and writes placement problems as text, in MiniMalloc's format. The heading has the columns
+// id, lower, upper and size in any order, and other columns are ignored. Each further line is a
+// buffer, which is live in [lower, upper).
 #pragma once
 
 #include "analyzer/plan/lifetimes.h"
@@ -14,14 +14,14 @@
 namespace fragtrace::analyzer {
 
 struct PlacementProblem {
-    std::vector<std::string> ids;  // as given
+    std::vector<std::string> ids;  // as in the text
     std::vector<Lifetime> lifetimes;
 };
 
-// `name` stands for the text in errors (kInput), which name the line.
+// `name` is the name of the text in error messages. Errors are kInput and name the line.
 Result<PlacementProblem> read_problem(std::string_view text, const std::string& name);
 
-// "id,lower,upper,size,offset", in the order of the problem.
+// Returns "id,lower,upper,size,offset" lines, in the order of the problem.
 std::string plan_csv(const PlacementProblem& problem, const std::vector<std::uint64_t>& offsets);
 
 }  // namespace fragtrace::analyzer

@@ -1,5 +1,5 @@
-// Placement in a given order: each buffer goes into a gap between the placed ones that are live
-// together with it, or on top of them.
+// Greedy placement in a given order. Each buffer goes into a gap between the placed buffers that
+// are live at the same time, or above them.
 #pragma once
 
 #include "analyzer/plan/lifetimes.h"
@@ -11,19 +11,19 @@
 namespace fragtrace::analyzer {
 
 enum class Fit : std::uint8_t {
-    kSmallestGap,  // lowest offset on ties
-    kLowest,       // any optimum is reached in some order: that of its own offsets
+    kSmallestGap,  // the smallest gap; the lowest offset on ties
+    kLowest,       // the lowest gap; some order gives the optimum: that of its own offsets
 };
 
 enum class BufferOrder : std::uint8_t { kSize, kArea, kLifetime };
 
-// Largest first, by bytes, bytes x lifetime or lifetime. Ties: by bytes the earlier born, by
-// lifetime the larger; else the order of the input.
+// Sorts buffers in descending order of bytes, of bytes x lifetime, or of lifetime. Ties: equal
+// bytes by earlier begin, equal lifetimes by larger size, otherwise in input order.
 std::vector<std::uint32_t> order_by(std::span<const Lifetime> lifetimes, BufferOrder order);
 
 class GreedyPlacer {
   public:
-    // Both must remain as they are while the placer is used.
+    // Keeps references: both must stay unchanged while the placer is used.
     GreedyPlacer(std::span<const Lifetime> lifetimes, const Overlaps& overlaps)
         : lifetimes_(lifetimes), overlaps_(overlaps), placed_(lifetimes.size()) {}
 

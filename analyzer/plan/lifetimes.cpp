@@ -9,12 +9,12 @@ bool takes_part(const Lifetime& buffer) {
     return buffer.begin < buffer.end && buffer.size_bytes != 0;
 }
 
-// Of buffers in the order in which they come, at times that are not far more than they are: a
-// place for each time instead of comparisons.
+// Counting sort in linear time. Requires buffers sorted by begin, at times that are at most
+// kMostTimes per buffer.
 std::vector<Turn> turns_by_counting(std::span<const Lifetime> lifetimes) {
     const std::uint64_t last_begin = lifetimes.back().begin;
-    std::vector<std::uint32_t> next(last_begin + 2);  // per time, of the ends at it
-    std::vector<std::uint32_t> late;                  // end after the last has come
+    std::vector<std::uint32_t> next(last_begin + 2);  // per time: number of ends, then position
+    std::vector<std::uint32_t> late;                  // buffers that end after the last begin
     std::size_t count = 0;
     for (std::uint32_t i = 0; i < lifetimes.size(); ++i) {
         if (!takes_part(lifetimes[i])) {
@@ -60,7 +60,7 @@ std::vector<Turn> turns_by_counting(std::span<const Lifetime> lifetimes) {
 }
 
 bool can_be_counted(std::span<const Lifetime> lifetimes) {
-    constexpr std::uint64_t kMostTimes = 4;  // for each buffer
+    constexpr std::uint64_t kMostTimes = 4;  // per buffer
     return !lifetimes.empty() && lifetimes.back().begin < kMostTimes * lifetimes.size() &&
            std::is_sorted(lifetimes.begin(),
                           lifetimes.end(),
@@ -148,8 +148,8 @@ bool Overlaps::find(std::span<const Lifetime> lifetimes,
     }
     first_.resize(lifetimes.size() + 1);
     std::vector<std::uint32_t> live;
-    std::vector<std::uint32_t> place(lifetimes.size());  // in `live`
-    // Twice the same sweep: count, then fill.
+    std::vector<std::uint32_t> place(lifetimes.size());  // position in `live`
+    // Run the same sweep twice: first count, then fill.
     neighbours_.resize(2 * pairs);
     for (const bool fill : {false, true}) {
         live.clear();
@@ -178,7 +178,7 @@ bool Overlaps::find(std::span<const Lifetime> lifetimes,
             }
         }
     }
-    // Filling has moved every begin to the next one's.
+    // Filling advanced every begin to the begin of the next list: shift them back.
     for (std::size_t i = first_.size() - 1; i > 0; --i) {
         first_[i] = first_[i - 1];
     }

@@ -1,5 +1,5 @@
-// Buffers with known lifetimes and sizes, to be placed in one address range: the problem that
-// planned placement solves (dynamic storage allocation, offline).
+// Buffers with known lifetimes and sizes, to be placed in one address range. This is the problem
+// that planned placement solves (offline dynamic storage allocation).
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace fragtrace::analyzer {
 
-// Live in [begin, end); the times need only be ordered. A buffer with begin >= end or of no bytes
-// takes part in nothing and is put at offset 0.
+// A buffer that is live in [begin, end). Only the order of the times matters. A buffer with begin
+// >= end or with size 0 is ignored and gets offset 0.
 struct Lifetime {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::uint64_t size_bytes = 0;
 };
 
-// The buffers in the order in which they come and go: ends before begins of the same time.
+// Begins and ends of buffers in order of time. At the same time, ends come before begins.
 struct Turn {
     std::uint32_t buffer = 0;
     bool begins = false;
@@ -25,19 +25,19 @@ struct Turn {
 
 std::vector<Turn> turns_of(std::span<const Lifetime> lifetimes);
 
-// Bytes live at once at most: no placement needs less.
+// The maximum of bytes that are live at the same time. No placement can be lower.
 std::uint64_t load_bytes(std::span<const Lifetime> lifetimes, std::span<const Turn> turns);
 std::uint64_t load_bytes(std::span<const Lifetime> lifetimes);
 
-// The highest end of any buffer.
+// The highest end of all placed buffers, in bytes.
 std::uint64_t height_bytes(std::span<const Lifetime> lifetimes,
                            const std::vector<std::uint64_t>& offsets);
 
-// Pairs of buffers that are live together, as lists of neighbours. Not there if there are more
-// than `max_pairs`.
+// Lists of the buffers that are live at the same time as a given buffer. Not available if there are
+// more than `max_pairs` pairs.
 class Overlaps {
   public:
-    // False: too many pairs; the lists are then empty.
+    // Returns false and leaves the lists empty if there are too many pairs.
     bool find(std::span<const Lifetime> lifetimes,
               std::span<const Turn> turns,
               std::size_t max_pairs);
@@ -55,8 +55,9 @@ class Overlaps {
     std::vector<std::uint32_t> neighbours_;
 };
 
-// The moments that count, numbered in the order of time: at no other is a superset of their
-// buffers live. Two buffers live together if they share one.
+// A range of maximal moments. A moment is maximal if no other moment has a superset of its live
+// buffers. Maximal moments are numbered in order of time. Two buffers are live at the same time if
+// and only if they share such a moment.
 struct Moments {
     std::uint32_t begin = 0;
     std::uint32_t end = 0;
@@ -64,7 +65,7 @@ struct Moments {
 
 struct MomentTable {
     std::uint32_t count = 0;
-    std::vector<Moments> of;  // per buffer; none for those that take part in nothing
+    std::vector<Moments> of;  // per buffer; empty for ignored buffers
 };
 
 MomentTable moments_of(std::span<const Lifetime> lifetimes, std::span<const Turn> turns);

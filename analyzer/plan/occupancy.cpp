@@ -6,7 +6,8 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::uint64_t kMostBucketMoments = 32;
-constexpr std::uint64_t kBucketEnds = 64;  // of buffers, on average: each is looked at every time
+// Average ends of buffers per bucket: each query visits all of them.
+constexpr std::uint64_t kBucketEnds = 64;
 
 bool meet(Moments a, Moments b) {
     return a.begin < b.end && b.begin < a.end;
@@ -16,7 +17,8 @@ bool meet(Moments a, Moments b) {
 
 Occupancy::Occupancy(std::uint32_t moments, std::size_t buffers)
     : bucket_moments_(kMostBucketMoments) {
-    // Many buffers at few moments: in a bucket of one moment none of them ends.
+    // Use smaller buckets if there are many buffers per moment. No buffer ends within a bucket of
+    // one moment.
     while (bucket_moments_ > 1 &&
            2 * std::uint64_t{buffers} * bucket_moments_ >
                kBucketEnds * std::max<std::uint64_t>(moments, bucket_moments_)) {
@@ -26,7 +28,7 @@ Occupancy::Occupancy(std::uint32_t moments, std::size_t buffers)
         first_leaf_ = first_leaf_ * kChildren + 1;
         leaves_ *= kChildren;
     }
-    // The last leaves lie behind the last moment.
+    // Leaves after the last moment are not stored.
     const std::size_t used =
         std::max<std::size_t>(1, (moments + bucket_moments_ - 1) / bucket_moments_);
     nodes_.resize(first_leaf_ + used);
@@ -130,7 +132,7 @@ bool Occupancy::take(std::size_t node, Span span, Moments moments, const Range& 
     for_children(node, span, moments, [&](std::size_t child, Span part) {
         changed = take(child, part, moments, range) || changed;
     });
-    // What a child has had before, its parent has.
+    // A range that was already in a child is already in its parent, too.
     return changed && add(&here.anywhere, range);
 }
 

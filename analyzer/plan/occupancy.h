@@ -1,9 +1,10 @@
-// Which addresses are taken when, for placement in any order of problems of any size.
+// Records which addresses are occupied at which times, for placement in any order and problems of
+// any size.
 //
-// A tree over time: a node knows what is taken throughout its span and what is taken anywhere in
-// it, as ranges that are joined where they touch. A buffer looks at the few nodes that its lifetime
-// is made of and at those above them, instead of at each buffer that lives together with it. Not
-// thread-safe.
+// A tree over time. Each node stores which ranges are occupied during its whole span, and which at
+// any time in its span. Ranges that touch are merged. A query visits the few nodes that make up a
+// buffer's lifetime, and the nodes above them. It does not visit each buffer that is live at the
+// same time. Not thread-safe.
 #pragma once
 
 #include "analyzer/plan/lifetimes.h"
@@ -16,16 +17,16 @@ namespace fragtrace::analyzer {
 
 class Occupancy {
   public:
-    // For about so many buffers; with more it is slower, not wrong.
+    // `buffers` is the expected number of buffers. More buffers are slower, but still correct.
     explicit Occupancy(std::uint32_t moments, std::size_t buffers = 0);
 
-    // The lowest offset at which `size_bytes` are free at all of these moments.
+    // Lowest offset at which `size_bytes` are free at all of these moments.
     [[nodiscard]] std::uint64_t lowest(Moments moments, std::uint64_t size_bytes);
 
     void take(Moments moments, std::uint64_t offset_bytes, std::uint64_t size_bytes);
 
-    // Ranges that were looked at or moved so far: in proportion to the time it took, and the same
-    // on every machine.
+    // Number of ranges visited or moved so far. Proportional to the run time, and the same on every
+    // machine.
     [[nodiscard]] std::uint64_t work() const { return work_; }
 
   private:
@@ -34,22 +35,22 @@ class Occupancy {
         std::uint64_t end = 0;
     };
 
-    using Ranges = std::vector<Range>;  // ascending; they do not touch
+    using Ranges = std::vector<Range>;  // ascending; ranges do not touch
 
     struct Node {
         Ranges throughout;
         Ranges anywhere;
     };
 
-    // A buffer that begins or ends within a bucket, the span of a leaf.
+    // The part of a buffer in the bucket (span of a leaf) in which it begins or ends.
     struct Part {
         Moments moments;
         Range range;
     };
 
-    using Parts = std::vector<Part>;  // ascending by begin; they may overlap
+    using Parts = std::vector<Part>;  // ascending by begin; parts may overlap
 
-    // The moments of a node: those of the root may reach far beyond the last moment.
+    // The moments of a node. The root's span may extend far beyond the last moment.
     struct Span {
         std::uint64_t begin = 0;
         std::uint64_t end = 0;
@@ -59,7 +60,8 @@ class Occupancy {
         }
     };
 
-    // Few levels: a node that was not looked at for a while costs a cache miss.
+    // Large, so that the tree has few levels: each node that was not used recently costs a cache
+    // miss.
     static constexpr std::uint32_t kChildren = 16;
 
     // Calls visit(child, span of the child) for the children that share moments with `moments`.
@@ -82,19 +84,19 @@ class Occupancy {
         const Item* end;
     };
 
-    // Both: true, something of it was not in there before.
+    // Both return true if a part of the range was not occupied before.
     bool add(Ranges* ranges, Range range);
     bool take(std::size_t node, Span span, Moments moments, const Range& range);
     void look_at(const Ranges& ranges);
     void look_up(std::size_t node, Span span, Moments moments);
 
-    std::uint64_t bucket_moments_ = 0;    // the span of a leaf
-    std::uint64_t leaves_ = 1;            // a power of kChildren
-    std::size_t first_leaf_ = 0;          // as a node
-    std::vector<Node> nodes_;             // node i lies above kChildren nodes; the leaves come last
-    std::vector<Parts> parts_;            // per leaf
-    std::vector<Cursor<Range>> cursors_;  // of the buffer that is looked up
-    std::vector<Cursor<Part>> in_parts_;  // likewise: of the leaves where it begins and ends
+    std::uint64_t bucket_moments_ = 0;  // the span of a leaf
+    std::uint64_t leaves_ = 1;          // a power of kChildren
+    std::size_t first_leaf_ = 0;        // index in nodes_
+    std::vector<Node> nodes_;   // node i is the parent of kChildren nodes; the leaves come last
+    std::vector<Parts> parts_;  // per leaf
+    std::vector<Cursor<Range>> cursors_;  // of the current query
+    std::vector<Cursor<Part>> in_parts_;  // of the leaves where the buffer begins and ends
     std::uint64_t work_ = 0;
 };
 

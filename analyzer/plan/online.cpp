@@ -9,7 +9,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// The free ranges of an unbounded address range. The last one has no end.
+// Free ranges of an unbounded address range. The last one has no end.
 class Gaps {
   public:
     Gaps() { add(0, kNoEnd); }
@@ -27,7 +27,8 @@ class Gaps {
         return take_low(gap->first, gap->second - gap->first, size_bytes);
     }
 
-    // The high end of the highest gap below the ceiling; where none is, the smallest.
+    // Uses the high end of the highest gap below the ceiling, or the smallest gap if none fits
+    // there.
     std::uint64_t take_highest(std::uint64_t size_bytes, std::uint64_t ceiling_bytes) {
         auto gap = by_offset_.lower_bound(ceiling_bytes);
         while (gap != by_offset_.begin()) {
@@ -83,7 +84,7 @@ class Gaps {
     }
 
     ByOffset by_offset_;
-    std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // bytes, begin
+    std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // (bytes, begin)
 };
 
 }  // namespace

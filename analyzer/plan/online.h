@@ -1,6 +1,6 @@
-// Placement in the order of time, for inputs of any size: every buffer takes a gap when it is born
-// and gives it back when it dies, with free memory always coalesced. Unlike an allocator it has no
-// segments, and it knows how long each buffer will live.
+// Placement in order of time, for inputs of any size. A buffer gets a gap at its begin and frees it
+// at its end, and free memory is always merged. Unlike a real allocator, this one has no segments
+// and knows each buffer's lifetime.
 #pragma once
 
 #include "analyzer/plan/lifetimes.h"
@@ -13,8 +13,8 @@ namespace fragtrace::analyzer {
 
 struct OnlineRules {
     bool best_fit = true;  // the smallest gap; false: the lowest one
-    // Buffers that live no longer than this go to the high end of the highest gap below
-    // `ceiling_bytes`, so that they do not come between those that stay; 0: none.
+    // Buffers with at most this lifetime go to the high end of the highest gap below
+    // `ceiling_bytes`. There they do not fragment the space of long-lived buffers. 0: off.
     std::uint64_t short_lived = 0;
     std::uint64_t ceiling_bytes = 0;
 };

@@ -9,7 +9,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Bytes live at each moment, and the most of any span of moments: a tree of maxima over stretches
+// Live bytes at each moment, and the maximum of any range of moments: a tree of maxima over groups
 // of kStretch moments.
 class LiveBytes {
   public:
@@ -81,7 +81,7 @@ std::vector<std::uint32_t> order_by_peak(std::span<const Lifetime> lifetimes,
     struct Key {
         std::uint64_t peak_bytes;
         std::uint64_t length;
-        std::uint32_t turn;  // the earlier born comes first among equals
+        std::uint32_t turn;  // on ties the earlier begin comes first
         std::uint32_t buffer;
     };
 

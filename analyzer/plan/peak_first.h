@@ -1,8 +1,9 @@
-// Placement around the peak: first the buffers of the moment at which most is live, the longest
-// lifetime at the bottom, then those of the next highest moment around them, and so on.
+// Placement that starts at the peak. It places the buffers of the moment with the most live bytes
+// first, the longest lifetime at the bottom. Then it places the buffers of the next highest moment
+// around them, and so on.
 //
-// Moments with little live come last and find room anywhere; what decides the height is placed
-// while everything is still free. Each buffer goes as low as it can.
+// The buffers that decide the height are placed while all space is free. Buffers of moments with
+// few live bytes come last and find space easily. Each buffer gets the lowest possible offset.
 #pragma once
 
 #include "analyzer/plan/lifetimes.h"
@@ -14,17 +15,19 @@
 
 namespace fragtrace::analyzer {
 
-// The buffers that need a place by the most that is ever live during their lifetime, highest first;
-// among equals the longest lifetime first, then the earlier born.
+// Sorts buffers by the maximum of live bytes during their lifetime, highest first. Ties: longer
+// lifetime first, then earlier begin. Ignored buffers are left out.
 std::vector<std::uint32_t> order_by_peak(std::span<const Lifetime> lifetimes,
                                          std::span<const Turn> turns);
 
-// Steps of about a nanosecond or two that place_peak_first takes at most, unless told otherwise.
+// Default work limit of place_peak_first(): a constant plus an amount per buffer. One unit takes
+// about 1 to 2 ns.
 inline constexpr std::uint64_t kPeakFirstWork = 1'000'000'000;
 inline constexpr std::uint64_t kPeakFirstWorkPerBuffer = 2000;
 
-// Fills `offsets` (one per buffer) and returns the height. None: it would be too much work, as
-// where very many buffers lie with gaps between them; `offsets` are then of no use.
+// Fills `offsets` (one per buffer) and returns the height in bytes. Returns nullopt if the work
+// limit was reached, for example with very many buffers and gaps between them. `offsets` are then
+// unusable.
 std::optional<std::uint64_t> place_peak_first(std::span<const Lifetime> lifetimes,
                                               std::span<const Turn> turns,
                                               std::vector<std::uint64_t>* offsets,

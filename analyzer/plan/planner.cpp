@@ -15,7 +15,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Beyond this many pairs that are live together nothing is tried that looks at each of them.
+// With more overlapping pairs than this, algorithms that visit every pair are skipped.
 constexpr std::size_t kMaxPairs = 8'000'000;
 constexpr std::uint64_t kStepsPerTry = 500;
 constexpr std::uint64_t kMaxTries = 2000;
@@ -51,7 +51,7 @@ class Planner {
   private:
     [[nodiscard]] bool done() const { return plan_.height_bytes == plan_.load_bytes; }
 
-    // True: it is the best so far.
+    // Returns true if this placement is the best so far.
     bool offer(std::uint64_t height_bytes, const char* method) {
         if (height_bytes >= plan_.height_bytes) {
             return false;
@@ -99,8 +99,8 @@ class Planner {
         }
     }
 
-    // Tight placement again and again, each time into less than the best so far. What finds room
-    // late is put down earlier the next time; the rest of the order is chance, from a fixed seed.
+    // Repeats the search with a capacity below the best height so far. A buffer that found no room
+    // is placed earlier in the next try. The rest of the order is random, with a fixed seed.
     void search(std::uint64_t work) {
         SearchPlacer placer(lifetimes_, overlaps_);
         const std::uint64_t tries = std::min(
@@ -144,7 +144,7 @@ class Planner {
         return kind == 0 ? size_bytes : kind == 1 ? size_bytes * length : length;
     }
 
-    // Around 1, between 0.8 and 1.25: the same on every machine, as standard distributions are not.
+    // A random factor between 0.8 and 1.25. Standard distributions would differ between machines.
     double noise() {
         const double unit = static_cast<double>(random_()) / 4294967296.0;
         return std::exp2((2 * unit - 1) * 0.32);

@@ -71,7 +71,7 @@ bool SearchPlacer::moment_has_room(std::uint32_t moment, std::uint64_t last_offs
     return std::max(floor, last_offset) + unplaced_bytes_[moment] <= capacity_;
 }
 
-// `rest` are the buffers of the same part that have no place yet.
+// `rest` are the unplaced buffers of the same part.
 bool SearchPlacer::put_down(std::uint32_t buffer,
                             std::uint64_t offset,
                             const std::vector<std::uint32_t>& rest) {
@@ -123,8 +123,8 @@ void SearchPlacer::take_back(std::uint32_t buffer, std::size_t changes) {
     placed_[buffer] = 0;
 }
 
-// What is left, sorted by begin, falls into parts that no buffer connects; each is searched for
-// itself.
+// Divides the unplaced buffers, sorted by begin, into parts that do not overlap in time. Each part
+// is searched separately.
 SearchOutcome SearchPlacer::place_parts(const std::vector<std::uint32_t>& rest,
                                         std::uint64_t last_offset) {
     std::size_t done = 0;
@@ -151,7 +151,8 @@ SearchOutcome SearchPlacer::place_parts(const std::vector<std::uint32_t>& rest,
 
 SearchOutcome SearchPlacer::place_part(const std::vector<std::uint32_t>& part,
                                        std::uint64_t last_offset) {
-    // A buffer that goes above a place where another one fits whole might as well go second.
+    // If another buffer fits entirely below this buffer, this buffer need not be placed first: the
+    // ceiling excludes it.
     std::uint64_t ceiling = ~std::uint64_t{0};
     std::vector<std::uint32_t> candidates;
     for (const std::uint32_t buffer : part) {

@@ -1,10 +1,10 @@
-// Placement within a given capacity by search: the buffers are put down from the bottom up, each on
-// what is already there, with everything taken back that leaves some moment with too little room.
+// Placement within a given capacity by search. Buffers are placed from the bottom up, each on top
+// of those already there. The search backtracks when some moment has too little room left.
 //
-// A solution may be pushed down until every buffer rests on another one or on the ground; put down
-// in the order of their offsets, each lies as low as it can. So only that order is searched, as
-// MiniMalloc does (doi 10.1145/3623278.3624752). Exact for small problems; the number of steps is
-// bounded, so that "not found" is no proof.
+// Any solution can be compacted downwards until every buffer rests on another one or on the ground.
+// If its buffers are placed in the order of their offsets, each gets its lowest possible offset. So
+// searching such orders is enough, as MiniMalloc does (doi 10.1145/3623278.3624752). Exact for
+// small problems. The number of steps is limited, so kGaveUp proves nothing.
 #pragma once
 
 #include "analyzer/plan/lifetimes.h"
@@ -19,20 +19,20 @@ enum class SearchOutcome : std::uint8_t { kFound, kImpossible, kGaveUp };
 
 class SearchPlacer {
   public:
-    // Both must remain as they are while the placer is used.
+    // Keeps references: both must stay unchanged while the placer is used.
     SearchPlacer(std::span<const Lifetime> lifetimes, const Overlaps& overlaps);
 
-    // Of buffers that could be put down at the same height those earlier in `order` are tried
-    // first. `offsets` is filled only when found. A step is a buffer put down.
+    // One step places one buffer. Among buffers that fit at the same height, those earlier in
+    // `order` are tried first. `offsets` is filled only if a placement was found.
     SearchOutcome place(std::uint64_t capacity_bytes,
                         const std::vector<std::uint32_t>& order,
                         std::uint64_t steps,
                         std::vector<std::uint64_t>* offsets);
 
-    // How often each buffer had no room in the last call: those are hard to place.
+    // For each buffer, how often it had no room in the last call. A high count means hard to place.
     [[nodiscard]] const std::vector<std::uint64_t>& blame() const { return blame_; }
 
-    // What a step costs at most, in visits to a buffer.
+    // Maximum cost of a step, in visits to a buffer.
     [[nodiscard]] std::uint64_t work_per_step() const { return work_per_step_; }
 
   private:
@@ -43,7 +43,7 @@ class SearchPlacer {
 
     struct PutDown {
         std::uint32_t buffer;
-        std::size_t changes;  // on the trail before
+        std::size_t changes;  // length of trail_ before
     };
 
     SearchOutcome place_parts(const std::vector<std::uint32_t>& rest, std::uint64_t last_offset);
@@ -56,7 +56,7 @@ class SearchPlacer {
 
     std::span<const Lifetime> lifetimes_;
     const Overlaps& overlaps_;
-    std::vector<std::uint32_t> buffers_;               // that need a place, by begin
+    std::vector<std::uint32_t> buffers_;               // buffers that need a place, by begin
     std::vector<std::vector<std::uint32_t>> live_at_;  // per moment
     std::vector<Moments> moments_of_;
     std::uint64_t work_per_step_ = 0;
@@ -64,7 +64,7 @@ class SearchPlacer {
     std::uint64_t capacity_ = 0;
     std::uint64_t steps_left_ = 0;
     std::vector<std::uint32_t> rank_;
-    std::vector<std::uint64_t> least_offset_;  // as the placed ones leave it
+    std::vector<std::uint64_t> least_offset_;  // given the placed buffers
     std::vector<std::uint64_t> offset_;
     std::vector<std::uint8_t> placed_;
     std::vector<std::uint64_t> unplaced_bytes_;  // per moment

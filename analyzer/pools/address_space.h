@@ -1,6 +1,7 @@
-// Addresses for simulated segments. Only names, for display and for rules that go by address
-// (PyTorch before 2.13). A call looks at the gaps by their lengths, of which there are few, and not
-// at what is reserved. Not thread-safe.
+// Chooses addresses for simulated segments. Addresses are only names. They are displayed, and rules
+// that compare addresses use them (PyTorch before 2.13). Reserving searches the gaps by length,
+// because there are few different lengths. Its cost does not depend on the number of reserved
+// ranges. Not thread-safe.
 #pragma once
 
 #include "analyzer/support/units.h"
@@ -14,9 +15,9 @@
 namespace fragtrace::analyzer {
 
 enum class AddressOrder : std::uint8_t {
-    kAscending,   // the lowest gap that is large enough, as drivers tend to give
-    kDescending,  // the highest
-    kScattered,   // anywhere, by a seed; the lowest gap once hardly any place is left
+    kAscending,   // the lowest gap that is large enough, as most drivers choose
+    kDescending,  // the highest gap that is large enough
+    kScattered,   // a random address from the seed; the lowest gap if 64 draws find no free place
 };
 
 class AddressSpace {
@@ -26,7 +27,7 @@ class AddressSpace {
         std::uint32_t owner = 0;
     };
 
-    using Ranges = std::map<std::uint64_t, Range>;  // by where they begin
+    using Ranges = std::map<std::uint64_t, Range>;  // by start address
 
     AddressSpace() = default;
 
@@ -42,7 +43,8 @@ class AddressSpace {
             case AddressOrder::kScattered:
                 break;
         }
-        // A recorded run may hold more than what is drawn from.
+        // Draws can fail: a recorded run may reserve more than the address range that is drawn
+        // from.
         for (int draw = 0; draw < kMostDraws; ++draw) {
             const std::uint64_t begin =
                 kFirstAddress + next_random() % kScatteredBytes / kAlignmentBytes * kAlignmentBytes;
@@ -53,7 +55,7 @@ class AddressSpace {
         return insert(lowest(length), length, owner);
     }
 
-    // At a given place. False: part of it is taken.
+    // Reserves a given place. Returns false if a part of it is already reserved.
     bool reserve_at(std::uint64_t begin, std::uint64_t size_bytes, std::uint32_t owner) {
         const std::uint64_t length = align(size_bytes);
         const auto gap = gap_around(begin);
@@ -83,7 +85,7 @@ class AddressSpace {
         add_gap(begin, end);
     }
 
-    // Nothing is taken; the order stays.
+    // Releases everything. The order and the seed stay.
     void clear() { *this = AddressSpace(order_, seed_); }
 
     [[nodiscard]] const Ranges& ranges() const { return ranges_; }
@@ -99,9 +101,9 @@ class AddressSpace {
         return std::max(round_up(size_bytes, kAlignmentBytes), kAlignmentBytes);
     }
 
-    using Gaps = std::map<std::uint64_t, std::uint64_t>;  // from where to where
+    using Gaps = std::map<std::uint64_t, std::uint64_t>;  // start to end
 
-    // The gap that `address` lies in.
+    // Returns the gap that contains `address`, or gaps_.end().
     [[nodiscard]] Gaps::iterator gap_around(std::uint64_t address) {
         const auto after = gaps_.upper_bound(address);
         return after != gaps_.begin() && std::prev(after)->second > address ? std::prev(after)
@@ -124,8 +126,8 @@ class AddressSpace {
         gaps_.erase(gap);
     }
 
-    // Programs free segments of few sizes, and gaps of many different lengths would soon fill the
-    // address space: a look at each length costs little.
+    // Takes the lowest gap of each sufficient length. Programs free segments of few different
+    // sizes, so there are few lengths to check.
     std::uint64_t lowest(std::uint64_t length) {
         const auto around = gap_around(kFirstAddress);
         if (around != gaps_.end() && around->second - kFirstAddress >= length) {
@@ -157,7 +159,7 @@ class AddressSpace {
         return highest_end != 0 ? highest_end - length : lowest(length);
     }
 
-    // The place is free.
+    // Requires that the range is free.
     std::uint64_t insert(std::uint64_t begin, std::uint64_t length, std::uint32_t owner) {
         const auto gap = gap_around(begin);
         if (gap != gaps_.end()) {

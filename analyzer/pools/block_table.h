@@ -1,6 +1,6 @@
-// From the ids that the driver of a pool chose to the pool's own block indices: an open-addressing
-// hash table. Sized by the live blocks, not by the ids: a clone of the pool stays cheap however
-// long the trace. Not thread-safe.
+// Open-addressing hash table from block ids to the pool's own block indices. The caller of the pool
+// chooses the ids. The table's size follows the number of live blocks and not the ids, so that
+// cloning a pool stays cheap for long traces. Not thread-safe.
 #pragma once
 
 #include "analyzer/pools/free_set.h"
@@ -16,10 +16,10 @@ class BlockTable {
   public:
     BlockTable() : entries_(kLeastEntries) {}
 
-    // Valid until the next change.
+    // An index into the table. Valid until the next change.
     using Place = std::uint32_t;
 
-    // Where an id is, or would be if it were there.
+    // Returns the place of an id, or the empty place where it would be inserted.
     [[nodiscard]] Place place_of(BlockId id) const {
         Place at = home(id);
         while (entries_[at].block != kNoBlock && entries_[at].id != id) {
@@ -28,12 +28,12 @@ class BlockTable {
         return at;
     }
 
-    // kNoBlock = none.
+    // Returns kNoBlock if the place is empty.
     [[nodiscard]] BlockIndex block_at(Place at) const { return entries_[at].block; }
 
     [[nodiscard]] BlockIndex find(BlockId id) const { return block_at(place_of(id)); }
 
-    // A second insertion of an id replaces the first.
+    // Inserting an id again replaces the earlier block.
     void insert(BlockId id, BlockIndex block) {
         if ((count_ + 1) * kLeastRoom > entries_.size()) {
             grow();
@@ -49,9 +49,10 @@ class BlockTable {
         }
     }
 
-    // There must be a block.
+    // Requires that the place contains a block.
     void erase_at(Place hole) {
-        // Close the gap: whatever was pushed past the hole moves back into it.
+        // Close the gap: an entry that was stored after its home because the hole was occupied
+        // moves into the hole.
         for (Place at = (hole + 1) & mask(); entries_[at].block != kNoBlock;
              at = (at + 1) & mask()) {
             const Place wanted = home(entries_[at].id);
@@ -68,7 +69,8 @@ class BlockTable {
 
   private:
     static constexpr std::size_t kLeastEntries = 64;
-    static constexpr std::size_t kLeastRoom = 2;  // entries for each block: most are at home
+    // At least this many entries per block, so that most blocks are at their home.
+    static constexpr std::size_t kLeastRoom = 2;
     static constexpr unsigned kGroupBits = 3;
 
     struct Entry {
@@ -80,9 +82,9 @@ class BlockTable {
         return static_cast<std::uint32_t>(entries_.size() - 1);
     }
 
-    // Ids that follow each other stay together, as many as share a line of the processor's cache:
-    // blocks that are allocated one after the other are mostly freed so. The groups are spread by
-    // 2^32 / the golden ratio: otherwise ids of two long runs could meet, and form one long run.
+    // Consecutive ids stay in one group, which fits into one cache line of the processor: blocks
+    // that are allocated one after the other are mostly freed in the same order. Groups are spread
+    // by 2^32 / golden ratio. Otherwise two long runs of ids could collide and form one long run.
     [[nodiscard]] Place home(BlockId id) const {
         const std::uint32_t group = ((id >> kGroupBits) * 2654435769U) >> shift_;
         return group << kGroupBits | (id & ((1U << kGroupBits) - 1));

@@ -10,7 +10,7 @@ constexpr std::string_view kSeparators = ",:[]";
 
 }  // namespace
 
-// White space counts for nothing; separators are tokens of their own.
+// Ignores white space. Separators are tokens of their own.
 std::vector<std::string> split_config_words(std::string_view text) {
     std::vector<std::string> tokens;
     std::string word;
@@ -32,7 +32,8 @@ std::vector<std::string> split_config_words(std::string_view text) {
     return tokens;
 }
 
-// As strtoull reads: leading digits are enough and a minus sign wraps around.
+// Parses like strtoull, as PyTorch does: text after the digits is ignored, and a minus sign wraps
+// around.
 bool read_unsigned(const std::string& text, std::uint64_t& value) {
     char* end = nullptr;
     errno = 0;

@@ -1,4 +1,4 @@
-// The words and numbers of an allocator configuration string, read as PyTorch reads them.
+// Splits an allocator configuration string into words and numbers, in the same way as PyTorch.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace fragtrace::analyzer {
 
 std::vector<std::string> split_config_words(std::string_view text);
-// False: there is no number, or it does not fit.
+// Both return false if there is no number or the number is out of range.
 bool read_unsigned(const std::string& text, std::uint64_t& value);
 bool read_double(const std::string& text, double& value);
 

@@ -1,6 +1,7 @@
-// The device beneath a simulated pool: capacity and page granularity, nothing about time.
+// The device that a simulated pool allocates from. It models capacity and page granularity, but no
+// time.
 //
-// Not thread-safe; one per replay.
+// Not thread-safe: use one per replay.
 #pragma once
 
 #include "analyzer/model/event.h"
@@ -12,33 +13,34 @@
 
 namespace fragtrace::analyzer {
 
-// The capacity that stands for an unknown one: nothing runs out.
+// Used when the real capacity is unknown (1 PiB): no request runs out of memory.
 inline constexpr std::uint64_t kUnlimitedBytes = std::uint64_t{1} << 50;
 
-// What a simulated pool asks of the driver. Addresses are only names: a pool must not let them
-// decide anything (PyTorch 2.13+ does not either).
+// The driver, as a simulated pool sees it. Addresses are only names: a pool must not base decisions
+// on them (PyTorch 2.13+ does not either).
 class Device {
   public:
     virtual ~Device() = default;
 
-    // Bytes the card reports as its total (what fractions refer to).
+    // The card's total memory in bytes, as the driver reports it. Memory fractions refer to it.
     [[nodiscard]] virtual std::uint64_t total_bytes() const = 0;
-    // Bytes still to be had.
+    // Bytes that can still be allocated.
     [[nodiscard]] virtual std::uint64_t free_bytes() const = 0;
     // cudaMalloc / cuMemCreate of `size_bytes`: false = out of memory.
     virtual bool take(std::uint64_t size_bytes) = 0;
 
-    // At most so much more may be taken than is counted.
+    // Upper bound in bytes on how much more may really be in use than free_bytes() accounts for.
     [[nodiscard]] virtual std::uint64_t unsure_bytes() const { return 0; }
 
-    // Where the memory of the last take() lay in the recorded run; 0 = not known.
+    // Address of the memory of the last take() in the recorded run; 0 = unknown.
     [[nodiscard]] virtual std::uint64_t recorded_address() const { return 0; }
 
-    // cudaFree / cuMemRelease of what one take() was given: two of 1 MiB are not one of 2 MiB.
+    // cudaFree / cuMemRelease of one earlier take() of the same size. Release each take() on its
+    // own: two of 1 MiB are not equivalent to one of 2 MiB, because small requests share pages.
     virtual void give_back(std::uint64_t size_bytes) = 0;
 
-    // One allocation grows or shrinks, 0 = is not there. False: there is not so much, and it stays
-    // what it was.
+    // Changes the size of one allocation; 0 bytes = it does not exist. Returns false and changes
+    // nothing if the device has too little free memory.
     virtual bool resize(std::uint64_t from_bytes, std::uint64_t to_bytes) {
         if (to_bytes < from_bytes) {
             give_back(from_bytes - to_bytes);
@@ -46,15 +48,15 @@ class Device {
         return to_bytes <= from_bytes || take(to_bytes - from_bytes);
     }
 
-    // All that was taken.
+    // Releases everything that take() allocated.
     virtual void give_back_all() = 0;
 
     [[nodiscard]] virtual std::unique_ptr<Device> clone() const = 0;
 };
 
-// A card with `capacity_bytes` left for the pool, out of `total_bytes`. The driver obtains memory
-// in pages: a request of more than half a page takes whole ones, smaller ones share pages. Where in
-// a page they lie is not modelled: they count as packed, rounded up to 512 bytes each.
+// A card of `total_bytes`, of which the pool can use `capacity_bytes`. The driver allocates memory
+// in pages. A request of more than half a page gets whole pages, and smaller requests share pages.
+// Their position within a page is not modelled: they count as packed, each rounded up to 512 bytes.
 class FixedDevice final : public Device {
   public:
     FixedDevice(std::uint64_t total_bytes, std::uint64_t capacity_bytes, std::uint64_t page_bytes)
@@ -66,7 +68,7 @@ class FixedDevice final : public Device {
         return capacity_bytes_ - used_bytes_;
     }
 
-    // At worst each small request lies in a page of its own.
+    // In the worst case each small request occupies a page alone.
     [[nodiscard]] std::uint64_t unsure_bytes() const override {
         return shared_count_ * page_bytes_ - shared_pages(shared_bytes_);
     }
@@ -108,11 +110,11 @@ class FixedDevice final : public Device {
         return true;
     }
 
-    // The capacity from which on all calls so far have the same answers, wherever small requests
-    // lie; the largest number once one was refused.
+    // The smallest capacity at which all calls so far would have had the same answers, wherever
+    // small requests lie within pages. 2^64-1 if a call was refused.
     [[nodiscard]] std::uint64_t enough_bytes() const { return enough_bytes_; }
 
-    // The largest request that was granted.
+    // Size in bytes of the largest request that was granted.
     [[nodiscard]] std::uint64_t largest_bytes() const { return largest_bytes_; }
 
     void give_back_all() override { used_bytes_ = shared_bytes_ = shared_count_ = 0; }
@@ -124,7 +126,7 @@ class FixedDevice final : public Device {
   private:
     static constexpr std::uint64_t kAlignmentBytes = 512;
 
-    // What a request takes of shared pages; 0: it takes pages of its own.
+    // Bytes of shared pages that a request uses; 0: it gets pages of its own.
     [[nodiscard]] std::uint64_t shared_part(std::uint64_t size_bytes) const {
         return size_bytes <= page_bytes_ / 2 ? round_up(size_bytes, kAlignmentBytes) : 0;
     }
@@ -137,8 +139,8 @@ class FixedDevice final : public Device {
     std::uint64_t capacity_bytes_;
     std::uint64_t page_bytes_;
     std::uint64_t used_bytes_ = 0;    // whole pages
-    std::uint64_t shared_bytes_ = 0;  // of small requests
-    std::uint64_t shared_count_ = 0;  // likewise
+    std::uint64_t shared_bytes_ = 0;  // bytes of small requests
+    std::uint64_t shared_count_ = 0;  // number of small requests
     std::uint64_t enough_bytes_ = 0;
     std::uint64_t largest_bytes_ = 0;
 };

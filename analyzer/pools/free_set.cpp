@@ -18,7 +18,7 @@ FreeSets::SetIndex FreeSets::add_set() {
     return set;
 }
 
-// The first class from `size_class` on that has blocks; kClasses = none.
+// First class from `size_class` on that has blocks; kClasses = none.
 std::uint32_t FreeSets::used_from(const Table& table, std::uint32_t size_class) {
     std::uint32_t word = size_class / 64;
     if (word >= kWords) {
@@ -36,7 +36,7 @@ std::uint32_t FreeSets::used_from(const Table& table, std::uint32_t size_class) 
     return 64 * word + static_cast<std::uint32_t>(std::countr_zero(used));
 }
 
-// The last class before `end` that has blocks; kClasses = none.
+// Last class before `end` that has blocks; kClasses = none.
 std::uint32_t FreeSets::used_before(const Table& table, std::uint32_t end) {
     const auto highest = [](std::uint64_t bits) {
         return static_cast<std::uint32_t>(std::bit_width(bits)) - 1;
@@ -93,8 +93,8 @@ BlockIndex FreeSets::lower_bound(SetIndex index, const FreeKey& key) const {
     return block != kNoBlock ? block : first_from(*table, size_class + 1);
 }
 
-// Into its place in a list. (The key of its node has only just been stored: reading it there
-// waits.)
+// Inserts a block at its place in a sorted list. `key` is a parameter because the node's own copy
+// was stored just now, and reading that copy back would stall.
 inline void FreeSets::link(BlockIndex* first, const FreeKey& key, BlockIndex block) {
     Node& node = nodes_[block];
     BlockIndex previous = kNoBlock;
@@ -207,7 +207,7 @@ inline void FreeSets::erase(Table& table, const Node& node) {
     if (node.next == kInTree) {
         const auto tree = table.trees.find(node.size_class);
         tree->second.erase(node.key);
-        if (tree->second.empty()) {  // the next blocks make a list again
+        if (tree->second.empty()) {  // the class starts again as a list
             table.trees.erase(tree);
             table.first[node.size_class] = kNoBlock;
             mark_unused(table, node.size_class);
@@ -271,7 +271,7 @@ BlockIndex FreeSets::last_of(BlockIndex first) const {
     return block;
 }
 
-// The last block of the last class before `end` that has any.
+// Returns the last block of the last class before `end` that has blocks.
 BlockIndex FreeSets::last_before(const Table& table, std::uint32_t end) const {
     const std::uint32_t at = used_before(table, end);
     if (at == kClasses) {

@@ -1,10 +1,10 @@
-// Ordered sets of free blocks, laid out for speed: a list per class of sizes.
+// Ordered sets of free blocks, optimised for speed: one list per size class.
 //
-// Ordered by (size, tie-break): the first block that is not smaller than a key is the best fit. A
-// replay spends most of its time here. Classes are so narrow that a list rarely has more than a
-// few blocks; one that grows long becomes a search tree, so that no program makes it slow. Only the
-// first sets have classes from the start; where there are many (one per stream), one of a few
-// blocks is a single list and takes no memory to speak of. Blocks refer to each other by index:
+// Sets are ordered by (size, tie-break), so the first block that is not smaller than a key is the
+// best fit. A replay spends most of its time here. Size classes are narrow, so most lists have only
+// a few blocks. A list that grows long becomes a search tree, so no program makes the search slow.
+// The first 64 sets have size classes from the start. With more sets (one per stream), a set of a
+// few blocks is a single list and needs almost no memory. Blocks refer to each other by index, so
 // copying the sets copies arrays. Not thread-safe.
 #pragma once
 
@@ -20,9 +20,9 @@ namespace fragtrace::analyzer {
 using BlockIndex = std::uint32_t;
 inline constexpr BlockIndex kNoBlock = 0xffffffffu;
 
-// 128 bits, compared as one number: size (48 bits, larger ones count as equal), rank of the segment
-// (32), position (48; without a rank a whole address). To the byte: PyTorch before 2.4 can be set
-// to hand out sizes that are multiples of nothing.
+// 128 bits, compared as one number: size (48 bits, larger sizes count as equal), rank of the
+// segment (32 bits), position (48 bits; a whole address if there is no rank). Sizes and positions
+// are exact to the byte: PyTorch before 2.4 can be configured to allocate unrounded sizes.
 struct FreeKey {
     std::uint64_t high = 0;
     std::uint64_t low = 0;
@@ -37,7 +37,7 @@ struct FreeKey {
 
     [[nodiscard]] std::uint64_t size_bytes() const { return high >> 16; }
 
-    // Not branching: the outcome of a comparison in a search is a coin toss.
+    // Branch-free: a processor cannot predict the comparisons of a search.
     friend bool operator<(const FreeKey& a, const FreeKey& b) {
         __extension__ using Number = unsigned __int128;
         return (Number{a.high} << 64 | a.low) < (Number{b.high} << 64 | b.low);
@@ -46,29 +46,29 @@ struct FreeKey {
     bool operator==(const FreeKey&) const = default;
 };
 
-// All free sets of one pool. A block is in one of them at most.
+// All free sets of one pool. A block is in at most one of them.
 class FreeSets {
   public:
     using SetIndex = std::uint32_t;
 
     SetIndex add_set();
 
-    // The set must be empty; its index may be given out again.
+    // Requires an empty set. Its index may be reused.
     void remove_set(SetIndex set) { unused_sets_.push_back(set); }
 
-    // No sets are left.
+    // Removes all sets.
     void clear() { *this = FreeSets(); }
 
     [[nodiscard]] bool empty(SetIndex set) const { return sets_[set].size == 0; }
 
     [[nodiscard]] std::size_t size(SetIndex set) const { return sets_[set].size; }
 
-    // The block must be in no set.
+    // Requires that the block is in no set.
     void insert(SetIndex set, const FreeKey& key, BlockIndex block);
-    // The block must be in a set.
+    // Requires that the block is in a set.
     void erase(BlockIndex block);
 
-    // kNoBlock = there is none.
+    // These return kNoBlock if there is no such block.
     [[nodiscard]] BlockIndex lower_bound(SetIndex set, const FreeKey& key) const;
     [[nodiscard]] BlockIndex first(SetIndex set) const;
     [[nodiscard]] BlockIndex last(SetIndex set) const;
@@ -78,20 +78,22 @@ class FreeSets {
     void append_to(SetIndex set, std::vector<BlockIndex>& blocks) const;
 
   private:
-    // Classes: each multiple of 512 bytes up to 32 KiB, from there 32 for each power of two.
+    // Size classes: one per multiple of 512 bytes up to 32 KiB. Above, each power of two is divided
+    // into 32 classes.
     static constexpr std::uint32_t kPartsLog2 = 5;
     static constexpr std::uint32_t kParts = 1u << kPartsLog2;
     static constexpr std::uint32_t kUnitLog2 = 9;
     static constexpr std::uint32_t kWords = 18;
     static constexpr std::uint32_t kClasses = 64 * kWords;
     static constexpr std::uint32_t kLongList = 48;
-    static constexpr BlockIndex kInTree = kNoBlock - 1;  // in place of links and first blocks
+    // Replaces links and first blocks when a tree stores the class.
+    static constexpr BlockIndex kInTree = kNoBlock - 1;
 
     using Tree = std::map<FreeKey, BlockIndex>;
 
     struct Node {
         FreeKey key;
-        BlockIndex previous = kNoBlock;  // of its list
+        BlockIndex previous = kNoBlock;  // neighbours in the block's list
         BlockIndex next = kNoBlock;
         SetIndex set = 0;
         std::uint32_t size_class = 0;
@@ -99,24 +101,26 @@ class FreeSets {
 
     using TableIndex = std::uint32_t;
     static constexpr TableIndex kNoTable = 0xffffffffu;
-    // The first ones always have the table of the same number.
+    // Sets with an index below 64 always have a table, at the same index.
     static constexpr SetIndex kRoomySets = 64;
-    static constexpr std::uint32_t kShortSet = 16;   // blocks that need no table
-    static constexpr std::uint32_t kShortAgain = 4;  // blocks whose table goes
+    static constexpr std::uint32_t kShortSet = 16;  // sets of up to this many blocks need no table
+    // A set that shrinks to this many blocks loses its table.
+    static constexpr std::uint32_t kShortAgain = 4;
 
-    // Nothing is in one that no set has.
+    // A table that no set uses is empty.
     struct Table {
-        std::array<BlockIndex, kClasses> first;       // of each class; kNoBlock, kInTree
-        std::array<std::uint64_t, kWords> used{};     // a bit per class that has blocks
-        std::uint32_t used_words = 0;                 // a bit per word that is not 0
-        std::array<std::uint8_t, kClasses> length{};  // of each class's list
+        // First block of each class, or kNoBlock or kInTree.
+        std::array<BlockIndex, kClasses> first;
+        std::array<std::uint64_t, kWords> used{};     // one bit per class that has blocks
+        std::uint32_t used_words = 0;                 // one bit per word of `used` that is not 0
+        std::array<std::uint8_t, kClasses> length{};  // number of blocks in each class's list
         std::map<std::uint32_t, Tree> trees;          // by class
     };
 
     struct Set {
         std::size_t size = 0;
         TableIndex table = kNoTable;
-        BlockIndex first = kNoBlock;  // of the one list, where there is no table
+        BlockIndex first = kNoBlock;  // first block of the only list, if there is no table
     };
 
     static std::uint32_t class_of(const FreeKey& key) {
@@ -128,7 +132,7 @@ class FreeSets {
         return (shift << kPartsLog2) + static_cast<std::uint32_t>(units >> shift);
     }
 
-    // nullptr: the set is a single list.
+    // Returns nullptr if the set is a single list.
     [[nodiscard]] const Table* table_of(SetIndex set) const {
         if (set < kRoomySets) {
             return &tables_[set];
@@ -157,38 +161,39 @@ class FreeSets {
     std::vector<SetIndex> unused_sets_;
     std::vector<Table> tables_;
     std::vector<TableIndex> unused_tables_;
-    std::vector<Node> nodes_;  // by block
+    std::vector<Node> nodes_;  // indexed by block
 };
 
 inline constexpr FreeSets::SetIndex kNoSet = 0xffffffffu;
 
-// The sets of one pool, one for each stream slot that needs one.
+// The free sets of one pool, one per stream slot that needs one.
 class SetsByStream {
   public:
     using Slot = std::uint32_t;
 
-    // kNoSet: it has none so far.
+    // Returns kNoSet if the slot has no set yet.
     [[nodiscard]] FreeSets::SetIndex find(Slot slot) const {
         return slot < few_.size() ? few_[slot] : slot < kFew ? kNoSet : find_among_many(slot);
     }
 
-    // A new one if it has none.
+    // Returns the slot's set. Creates it if the slot has none.
     FreeSets::SetIndex obtain(Slot slot, FreeSets& sets) {
         const FreeSets::SetIndex set = find(slot);
         return set != kNoSet ? set : add(slot, sets);
     }
 
-    // The slots whose sets have blocks, ascending. Sets without are forgotten.
+    // Returns the slots whose sets have blocks, in ascending order. Removes empty sets.
     std::vector<Slot> in_use(FreeSets& sets);
 
   private:
-    static constexpr Slot kFew = 64;  // an array up to here: programs have few streams
+    // Slots below this use an array, because programs have few streams.
+    static constexpr Slot kFew = 64;
 
     [[nodiscard]] FreeSets::SetIndex find_among_many(Slot slot) const;
     FreeSets::SetIndex add(Slot slot, FreeSets& sets);
 
-    std::vector<FreeSets::SetIndex> few_;      // by slot
-    std::map<Slot, FreeSets::SetIndex> many_;  // of the others
+    std::vector<FreeSets::SetIndex> few_;      // indexed by slot
+    std::map<Slot, FreeSets::SetIndex> many_;  // slots from kFew on
 };
 
 }  // namespace fragtrace::analyzer

@@ -1,4 +1,4 @@
-// Released blocks that stay until events of other streams have completed. Not thread-safe.
+// Freed blocks that cannot be reused until events of other streams have completed. Not thread-safe.
 #pragma once
 
 #include "analyzer/pools/free_set.h"
@@ -12,7 +12,7 @@ namespace fragtrace::analyzer {
 
 class PendingBlocks {
   public:
-    // False: there is nothing that the block waits for.
+    // Returns false if the block does not have to wait for any event.
     bool wait(BlockIndex block, const std::vector<Pool::PendingOn>& events) {
         std::uint32_t waits_for = 0;
         for (const Pool::PendingOn& on : events) {
@@ -24,7 +24,7 @@ class PendingBlocks {
         return waits_for != 0;
     }
 
-    // The block that this was the last event of; kNoBlock: none.
+    // Returns the block for which this was the last missing event, or kNoBlock if there is none.
     BlockIndex complete(PendingId id) {
         const auto found = block_of_.find(id);
         if (found == block_of_.end()) {

@@ -1,4 +1,4 @@
-// The simulated pools by name: the one place that knows them all.
+// All simulated pools by name. No other file lists them.
 #pragma once
 
 #include "analyzer/pools/pool.h"
@@ -15,47 +15,48 @@ namespace fragtrace::analyzer {
 
 struct PoolPlan;
 
-// How a pool keeps memory of different streams apart.
+// How a pool separates memory of different streams.
 enum class StreamRule : std::uint8_t {
-    kIgnored,   // not at all: one stream is assumed, or the pool waits before it reuses
-    kSegments,  // a segment serves one stream; a freed block waits for the other streams' events
+    kIgnored,   // not at all: one stream is assumed, or the pool synchronizes before reuse
+    kSegments,  // a segment serves one stream; a freed block waits for other streams' events
 };
 
-// What a pool is made from. `config` is in the pool's own language; empty = defaults.
+// The inputs for a new pool. `config` is in the pool's own syntax; empty = defaults.
 struct PoolSetup {
     std::string_view config;
     std::unique_ptr<Device> device;
     std::vector<std::uint64_t> stream_handles;  // raw handle per StreamId
-    PytorchRules rules;                         // of the release of PyTorch
-    std::shared_ptr<const PoolPlan> plan = {};  // of a pool that follows one
+    PytorchRules rules;                         // rules of the PyTorch release
+    std::shared_ptr<const PoolPlan> plan = {};  // for pools that follow a plan
 };
 
 struct PoolDescription {
     std::string_view name = {};
     std::string_view description = {};  // one line
-    // How a PyTorch program gets it; empty = it cannot, and `not_usable` says why.
+    // How a PyTorch program can use this pool. Empty if it cannot, and `not_usable` says why.
     std::string_view usable_by = {};
     std::string_view not_usable = {};
-    // A model that is an interval: its settings are those of the upper end, with these added it is
-    // the lower one. Else empty.
+    // For a model with an upper and a lower bound: the settings to add for the lower bound. Without
+    // them the pool simulates the upper bound. Empty for other pools.
     std::string_view lower_config = {};
-    // Not a pool that could be built: what its peak of reserved memory bounds. Else empty.
+    // For a theoretical bound, which no real pool can implement: what its peak of reserved memory
+    // bounds. Empty for real pools.
     std::string_view bound = {};
-    bool keeps = false;    // empty_cache() gives nothing back
-    bool moves = false;    // its blocks have no lasting places
+    bool keeps = false;    // empty_cache() releases nothing
+    bool moves = false;    // its blocks have no fixed addresses
     bool planned = false;  // needs a plan of all requests (replay/script_plan.h)
     StreamRule streams = StreamRule::kIgnored;
     // Errors are kUsage.
     Result<std::unique_ptr<Pool>> (*make)(PoolSetup setup) = nullptr;
 };
 
-// In the order in which they are listed for people.
+// In the order of the printed lists.
 const std::vector<PoolDescription>& known_pools();
-// nullptr: there is none of this name.
+// Returns nullptr for unknown names.
 const PoolDescription* find_pool(std::string_view name);
 // "pytorch, none, ...".
 std::string pool_names();
-// The bound of known_pools(); empty for pools, and for names that are not known.
+// PoolDescription::bound of this pool; empty for real pools and unknown names.
 std::string_view pool_bound(std::string_view name);
 
 Result<std::unique_ptr<Pool>> make_pool(std::string_view name,

@@ -1,5 +1,5 @@
-// What no record says, and what replays take for it: one flag each (--pending, --driver-page,
-// --context), named under "assumptions".
+// Facts that no recording contains, and the values that replays assume for them. Each has an option
+// (--pending, --driver-page, --context) and is listed under "assumptions" in reports.
 #pragma once
 
 #include "analyzer/replay/script.h"
@@ -9,21 +9,22 @@
 
 namespace fragtrace::analyzer {
 
-// When a block that other streams used is free for reuse, once its owner has freed it.
+// When a freed block that other streams used becomes reusable.
 enum class PendingRule : std::uint8_t {
-    kRecorded,  // when the recorded pool saw it
-    kAtOnce,    // at the next request: the most that any device can do
-    kNever,     // not before the pool itself waits for the device: the least
+    kRecorded,  // when the recorded pool noticed it
+    kAtOnce,    // at the next request: the earliest possible time on any device
+    kNever,     // not before the pool itself waits for the device: the latest possible time
 };
 
 struct ReplayAssumptions {
     PendingRule pending = PendingRule::kRecorded;
-    std::uint64_t driver_page_bytes = std::uint64_t{2} << 20;  // what one driver request takes
-    // What context and other holders take of the card; nullopt = as recorded.
+    std::uint64_t driver_page_bytes = std::uint64_t{2} << 20;  // the driver's page size
+    // Bytes of the card used by the CUDA context and by others outside the pool; nullopt = as
+    // recorded.
     std::optional<std::uint64_t> context_bytes;
 };
 
-// Rewrites a script's completions; kRecorded leaves it alone.
+// Changes when cross-stream events complete in a script. kRecorded changes nothing.
 void assume_pending(PendingRule rule, ReplayScript* script);
 
 }  // namespace fragtrace::analyzer

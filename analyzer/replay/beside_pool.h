@@ -1,5 +1,5 @@
-// Memory of the traced process beside its pool: a library's, or cudaMallocs of the program itself.
-// It comes and goes, and a replay has one capacity for the whole run.
+// Memory of the traced process outside its pool: from libraries, or from the program's own
+// cudaMallocs. It varies over time, but a replay uses one capacity for the whole run.
 #pragma once
 
 #include "analyzer/replay/replayer.h"
@@ -10,15 +10,16 @@
 namespace fragtrace::analyzer {
 
 struct BesidePool {
-    // Events between which as much was held beside the pool as when its capacity was read.
+    // First and last event between which memory outside the pool was as large as when the pool's
+    // capacity was determined.
     EventIndex from = 0;
-    EventIndex until = kNoEvent;     // kNoEvent: to the end
-    std::uint64_t excess_bytes = 0;  // how much more was held at most, at any time of the run
+    EventIndex until = kNoEvent;     // kNoEvent: until the end
+    std::uint64_t excess_bytes = 0;  // maximum over the whole run of how much larger it was
 };
 
-// Whether the replay is the same with what was really left for the pool at each moment: nothing was
-// refused at another time than that of the capacity, and its peak, and what it holds past the
-// pool, fit beside the excess.
+// Whether the replay would be the same with the memory that was really left for the pool at each
+// moment. Two conditions: all refusals lie in the range for which the capacity is known, and the
+// pool's peak plus allocations that bypass the pool leave room for the excess.
 inline bool is_capacity_known(const BesidePool& beside,
                               const ReplayResult& result,
                               std::uint64_t capacity_bytes) {

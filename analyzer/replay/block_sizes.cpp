@@ -15,7 +15,8 @@ namespace {
 
 using Sizes = std::vector<std::pair<EventIndex, std::uint64_t>>;
 
-// Of the blocks whose size is another one in the replay; none where it parts from the record.
+// Returns the blocks whose size differs in the replay. Empty if the replay diverges from the
+// recording.
 Sizes other_sizes(const Timeline& timeline,
                   const ReplayScript& script,
                   Pool* pool,
@@ -38,7 +39,8 @@ Sizes other_sizes(const Timeline& timeline,
                 recorded->offset_bytes == served.placement.offset_bytes;
         if (served.placement.block_bytes != timeline.events[step.event].extra) {
             sizes.emplace_back(step.event, served.placement.block_bytes);
-            // The snapshot itself tells the sizes of blocks that are live at its end.
+            // The snapshot contains the exact sizes of blocks that are live at its end, so these
+            // must be equal.
             equal = equal && timeline.partner[step.event] != kNoEvent;
         }
     };
@@ -66,7 +68,7 @@ void take_replayed_sizes(Timeline* timeline) {
                                     script.streams,
                                     script.rules);
         if (!pool) {
-            continue;  // settings that nobody can replay
+            continue;  // settings that cannot be replayed
         }
         for (const auto& [at, size_bytes] : other_sizes(*timeline, script, pool->get(), recorded)) {
             Event event = timeline->events[at];

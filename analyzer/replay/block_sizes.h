@@ -1,15 +1,15 @@
-// The sizes of a snapshot's blocks, as a replay has them.
+// Corrects block sizes of a snapshot with the sizes from a replay.
 #pragma once
 
 #include "analyzer/model/timeline.h"
 
 namespace fragtrace::analyzer {
 
-// A snapshot's history tells what was asked for, not how large the block was that served it: a
-// block that was freed before the end may have had an unsplit remainder. A replay of the history
-// knows. Its sizes are taken for each device on which it places every block where it was recorded,
-// and has the sizes that the snapshot tells of the blocks at its end; elsewhere the sizes stay what
-// the addresses tell.
+// A snapshot's history contains requested sizes, but not the size of the block that served a
+// request. A block that was freed before the end may have included an unsplit remainder. A replay
+// of the history knows its size. A device's replayed sizes are used only if the replay places every
+// block where it was recorded, and reproduces the sizes that the snapshot contains for blocks live
+// at its end. Otherwise the sizes remain those derived from addresses.
 void take_replayed_sizes(Timeline* timeline);
 
 }  // namespace fragtrace::analyzer

@@ -7,7 +7,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// The block around a place, and what the block and a free one behind it are together.
+// The block that contains a place, and its size including a free block directly after it.
 struct Spot {
     const HeapBlock* block = nullptr;
     std::uint64_t with_rest_bytes = 0;

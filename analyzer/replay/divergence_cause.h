@@ -1,4 +1,4 @@
-// Why a replay puts a block elsewhere than the record does.
+// Explains why a replay places a block differently from the recording.
 #pragma once
 
 #include "analyzer/pools/pool.h"
@@ -8,8 +8,9 @@
 
 namespace fragtrace::analyzer {
 
-// `pool` has just put a block at `replayed`, where the record has it at `segment` and `offset`.
-// One clause, from what lies there now; empty when nothing can be said.
+// `pool` has just placed a block at `replayed`, and the recording has it at `segment` and
+// `offset_bytes`. Returns one clause, derived from what lies at that place now. Empty if the cause
+// is unknown.
 std::string divergence_cause(const Pool& pool,
                              const Placement& replayed,
                              std::uint32_t segment,

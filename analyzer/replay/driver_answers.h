@@ -1,4 +1,4 @@
-// What the driver answered to the recorded allocator, request by request.
+// Collects the driver's answers to the recorded allocator, request by request.
 #pragma once
 
 #include "analyzer/replay/script.h"
@@ -9,12 +9,12 @@
 
 namespace fragtrace::analyzer {
 
-// Adds the grants and refusals to a script while the events of a timeline are looked at in order.
+// Adds the driver's grants and refusals to a script. Events of a timeline must be passed in order.
 class DriverAnswers {
   public:
     explicit DriverAnswers(ReplayScript* script) : script_(*script) {}
 
-    // An event of the script's device. Calls that the allocator did not make are passed over.
+    // Processes an event of the script's device. Ignores calls that the allocator did not make.
     void look_at(const Event& event) {
         const bool of_allocator = (event.flags & kFlagFromAllocator) != 0;
         switch (event.kind) {
@@ -30,7 +30,8 @@ class DriverAnswers {
                     script_.obtained.push_back({event.address, event.size_bytes, kNoEvent});
                 }
                 break;
-            case EventKind::kMap:  // memory of another process was not asked of the driver
+            case EventKind::kMap:  // imported memory of another process was not requested from the
+                                   // driver
                 granted_ += of_allocator && !imported_.contains(event.extra) ? 1 : 0;
                 break;
             case EventKind::kAllocRefused:
@@ -43,13 +44,13 @@ class DriverAnswers {
         }
     }
 
-    // What is obtained from here on serves another request.
+    // From here on, grants belong to another request.
     void forget_grants() { granted_ = 0; }
 
-    // Whether the driver has refused anything since the last request.
+    // Whether the driver has refused anything since the last finished request.
     [[nodiscard]] bool refused() const { return script_.refusals.size() > refusals_known_; }
 
-    // All answers since the last request were to this one.
+    // Assigns all answers since the last request to this one.
     void end_request(Step* request) {
         request->first_refusal = refusals_known_;
         request->refusal_count =
@@ -63,9 +64,9 @@ class DriverAnswers {
 
   private:
     ReplayScript& script_;
-    std::uint32_t granted_ = 0;                   // to the request in progress
-    std::uint32_t refusals_known_ = 0;            // of script_.refusals: whose request is known
-    std::size_t obtained_known_ = 0;              // likewise of script_.obtained
+    std::uint32_t granted_ = 0;                   // grants to the current request
+    std::uint32_t refusals_known_ = 0;            // refusals already assigned to a request
+    std::size_t obtained_known_ = 0;              // segments already assigned to a request
     std::unordered_set<std::uint64_t> imported_;  // handles of other processes' memory
 };
 

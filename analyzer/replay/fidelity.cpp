@@ -33,7 +33,7 @@ std::string first_difference(const Timeline& timeline,
                        recorded->offset_bytes);
 }
 
-// What the recorder was told to leave out, or did not live to see, the replay cannot know.
+// A replay cannot be compared if the recorder was configured to omit events, or ended too early.
 std::string why_not_judged(const Timeline& timeline) {
     if (timeline.fact("snapshot.entries") == "0") {
         return "the snapshot has no history (torch.cuda.memory._record_memory_history was off, or "
@@ -43,7 +43,7 @@ std::string why_not_judged(const Timeline& timeline) {
         return fmt::format("blocks below {} bytes were not recorded (FRAGTRACE_MIN_BYTES)",
                            timeline.fact("options.min_bytes"));
     }
-    // A checkpoint behind a gap tells everything anew, and the replay takes it over.
+    // A checkpoint after a gap lists every live allocation again, and the replay adopts it.
     for (const RecordingGap& gap : timeline.gaps) {
         const bool told =
             gap.end >= timeline.events.size() ||

@@ -1,5 +1,5 @@
-// How well a replay of the recorded configuration agrees with the record: the reason to believe
-// everything else. docs/metrics.md has the definition.
+// Measures how well a replay of the recorded configuration matches the recording. All other results
+// rely on this match. Definition: docs/metrics.md.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -12,12 +12,13 @@
 namespace fragtrace::analyzer {
 
 struct Fidelity {
-    std::uint64_t placements = 0;        // blocks handed out in the record
-    std::uint64_t placements_equal = 0;  // replayed into the same segment at the same offset
-    std::uint64_t segments = 0;          // cudaMallocs and map calls in the record
+    std::uint64_t placements = 0;        // recorded allocations of blocks
+    std::uint64_t placements_equal = 0;  // replayed in the same segment at the same offset
+    std::uint64_t segments = 0;          // recorded cudaMallocs and map calls
     std::uint64_t segments_equal = 0;    // replayed with the same kind and size, in order
-    std::string reason;                  // empty when all are equal; else where it first parted
-    std::string not_judged;  // why the numbers say nothing: a record that lacks events on purpose
+    std::string reason;                  // the first difference; empty if everything is equal
+    // Why the numbers mean nothing, e.g. the recording omits events on purpose.
+    std::string not_judged;
 
     [[nodiscard]] bool exact() const {
         return placements == placements_equal && segments == segments_equal && reason.empty() &&
@@ -25,8 +26,8 @@ struct Fidelity {
     }
 };
 
-// Replays `script` through `pool`, free-running (after a miss it goes on by its own state), with
-// the recorded driver refusals taken from the record. `recorded` is the device beneath `pool`.
+// Replays `script` with `pool`. The driver refuses where it refused in the recording. After a
+// difference the replay continues from its own state. `recorded` is the device of `pool`.
 Fidelity measure_fidelity(const Timeline& timeline,
                           const ReplayScript& script,
                           Pool& pool,

@@ -1,6 +1,6 @@
-// Requests that PyTorch's allocator passed to the driver because its caching was off
-// (torch.cuda.memory.caching_allocator_enable): the pool knows nothing of their memory, and has as
-// much less of the card for as long as they hold it.
+// Requests that PyTorch's allocator forwarded to the driver because caching was off
+// (torch.cuda.memory.caching_allocator_enable). The pool does not know this memory. While it is
+// allocated, the pool can use that much less of the card.
 #pragma once
 
 #include "analyzer/replay/replayer.h"
@@ -12,7 +12,7 @@
 
 namespace fragtrace::analyzer {
 
-// The steps of such requests, while the events of a timeline are looked at one after the other.
+// Adds the steps of such requests. Events of a timeline must be passed in order.
 class PastPoolSteps {
   public:
     explicit PastPoolSteps(ReplayScript* script) : script_(*script) {}
@@ -30,7 +30,7 @@ class PastPoolSteps {
                                  .value = event.size_bytes});
     }
 
-    // Event `i` ends the allocation, which may be any other.
+    // Event `i` frees allocation `alloc`. Ignored if `alloc` is not such a request.
     void end(EventIndex alloc, EventIndex i) {
         const auto held = held_.find(alloc);
         if (held != held_.end()) {
@@ -42,7 +42,7 @@ class PastPoolSteps {
         }
     }
 
-    // A checkpoint repeats what is held.
+    // Frees all such allocations at a checkpoint, because the checkpoint lists live ones again.
     void end_all(EventIndex checkpoint) {
         while (!held_.empty()) {
             end(held_.begin()->first, checkpoint);
@@ -51,10 +51,10 @@ class PastPoolSteps {
 
   private:
     ReplayScript& script_;
-    std::map<EventIndex, std::uint64_t> held_;  // bytes, by the allocating event
+    std::map<EventIndex, std::uint64_t> held_;  // bytes, by allocating event
 };
 
-// What such requests hold before a step of the recorded run.
+// Bytes that such requests have allocated before a given step of the recorded run.
 inline std::uint64_t past_pool_bytes(const ReplayScript& script, std::size_t step) {
     std::uint64_t held = 0;
     for (std::size_t i = 0; i < step; ++i) {
@@ -68,12 +68,12 @@ inline std::uint64_t past_pool_bytes(const ReplayScript& script, std::size_t ste
     return held;
 }
 
-// Their memory in a replay.
+// The memory of such requests in a replay.
 class PastPool {
   public:
     explicit PastPool(Pool& pool) : pool_(pool) {}
 
-    // False: the device has not so much.
+    // Returns false if the device has too little free memory.
     bool take(const Step& step) {
         const bool taken = pool_.caches()
                                ? pool_.device().take(step.value)

@@ -15,8 +15,8 @@ void PrivatePoolSteps::know(const Event& event, EventIndex i) {
     }
 }
 
-// Where the recorder does not tell, a pool that a capture made for itself is taken to serve
-// captures alone.
+// If the recorder did not record captures, assume that a pool created by a capture serves only
+// captures.
 bool PrivatePoolSteps::is_in_capture(const Event& event) const {
     if (records_captures_) {
         return (event.flags & kFlagInCapture) != 0;
@@ -24,8 +24,7 @@ bool PrivatePoolSteps::is_in_capture(const Event& event) const {
     return pool_ != 0 && (script_.rules.routing_is_capture || identity(pool_).made_by_capture());
 }
 
-// Within a capture the call releases private pools that nobody uses and nothing else; before 2.13
-// it fails.
+// During a capture, empty_cache() releases only private pools without users. Before 2.13 it fails.
 void PrivatePoolSteps::empty_cache(const Event& event, EventIndex i) {
     const auto add = [this, i](std::uint32_t pool) {
         script_.steps.push_back(
@@ -95,8 +94,8 @@ void PrivatePoolSteps::set(std::uint32_t number, EventIndex i, bool freeable) {
                                       (pool.use_on_oom ? kPoolUseOnOom : 0)});
 }
 
-// A block that a rewound pool holds again: which one it was before, and what was asked then.
-// Other blocks may have begun at its address since: the one of its size is meant.
+// Finds which earlier block a restored block was, and its requested size. Other blocks may have
+// started at the same address since, so the size must match, too.
 void PrivatePoolSteps::place_again(const Event& event, EventIndex i, Step* step) {
     LastBlock& former = last_at_[{event.address, event.extra}];
     if (rewinding_) {
@@ -105,7 +104,7 @@ void PrivatePoolSteps::place_again(const Event& event, EventIndex i, Step* step)
         if (step->value == kUnknown64 && former.block != kNoEvent) {
             step->value = former.requested_bytes;
         }
-        if (step->stream == kNoStream) {  // that of the segment, which goes on
+        if (step->stream == kNoStream) {  // the segment's stream, which does not change
             step->stream = former.stream;
         }
     }

@@ -1,5 +1,5 @@
-// The steps of private pools: MemPool objects, captured graphs. Which are used, which are set back
-// to a checkpoint, and where the blocks lay that such a pool then holds again.
+// The steps of private pools (MemPool objects, captured graphs): when a pool is in use, when it is
+// reset to a checkpoint, and where its restored blocks lay before.
 #pragma once
 
 #include "analyzer/model/heap_snapshot.h"
@@ -15,7 +15,7 @@
 
 namespace fragtrace::analyzer {
 
-// Adds to a script while the events of a timeline are looked at one after the other.
+// Adds steps to a script. Events of a timeline must be passed in order.
 class PrivatePoolSteps {
   public:
     PrivatePoolSteps(const Timeline& timeline, ReplayScript* script)
@@ -23,32 +23,33 @@ class PrivatePoolSteps {
           script_(*script),
           records_captures_(timeline.fact("torch.captures") == "recorded") {}
 
-    // Before anything else of an event.
+    // Call this first for each event.
     void look_at(EventKind kind, EventIndex i) {
         pool_ = timeline_.event_pools.at(i, &cursor_);
         rewinding_ = rewinding_ && kind == EventKind::kBlockAlloc;
     }
 
-    // Of the event that is looked at; 0 = the default one.
+    // The pool of the current event; 0 = the default pool.
     [[nodiscard]] std::uint32_t pool() const { return pool_; }
 
-    // The pool has a user from here on, or has lost the last one.
+    // use(): the pool has a user from this event on. give_up(): it has lost its last user.
     void use(EventIndex i) { set(pool_, i, false); }
 
     void give_up(EventIndex i) { set(pool_, i, true); }
 
-    // A request of event `i`: a pool that is seen first has a user, and one from which a capture
-    // allocates belongs to a graph from then on.
+    // Registers the pool of a request. A pool that appears for the first time has a user. A pool
+    // from which a capture allocates belongs to a graph from then on.
     void know(const Event& event, EventIndex i);
 
-    // The program emptied the cache.
+    // The program called empty_cache().
     void empty_cache(const Event& event, EventIndex i);
 
-    // What the pool held is gone; what it holds now is told by the block allocs that follow.
+    // The pool was reset to a checkpoint: all its blocks are freed. The block allocations that
+    // follow list its restored blocks.
     void rewind(EventIndex i);
 
-    // `step` allocates the block of event `i`, or fails to, and becomes one that places it again
-    // where the pool was set back.
+    // `step` allocates the block of event `i`, unless the request failed. If the pool was reset to
+    // a checkpoint, `step` becomes kPlace, which restores the block at its former place.
     void allocate(const Event& event, EventIndex i, bool failed, Step* step) {
         step->in_capture = is_in_capture(event);
         if (pool_ != 0 && !failed) {
@@ -66,7 +67,7 @@ class PrivatePoolSteps {
         }
     }
 
-    // What a checkpoint says is held; its step has been added.
+    // Processes the live blocks of a trace checkpoint. The caller has already added its step.
     void adopt(const HeapSnapshot& heap, EventIndex checkpoint);
 
   private:
@@ -95,10 +96,10 @@ class PrivatePoolSteps {
     std::size_t cursor_ = 0;
     bool rewinding_ = false;
     std::set<std::uint32_t> known_;
-    std::set<std::uint32_t> captured_;  // captures have allocated from them
+    std::set<std::uint32_t> captured_;  // pools from which captures have allocated
     std::set<std::uint32_t> freeable_;
     std::unordered_map<std::uint32_t, std::set<BlockId>> held_;  // live blocks per pool
-    // By address and bytes.
+    // Key: address and block size in bytes.
     std::map<std::pair<DeviceAddress, std::uint64_t>, LastBlock> last_at_;
 };
 

@@ -12,7 +12,8 @@ bool from_allocator(const Event& event) {
 std::vector<RecordedSegmentCall> recorded_segments(const Timeline& timeline, DeviceId device) {
     const EventTable& events = timeline.events;
     std::vector<RecordedSegmentCall> segments;
-    // The allocator maps a range page by page: contiguous maps of one request are one map call.
+    // The allocator maps a range page by page. Contiguous maps of one request count as one map
+    // call.
     DeviceAddress map_end = 0;
     std::size_t next_checkpoint = 0;
     for (EventIndex i = 0; i < events.size(); ++i) {
@@ -83,7 +84,7 @@ void RecordedPlacements::advance_to(EventIndex event) {
     }
 }
 
-// As the pool numbers what it takes over: one segment per reservation.
+// Numbers segments as Pool::adopt() does: one segment per reservation.
 void RecordedPlacements::adopt(const HeapSnapshot& heap) {
     ranges_.clear();
     next_ordinal_ = 0;

@@ -1,8 +1,8 @@
-// Where the record says that blocks lie, and what its pool asked the driver for: what a replay is
-// held against.
+// The recorded positions of blocks, and the recorded driver requests of the pool. Replays are
+// compared with them.
 //
-// Segments are few and kept; placements are worked out one after the other from the events, so that
-// nothing is kept per block.
+// Segments are few and are stored. Placements are computed from the events one by one, so nothing
+// is stored per block.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -23,11 +23,11 @@ struct RecordedSegmentCall {
     EventIndex event = kNoEvent;
 };
 
-// The cudaMallocs and map calls of the allocator, in order.
+// The allocator's cudaMallocs and map calls, in order.
 std::vector<RecordedSegmentCall> recorded_segments(const Timeline& timeline, DeviceId device);
 
 struct RecordedPlacement {
-    std::uint32_t segment = kUnknown32;  // in the order in which segments were obtained
+    std::uint32_t segment = kUnknown32;  // numbered in the order of allocation
     std::uint64_t offset_bytes = 0;
 };
 
@@ -36,8 +36,8 @@ class RecordedPlacements {
     RecordedPlacements(const Timeline& timeline, const ReplayScript& script)
         : timeline_(timeline), script_(script) {}
 
-    // Of the block that `event` hands out; none: no segment is recorded around it. Events are to
-    // ascend.
+    // Recorded placement of the block that `event` allocates; nullopt if no recorded segment
+    // contains it. Calls must come in ascending order of events.
     std::optional<RecordedPlacement> of(EventIndex event);
 
   private:

@@ -53,7 +53,7 @@ WasteSplit waste_split(const Pool& pool) {
 
 namespace {
 
-// Where blocks of private pools were put: a checkpoint brings them back to the same place.
+// Positions of blocks in private pools: a checkpoint restores them at the same place.
 using Places = std::unordered_map<BlockId, Placement>;
 
 void place(const Step& step, Pool& pool, Places* places) {
@@ -69,7 +69,8 @@ void place(const Step& step, Pool& pool, Places* places) {
     }
 }
 
-// False: what was held does not fit, and nothing can be said of what follows.
+// Returns false if the checkpoint's memory does not fit. The replay then ends, because nothing is
+// known about later steps.
 bool adopt(const ReplayScript& script,
            std::size_t step,
            Pool& pool,
@@ -101,9 +102,9 @@ void diverge(ReplayResult* result, Divergence::Kind kind, EventIndex event, cons
     }
 }
 
-// Whether the driver would have had what a library asked of it.
+// Tests whether the driver could have served a library's request in this replay.
 void try_library(const LibraryRequest& request, bool goes_on, Pool& pool, ReplayResult* result) {
-    // Sizes of a damaged trace: larger than any card is as good as this.
+    // Limits sizes of damaged traces. Any size above all cards has the same effect.
     constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 61;
     const auto free = static_cast<std::int64_t>(std::min(pool.device().free_bytes(), kMostBytes));
     const auto asked = static_cast<std::int64_t>(std::min(request.asked_bytes, kMostBytes));
@@ -119,7 +120,7 @@ void try_library(const LibraryRequest& request, bool goes_on, Pool& pool, Replay
             pool);
 }
 
-// Behind the last request of the pool; 0 without any.
+// Index after the last request to the pool; 0 if there is none.
 std::size_t end_of_requests(const ReplayScript& script) {
     for (std::size_t i = script.steps.size(); i-- > 0;) {
         if (script.steps[i].kind == Step::Kind::kAllocate) {
@@ -277,7 +278,7 @@ ReplayResult replay(const ReplayScript& script,
                 break;
             case Step::Kind::kPastPool:
                 if (recorded != nullptr) {
-                    recorded->expect({}, {});  // the record has refusals apart
+                    recorded->expect({}, {});  // refusals of these requests are recorded separately
                 }
                 if (!past_pool.take(step)) {
                     ++result.libraries_failed;

@@ -1,7 +1,7 @@
-// Drives a simulated pool with a script and says what came of it.
+// Replays a script on a simulated pool and reports the outcome.
 //
-// Every function is pure: same script, same pool, same result; safe to call from many threads
-// with one pool each.
+// Every function is pure: same script, same pool, same result. Safe to call from many threads with
+// one pool each.
 #pragma once
 
 #include "analyzer/pools/pool.h"
@@ -17,9 +17,9 @@
 
 namespace fragtrace::analyzer {
 
-// Grants what the recorded driver granted. It refuses a request where the record has a refusal of
-// the same size, in the same step and after at least as many granted requests. It grants everything
-// else.
+// Grants what the recorded driver granted. It refuses a request where the recording has a refusal
+// of the same size, in the same step, and after at least as many granted requests. It grants
+// everything else.
 class RecordedDevice final : public Device {
   public:
     RecordedDevice(std::uint64_t total_bytes, std::uint64_t capacity_bytes)
@@ -41,7 +41,7 @@ class RecordedDevice final : public Device {
         return std::make_unique<RecordedDevice>(*this);
     }
 
-    // Before each step: the refusals recorded in it, and what was obtained in it.
+    // Call before each step, with the refusals recorded in it and the segments allocated in it.
     void expect(std::span<const RefusedTake> refusals, std::span<const ObtainedSegment> obtained) {
         refusals_ = refusals;
         granted_ = 0;
@@ -51,21 +51,21 @@ class RecordedDevice final : public Device {
 
     [[nodiscard]] std::uint64_t recorded_address() const override { return address_; }
 
-    // After the record ends to matter (verdicts try what was not recorded): capacity decides.
+    // From here on the capacity decides. Verdicts use it for requests that were not recorded.
     void decide_by_capacity() { by_capacity_ = true; }
 
   private:
     std::uint64_t total_bytes_;
     std::uint64_t capacity_bytes_;
     std::uint64_t used_bytes_ = 0;
-    std::span<const RefusedTake> refusals_;  // to come in this step
-    std::uint32_t granted_ = 0;              // in this step
+    std::span<const RefusedTake> refusals_;  // not yet used in this step
+    std::uint32_t granted_ = 0;              // grants in this step
     std::span<const ObtainedSegment> obtained_;
     std::uint64_t address_ = 0;
     bool by_capacity_ = false;
 };
 
-// The split of reserved memory (docs/metrics.md): the parts add up to reserved exactly.
+// The components of reserved memory (docs/metrics.md). They add up to `reserved` exactly.
 struct WasteSplit {
     std::uint64_t reserved = 0;
     std::uint64_t requested = 0;
@@ -76,12 +76,12 @@ struct WasteSplit {
     std::uint64_t inactive_split = 0;
 };
 
-// What a step asks of a pool.
+// Converts a step to a request.
 Request request_of(const Step& step);
 
 WasteSplit waste_split(const Pool& pool);
 
-// A request that did not go smoothly.
+// A request that failed or needed a retry.
 struct Trouble {
     std::size_t step = 0;
     EventIndex event = kNoEvent;
@@ -89,45 +89,46 @@ struct Trouble {
     std::uint64_t requested_bytes = 0;
 };
 
-// Where a replay first shows the program something else than the recorded run did. Up to here the
-// replay is what would have happened; from here on the program may do other things.
+// The first point at which the program would see another result than in the recorded run. The
+// replay shows what would have happened up to here. After it the program might behave differently.
 struct Divergence {
     enum class Kind : std::uint8_t {
-        kFails,       // a request that was served: out of memory here
-        kIsServed,    // a request that ran out of memory, and nothing was recorded after it
-        kGoesOn,      // likewise, but the program went on in a way in which it may not here
-        kPoolLost,    // PyTorch loses a private pool: PoolStatistics::pool_lost
-        kFreeMemory,  // the program asked how much memory is free: another amount is
+        kFails,       // a request that the recorded run served: out of memory in the replay
+        kIsServed,    // a request that ran out of memory in the recording, and was the last one
+        kGoesOn,      // as kIsServed, but the program continued: it might continue differently now
+        kPoolLost,    // PyTorch loses a private pool (PoolStatistics::pool_lost)
+        kFreeMemory,  // the program queried the free memory and would get another value
     };
     Kind kind = Kind::kFails;
     EventIndex event = kNoEvent;
     PoolStatistics statistics;  // after the request
-    std::uint64_t ooms = 0;     // up to then, as ReplayResult counts
+    std::uint64_t ooms = 0;     // up to then, counted as in ReplayResult
     std::uint64_t retries = 0;
 };
 
 struct ReplayResult {
     PoolStatistics statistics;
     std::optional<Divergence> divergence;
-    // After the request completed, or the checkpoint was taken over, at the first maximum of
-    // reserved.
+    // State at the first maximum of reserved memory, after the request or the adoption of a
+    // checkpoint completed.
     WasteSplit waste_at_peak;
     EventIndex peak_event = kNoEvent;
-    std::vector<Trouble> troubles;       // OOMs and retries, in order
-    std::uint64_t libraries_failed = 0;  // requests beside the pool for which too little was left,
-                                         // those past it included
-    // The least that such a request would have left free; negative: it failed by so much.
+    std::vector<Trouble> troubles;  // OOMs and retries, in order
+    // Failed requests outside the pool, including requests that bypass it.
+    std::uint64_t libraries_failed = 0;
+    // Smallest margin in bytes of a library's request; negative: its request was short by that
+    // much.
     std::int64_t libraries_spare = std::numeric_limits<std::int64_t>::max();
     std::uint64_t requests_served = 0;
-    // The least that was free on the device after a request past the pool, or after any while such
-    // memory is held.
+    // Smallest free memory of the device after a request that bypassed the pool, or after any
+    // request while such memory is allocated.
     std::uint64_t least_free_bytes = ~std::uint64_t{0};
-    // Before the replay parted a request was served that would not have been if small requests of
-    // the driver shared no page.
+    // True if a request before the divergence was served only because small driver requests share
+    // pages.
     bool pages_decide = false;
 
-    // As the record's are counted (docs/metrics.md, "Failed requests and retries"); PyTorch's own
-    // statistics count otherwise.
+    // Counted like those of the recording (docs/metrics.md, "Failed requests and retries").
+    // PyTorch's own statistics count differently.
     [[nodiscard]] std::uint64_t ooms() const;
     [[nodiscard]] std::uint64_t retries() const;
 };
@@ -137,12 +138,12 @@ struct ReplayHooks {
     std::function<bool(std::size_t step, Pool& pool)> before_step;
     // Called after each request.
     std::function<void(std::size_t step, const AllocateResult& result, Pool& pool)> after_request;
-    // Called after what a checkpoint tells was taken over.
+    // Called after a checkpoint was adopted.
     std::function<void(std::size_t step, Pool& pool)> after_adopt;
 };
 
-// What happens to a block whose request the recorded run could not serve but this pool can: the
-// program never used it, so it is given back at once (docs/metrics.md, "After an OOM").
+// A request that failed in the recorded run may succeed in this pool. Its block is then freed
+// immediately, because the program never used it (docs/metrics.md, "After an OOM").
 ReplayResult replay(const ReplayScript& script,
                     Pool& pool,
                     RecordedDevice* recorded = nullptr,

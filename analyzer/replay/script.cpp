@@ -16,7 +16,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Builds the steps of one device; the two sources differ only in which events count.
+// Builds the steps of one device. The two sources differ only in which events they use.
 class Builder {
   public:
     Builder(const Timeline& timeline, DeviceId device, ScriptSource source)
@@ -44,10 +44,10 @@ class Builder {
             }
             if (i < checkpoint_end_ && !PastPoolSteps::is_one(event) &&
                 (asks_for_memory(event.kind) || event.kind == EventKind::kMap)) {
-                continue;  // part of the state that is taken over
+                continue;  // part of the checkpoint's state, which the replay adopts
             }
             if (event.kind == EventKind::kEventComplete) {
-                add_completion(event, i);  // an event handle belongs to no device
+                add_completion(event, i);  // events of this kind have no device
             } else if (event.kind == EventKind::kEmptyCache) {
                 pools_.empty_cache(event, i);
             } else if (asks_for_free_memory(event)) {
@@ -72,8 +72,8 @@ class Builder {
     }
 
   private:
-    // What was held when the trace began, or was set up anew, in mid-life. Pending blocks are taken
-    // over as live: their frees stand in the checkpoint, too.
+    // Adds the state at the start of a trace that began mid-run, or after a reset. Pending blocks
+    // are adopted as live, because their frees are in the checkpoint, too.
     void adopt(const EventSpan& checkpoint) {
         checkpoint_end_ = checkpoint.end;
         if (!state_) {
@@ -147,7 +147,7 @@ class Builder {
                event.kind == EventKind::kPoolRewind || event.kind == EventKind::kSettings;
     }
 
-    // Of private pools and settings; without a device they mean every one.
+    // Adds events of private pools and settings. Without a device they apply to every device.
     void add_pool_event(const Event& event, EventIndex i) {
         switch (event.kind) {
             case EventKind::kPoolUse:
@@ -201,8 +201,8 @@ class Builder {
         }
     }
 
-    // One event may end many allocations (a reset, an unmap), which are known by it as their
-    // partner.
+    // One event (a reset, an unmap) may end many allocations. It is recorded as the partner of
+    // each.
     void follow_device_layer(const Event& event, EventIndex i) {
         if (const auto ended = ends_.find(i); ended != ends_.end()) {
             for (const EventIndex alloc : ended->second) {
@@ -213,7 +213,7 @@ class Builder {
         const EventIndex end = timeline_.partner[i];
         const bool allocates = is_device_allocation(event.kind) && event.device == script_.device &&
                                device_bytes(event) != 0 && device_bytes(event) != kUnknown64;
-        // A checkpoint takes the place of all that was held.
+        // A checkpoint replaces all earlier state.
         if (allocates && end != kNoEvent &&
             timeline_.events[end].kind != EventKind::kCheckpointBegin) {
             ends_[end].push_back(i);
@@ -248,8 +248,8 @@ class Builder {
         return event.kind == EventKind::kBlockAlloc ? event.size_bytes : device_bytes(event);
     }
 
-    // Refused by the driver, the allocator waits for what is pending. That is after it has looked
-    // for a free block: at the begin of the request these were of no use.
+    // After a refusal the allocator waits for pending blocks. By then it has already searched for a
+    // free block, so these blocks were not reusable at the start of the request.
     void add_waited_for(EventIndex request) {
         for (const auto& [pending, i] : waited_for_) {
             script_.steps.push_back(
@@ -260,7 +260,7 @@ class Builder {
 
     void add_release(EventIndex i) {
         const EventIndex alloc = timeline_.partner[i];
-        if (alloc != kNoEvent) {  // counted as trace damage by the reader
+        if (alloc != kNoEvent) {  // the reader counts unmatched releases as trace damage
             release(alloc, i);
         }
     }
@@ -278,7 +278,7 @@ class Builder {
             return;
         }
         Step release = script_.steps.back();
-        if (release.pending_count == 0) {  // the table keeps no begin of an empty range
+        if (release.pending_count == 0) {  // the table does not store the begin of an empty range
             release.first_pending = static_cast<std::uint32_t>(script_.pending.size());
         }
         ++release.pending_count;
@@ -294,7 +294,7 @@ class Builder {
         if (found == outstanding_.end()) {
             return;
         }
-        // Handles are used again: which one it was is settled now.
+        // The handle may be reused by a later event, so resolve it now.
         if (answers_.refused()) {
             waited_for_.emplace_back(found->second, i);
         } else {
@@ -320,14 +320,15 @@ class Builder {
     DriverAnswers answers_;
     std::uint64_t next_pending_ = 0;
     std::unordered_map<std::uint64_t, std::uint64_t> outstanding_;  // event handle -> pending id
-    // Completions since a refusal: pending id, event.
+    // Events that completed since a refusal: pending id, event.
     std::vector<std::pair<std::uint64_t, EventIndex>> waited_for_;
 
-    std::unordered_map<EventIndex, std::vector<EventIndex>> ends_;  // kDeviceLayer: by their end
+    // kDeviceLayer: by the event that ends them.
+    std::unordered_map<EventIndex, std::vector<EventIndex>> ends_;
     bool any_request_ = false;
     std::size_t next_checkpoint_ = 0;
     EventIndex checkpoint_end_ = 0;
-    std::optional<RecordedState> state_;  // where there are checkpoints
+    std::optional<RecordedState> state_;  // only if there are checkpoints
 };
 
 }  // namespace

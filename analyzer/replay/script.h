@@ -1,6 +1,6 @@
-// A timeline reduced to what a pool needs to know: one device, one list of steps.
+// The steps of one device that a pool needs for a replay, extracted from a timeline.
 //
-// Built once, read-only afterwards, replayed many times from many threads.
+// Built once, then read-only. Many threads can replay it at the same time.
 #pragma once
 
 #include "analyzer/model/timeline.h"
@@ -15,14 +15,14 @@
 
 namespace fragtrace::analyzer {
 
-// Step::value of kPoolOptions.
+// Bits of Step::value for kPoolOptions.
 inline constexpr std::uint64_t kPoolFreeable = 1;
 inline constexpr std::uint64_t kPoolOfGraph = 2;
 inline constexpr std::uint64_t kPoolNoSplit = 4;
 inline constexpr std::uint64_t kPoolUseOnOom = 8;
 
-// A segment that the recorded pool obtained to serve a request. Releases before 2.13 go by its
-// address.
+// A segment that the recorded pool allocated to serve a request. PyTorch before 2.13 uses its
+// address to choose blocks.
 struct ObtainedSegment {
     std::uint64_t address = 0;
     std::uint64_t size_bytes = 0;
@@ -32,27 +32,27 @@ struct ObtainedSegment {
 // A request of the recorded allocator that the driver refused.
 struct RefusedTake {
     std::uint64_t size_bytes = 0;
-    // What the driver had granted to the same step before: segments, and pages of completed maps.
-    // A map that is refused keeps no page, however many of them were created.
+    // Grants of the driver earlier in the same step: segments, and pages of completed maps. A
+    // refused map keeps no page, even if some of its pages were already created.
     std::uint32_t granted_before = 0;
 };
 
-// What the steps are made of.
+// The recorded events from which the steps were made.
 enum class ScriptSource {
     kBlocks,       // the blocks of a framework's caching pool
     kDeviceLayer,  // the program's own device allocations: there was no caching pool
 };
 
-// What a library asked of the driver beside the pool, in vain in the record.
+// A failed recorded request of a library to the driver, outside the pool.
 struct LibraryRequest {
     EventIndex event = kNoEvent;
     std::uint64_t asked_bytes = 0;
-    std::uint64_t device_free_bytes = 0;  // then; less than asked
-    std::uint64_t pool_bytes = 0;         // that the pool held, then
-    // Of the pool's capacity: neither free nor the pool's then. Negative: more was free. At most
-    // 2^62 either way.
+    std::uint64_t device_free_bytes = 0;  // free at that time; less than requested
+    std::uint64_t pool_bytes = 0;         // reserved by the pool at that time
+    // The part of the pool's capacity that was neither free nor reserved by the pool at that time.
+    // Negative if more was free. Limited to 2^62 in both directions.
     std::int64_t beside_bytes = 0;
-    std::uint64_t past_pool_bytes = 0;  // held by requests past the pool, then
+    std::uint64_t past_pool_bytes = 0;  // allocated by requests that bypass the pool, at that time
 };
 
 struct ReplayScript {
@@ -63,33 +63,34 @@ struct ReplayScript {
     std::vector<RefusedTake> refusals;      // ascending by step
     std::vector<ObtainedSegment> obtained;  // kBlocks, ascending by request
     std::vector<std::uint64_t> streams;     // raw handle per StreamId
-    std::vector<HeapSnapshot> checkpoints;  // segments in the order in which they were obtained
-    // Settings told before the first request: those in force from the begin.
+    std::vector<HeapSnapshot> checkpoints;  // their segments are in the order of allocation
+    // Settings recorded before the first request. They were in force from the start.
     std::optional<std::string> first_settings;
-    std::vector<std::string> settings;      // what the program changed the allocator's settings to
-    std::vector<LibraryRequest> libraries;  // kBlocks, ascending; set by who knows the capacity
-    PytorchRules rules;                     // of the release of PyTorch that was recorded
-    // What had to be assumed, counted; 0 = nothing assumed.
-    std::uint64_t requested_unknown = 0;  // block size taken instead
-    std::uint64_t stream_unknown = 0;     // default stream taken instead
-    std::uint64_t rewinds = 0;            // private pools set back to a checkpoint
-    std::uint64_t stream_ordered = 0;     // kDeviceLayer: requests served in a stream's order
-    bool records_empty_cache = false;     // the recorder could see empty_cache calls
+    std::vector<std::string> settings;  // settings that the program applied at run time
+    // kBlocks, ascending; filled by the caller that knows the capacity.
+    std::vector<LibraryRequest> libraries;
+    PytorchRules rules;  // of the recorded PyTorch release
+    // Number of assumptions made; 0 = none.
+    std::uint64_t requested_unknown = 0;  // requests with unknown size: the block size is used
+    std::uint64_t stream_unknown = 0;  // requests with unknown stream: the default stream is used
+    std::uint64_t rewinds = 0;         // private pools that were reset to a checkpoint
+    std::uint64_t stream_ordered = 0;  // kDeviceLayer: requests served in stream order
+    bool records_empty_cache = false;  // the recorder was able to see empty_cache calls
 };
 
-// The program itself, no pool and no recorder, asked the driver how much memory is free.
+// True if the program itself (not a pool or the recorder) queried the driver's free memory.
 bool asks_for_free_memory(const Event& event);
 
-// Devices that have anything to replay, ascending.
+// Devices with anything to replay, in ascending order.
 std::vector<DeviceId> replayable_devices(const Timeline& timeline);
 
 ReplayScript make_script(const Timeline& timeline, DeviceId device);
 
-// The most that a checkpoint tells was held: a replay takes it over where the record had it,
-// whatever its settings. 0: the record begins with the first segment, and has no gaps.
+// Maximum of reserved bytes in a checkpoint. A replay adopts this memory at its recorded place,
+// whatever its settings. 0: the recording starts with the first segment and has no gaps.
 std::uint64_t adopted_bytes(const ReplayScript& script);
 
-// The least part of the card to which the program ever limited its pool by a call; 1 = never.
+// The smallest memory fraction that the program set for its pool by a call; 1 = it never set one.
 double least_memory_fraction(const ReplayScript& script);
 
 }  // namespace fragtrace::analyzer

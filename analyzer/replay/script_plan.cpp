@@ -22,13 +22,13 @@ struct Buffer {
     std::uint32_t private_pool = 0;
 };
 
-// Blocks with the buffer that holds them: mostly one each.
+// A block and the buffer that contains it. Most buffers have one block.
 struct BlockBuffer {
     BlockId block = 0;
     std::uint32_t buffer = 0;
 };
 
-// Which buffers there are and how long they live.
+// Collects the buffers and their lifetimes.
 class Collector {
   public:
     Collector(const ReplayScript& script, const ScriptPlanOptions& options)
@@ -45,7 +45,7 @@ class Collector {
 
     struct GraphPool {
         bool graph = false;
-        std::uint64_t freed_at = kNever;  // the step at which its last user was gone
+        std::uint64_t freed_at = kNever;  // the step at which it lost its last user
         std::map<StreamId, std::uint64_t> adopted_bytes;
     };
 
@@ -116,7 +116,7 @@ class Collector {
         }
     }
 
-    // The graph has the block's address: it lies where its predecessor lay.
+    // A graph contains the addresses of its blocks, so a restored block keeps its former place.
     void place_again(const Step& step, std::size_t i) {
         const auto former = placed_.find(step.placed_as);
         if (former == placed_.end() || buffers[former->second].life.end == kNever) {
@@ -202,10 +202,11 @@ class Collector {
     std::unordered_map<BlockId, std::uint32_t> held_;  // live blocks
     std::unordered_map<PendingId, std::uint32_t> waits_for_;
     std::unordered_map<std::uint32_t, std::uint32_t> events_left_;  // per buffer
-    std::unordered_map<BlockId, std::uint32_t> placed_;             // that may be brought back
+    std::unordered_map<BlockId, std::uint32_t> placed_;             // blocks that may be restored
 };
 
-// Plans stream by stream, and within each the pieces of graphs' pools first.
+// Plans each stream separately. Within a stream it first arranges the blocks of each graph's pool
+// in one piece.
 class ScriptPlanner {
   public:
     ScriptPlanner(Collector* collected, std::uint64_t search_work)
@@ -257,7 +258,7 @@ class ScriptPlanner {
 
     Plan place_stream(StreamId stream, const std::vector<std::uint32_t>& members) {
         std::vector<Lifetime> lifetimes;
-        std::vector<std::uint32_t> buffers;  // of the first lifetimes
+        std::vector<std::uint32_t> buffers;  // buffers of the first lifetimes
         std::map<std::uint32_t, std::vector<std::uint32_t>> graphs;
         for (const auto& [number, pool] : from_.private_pools) {
             if (pool.graph && pool.adopted_bytes.contains(stream)) {
@@ -289,7 +290,7 @@ class ScriptPlanner {
         return plan;
     }
 
-    // Places the buffers of a graph's pool within one piece, and gives the piece.
+    // Places the buffers of a graph's pool within one piece and returns that piece.
     Lifetime place_graph(std::uint32_t graph,
                          StreamId stream,
                          const std::vector<std::uint32_t>& inside) {
@@ -320,7 +321,7 @@ class ScriptPlanner {
     std::vector<std::uint64_t> offsets_;
 };
 
-// What a replay of the plan would take of the device at most.
+// Whether a replay of the plan fits the device. Always true if no recorded request failed.
 bool fits(const ReplayScript& script,
           const std::shared_ptr<const PoolPlan>& plan,
           const Device& device) {

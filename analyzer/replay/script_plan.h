@@ -1,4 +1,4 @@
-// From a script to the plan that the bound `offline` follows: the lifetimes of its blocks, placed.
+// Computes the plan for the bound `offline`: places the blocks of a script by their lifetimes.
 #pragma once
 
 #include "analyzer/plan/planner.h"
@@ -14,21 +14,22 @@
 namespace fragtrace::analyzer {
 
 struct ScriptPlanOptions {
-    // As if everything ran on one stream; else blocks of different streams never share bytes.
+    // Treat all blocks as if they were on one stream. Otherwise blocks of different streams never
+    // share memory.
     bool one_stream = false;
-    // Plan for requests that the recorded run could not serve, too.
+    // Include requests that failed in the recorded run.
     bool with_failed = true;
     std::uint64_t search_work = kQuickSearch;
 };
 
-// Lifetimes go from the request to the release, or to the last event of another stream that the
-// block waits for; times are steps. All blocks that a CUDA graph's pool has while somebody uses it
-// lie in one piece, which is in use as long; a block that is brought back by a checkpoint of its
-// pool keeps its place in between.
+// A lifetime starts at the request. It ends at the release, or at the last cross-stream event that
+// the block waits for. Times are step indices. The blocks of a CUDA graph's pool lie in one piece,
+// which is in use until the pool has no users any more. A block that a checkpoint of its pool
+// restores keeps its place in between.
 PoolPlan plan_script(const ReplayScript& script, const ScriptPlanOptions& options);
 
-// make_pool() for a replay of this script: `offline`, whose only setting is "one_stream:True", is
-// planned here. A failed request is planned for if the plan then still fits the device.
+// Like make_pool(), for a replay of this script. It computes the plan of `offline`, whose only
+// setting is "one_stream:True". The plan includes failed requests if it then still fits the device.
 Result<std::unique_ptr<Pool>> make_pool_for(const ReplayScript& script,
                                             std::string_view name,
                                             std::string_view config,

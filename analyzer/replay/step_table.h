@@ -1,7 +1,8 @@
-// The steps of a script: 8 bytes each, given out as Step by value.
+// The steps of a script, stored in 8 bytes each and returned as Step by value.
 //
-// Nearly every step serves or releases a block of the default pool and says no more than its event
-// and one number; what says more is kept in full beside. Safe to share between threads once filled.
+// Nearly every step allocates or frees a block of the default pool, and consists only of its event
+// and one number. Steps with more data are stored unpacked in a second vector. Safe to share
+// between threads once filled.
 #pragma once
 
 #include "analyzer/model/chunked_vector.h"
@@ -19,27 +20,27 @@ struct Step {
         kAllocate,
         kRelease,
         kComplete,    // a cross-stream event completed
-        kEmptyCache,  // of one private pool if it is not 0
+        kEmptyCache,  // empties only one private pool if private_pool is not 0
         kMemoryFraction,
-        kPlace,        // a private pool was set back: a block where an earlier one lay
-        kPoolOptions,  // a private pool is used first, again or no longer
-        kAdopt,        // the state that the record has at a checkpoint
+        kPlace,        // a private pool was reset: places a block where an earlier one lay
+        kPoolOptions,  // a private pool is used for the first time, used again, or unused
+        kAdopt,        // the recorded state at a checkpoint
         kSettings,     // the program changed the allocator's settings
-        kMemoryInfo,   // the program asked how much memory is free, and may adapt
-        kPastPool,     // a request that went to the driver: the pool's caching was off
+        kMemoryInfo,   // the program queried the free memory and may adapt to it
+        kPastPool,     // a request that bypassed the pool because caching was off
         kPastPoolFree,
     };
     Kind kind = Kind::kAllocate;
-    bool recorded_oom = false;  // kAllocate: the recorded run could not serve it
-    bool in_capture = false;    // kAllocate: as Request has it
+    bool recorded_oom = false;  // kAllocate: the request failed in the recorded run
+    bool in_capture = false;    // kAllocate: as in Request
     StreamId stream = 0;
     EventIndex event = kNoEvent;  // the event in the timeline
-    BlockId block = 0;            // of allocations and their ends: index of the allocating event
+    BlockId block = 0;            // allocations and frees: index of the allocating event
     std::uint32_t private_pool = 0;
-    // Requested bytes; pending id; bits of the fraction; kPool bits; index into
-    // checkpoints or settings; bytes that were free; bytes asked of the driver.
+    // Depends on the kind: requested bytes, pending id, bits of the fraction, kPool bits, index
+    // into checkpoints or settings, free bytes of the device, or bytes requested from the driver.
     std::uint64_t value = 0;
-    BlockId placed_as = 0;            // kPlace: the block whose place it takes
+    BlockId placed_as = 0;            // kPlace: the earlier block whose place is reused
     std::uint32_t first_pending = 0;  // kRelease: range in ReplayScript::pending
     std::uint32_t pending_count = 0;
     std::uint32_t first_refusal = 0;  // kAllocate: range in ReplayScript::refusals
@@ -52,7 +53,7 @@ class StepTable {
 
     [[nodiscard]] bool empty() const { return packed_.empty(); }
 
-    // Of an empty range only the count is kept.
+    // For an empty range only the count is stored, not the start.
     Step operator[](std::size_t at) const {
         const Packed packed = packed_[at];
         if (packed.form == Form::kWide) {
@@ -103,8 +104,8 @@ class StepTable {
     enum class Form : std::uint8_t { kAllocate, kRelease, kWide };
 
     struct Packed {
-        std::uint32_t value = 0;  // requested bytes; the block; place in wide_
-        std::uint16_t event = 0;  // from the group's first
+        std::uint32_t value = 0;  // requested bytes, block, or index in wide_
+        std::uint16_t event = 0;  // distance from the group's first event
         std::uint8_t stream = 0;
         Form form = Form::kRelease;
     };
@@ -129,7 +130,7 @@ class StepTable {
     }
 
     ChunkedVector<Packed> packed_;
-    std::vector<EventIndex> first_events_;  // of each group
+    std::vector<EventIndex> first_events_;  // first event of each group
     std::vector<Step> wide_;
 };
 

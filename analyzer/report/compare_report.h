@@ -1,4 +1,4 @@
-// `fraganalyze compare`: two runs held against each other, for people and for programs.
+// The output of `fraganalyze compare` as text and as JSON.
 #pragma once
 
 #include "analyzer/analysis/compare/batch.h"
@@ -10,14 +10,14 @@
 
 namespace fragtrace::analyzer {
 
-// At most one screen; the sentence first.
+// At most one screen. Starts with the most important sentence.
 std::string compare_text(const Comparison& comparison, const Terminal& terminal);
 
 // docs/schema/compare.json describes the keys.
 std::string compare_json(const Comparison& comparison,
                          const std::vector<BatchPrediction>& batches = {});
 
-// What another batch would need.
+// The memory that other batch sizes would need.
 std::string batch_text(const BatchPrediction& prediction, const Terminal& terminal);
 
 }  // namespace fragtrace::analyzer

@@ -55,7 +55,7 @@ AllocateResult BestFitPool::allocate(const Request& request) {
     return hand_out(index, request, outcome);
 }
 
-// Until the end of the heap has room for `size_bytes`.
+// Grows the heap until the free block at its end has `size_bytes`.
 bool BestFitPool::grow(std::uint64_t size_bytes, StreamId stream) {
     const std::uint64_t there = size_of(end_);
     const std::uint64_t missing = round_up(size_bytes - there, page_bytes_);

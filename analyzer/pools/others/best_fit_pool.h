@@ -1,7 +1,9 @@
-// A yardstick: best fit over one heap that grows at its end and joins free neighbours at once.
+// A reference for comparison: best fit in one heap that grows at its end and merges free neighbours
+// immediately.
 //
-// A request takes the smallest hole that is large enough, the lowest on ties; only when there is
-// none, the end of the heap. Streams do not count, nothing is given back. Not thread-safe.
+// A request gets the smallest free block between live blocks that is large enough, and the lowest
+// of equal ones. It gets the end of the heap only if there is no such block. Streams are ignored,
+// and the heap never shrinks. Not thread-safe.
 #pragma once
 
 #include "analyzer/pools/others/segment_pool.h"
@@ -32,9 +34,9 @@ class BestFitPool final : public SegmentPool {
     bool grow(std::uint64_t size_bytes, StreamId stream);
 
     std::uint64_t rounding_bytes_ = 512;
-    std::uint64_t page_bytes_ = std::uint64_t{2} << 20;  // what the heap grows by
+    std::uint64_t page_bytes_ = std::uint64_t{2} << 20;  // the heap grows by multiples of this
     FreeBlocks holes_;
-    BlockIndex end_ = kNoBlock;  // the free block at the end of the heap, which is no hole
+    BlockIndex end_ = kNoBlock;  // the free block at the end of the heap; not in holes_
 };
 
 }  // namespace fragtrace::analyzer

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kQuantumBytes = 256;
 constexpr std::uint64_t kFirstRegionBytes = std::uint64_t{2} << 20;
 constexpr std::uint64_t kMostWasteBytes = std::uint64_t{128} << 20;
-constexpr double kShrink = 0.9;  // what is asked for next when the driver refuses a region
+constexpr double kShrink = 0.9;  // after a refusal the next attempt is smaller by this factor
 
 }  // namespace
 
@@ -70,7 +70,7 @@ AllocateResult BfcPool::allocate(const Request& request) {
     if (index == kNoBlock) {
         outcome = Outcome::kGrow;
         bool extended = extend(size_bytes, request.stream);
-        // All free regions go, if that makes the request possible under the limit.
+        // Release all free regions, but only if the request then fits below the limit.
         if (!extended && garbage_collection_ && releasable_bytes() != 0 &&
             size_bytes <=
                 limit_bytes_ - std::min(limit_bytes_, reserved_bytes()) + releasable_bytes()) {
@@ -96,7 +96,7 @@ AllocateResult BfcPool::allocate(const Request& request) {
     return hand_out(index, request, outcome);
 }
 
-// Obtains a region with room for `size_bytes`.
+// Allocates a region from the driver that has room for `size_bytes`.
 bool BfcPool::extend(std::uint64_t size_bytes, StreamId stream) {
     const std::uint64_t held = reserved_bytes();
     const std::uint64_t left =

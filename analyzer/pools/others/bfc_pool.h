@@ -1,9 +1,10 @@
-// BFC, the best-fit-with-coalescing pool of TensorFlow and JAX (XLA's bfc_allocator).
+// BFC, the best-fit-with-coalescing allocator of TensorFlow and JAX (XLA's bfc_allocator).
 //
-// Regions come from the driver: one of a share of the card before the first request, or, growing,
-// doubling ones up to that share. Best fit over all regions, the lowest address on ties; a chunk is
-// split only when it is at least twice the request or much would be wasted. Streams do not count:
-// one compute stream is assumed. Not thread-safe.
+// The driver provides regions: either one region before the first request, a configured share of
+// the card, or growing regions, each twice as large as the last, up to that share. Best fit over
+// all regions, the lowest address on ties. A chunk is split only if it is at least twice the
+// request or too much would be wasted. Streams are ignored: one compute stream is assumed. Not
+// thread-safe.
 #pragma once
 
 #include "analyzer/pools/others/segment_pool.h"
@@ -22,7 +23,7 @@ class BfcPool final : public SegmentPool {
     [[nodiscard]] std::uint64_t largest_free_bytes(const Request& request) const override;
     [[nodiscard]] std::uint64_t releasable_bytes() const override;
     [[nodiscard]] std::uint64_t rounded_bytes(std::uint64_t requested_bytes) const override;
-    // kReleaseFree and kNoLimit have a meaning here.
+    // Supports kReleaseFree and kNoLimit.
     bool relax(Relaxation relaxation) override;
 
     [[nodiscard]] std::unique_ptr<Pool> clone() const override {
@@ -37,8 +38,8 @@ class BfcPool final : public SegmentPool {
     bool extend(std::uint64_t size_bytes, StreamId stream);
 
     // Settings.
-    double preallocate_ = 0.75;  // of the card; 0 = grow
-    double limit_ = 0.75;        // of the card
+    double preallocate_ = 0.75;  // share of the card; 0 = grow on demand
+    double limit_ = 0.75;        // share of the card
     double fragmentation_fraction_ = 0;
     bool garbage_collection_ = false;
 

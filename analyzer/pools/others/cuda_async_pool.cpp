@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kQuantumBytes = 512;
 constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
-constexpr std::uint64_t kStepBytes = std::uint64_t{32} << 20;  // seen, not documented
+constexpr std::uint64_t kStepBytes = std::uint64_t{32} << 20;  // observed, not documented
 constexpr std::uint64_t kEndlessBytes = std::uint64_t{1} << 60;
 constexpr DeviceAddress kRestAddress = DeviceAddress{1} << 62;  // beyond all blocks
 
@@ -32,7 +32,7 @@ Result<std::unique_ptr<Pool>> make_cuda_async_pool(std::string_view config,
         std::make_unique<CudaAsyncPool>(std::string(config), std::move(device)));
 }
 
-// ---- the upper end ------------------------------------------------------------------------------
+// ---- the upper bound ----------------------------------------------------------------------------
 
 std::uint64_t CudaAsyncPool::rounded_bytes(std::uint64_t requested_bytes) const {
     return round_up(requested_bytes, kQuantumBytes);
@@ -95,7 +95,7 @@ bool CudaAsyncPool::relax(Relaxation relaxation) {
     return true;
 }
 
-// ---- the lower end ------------------------------------------------------------------------------
+// ---- the lower bound ----------------------------------------------------------------------------
 
 RemappingCudaAsyncPool::RemappingCudaAsyncPool(std::string config, std::unique_ptr<Device> device)
     : config_(std::move(config)),
@@ -103,7 +103,8 @@ RemappingCudaAsyncPool::RemappingCudaAsyncPool(std::string config, std::unique_p
       blocks_(std::make_unique<NonePool>(
           std::make_unique<FixedDevice>(kEndlessBytes, kEndlessBytes, kQuantumBytes))) {}
 
-// Until `size_bytes` are reserved: by the step that was seen or, at the end of the card, by pages.
+// Reserves memory until `size_bytes` are reserved. Grows in the observed 32 MiB steps, or in pages
+// when the card is nearly full.
 bool RemappingCudaAsyncPool::reserve(std::uint64_t size_bytes) {
     const std::uint64_t reserved = statistics_.reserved.current;
     if (size_bytes <= reserved) {
@@ -193,7 +194,7 @@ HeapSnapshot RemappingCudaAsyncPool::snapshot() const {
     return heap;
 }
 
-// Whatever is reserved and not live can be put together.
+// All reserved bytes that are not live can be mapped into one block.
 std::uint64_t RemappingCudaAsyncPool::largest_free_bytes(const Request&) const {
     return statistics_.reserved.current - statistics_.allocated.current;
 }

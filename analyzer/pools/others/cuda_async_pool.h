@@ -1,11 +1,12 @@
-// cudaMallocAsync's pool as a model: the driver's policy is not public, so there are two ends and
-// never one number.
+// A model of cudaMallocAsync's pool. The driver's policy is not public, so the model gives an upper
+// and a lower bound and never a single number.
 //
-// The upper end (the default) never remaps: best fit with joining in segments of whole multiples of
-// 32 MiB, which never join. The lower end ("remap:True") maps perfectly: the pool reserves what
-// lives, in multiples of 32 MiB. Both round to 512 bytes, keep what they have (PyTorch and RMM ask
-// for that) until empty_cache or a refusal, and reuse memory on any stream at once. Whatever fits
-// above fits below, and takes no more there. Not thread-safe.
+// The upper bound (the default) never remaps pages. It uses best fit with merging, in segments of
+// multiples of 32 MiB, and never merges across segments. The lower bound ("remap:True") maps
+// perfectly: the pool reserves its live bytes, rounded up to a multiple of 32 MiB. Both round to
+// 512 bytes and reuse memory on any stream immediately. Both keep free memory until empty_cache or
+// a refusal, because PyTorch and RMM configure the driver that way. A request that fits in the
+// upper bound also fits in the lower bound, with at most the same memory. Not thread-safe.
 #pragma once
 
 #include "analyzer/pools/others/segment_pool.h"
@@ -29,7 +30,7 @@ class CudaAsyncPool final : public SegmentPool {
     [[nodiscard]] std::uint64_t largest_free_bytes(const Request& request) const override;
     [[nodiscard]] std::uint64_t releasable_bytes() const override;
     [[nodiscard]] std::uint64_t rounded_bytes(std::uint64_t requested_bytes) const override;
-    // kReleaseFree has a meaning here.
+    // Supports kReleaseFree.
     bool relax(Relaxation relaxation) override;
 
     [[nodiscard]] std::unique_ptr<Pool> clone() const override {
@@ -43,7 +44,8 @@ class CudaAsyncPool final : public SegmentPool {
     FreeBlocks free_;
 };
 
-// Blocks have addresses of their own, each is a segment; what is reserved beyond them is one more.
+// The lower bound. Each block is shown as a segment with its own address. Reserved memory beyond
+// the blocks is shown as one more segment.
 class RemappingCudaAsyncPool final : public Pool {
   public:
     RemappingCudaAsyncPool(std::string config, std::unique_ptr<Device> device);
@@ -88,7 +90,7 @@ class RemappingCudaAsyncPool final : public Pool {
 
     std::string config_;
     ClonePtr<Device> device_;
-    ClonePtr<Pool> blocks_;  // the blocks, on a card without end
+    ClonePtr<Pool> blocks_;  // the blocks, on a device with unlimited memory
     PoolStatistics statistics_;
     NotCopied<std::vector<DriverCall>> driver_calls_;
 };

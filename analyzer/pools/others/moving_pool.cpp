@@ -8,7 +8,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// What the driver hands out at a time.
+// The driver's page size.
 constexpr std::uint64_t kDevicePageBytes = std::uint64_t{2} << 20;
 
 }  // namespace
@@ -166,7 +166,7 @@ void MovingPool::set_private_pool(std::uint32_t private_pool, const PrivatePoolO
     }
     pool.keeps = keeps;
     if (keeps) {
-        // What lay in the segments that it came with is not known: all of them may be in use.
+        // Nothing is known about the content of adopted segments: all of their bytes may be in use.
         pool.most_bytes = std::max(bytes_of(pool.now), pool.adopted_bytes);
         movable_.whole_bytes -= pool.now.whole_bytes;
         movable_.shared_bytes -= pool.now.shared_bytes;
@@ -227,7 +227,7 @@ bool MovingPool::adopt(const HeapSnapshot& heap) {
     return settle();
 }
 
-// ---- what is where ------------------------------------------------------------------------------
+// ---- placements ---------------------------------------------------------------------------------
 
 std::optional<Placement> MovingPool::find(BlockId block) const {
     const BlockIndex slot = table_.find(block);

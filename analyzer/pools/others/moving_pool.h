@@ -1,11 +1,11 @@
-// The bounds `live`, `compact` and `pages`: one pool whose live blocks may move at every request.
-// It has no holes, so what it reserves is what nobody who follows the same rounding can undercut
-// (docs/metrics.md, section Bounds).
+// The bounds `live`, `compact` and `pages`: a pool whose live blocks may move at every request. It
+// has no free memory between blocks, so its reserved memory is a lower bound for every allocator
+// with the same rounding (docs/metrics.md, section Bounds).
 //
-// What it holds of the device is the sum of its blocks, changed with every request; it makes no
-// driver calls worth counting. Places are told as if the blocks lay packed, oldest first, and are
-// good until the next call. Memory of a CUDA graph's pool is in use whatever its blocks say: the
-// most it ever held stays held until nobody uses the pool any more. Not thread-safe.
+// It uses the sum of its blocks on the device, updated with every request, and reports no driver
+// calls. Placements are reported as if the blocks lay packed, oldest first, and are valid until the
+// next call. The memory of a CUDA graph's pool stays in use whatever its blocks are: its maximum
+// stays reserved until the pool has no users any more. Not thread-safe.
 #pragma once
 
 #include "analyzer/pools/block_table.h"
@@ -21,13 +21,14 @@
 
 namespace fragtrace::analyzer {
 
-// What tells the bounds apart.
+// The rules in which the three bounds differ.
 struct MovingRules {
     std::string_view name;
-    std::uint64_t quantum_bytes = 1;  // blocks are rounded up to this
-    // Not 0: blocks of this size and more take whole pages, smaller ones share pages.
+    std::uint64_t quantum_bytes = 1;  // block sizes are rounded up to a multiple of this
+    // If not 0: blocks of at least this size use whole pages of this size, and smaller blocks share
+    // pages.
     std::uint64_t page_bytes = 0;
-    bool waits_for_streams = true;  // a block that another stream still reads stays
+    bool waits_for_streams = true;  // a freed block stays while another stream still uses it
 };
 
 inline constexpr MovingRules kLiveRules = {.name = "live", .waits_for_streams = false};
@@ -48,7 +49,7 @@ class MovingPool final : public Pool {
     void complete(PendingId id) override;
 
     bool adopt(const HeapSnapshot& heap) override;
-    // Blocks move anyway: any place will do.
+    // Ignores the place, because blocks may move at any time.
     bool allocate_at(const Request& request, const Placement& place) override;
     void set_private_pool(std::uint32_t private_pool, const PrivatePoolOptions& options) override;
 
@@ -69,7 +70,7 @@ class MovingPool final : public Pool {
 
   private:
     struct Held {
-        std::uint64_t age = 0;  // ascending with every request
+        std::uint64_t age = 0;  // increases with every request
         std::uint64_t requested_bytes = 0;
         std::uint64_t size_bytes = 0;  // 0: the slot is free
         BlockId block = 0;
@@ -78,7 +79,7 @@ class MovingPool final : public Pool {
         bool live = false;
     };
 
-    // Bytes that need pages of their own, and bytes that share them.
+    // Bytes in whole pages, and bytes in shared pages.
     struct Amount {
         std::uint64_t whole_bytes = 0;
         std::uint64_t shared_bytes = 0;
@@ -89,33 +90,34 @@ class MovingPool final : public Pool {
     // A private pool.
     struct Private {
         Amount now = {};
-        std::uint64_t most_bytes = 0;     // held at any time since it keeps
-        std::uint64_t adopted_bytes = 0;  // the segments that it came with
-        bool keeps = false;               // of a graph that may be launched
+        std::uint64_t most_bytes = 0;     // maximum since `keeps` was set
+        std::uint64_t adopted_bytes = 0;  // size of the segments that adopt() gave this pool
+        bool keeps = false;               // belongs to a graph that may still be launched
     };
 
     [[nodiscard]] Amount amount_of(std::uint64_t size_bytes) const;
     [[nodiscard]] std::uint64_t bytes_of(const Amount& amount) const;
     [[nodiscard]] bool keeps(std::uint32_t private_pool) const;
-    // Of a keeping pool its number, 0 for all others.
+    // The block's private pool if that pool keeps its memory, else 0.
     [[nodiscard]] std::uint32_t segment_of(const Held& held) const;
-    // Counts a block in or out.
+    // Adds a block to the sums or subtracts it.
     void count(const Held& held, bool in);
-    // Takes from the device or gives back what the sums say. False: it has not so much.
+    // Allocates or releases device memory until it matches the sums. Returns false if the device
+    // has too little.
     bool settle();
     void remove(BlockIndex slot);
     void clear();
 
     MovingRules rules_;
     ClonePtr<Device> device_;
-    std::uint64_t taken_bytes_ = 0;  // of the device
+    std::uint64_t taken_bytes_ = 0;  // allocated from the device
     BlockTable table_;
     std::vector<Held> slots_;
     std::vector<BlockIndex> free_slots_;
     PendingBlocks pending_;
     std::uint64_t next_age_ = 0;
-    Amount movable_;                // of all blocks but those of pools that keep
-    std::uint64_t kept_bytes_ = 0;  // by pools that keep
+    Amount movable_;                // all blocks except those of pools that keep their memory
+    std::uint64_t kept_bytes_ = 0;  // in pools that keep their memory
     std::map<std::uint32_t, Private> private_pools_;
     PoolStatistics statistics_;
 };

@@ -13,8 +13,7 @@ constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
 
 }  // namespace
 
-// The driver is asked for what the program asks for; its alignment and pages are the device's
-// matter.
+// The driver gets the program's exact request. The device models alignment and pages.
 std::uint64_t NonePool::rounded_bytes(std::uint64_t requested_bytes) const {
     return requested_bytes;
 }

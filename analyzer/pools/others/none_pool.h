@@ -1,5 +1,5 @@
-// No pool at all: every request is one allocation of the driver, every release gives it back.
-// Cross-stream events count for nothing: cudaFree waits for the device. Not thread-safe.
+// No pool: every request is one driver allocation, and every release frees it. Cross-stream events
+// are ignored, because cudaFree waits for the device. Not thread-safe.
 #pragma once
 
 #include "analyzer/pools/pool.h"

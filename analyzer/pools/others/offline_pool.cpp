@@ -120,7 +120,7 @@ void OfflinePool::remove(BlockIndex slot) {
     free_slots_.push_back(slot);
 }
 
-// Regions stay as they are: what is taken over lies in them, too.
+// Keeps the regions: adopted blocks also lie in them.
 bool OfflinePool::adopt(const HeapSnapshot& heap) {
     table_ = {};
     slots_.clear();

@@ -1,9 +1,9 @@
-// The bound `offline`: blocks go where a plan made beforehand has put them, so what it reserves is
-// what a program can get by with that repeats itself exactly and plans its memory.
+// The bound `offline`: a plan made in advance decides each block's place. Its reserved memory is
+// sufficient for a program that repeats itself exactly and plans its memory.
 //
-// A region per stream, which grows by whole pages of 2 MiB and never shrinks. A request that is not
-// in the plan runs out of memory. The plan is not changed and must have been made for the requests
-// that are replayed (replay/script_plan.h). Not thread-safe.
+// One region per stream. A region grows by whole pages of 2 MiB and never shrinks. A request that
+// is not in the plan runs out of memory. The plan is never changed. It must have been made for the
+// requests that are replayed (replay/script_plan.h). Not thread-safe.
 #pragma once
 
 #include "analyzer/pools/block_table.h"
@@ -26,11 +26,12 @@ struct PlannedBlock {
 
 struct PoolPlan {
     std::vector<PlannedBlock> blocks;  // ascending by block
-    std::vector<StreamId> regions;     // the stream of each
-    std::string method;                // what found the placement of the largest region
+    std::vector<StreamId> regions;     // the stream of each region
+    std::string method;                // the algorithm that placed the largest region
 };
 
-inline constexpr std::uint64_t kPlannedQuantumBytes = 512;  // blocks are rounded up to this
+// Block sizes are rounded up to a multiple of this.
+inline constexpr std::uint64_t kPlannedQuantumBytes = 512;
 
 class OfflinePool final : public Pool {
   public:
@@ -77,7 +78,7 @@ class OfflinePool final : public Pool {
 
     std::string config_;
     std::shared_ptr<const PoolPlan> plan_;
-    std::size_t next_ = 0;  // in the plan: requests come in its order most of the time
+    std::size_t next_ = 0;  // position in the plan: most requests come in its order
     ClonePtr<Device> device_;
     std::vector<std::uint64_t> region_bytes_;
     BlockTable table_;

@@ -9,7 +9,7 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::uint64_t kQuantumBytes = 256;
-// Of a superblock, and what a stream's own arena serves at most.
+// Size of a superblock, and the largest request that a stream's own arena serves.
 constexpr std::uint64_t kSuperblockBytes = std::uint64_t{1} << 20;
 constexpr std::uint32_t kGlobalArena = 0;
 
@@ -69,7 +69,7 @@ AllocateResult RmmArenaPool::allocate(const Request& request) {
     return hand_out(index, request, first ? Outcome::kGrow : Outcome::kHit);
 }
 
-// A free block of exactly that size, in no superblock's set any more.
+// Returns a free block of exactly that size, which is in no superblock's set any more.
 BlockIndex RmmArenaPool::serve(std::uint32_t arena, std::uint64_t size_bytes) {
     auto found = first_fit(arena, size_bytes);
     if (found == superblocks_.end() && arena != kGlobalArena) {
@@ -109,7 +109,7 @@ RmmArenaPool::Superblocks::iterator RmmArenaPool::first_fit(std::uint32_t arena,
         lowest = std::min(lowest, *larger->second.begin());
     }
     if (const auto same = lists->second.find(width); same != lists->second.end()) {
-        // Those of the same width may be too small.
+        // Superblocks of the same width may be too small, so check their largest free block.
         for (const std::uint64_t offset : same->second) {
             if (offset >= lowest || superblocks_.at(offset).largest() >= size_bytes) {
                 lowest = std::min(lowest, offset);
@@ -126,7 +126,7 @@ BlockIndex RmmArenaPool::first_block_in(const Superblock& superblock,
         std::find_if(superblock.free.begin(), superblock.free.end(), [&](const auto& entry) {
             return block(entry.second).size_bytes >= size_bytes;
         });
-    return found->second;  // the caller knows that there is one
+    return found->second;  // the caller has made sure that there is one
 }
 
 void RmmArenaPool::enter_arena(Superblocks::value_type* superblock) {
@@ -139,7 +139,7 @@ void RmmArenaPool::leave_arena(const Superblocks::value_type& superblock) {
     const auto arena = arenas_.find(superblock.second.arena);
     const auto list = arena->second.find(superblock.second.listed);
     list->second.erase(superblock.first);
-    if (list->second.empty()) {  // a stream that has nothing takes no room
+    if (list->second.empty()) {  // empty lists are removed to save memory
         arena->second.erase(list);
     }
     if (arena->second.empty()) {
@@ -147,7 +147,7 @@ void RmmArenaPool::leave_arena(const Superblocks::value_type& superblock) {
     }
 }
 
-// After its largest free block has changed.
+// Updates the superblock's position in its arena after its largest free block has changed.
 void RmmArenaPool::list_anew(Superblocks::value_type* superblock) {
     if (std::cmp_not_equal(std::bit_width(superblock->second.largest()),
                            superblock->second.listed)) {
@@ -225,7 +225,7 @@ void RmmArenaPool::defragment() {
     for (auto superblock = superblocks_.begin(); superblock != superblocks_.end();) {
         const auto next = std::next(superblock);
         if (next != superblocks_.end() && is_empty(*superblock) && is_empty(*next)) {
-            coalesce(superblock);  // takes in `next`
+            coalesce(superblock);  // merges `next` into this superblock
         } else {
             superblock = next;
         }
@@ -259,7 +259,8 @@ void RmmArenaPool::forget() {
     begun_ = false;
 }
 
-// In any superblock: before it fails the pool brings all of them together.
+// Searches the superblocks of all arenas, because the pool merges all arenas before a request
+// fails.
 std::uint64_t RmmArenaPool::largest_free_bytes(const Request&) const {
     std::uint64_t largest = 0;
     for (const auto& [offset, superblock] : superblocks_) {

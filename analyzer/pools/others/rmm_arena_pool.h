@@ -1,10 +1,10 @@
-// RAPIDS RMM's arena_memory_resource: one fixed piece of memory, cut into superblocks.
+// RAPIDS RMM's arena_memory_resource: one fixed range of memory, divided into superblocks.
 //
-// Requests of at most 1 MiB are served by an arena per stream, which takes superblocks of 1 MiB
-// from the global arena and keeps them; larger ones by the global arena. First fit by address.
-// When there is no room, every arena hands its superblocks back and the request is tried once more.
-// Threads have arenas of their own only for per-thread default streams, which a trace does not
-// tell apart: one arena per stream here. Not thread-safe.
+// The arena of a stream serves requests of up to 1 MiB. It gets superblocks of 1 MiB from the
+// global arena and keeps them. The global arena serves larger requests. First fit by address. If
+// there is no room, every arena returns its superblocks and the request is tried once more. In RMM,
+// threads have their own arenas only for per-thread default streams. A trace cannot distinguish
+// those, so this model has one arena per stream. Not thread-safe.
 #pragma once
 
 #include "analyzer/pools/others/segment_pool.h"
@@ -32,11 +32,11 @@ class RmmArenaPool final : public SegmentPool {
     }
 
   private:
-    // A range of the one segment; its free blocks are joined with each other only.
+    // A range of the only segment. Its free blocks merge only with each other.
     struct Superblock {
         std::uint64_t end = 0;
         std::uint32_t arena = 0;
-        std::uint32_t listed = 0;                  // where in Arena
+        std::uint32_t listed = 0;                  // its key in Arena
         std::map<std::uint64_t, BlockIndex> free;  // by offset
         std::multiset<std::uint64_t> free_sizes;
 
@@ -46,7 +46,7 @@ class RmmArenaPool final : public SegmentPool {
     };
 
     using Superblocks = std::map<std::uint64_t, Superblock>;  // by offset
-    // The offsets of an arena's superblocks, by the bit width of their largest free block.
+    // Offsets of an arena's superblocks, by the bit width of their largest free block.
     using Arena = std::map<std::uint32_t, std::set<std::uint64_t>>;
     using SegmentPool::SegmentPool;
 
@@ -61,20 +61,20 @@ class RmmArenaPool final : public SegmentPool {
     void leave_arena(const Superblocks::value_type& superblock);
     void list_anew(Superblocks::value_type* superblock);
     void file(Superblocks::value_type* superblock, BlockIndex index);
-    // file() or list_anew() must follow.
+    // The caller must call file() or list_anew() afterwards.
     void unfile(Superblocks::value_type* superblock, BlockIndex index);
     [[nodiscard]] bool is_empty(const Superblocks::value_type& superblock) const;
-    // Cuts an empty one in two: the low part of `bytes` keeps its place in the map.
+    // Splits an empty superblock. The low part of `bytes` keeps its place in the map.
     void split_superblock(Superblocks::iterator superblock, std::uint64_t bytes);
     void move_to(Superblocks::iterator superblock, std::uint32_t arena);
-    // Of the global arena, if it is empty: joined with its empty neighbours there.
+    // Merges an empty superblock of the global arena with its empty neighbours there.
     void coalesce(Superblocks::iterator superblock);
     void defragment();
 
     Amount size_ = {.percent = 50};
     bool begun_ = false;
     Superblocks superblocks_;
-    std::map<std::uint32_t, Arena> arenas_;  // 0 is the global one
+    std::map<std::uint32_t, Arena> arenas_;  // 0 is the global arena
 };
 
 }  // namespace fragtrace::analyzer

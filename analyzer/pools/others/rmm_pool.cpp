@@ -49,12 +49,12 @@ void RmmPool::ensure_list(std::uint32_t number) {
     }
 }
 
-// After the list has changed.
+// Updates largest_ after a list has changed.
 void RmmPool::note_largest(std::uint32_t number) {
     largest_.set(number, size_of(free_.largest(lists_[number])));
 }
 
-// The initial pool belongs to the default stream's list.
+// Allocates the initial pool, which belongs to the default stream's list.
 bool RmmPool::begin(StreamId stream) {
     if (begun_) {
         return true;
@@ -103,14 +103,14 @@ AllocateResult RmmPool::allocate(const Request& request) {
     const std::uint32_t from = numbers_[block(index).list];
     free_.erase(index);
     if (block(index).size_bytes != size_bytes) {
-        const BlockIndex rest = split(index, size_bytes);  // stays in the list that it was in
+        const BlockIndex rest = split(index, size_bytes);  // stays in its list
         free_.insert(rest, block(rest));
     }
     note_largest(from);
     return hand_out(index, request, outcome);
 }
 
-// The stream's own list has none, so it is not found.
+// Searches all lists. The stream's own list has no such block, so only others can be found.
 BlockIndex RmmPool::find_in_other_list(std::uint64_t size_bytes) const {
     const std::uint32_t number = largest_.first_with(size_bytes);
     return number == LargestByList::kNone ? kNoBlock : free_.at_least(size_bytes, lists_[number]);
@@ -122,12 +122,12 @@ BlockIndex RmmPool::merge_other_lists(std::uint32_t own, std::uint64_t size_byte
         if (other == own) {
             continue;
         }
-        // The shorter one moves: streams that take turns cost no more than one that does not.
+        // Move the shorter list, so that streams that take turns do not make merging slow.
         if (free_.size(lists_[other]) > free_.size(lists_[own])) {
             std::swap(lists_[other], lists_[own]);
             std::swap(numbers_[lists_[other]], numbers_[lists_[own]]);
         }
-        // Filed one by one: each may join neighbours that came before.
+        // Insert one by one: each block may merge with neighbours inserted before it.
         const std::vector<BlockIndex> blocks = free_.all(lists_[other]);
         for (const BlockIndex index : blocks) {
             free_.erase(index);
@@ -183,7 +183,7 @@ void RmmPool::forget() {
     begun_ = false;
 }
 
-// Of all lists: a stream takes from the others what its own does not have.
+// Searches all lists, because a stream may use other streams' lists.
 std::uint64_t RmmPool::largest_free_bytes(const Request&) const {
     return largest_.largest();
 }
@@ -225,7 +225,7 @@ std::uint32_t LargestByList::first_with(std::uint64_t size_bytes, std::uint32_t 
     }
     std::size_t node = room + from;
     while (tree_[node] < size_bytes) {
-        while (node % 2 == 1) {  // nothing is right of it below its parent
+        while (node % 2 == 1) {  // a right child has no sibling further to the right
             node /= 2;
         }
         if (node == 0) {

@@ -1,9 +1,9 @@
-// RAPIDS RMM's pool_memory_resource: best fit over a list of free blocks per stream.
+// RAPIDS RMM's pool_memory_resource: best fit in one list of free blocks per stream.
 //
-// A stream takes from its own list; then a block of another stream's list (and waits for that
-// stream); then other lists are merged into its own, one by one; then the pool grows. Lists join
-// neighbours of their own only. The lists of other streams are looked at with the default stream's
-// first, then in the order of the stream numbers. Nothing is given back. Not thread-safe.
+// A stream first uses its own list, then a block of another stream's list (and waits for that
+// stream). Next, other lists are merged into its own, one by one. Finally the pool grows. Only
+// neighbours in the same list are merged. Other streams' lists are searched in this order: the
+// default stream, then by stream number. The pool never shrinks. Not thread-safe.
 #pragma once
 
 #include "analyzer/pools/others/segment_pool.h"
@@ -14,23 +14,23 @@
 
 namespace fragtrace::analyzer {
 
-// The largest free block of each list, in a tree: which list is the first that has one of some
-// size.
+// Tree of the largest free block per list. It finds the first list that has a block of at least a
+// given size.
 class LargestByList {
   public:
     static constexpr std::uint32_t kNone = 0xffffffffu;
 
     void set(std::uint32_t list, std::uint64_t size_bytes);
-    // From list `from` on; kNone = no list has. `size_bytes` > 0.
+    // Searches from list `from` on; kNone = no list has one. Requires `size_bytes` > 0.
     [[nodiscard]] std::uint32_t first_with(std::uint64_t size_bytes, std::uint32_t from = 0) const;
 
-    // Of all lists.
+    // Largest free block of all lists.
     [[nodiscard]] std::uint64_t largest() const { return tree_.empty() ? 0 : tree_[1]; }
 
     void clear() { tree_.clear(); }
 
   private:
-    // Of node n the children are 2n and 2n+1; the second half are the lists.
+    // Node n has the children 2n and 2n+1. The second half of the nodes are the lists.
     std::vector<std::uint64_t> tree_;
 };
 
@@ -45,7 +45,7 @@ class RmmPool final : public SegmentPool {
     AllocateResult allocate(const Request& request) override;
     [[nodiscard]] std::uint64_t largest_free_bytes(const Request& request) const override;
     [[nodiscard]] std::uint64_t rounded_bytes(std::uint64_t requested_bytes) const override;
-    // kNoLimit has a meaning here.
+    // Supports kNoLimit.
     bool relax(Relaxation relaxation) override;
 
     [[nodiscard]] std::unique_ptr<Pool> clone() const override {

@@ -179,7 +179,7 @@ bool SegmentPool::release(BlockId id, const std::vector<PendingOn>&) {
     return true;
 }
 
-// ---- the whole ----------------------------------------------------------------------------------
+// ---- the whole pool -----------------------------------------------------------------------------
 
 bool SegmentPool::adopt(const HeapSnapshot& heap) {
     const PoolStatistics before = statistics_;

@@ -1,9 +1,9 @@
-// What the simpler pools have in common: segments from the driver, cut into blocks that tile them.
+// Base class of the simpler pools: segments from the driver, divided into blocks without gaps.
 //
-// A pool derived from it decides which free block serves a request, when to grow and which free
-// blocks may be joined; this class keeps the tiling, the ids and the sums. Rules that go by address
-// see segments in the order in which they were obtained: addresses only ever increase, with a gap
-// after each segment. Cross-stream events count for nothing here. Not thread-safe.
+// A derived pool decides which free block serves a request, when to grow and which free blocks may
+// merge. This class manages blocks, ids and sums. Addresses only increase, with a gap after each
+// segment, so rules that compare addresses see segments in the order of their allocation.
+// Cross-stream events are ignored. Not thread-safe.
 #pragma once
 
 #include "analyzer/pools/block_table.h"
@@ -23,25 +23,25 @@ namespace fragtrace::analyzer {
 inline constexpr DeviceAddress kFirstSegmentAddress = 0x7'0000'0000;
 
 struct PoolBlock {
-    std::uint64_t offset_bytes = 0;  // in its segment
+    std::uint64_t offset_bytes = 0;  // within its segment
     std::uint64_t size_bytes = 0;
-    std::uint64_t requested_bytes = 0;  // live blocks
+    std::uint64_t requested_bytes = 0;  // of live blocks
     std::uint32_t segment = 0;
     BlockIndex previous = kNoBlock;  // neighbours in the segment
     BlockIndex next = kNoBlock;
-    BlockId id = 0;          // live blocks
-    std::uint32_t list = 0;  // of FreeBlocks, while it is free
-    StreamId stream = 0;     // of the last request
+    BlockId id = 0;          // of live blocks
+    std::uint32_t list = 0;  // the FreeBlocks list of a free block
+    StreamId stream = 0;     // stream of the last request
     bool free = true;
 };
 
-// Free blocks by size, the lowest address first among equals. In lists that know nothing of each
-// other: a block is in that of PoolBlock::list.
+// Free blocks by size, the lowest address first among equal sizes. They are in independent lists,
+// and PoolBlock::list is the list of a block.
 class FreeBlocks {
   public:
     using List = FreeSets::SetIndex;
 
-    // List 0 is there from the start.
+    // Creates list 0.
     FreeBlocks() { sets_.add_set(); }
 
     List add_list() { return sets_.add_set(); }
@@ -53,17 +53,17 @@ class FreeBlocks {
 
     void erase(BlockIndex index) { sets_.erase(index); }
 
-    // The best fit, or kNoBlock.
+    // Returns the best fit, or kNoBlock.
     [[nodiscard]] BlockIndex at_least(std::uint64_t size_bytes, List list = 0) const {
         return sets_.lower_bound(list, FreeKey::make(size_bytes, 0, 0));
     }
 
-    // kNoBlock: there is none.
+    // Returns kNoBlock if the list is empty.
     [[nodiscard]] BlockIndex largest(List list = 0) const { return sets_.last(list); }
 
     [[nodiscard]] std::size_t size(List list) const { return sets_.size(list); }
 
-    // Ascending.
+    // In ascending order.
     [[nodiscard]] std::vector<BlockIndex> all(List list) const {
         std::vector<BlockIndex> indices;
         sets_.append_to(list, indices);
@@ -80,8 +80,8 @@ class SegmentPool : public Pool {
 
     bool release(BlockId block, const std::vector<PendingOn>& pending) final;
 
-    // What another pool held is asked for anew, in the order in which it was allocated: how it lay
-    // there has no meaning here.
+    // Allocates the other pool's live blocks again, in the order of their allocation. Their old
+    // positions have no meaning in this pool.
     bool adopt(const HeapSnapshot& heap) final;
 
     [[nodiscard]] const PoolStatistics& statistics() const final { return statistics_; }
@@ -97,45 +97,47 @@ class SegmentPool : public Pool {
     SegmentPool(std::string config, std::unique_ptr<Device> device)
         : config_(std::move(config)), device_(std::move(device)) {}
 
-    // ---- what a derived pool decides ----
-    // A block was given back: join it with its neighbours and file it.
+    // ---- what a derived pool decides ---- A block was freed: merge it with its neighbours and
+    // insert it into a list.
     virtual void freed(BlockIndex block) = 0;
-    // All segments are gone: forget what was filed.
+    // All segments are gone: clear all lists.
     virtual void forget() = 0;
 
-    // ---- what it may do ----
+    // ---- what a derived pool may use ----
     [[nodiscard]] PoolBlock& block(BlockIndex index) { return blocks_[index]; }
 
     [[nodiscard]] const PoolBlock& block(BlockIndex index) const { return blocks_[index]; }
 
-    // Of a free block, or 0 for kNoBlock.
+    // Size of a block in bytes; 0 for kNoBlock.
     [[nodiscard]] std::uint64_t size_of(BlockIndex index) const {
         return index == kNoBlock ? 0 : blocks_[index].size_bytes;
     }
 
-    // Segments that are held.
+    // Number of reserved segments.
     [[nodiscard]] std::size_t segment_count() const { return segments_.size(); }
 
     [[nodiscard]] std::uint64_t reserved_bytes() const { return statistics_.reserved.current; }
 
-    // What release_free_segments() would give back.
+    // Bytes that release_free_segments() would release.
     [[nodiscard]] std::uint64_t free_segment_bytes() const;
 
-    // Asks the driver for a segment, which is one free block then; kNoBlock: refused.
+    // Allocates a segment from the driver, as one free block. Returns kNoBlock if the driver
+    // refuses.
     BlockIndex add_segment(std::uint64_t size_bytes, StreamId stream);
-    // Maps more at the end of the newest segment, as one free block of its own; kNoBlock: refused.
+    // Maps more memory at the end of the newest segment, as a free block of its own. Returns
+    // kNoBlock if the driver refuses.
     BlockIndex extend_segment(std::uint32_t segment, std::uint64_t size_bytes);
-    // Gives the segments back that are one free block, which is filed in `free_blocks`.
+    // Releases all segments that consist of one free block. Those blocks must be in `free_blocks`.
     void release_free_segments(FreeBlocks* free_blocks);
 
-    // Cuts a free block in two; the low part keeps the index. Gives the index of the high part.
+    // Splits a free block. The low part keeps its index. Returns the index of the high part.
     BlockIndex split(BlockIndex low, std::uint64_t low_bytes);
-    // Joins a block with its successor, whose index is gone then.
+    // Merges a block with its successor, whose index becomes invalid.
     void join_with_next(BlockIndex low);
-    // Files a free block in its list of `free_blocks`, joined with its free neighbours of that
-    // list.
+    // Merges a free block with its free neighbours of the same list and inserts it into
+    // `free_blocks`.
     void file(BlockIndex index, FreeBlocks* free_blocks);
-    // Hands out a whole block.
+    // Serves a request with a whole block.
     AllocateResult hand_out(BlockIndex index, const Request& request, Outcome outcome);
     AllocateResult out_of_memory();
 
@@ -159,7 +161,7 @@ class SegmentPool : public Pool {
     std::string config_;
     ClonePtr<Device> device_;
     std::vector<PoolBlock> blocks_;
-    std::vector<BlockIndex> unused_;  // entries of blocks_
+    std::vector<BlockIndex> unused_;  // unused entries of blocks_
     BlockTable live_;
     std::map<std::uint32_t, Segment> segments_;
     std::uint32_t next_segment_ = 0;

@@ -1,4 +1,4 @@
-// A pool that begins where another stood: segments, blocks and the gaps between them.
+// Initialises the pool with the state of another pool: segments, blocks and the gaps between them.
 #include "analyzer/pools/pytorch/pytorch_pool.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 
@@ -8,14 +8,14 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// PyTorch maps nothing smaller.
+// PyTorch maps at least kSmallSegmentBytes at once.
 std::uint64_t usable_page(std::uint64_t page_bytes) {
     return std::max(page_bytes, pytorch::kSmallSegmentBytes);
 }
 
 }  // namespace
 
-// Statistics of the past stay; what is held now is nothing.
+// Removes all memory from the pool. Peaks and counts of the past stay in the statistics.
 void PytorchPool::forget_all() {
     device_->give_back_all();
     obtained_bytes_ = 0;
@@ -63,7 +63,7 @@ void PytorchPool::forget_all() {
     driver_calls_->clear();
 }
 
-// Puts a block behind the last one of its segment, in no set.
+// Appends a block after the last one of its segment. The block is in no set.
 BlockIndex PytorchPool::append_block(std::uint32_t segment, const Block& block, BlockIndex last) {
     const BlockIndex index = new_block();
     blocks_[index] = block;
@@ -78,7 +78,7 @@ BlockIndex PytorchPool::append_block(std::uint32_t segment, const Block& block, 
     return index;
 }
 
-// The blocks of one segment, or of one mapped range, which begins at `offset`.
+// Adopts the blocks of one segment, or of one mapped range that begins at `offset`.
 bool PytorchPool::adopt_range(const HeapSnapshot& heap,
                               const HeapSegment& range,
                               std::uint32_t segment,
@@ -114,7 +114,7 @@ bool PytorchPool::adopt_range(const HeapSnapshot& heap,
 bool PytorchPool::adopt(const HeapSnapshot& heap) {
     forget_all();
     std::map<DeviceAddress, std::uint32_t> reservations;
-    std::vector<std::vector<const HeapSegment*>> ranges;  // per segment of ours
+    std::vector<std::vector<const HeapSegment*>> ranges;  // per segment of this pool
     for (const HeapSegment& range : heap.segments) {
         if (range.expandable) {
             const auto [found, is_new] = reservations.try_emplace(
@@ -172,7 +172,7 @@ bool PytorchPool::adopt(const HeapSnapshot& heap) {
         if (!first.expandable) {
             detail_.segment.increase(size_class(blocks_[segments_[number].first].pool), 1);
         }
-        // Chains are whole: what is free, unmapped and live goes where it belongs.
+        // All chains are complete: sort free, unmapped and live blocks into their sets and tables.
         std::size_t part = 0;
         std::uint32_t at = 0;
         for (BlockIndex index = segments_[number].first; index != kNoBlock;

@@ -29,12 +29,12 @@ FreeKey PytorchPool::key_of(const Block& block) const {
     return FreeKey::make(block.size_bytes, block.segment, block.offset);
 }
 
-// By address in every release: where there are several reservations, the lowest is filled first.
+// Sorted by address in every release: with several reservations, the lowest is filled first.
 FreeKey PytorchPool::unmapped_key_of(const Block& block) const {
     return FreeKey::make(0, 0, segments_[block.segment].address + block.offset);
 }
 
-// What a free block would give back to the driver.
+// Bytes of a free block that could return to the driver.
 std::uint64_t PytorchPool::releasable_part(const Block& block) const {
     if (!block.expandable) {
         return is_split(block) ? 0 : block.size_bytes;
@@ -77,8 +77,8 @@ void PytorchPool::insert_unmapped(BlockIndex index) {
                  index);
 }
 
-// Joins a neighbour that is in the same state into `block`, which is in no set itself. Returns the
-// bytes that joined.
+// Merges a neighbour into `block` if it has the same state. `block` is in no set. Returns the bytes
+// that were added.
 std::uint64_t PytorchPool::merge(BlockIndex index, BlockIndex neighbour) {
     Block& block = blocks_[index];
     if (neighbour == kNoBlock || blocks_[neighbour].state != block.state) {
@@ -122,7 +122,7 @@ void PytorchPool::free_block(BlockIndex index) {
     insert_free(index);
 
     if (!block.expandable) {
-        // Net changes: one step each, as the peaks would show the steps between.
+        // Apply the net change in one step. Intermediate steps would change the peaks.
         const int joined = (before_bytes != 0 ? 1 : 0) + (after_bytes != 0 ? 1 : 0);
         const bool split = is_split(block);
         if (split && joined == 0) {
@@ -142,7 +142,7 @@ void PytorchPool::free_block(BlockIndex index) {
     statistics_.active.subtract(size_bytes);
 }
 
-// One block over the whole of a new segment, in no set.
+// Creates a segment that consists of one block, which is in no set.
 BlockIndex PytorchPool::new_segment(std::uint64_t size_bytes, const Search& search) {
     const auto number = static_cast<std::uint32_t>(segments_.size());
     const BlockIndex index = new_block();
@@ -160,7 +160,7 @@ BlockIndex PytorchPool::new_segment(std::uint64_t size_bytes, const Search& sear
     return index;
 }
 
-// The last block of a segment goes, and the segment with it.
+// Removes a segment and its last remaining block.
 void PytorchPool::drop_segment(BlockIndex block) {
     Segment& segment = segments_[blocks_[block].segment];
     addresses_.release(segment.address);

@@ -22,18 +22,18 @@ constexpr std::uint64_t kMostSegmentMb = std::uint64_t{1} << 20;  // 1 TiB
 
 class Parser {
   public:
-    // `config` is what keys that are not named keep.
+    // `config` has the values of keys that the text does not name.
     Parser(std::string_view text, const PytorchRules& rules, const PytorchConfig& config)
         : rules_(rules), tokens_(split_config_words(text)), config_(config) {}
 
     Result<PytorchConfig> parse() {
-        // The minima of other keys depend on this one, wherever it stands.
+        // Read this key first, wherever it stands: the minimum values of other keys depend on it.
         for (at_ = 0; at_ < tokens_.size(); ++at_) {
             if (tokens_[at_] == "large_segment_size_mb" && !large_segment_size()) {
                 return error();
             }
         }
-        if (rules_.has_large_segment_size) {  // without it, it keeps its value
+        if (rules_.has_large_segment_size) {  // older releases keep the previous value
             config_.max_non_split_rounding_bytes = config_.large_segment_size_bytes;
         }
         for (at_ = 0; at_ < tokens_.size(); ++at_) {
@@ -41,7 +41,7 @@ class Parser {
             if (!setting()) {
                 return error();
             }
-            // The token behind a value is a comma, or is skipped unread as PyTorch does.
+            // The token after a value is a comma. Any other token is skipped, as in PyTorch.
             ++at_;
         }
         return config_;
@@ -60,7 +60,7 @@ class Parser {
         return false;
     }
 
-    // Moves to the value behind "key :".
+    // Moves to the value after "key :".
     bool next_value() {
         if (at_ + 2 >= tokens_.size()) {
             at_ = tokens_.size();
@@ -117,7 +117,7 @@ class Parser {
         if (value < least) {
             return fail(fmt::format("{} too small, must be >= {}", key_, least));
         }
-        // PyTorch's product wraps around; what is above all memory means "never" in both.
+        // PyTorch's multiplication overflows here. Values above all memory mean "never" in both.
         size_bytes = value > kMostMb ? kMostMb * kMiB : value * kMiB;
         return true;
     }
@@ -183,7 +183,7 @@ class Parser {
         return true;
     }
 
-    // A value that PyTorch cannot use is a warning there: the default stays.
+    // PyTorch prints a warning for an unusable value and keeps the default.
     bool reserve() {
         if (!next_value()) {
             return false;
@@ -304,7 +304,7 @@ class Parser {
         return true;
     }
 
-    // Settings of host memory and of threads: checked, without effect on device memory.
+    // Settings for host memory and threads. They are validated but do not affect device memory.
     bool without_effect() {
         bool flag = false;
         std::uint64_t number = 0;

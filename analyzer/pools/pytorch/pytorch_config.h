@@ -1,8 +1,8 @@
-// The settings of PyTorch's caching allocator, as PYTORCH_CUDA_ALLOC_CONF spells them.
+// The settings of PyTorch's caching allocator, as written in PYTORCH_CUDA_ALLOC_CONF.
 //
-// parse_pytorch_config() accepts and refuses what PyTorch 2.15 accepts and refuses, with PyTorch's
-// own reason, including its leniencies ("50;x" reads 50, -1 wraps to a huge number). Pure
-// functions and plain data.
+// parse_pytorch_config() accepts and rejects the same texts as PyTorch 2.15, with PyTorch's own
+// reason. It has the same leniencies ("50;x" means 50, -1 wraps to a huge number). Pure functions
+// and plain data.
 #pragma once
 
 #include "analyzer/pools/pytorch/pytorch_rules.h"
@@ -36,7 +36,7 @@ struct PytorchConfig {
     std::uint64_t max_non_split_rounding_bytes = kDefaultLargeSegmentBytes;
     std::uint64_t large_segment_size_bytes = kDefaultLargeSegmentBytes;
     double garbage_collection_threshold = 0;  // 0 = off
-    // Slot i rounds sizes from 2^(20+i) bytes; 0 = to 512 bytes only.
+    // Slot i is for sizes from 2^(20+i) bytes. 0 = round to 512 bytes only.
     std::array<std::uint64_t, kRoundupSlots> roundup_divisions{};
     bool expandable_segments = false;
     double per_process_memory_fraction = 1.0;
@@ -46,18 +46,17 @@ struct PytorchConfig {
     bool operator==(const PytorchConfig&) const = default;
 };
 
-// An Error is kUsage; its line names the key, the value and PyTorch's reason.
+// Errors are kUsage. The text names the key, the value and PyTorch's reason.
 Result<PytorchConfig> parse_pytorch_config(std::string_view text, const PytorchRules& rules = {});
 
-// The settings after the program has changed them at run time: some keys fall back to their
-// defaults when `text` does not name them, the others keep their value, as in PyTorch. Errors as
-// above.
+// The settings after the program changed them at run time. As in PyTorch, some keys return to their
+// defaults if `text` does not name them, and the others keep their values. Errors as above.
 Result<PytorchConfig> change_pytorch_config(const PytorchConfig& before,
                                             std::string_view text,
                                             const PytorchRules& rules = {});
 
-// "key:value,key:value" in a fixed order, only what differs from the defaults and matters to
-// device memory; parsing it gives the same settings.
+// Returns "key:value,key:value" in a fixed order, with only the settings that differ from the
+// defaults and affect device memory. Parsing the text gives the same settings.
 std::string to_string(const PytorchConfig& config);
 
 }  // namespace fragtrace::analyzer

@@ -1,4 +1,4 @@
-// Settings back to the text that PYTORCH_CUDA_ALLOC_CONF would have.
+// Converts settings to the text for PYTORCH_CUDA_ALLOC_CONF.
 #include "analyzer/pools/pytorch/pytorch_config.h"
 
 #include <fmt/format.h>
@@ -6,7 +6,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// The shortest list that gives these slots again.
+// Returns the shortest list that produces these slots.
 std::string roundup_to_string(const std::array<std::uint64_t, PytorchConfig::kRoundupSlots>& all) {
     bool equal = true;
     for (const std::uint64_t divisions : all) {

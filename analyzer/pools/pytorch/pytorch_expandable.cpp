@@ -8,8 +8,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// What the driver is asked for at a time. No card has so many pages: asking for them one by one
-// would only take time.
+// Bytes per driver call. More than 2^20 pages exceed every card, and page-by-page calls would only
+// waste time, so such a request is one call.
 std::uint64_t driver_step(std::uint64_t mapped_bytes, std::uint64_t page_bytes) {
     constexpr std::uint64_t kMostPages = 1 << 20;
     return mapped_bytes / page_bytes > kMostPages ? mapped_bytes : page_bytes;
@@ -17,7 +17,7 @@ std::uint64_t driver_step(std::uint64_t mapped_bytes, std::uint64_t page_bytes) 
 
 }  // namespace
 
-// Neither handed out nor waiting for another stream; mapped or not.
+// True for free and unmapped blocks: neither live nor pending.
 bool PytorchPool::is_idle(BlockIndex block) const {
     return block != kNoBlock &&
            (blocks_[block].state == State::kFree || blocks_[block].state == State::kUnmapped);
@@ -32,7 +32,7 @@ bool PytorchPool::room_for(BlockIndex from, std::uint64_t size_bytes) const {
     return room >= size_bytes;
 }
 
-// Where a block of the size can be made to fit: an unmapped range or the free block before one.
+// Finds a place for a block of this size: an unmapped range, or the free block before one.
 BlockIndex PytorchPool::find_expandable(const Search& search) {
     const SetIndex set = pools_[search.pool].unmapped.find(search.slot);
     for (BlockIndex at = set != kNoSet ? sets_.first(set) : kNoBlock; at != kNoBlock;
@@ -73,14 +73,14 @@ BlockIndex PytorchPool::allocate_expandable(const Search& search) {
         if (next == kNoBlock || !map(next, std::min(missing, blocks_[next].size_bytes))) {
             return kNoBlock;
         }
-        candidate = next;  // it took the free block before it in
+        candidate = next;  // `next` now includes the free block before it
     }
     erase_free(candidate);
     return candidate;
 }
 
-// Maps whole pages from the start of an unmapped block; the block becomes free and joins its free
-// neighbours. All pages or none.
+// Maps whole pages from the start of an unmapped block. The block becomes free and merges with its
+// free neighbours. If a page cannot be mapped, none is.
 bool PytorchPool::map(BlockIndex index, std::uint64_t size_bytes) {
     const std::uint64_t page = segments_[blocks_[index].segment].page_bytes;
     const std::uint64_t mapped_bytes = round_up(size_bytes, page);
@@ -119,8 +119,8 @@ bool PytorchPool::map(BlockIndex index, std::uint64_t size_bytes) {
     return true;
 }
 
-// Gives the whole pages inside a free block back. The parts before and after stay mapped and free.
-// False: there is no whole page.
+// Unmaps the whole pages inside a free block. The parts before and after stay mapped and free.
+// Returns false if the block contains no whole page.
 bool PytorchPool::unmap(BlockIndex index) {
     const std::uint64_t page = segments_[blocks_[index].segment].page_bytes;
     const std::uint64_t start = blocks_[index].offset;

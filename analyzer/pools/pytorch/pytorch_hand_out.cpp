@@ -1,4 +1,4 @@
-// Blocks on their way to the program and back, and what every statistic makes of it.
+// Allocates blocks to the program, frees them, and updates every statistic.
 #include "analyzer/pools/pytorch/pytorch_pool.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 
@@ -71,14 +71,14 @@ Placement PytorchPool::hand_out(const Search& search, BlockIndex found, const Re
     return {block.segment, block.offset, block.size_bytes};
 }
 
-// What a request rounds to in the block that serves it. Settings may have changed since: never more
-// than the block.
+// Rounded size of a request in the block that serves it, at most the block size: settings may have
+// changed since the block was allocated.
 std::uint64_t PytorchPool::rounded_part(const Block& block, std::uint64_t requested_bytes) const {
     return std::min(rounded_bytes(requested_bytes), block.size_bytes);
 }
 
-// A block that is in no set is the program's from here on. `rounded_bytes` is what the request
-// rounds to, at most the block.
+// Marks a block that is in no set as live. `rounded_bytes` is the request's rounded size, at most
+// the block size.
 void PytorchPool::count_live(BlockIndex index,
                              const Request& request,
                              std::uint64_t rounded_bytes) {

@@ -1,4 +1,4 @@
-// Blocks at places that somebody else chose: a private pool set back to a checkpoint.
+// Places blocks at given positions, for a private pool that was reset to a checkpoint.
 #include "analyzer/pools/pytorch/pytorch_pool.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 
@@ -6,8 +6,8 @@
 
 namespace fragtrace::analyzer {
 
-// A segment may have very many blocks: walking them for each place would take the square of their
-// number.
+// Builds an index of free blocks. A segment may have very many blocks, so walking them for each
+// placement would take quadratic time.
 void PytorchPool::know_free_places() {
     if (free_places_known_) {
         return;
@@ -20,7 +20,7 @@ void PytorchPool::know_free_places() {
     }
 }
 
-// The free block that covers the place; kNoBlock when there is none.
+// Returns the free block that contains the place, or kNoBlock.
 BlockIndex PytorchPool::block_around(const Placement& place) const {
     auto after = free_places_.upper_bound({place.segment, place.offset_bytes});
     if (place.block_bytes == 0 || after == free_places_.begin()) {
@@ -34,7 +34,7 @@ BlockIndex PytorchPool::block_around(const Placement& place) const {
     return covers ? index : kNoBlock;
 }
 
-// The first bytes of a block that is in no set become a block of their own before it, in no set.
+// Splits the first bytes of a block off as a new block before it. Neither block is in a set.
 BlockIndex PytorchPool::split_off_front(BlockIndex index, std::uint64_t size_bytes) {
     const BlockIndex front = new_block();
     Block& block = blocks_[index];

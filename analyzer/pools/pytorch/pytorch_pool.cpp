@@ -38,7 +38,7 @@ std::uint64_t PytorchPool::driver_bytes(std::uint64_t rounded_bytes) const {
 
 void PytorchPool::set_memory_fraction(double fraction) {
     if (!(fraction >= 0)) {
-        return;  // not a number, or negative: PyTorch refuses it
+        return;  // NaN or negative: PyTorch refuses it
     }
     if (limits_lifted_ || (fraction >= 1 && !rules_.fraction_one_limits)) {
         limit_bytes_ = kNoLimit;
@@ -47,8 +47,8 @@ void PytorchPool::set_memory_fraction(double fraction) {
     limit_bytes_ = pytorch::limit_bytes(rules_, fraction, device_->total_bytes());
 }
 
-// Blocks handed out under other settings keep their sizes; what is rounding and what is slack in
-// them is told by the settings of now.
+// Live blocks that were allocated with other settings keep their sizes. The new settings decide
+// which of their bytes count as rounding and which as slack.
 bool PytorchPool::change_settings(std::string_view config) {
     auto changed = change_pytorch_config(config_, config, rules_);
     if (!changed) {
@@ -101,7 +101,7 @@ PytorchPool::Search PytorchPool::make_search(const Request& request) {
     if (pairs_[pair_index].merged) {
         pair_index = 0;
     }
-    // Where pools were made one, a graph's pool keeps its classes.
+    // After merge_pools() a graph's pool keeps its separate small pool.
     const bool small_pool = search.small && !(one_pool_ && pair_index == 0);
     search.pool = 2 * pair_index + (small_pool ? 0 : 1);
     search.stream = request.stream;
@@ -110,14 +110,14 @@ PytorchPool::Search PytorchPool::make_search(const Request& request) {
     return search;
 }
 
-// Who is asked, in which order, until one has a block.
+// Tries each source of memory in PyTorch's order until one provides a block.
 BlockIndex PytorchPool::obtain(Search& search, Outcome& outcome) {
     outcome = Outcome::kHit;
     BlockIndex block = take_free(search, search.pool, search.expandable);
     if (block != kNoBlock) {
         return block;
     }
-    // The callbacks that PyTorch runs here free nothing, but it looks again only if they did.
+    // PyTorch runs callbacks here and searches again only if they freed memory. They never do.
     if (collects_garbage()) {
         collect_garbage();
     }
@@ -178,7 +178,7 @@ BlockIndex PytorchPool::take_free(const Search& search, PoolIndex pool_index, bo
         return kNoBlock;
     }
     if (blocks_[found].expandable && expandable) {
-        // What a block could grow to counts as its size.
+        // An expandable block counts with the size that it could grow to.
         const auto grown = [this](BlockIndex block) {
             const BlockIndex next = blocks_[block].next;
             return blocks_[block].size_bytes +
@@ -200,7 +200,7 @@ BlockIndex PytorchPool::take_free(const Search& search, PoolIndex pool_index, bo
         }
     }
     const std::uint64_t size_bytes = blocks_[found].size_bytes;
-    // Keys tell sizes apart up to 256 TiB; nothing real is larger.
+    // Keys distinguish sizes only up to 256 TiB. No real block is larger.
     if (size_bytes < search.rounded_bytes) {
         return kNoBlock;
     }
@@ -222,12 +222,12 @@ BlockIndex PytorchPool::take_from_fallback(Search& search) {
             continue;
         }
         const PoolIndex pool = 2 * i + (search.small ? 0 : 1);
-        // 2.10 changed this, too: before, expandable blocks count here as anywhere.
+        // Since 2.10, expandable blocks are not treated specially here. Before, they were.
         const bool expandable = search.expandable && rules_.fallback_last;
         const BlockIndex block = take_free(search, pool, expandable);
         if (block != kNoBlock) {
             search.pool = pool;
-            search.expandable = expandable;  // how large a rest is split off goes by this, too
+            search.expandable = expandable;  // the split rule uses it as well
             return block;
         }
     }

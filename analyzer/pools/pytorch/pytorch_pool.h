@@ -1,9 +1,9 @@
-// PyTorch's caching allocator for one device, simulated: the same requests in the same order get
+// Simulation of PyTorch's caching allocator for one device: the same requests in the same order get
 // the same blocks, segments and statistics as in PyTorch 2.15 (other releases: PytorchRules).
 //
-// Blocks and segments live in arrays and refer to each other by index, so clone() copies arrays.
-// A segment is a chain of blocks without gaps; an expandable segment is one chain over its whole
-// address range, with blocks that are not mapped. Not thread-safe.
+// Blocks and segments are stored in arrays and refer to each other by index, so clone() copies
+// arrays. A segment is a chain of blocks without gaps. An expandable segment is one chain over its
+// whole address range, including blocks that are not mapped. Not thread-safe.
 #pragma once
 
 #include "analyzer/pools/address_space.h"
@@ -26,7 +26,7 @@
 
 namespace fragtrace::analyzer {
 
-// What PyTorch's own memory history would show.
+// One entry of PyTorch's own memory history.
 struct PytorchTraceEntry {
     enum class Action : std::uint8_t {
         kAlloc,
@@ -39,20 +39,20 @@ struct PytorchTraceEntry {
         kOutOfMemory,
     };
     Action action = Action::kAlloc;
-    std::uint64_t address = 0;     // none for kOutOfMemory
-    std::uint64_t size_bytes = 0;  // of blocks as requested; of a failed request, rounded
+    std::uint64_t address = 0;     // 0 for kOutOfMemory
+    std::uint64_t size_bytes = 0;  // blocks: as requested; failed requests: rounded
 };
 
 class PytorchPool final : public Pool {
   public:
-    // `stream_handles[i]` is the raw handle of StreamId i: free blocks are ordered by it.
+    // `stream_handles[i]` is the raw handle of StreamId i. Free blocks are sorted by it.
     PytorchPool(PytorchConfig config,
                 std::unique_ptr<Device> device,
                 std::vector<std::uint64_t> stream_handles,
                 const PytorchRules& rules = {});
 
-    // Before the first request: in which order the driver gives addresses to segments. It matters
-    // to releases before 2.13 only (PytorchRules::TieBreak).
+    // Sets the order in which the driver gives addresses to segments. Call it before the first
+    // request. It affects only releases before 2.13 (PytorchRules::TieBreak).
     void set_address_order(AddressOrder order, std::uint64_t seed = 0) {
         addresses_ = AddressSpace(order, seed);
     }
@@ -91,7 +91,8 @@ class PytorchPool final : public Pool {
     void set_private_pool(std::uint32_t private_pool, const PrivatePoolOptions& options) override;
     void empty_private_pool(std::uint32_t private_pool) override;
     bool change_settings(std::string_view config) override;
-    // A stream capture: events are not looked at, cross-stream frees wait, nothing is released.
+    // Starts or ends a stream capture. During a capture no event is checked, cross-stream frees
+    // wait, and no memory is released.
     void set_capturing(bool capturing);
 
     [[nodiscard]] const PytorchStatistics& pytorch_statistics() const { return detail_; }
@@ -100,12 +101,13 @@ class PytorchPool final : public Pool {
 
     [[nodiscard]] const PytorchConfig& settings() const { return config_; }
 
-    // Appends to `history`, which must outlive the pool or be taken away again; clones write none.
+    // Appends entries to `history`. It must outlive the pool, or be removed by
+    // write_history(nullptr). Clones write no history.
     void write_history(std::vector<PytorchTraceEntry>* history) { *history_ = history; }
 
   private:
     using SetIndex = FreeSets::SetIndex;
-    using SlotIndex = SetsByStream::Slot;  // of a stream, in the order first seen
+    using SlotIndex = SetsByStream::Slot;  // slot of a stream, numbered by first use
     using PoolIndex = std::uint32_t;       // 2 * pair + size class
 
     enum class State : std::uint8_t { kUnused, kLive, kPending, kFree, kUnmapped };
@@ -114,23 +116,23 @@ class PytorchPool final : public Pool {
         std::uint64_t offset = 0;  // from the start of the segment
         std::uint64_t size_bytes = 0;
         std::uint64_t requested_bytes = 0;
-        std::uint64_t rounded_bytes = 0;  // what the request rounds to, at most the block
+        std::uint64_t rounded_bytes = 0;  // the request's rounded size, at most the block size
         BlockIndex previous = kNoBlock;
         BlockIndex next = kNoBlock;
         std::uint32_t segment = 0;
         BlockId id = 0;
         PoolIndex pool = 0;
-        std::uint32_t age_base = 0;     // searches in the pool when the block became free
-        std::uint32_t event_count = 0;  // cross-stream events waited for
+        std::uint32_t age_base = 0;     // the pool's search count when the block became free
+        std::uint32_t event_count = 0;  // cross-stream events that the block waits for
         StreamId stream = 0;
         State state = State::kUnused;
         bool expandable = false;
     };
 
-    // Never reused: the index is the registration number.
+    // Entries are never reused, so the index is the registration number.
     struct Segment {
         std::uint64_t address = 0;
-        std::uint64_t size_bytes = 0;  // expandable: of the address range
+        std::uint64_t size_bytes = 0;  // expandable: size of the address range
         BlockIndex first = kNoBlock;
         std::uint64_t page_bytes = 0;  // expandable only
         bool live = false;
@@ -143,20 +145,21 @@ class PytorchPool final : public Pool {
         std::uint32_t search_count = 0;
     };
 
-    // The small and the large pool of the default (index 0) or a private pool.
+    // The small and the large pool, either of the default pool (index 0) or of a private pool.
     struct PoolPair {
         std::uint32_t private_pool = 0;
         PrivatePoolOptions options;
         bool exists = false;
-        bool merged = false;  // into the default pool, by a relaxation
+        bool merged = false;  // a relaxation merged it into the default pool
         PytorchStatistic reserved;
-        // As PyTorch counts them (PoolStatistics::pool_lost). Of a state that was taken over only
-        // the segments are known, and not how many requests mapped them: nothing is concluded.
+        // PyTorch's own count of segments (see PoolStatistics::pool_lost). An adopted state
+        // contains the segments but not how many requests mapped them. The count is then unknown,
+        // and pool_lost is never concluded from it.
         std::uint64_t segments = 0;
         bool segments_known = true;
     };
 
-    // One request on its way through the allocator.
+    // One request while the allocator processes it.
     struct Search {
         std::uint64_t requested_bytes;
         std::uint64_t rounded_bytes;
@@ -166,7 +169,7 @@ class PytorchPool final : public Pool {
         bool small;
         bool expandable;
         bool rejected;
-        bool in_capture;  // events are not looked at, and no cache is released
+        bool in_capture;  // no event is checked and no cache is released
     };
 
     struct Waiting {
@@ -184,7 +187,7 @@ class PytorchPool final : public Pool {
         std::vector<PendingOn> pending;
     };
 
-    // pytorch_pool.cpp: the way of a request.
+    // pytorch_pool.cpp: the steps of a request.
     Search make_search(const Request& request);
     BlockIndex obtain(Search& search, Outcome& outcome);
     BlockIndex take_free(const Search& search, PoolIndex pool, bool expandable);
@@ -198,7 +201,7 @@ class PytorchPool final : public Pool {
     [[nodiscard]] std::uint64_t rounded_part(const Block& block,
                                              std::uint64_t requested_bytes) const;
 
-    // pytorch_adopt.cpp: the state of another pool.
+    // pytorch_adopt.cpp: adopting the state of another pool.
     void forget_all();
     BlockIndex append_block(std::uint32_t segment, const Block& block, BlockIndex last);
     bool adopt_range(const HeapSnapshot& heap,
@@ -267,7 +270,7 @@ class PytorchPool final : public Pool {
     [[nodiscard]] bool room_for(BlockIndex from, std::uint64_t size_bytes) const;
     [[nodiscard]] bool is_idle(BlockIndex block) const;
 
-    // pytorch_release.cpp: pending frees and memory on its way back to the driver.
+    // pytorch_release.cpp: pending frees, and memory that returns to the driver.
     void wait_for(BlockIndex block, const std::vector<PendingOn>& pending);
     void wait_for_parked();
     void process_events();
@@ -296,7 +299,7 @@ class PytorchPool final : public Pool {
     // pytorch_snapshot.cpp
     void append_segment(const Segment& segment, HeapSnapshot& heap) const;
 
-    // Bookkeeping of obtained memory.
+    // Accounting of memory that the driver allocated.
     void count_obtained(PoolIndex pool, std::uint64_t size_bytes);
     void count_returned(PoolIndex pool, std::uint64_t size_bytes);
 
@@ -321,14 +324,14 @@ class PytorchPool final : public Pool {
     std::uint64_t obtained_bytes_ = 0;
 
     std::vector<Block> blocks_;
-    BlockIndex unused_ = kNoBlock;  // list of unused blocks, through `next`
+    BlockIndex unused_ = kNoBlock;  // head of the list of unused blocks, linked by `next`
     std::vector<Segment> segments_;
     AddressSpace addresses_;
     std::vector<PoolPair> pairs_;
     std::unordered_map<std::uint32_t, std::uint32_t> pair_numbers_;  // by private pool
     std::vector<BlockPool> pools_;
     FreeSets sets_;  // free blocks by size, unmapped ones by address
-    // Free blocks by segment and offset, once a block was put at a given place.
+    // Free blocks by segment and offset. Filled when the first block is placed at a given position.
     std::map<std::pair<std::uint32_t, std::uint64_t>, BlockIndex> free_places_;
     bool free_places_known_ = false;
     BlockTable table_;
@@ -339,7 +342,7 @@ class PytorchPool final : public Pool {
 
     std::map<StreamId, std::deque<Waiting>> waiting_;
     std::unordered_map<PendingId, PendingEvent> events_;
-    bool events_completed_ = false;  // since they were last looked at
+    bool events_completed_ = false;  // since the last check
     bool capturing_ = false;
     std::vector<Parked> parked_;
 

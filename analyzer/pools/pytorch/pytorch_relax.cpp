@@ -1,4 +1,4 @@
-// What the simulated allocator can be freed of, to find out what a request failed for.
+// Relaxations of the simulated allocator. They show which constraint made a request fail.
 #include "analyzer/pools/pytorch/pytorch_pool.h"
 
 namespace fragtrace::analyzer {
@@ -29,8 +29,8 @@ bool PytorchPool::relax(Relaxation relaxation) {
     return false;
 }
 
-// Everything but the pools of graphs moves to the default large pool. Statistics by size class
-// and by private pool mean nothing from here on; the totals stay right.
+// Moves all blocks except those of graph pools to the default large pool. Statistics by size class
+// and by private pool are meaningless afterwards. The totals stay correct.
 void PytorchPool::merge_pools() {
     one_pool_ = true;
     constexpr PoolIndex kAll = 1;
@@ -49,7 +49,7 @@ void PytorchPool::merge_pools() {
     rebuild_sets();
 }
 
-// After blocks changed their pools or streams their slots.
+// Rebuilds the sets after blocks changed pools or streams changed slots.
 void PytorchPool::rebuild_sets() {
     sets_.clear();
     for (BlockPool& pool : pools_) {

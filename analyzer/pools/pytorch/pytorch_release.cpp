@@ -1,4 +1,4 @@
-// Frees that wait for other streams, and the ways in which memory goes back to the driver.
+// Frees that wait for other streams, and the ways in which memory returns to the driver.
 #include "analyzer/pools/pytorch/pytorch_pool.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void PytorchPool::complete(PendingId id) {
         return;
     }
     if (!parked_.empty()) {
-        events_[id].complete = true;  // a capture holds the block back; it will ask
+        events_[id].complete = true;  // a block freed during a capture may need it later
     }
 }
 
@@ -40,7 +40,7 @@ void PytorchPool::finish_event(const Waiting& waiting) {
     }
 }
 
-// Each stream's queue up to its first event that has not completed.
+// Processes each stream's queue up to its first incomplete event.
 void PytorchPool::process_events() {
     wait_for_parked();
     events_completed_ = false;
@@ -66,7 +66,7 @@ void PytorchPool::synchronize() {
     events_completed_ = false;
 }
 
-// Only for the blocks of one private pool; what waits behind them goes on waiting.
+// Synchronizes only for blocks of one private pool. Other blocks in the queues continue to wait.
 void PytorchPool::synchronize(std::uint32_t pair_index) {
     wait_for_parked();
     ++detail_.num_sync_all_streams;
@@ -88,8 +88,8 @@ void PytorchPool::set_capturing(bool capturing) {
     capturing_ = capturing;
 }
 
-// Frees of a capture that is over stand in the queues from the next look at them on, behind what
-// was freed between.
+// Adds frees of a finished capture to the queues. PyTorch does this at its next check, so they come
+// after later frees.
 void PytorchPool::wait_for_parked() {
     if (parked_.empty()) {
         return;
@@ -100,7 +100,7 @@ void PytorchPool::wait_for_parked() {
     std::erase_if(events_, [](const auto& event) { return event.second.waiting == 0; });
 }
 
-// In the order of PyTorch's free set: by raw stream handle, then by size and tie-break.
+// Free blocks in the order of PyTorch's free set: by raw stream handle, then by size and tie-break.
 std::vector<BlockIndex> PytorchPool::free_blocks(PoolIndex pool) {
     std::vector<SlotIndex> slots = pools_[pool].free.in_use(sets_);
     if (slots.size() > 1) {
@@ -156,7 +156,8 @@ void PytorchPool::collect_garbage() {
     }
 }
 
-// Only with a finite max_split_size: gives back a large free segment, or several, to make room.
+// Works only with a finite max_split_size: releases one or several large free segments to make
+// room.
 bool PytorchPool::release_available(const Search& search) {
     if (config_.max_split_size_bytes == PytorchConfig::kUnlimited) {
         return false;
@@ -167,8 +168,8 @@ bool PytorchPool::release_available(const Search& search) {
         return false;
     }
     const BlockIndex enough = sets_.lower_bound(set, FreeKey::make(wanted_bytes, 0, 0));
-    // Where the program lowered max_split_size, a block can be that large and a part of a segment.
-    // PyTorch frees it all the same and is left with a broken chain; here it stays.
+    // If the program lowered max_split_size, a block of that size can be a part of a segment.
+    // PyTorch frees it nevertheless and corrupts its chain. This simulation keeps the block.
     const auto whole = [this](BlockIndex block) {
         return !blocks_[block].expandable && !is_split(blocks_[block]);
     };
@@ -223,7 +224,8 @@ void PytorchPool::release_cached() {
     }
 }
 
-// A private pool that nobody uses gives its cached memory back, and is gone when it has none left.
+// Releases the cached memory of a private pool without users, and removes the pool once it is
+// empty.
 void PytorchPool::release_pair(std::uint32_t pair_index) {
     PoolPair& pair = pairs_[pair_index];
     if (!pair.exists || !pair.options.freeable) {
@@ -239,7 +241,7 @@ void PytorchPool::release_pair(std::uint32_t pair_index) {
     }
 }
 
-// The default pool is not counted by PyTorch.
+// PyTorch counts segments only for private pools.
 void PytorchPool::count_segment_gone(PoolIndex pool) {
     PoolPair& pair = pairs_[pool / 2];
     if (pair.private_pool == 0) {
@@ -269,7 +271,7 @@ void PytorchPool::release_pool(PoolIndex pool) {
     }
 }
 
-// cudaFree of a free block that is a whole segment.
+// Releases a free block that is a whole segment with cudaFree.
 void PytorchPool::release_segment(BlockIndex index) {
     const Block& block = blocks_[index];
     const std::uint64_t size_bytes = block.size_bytes;

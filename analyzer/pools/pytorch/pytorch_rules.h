@@ -1,5 +1,8 @@
-// What differs between releases of PyTorch's caching allocator and changes which block a request
-// gets. The defaults are those of 2.13 and later.
+// Differences between releases of PyTorch's caching allocator that change which block a request
+// gets. The defaults are the rules of 2.15 and later.
+//
+// Each comment starts with the release that changed the rule. "Seen on" lists releases in which we
+// observed it.
 #pragma once
 
 #include <cstdint>
@@ -8,41 +11,44 @@
 namespace fragtrace::analyzer {
 
 struct PytorchRules {
-    // Among free blocks of one size: the segment obtained first, or the lowest address. Addresses
-    // are the driver's business, so a replay under kAddress is one of several possible.
+    // Which of several free blocks of the same size is used: the one in the oldest segment, or the
+    // one with the lowest address. The driver chooses addresses, so a replay with kAddress is one
+    // of several possible replays.
     enum class TieBreak : std::uint8_t { kRegistration, kAddress };
     TieBreak tie_break = TieBreak::kRegistration;
-    // Settings that came later than the oldest of these releases.
+    // Settings that the oldest supported releases do not have, with the release that added them.
     bool has_expandable_segments = true;  // 2.1
-    bool has_large_segment_size = true;   // 2.10; 2.9 takes the key and ignores it
-    // 2.10: '>' in roundup_power2_divisions starts after the last named slot, not at it.
+    bool has_large_segment_size = true;   // 2.10; 2.9 accepts the key and ignores it
+    // 2.10: '>' in roundup_power2_divisions starts after the last named slot. Before, it started at
+    // that slot.
     bool open_interval_overwrites_last = false;
-    // 2.4: a single division means plain rounding; until then no rounding at all, not even to 512
-    // bytes (seen on 2.0.1 and 2.1.2).
+    // 2.4: a single division means rounding to 512 bytes. Before, it disabled all rounding (seen on
+    // 2.0.1 and 2.1.2).
     bool one_division_rounds_nothing = false;
-    // 2.10: a memory fraction of 1 is no limit at all (2.9.1 still has one).
+    // 2.10: a memory fraction of 1 means no limit (2.9.1 still has a limit).
     bool fraction_one_limits = false;
-    // 2.13: the part of the card that a memory fraction allows is rounded to the nearest byte;
-    // until then the rest of a byte is dropped (seen on 2.12.0 and 2.13.0).
+    // 2.13: the limit from a memory fraction is rounded to the nearest byte. Before, it was rounded
+    // down (seen on 2.12.0 and 2.13.0).
     bool fraction_rounds_down = false;
-    // 2.10: pools that may be used on an OOM are asked once the driver has refused, before cached
-    // memory is given back; until then after all else (seen on 2.9.1 and 2.13.0).
+    // 2.10: pools with use_on_oom are tried right after the driver refused, before cached memory is
+    // released. Before, they were tried last (seen on 2.9.1 and 2.13.0).
     bool fallback_last = false;
 
-    // 2.13: while requests are routed to a private pool, others go on as ever; until then that was
-    // taken for a stream capture: no event is looked at and nothing released (seen on 2.0 to 2.9).
+    // 2.13: routing requests to a private pool does not affect other requests. Before, PyTorch
+    // treated it as a stream capture: no event is checked and no memory released (seen on 2.0 to
+    // 2.9).
     bool routing_is_capture = false;
-    // 2.4: a stream that a block was recorded on during a capture is not waited for after it (seen
-    // on 2.4.1, not on 2.1.2). Whoever drives the pool leaves such streams out.
+    // 2.4: a freed block does not wait for a stream that was recorded on it during a capture (seen
+    // on 2.4.1, not on 2.1.2). The pool's caller omits such streams.
     bool waits_for_captured_streams = false;
-    // 2.6: private pools have expandable segments as well (2.4.1 and 2.1.2 obtain whole segments,
-    // but split them to the last 512 bytes).
+    // 2.6: private pools use expandable segments as well. 2.4.1 and 2.1.2 allocate whole segments
+    // for them, but split them down to 512 bytes.
     bool private_pools_expand = true;
-    // 2.15: address space for a request that is larger than all of it is given up at once; until
-    // then it stays (seen on 2.13.0).
+    // 2.15: if a request is larger than the whole reserved address range, the range is released
+    // immediately. Before, it stayed reserved (seen on 2.13.0).
     bool keeps_short_reservations = false;
 
-    // "2.6.0", "2.6"; what is no release gets the defaults.
+    // Accepts "2.6.0" and "2.6". Any other text gets the defaults.
     static PytorchRules for_release(std::string_view release);
     static bool is_release(std::string_view text);
 

@@ -7,7 +7,7 @@
 namespace fragtrace::analyzer::pytorch {
 namespace {
 
-// Up to a multiple of the divisions'th part of the power of two below.
+// Rounds up to a multiple of P / divisions, where P is the next lower power of two.
 std::uint64_t round_to_division(std::uint64_t size_bytes, std::uint64_t divisions) {
     if (std::has_single_bit(size_bytes)) {
         return size_bytes;

@@ -1,4 +1,4 @@
-// What the simulated allocator shows of itself: placements, the address map, what is free.
+// The visible state of the simulated allocator: placements, the address map and free memory.
 #include "analyzer/pools/pytorch/pytorch_pool.h"
 #include "analyzer/pools/pytorch/pytorch_sizes.h"
 
@@ -15,7 +15,7 @@ std::optional<Placement> PytorchPool::find(BlockId id) const {
     return Placement{block.segment, block.offset, block.size_bytes};
 }
 
-// One entry for a segment of a single allocation, one per mapped range for an expandable one.
+// Adds one entry for an ordinary segment, or one per mapped range of an expandable segment.
 void PytorchPool::append_segment(const Segment& segment, HeapSnapshot& heap) const {
     bool open = false;
     for (BlockIndex index = segment.first; index != kNoBlock; index = blocks_[index].next) {
@@ -80,7 +80,7 @@ std::uint64_t PytorchPool::largest_free_bytes(const Request& request) const {
     if (set == kNoSet) {
         return 0;
     }
-    // From the largest down that the rules on splitting let the request have.
+    // Start at the largest block that the split rules allow for this request.
     const std::uint64_t below_bytes =
         rounded < config_.max_split_size_bytes
             ? config_.max_split_size_bytes

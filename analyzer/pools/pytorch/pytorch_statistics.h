@@ -1,4 +1,4 @@
-// Every statistic of torch.cuda.memory_stats(), kept as PyTorch keeps it. Plain data.
+// Every statistic of torch.cuda.memory_stats(), computed as PyTorch computes it. Plain data.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,9 @@
 
 namespace fragtrace::analyzer {
 
-// A change of settings can take `current` below zero, as in PyTorch: what was counted as oversize
-// when it came and no more when it went, or the other way round. It wraps around then.
+// As in PyTorch, a change of settings can bring `current` below zero, and it wraps around. This
+// happens when an allocation counts as oversize when it is made but not when it is freed, or the
+// reverse.
 struct PytorchStatistic {
     std::uint64_t current = 0;
     std::uint64_t peak = 0;
@@ -28,7 +29,7 @@ struct PytorchStatistic {
     bool operator==(const PytorchStatistic&) const = default;
 };
 
-// One statistic for all, the small and the large pool.
+// One statistic in three versions: total, small pool and large pool.
 struct PytorchStatisticByClass {
     enum : std::size_t { kSmall = 0, kLarge = 1 };
 
@@ -57,7 +58,7 @@ struct PytorchStatistics {
     PytorchStatisticByClass reserved_bytes;
     PytorchStatisticByClass active_bytes;
     PytorchStatisticByClass inactive_split_bytes;
-    PytorchStatisticByClass requested_bytes;  // live and pending blocks
+    PytorchStatisticByClass requested_bytes;  // of live and pending blocks
     PytorchStatistic oversize_allocations;
     PytorchStatistic oversize_segments;
     std::uint64_t num_alloc_retries = 0;

@@ -1,4 +1,4 @@
-// Which bytes of an address range are in use, and by whom. Not thread-safe.
+// Records which bytes of an address range are in use, and by which owner. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ class LiveBytes {
         std::uint64_t id = 0;
     };
 
-    // Takes [begin, end), begin < end. If somebody has a byte of it, says who; nothing is taken.
+    // Marks [begin, end) as used; requires begin < end. If an owner already uses one of these
+    // bytes, returns that owner and changes nothing.
     std::optional<Owner> take(std::uint64_t begin, std::uint64_t end, std::uint64_t id) {
         const auto after = owners_.lower_bound(begin);
         if (after != owners_.end() && after->first < end) {

@@ -6,14 +6,14 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// What every CUDA allocator promises.
+// The alignment that every CUDA allocator guarantees.
 constexpr std::uint64_t kAlignmentBytes = 256;
 
 bool served(Outcome outcome) {
     return outcome != Outcome::kOutOfMemory && outcome != Outcome::kRejected;
 }
 
-// A reservation that is mapped bit by bit is one segment for whoever places blocks.
+// An expandable reservation counts as one segment in placements.
 DeviceAddress base(const HeapSegment& segment) {
     return segment.expandable ? segment.reservation : segment.address;
 }
@@ -74,7 +74,7 @@ void PlacementCheck::take(const Request& request, const Placement& place, const 
 
 void PlacementCheck::allocated(const Request& request, const AllocateResult& result, Pool& pool) {
     if (result.outcome == Outcome::kRetryOk || result.outcome == Outcome::kOutOfMemory) {
-        all_complete();  // the pool has waited for them before it gave up or tried again
+        all_complete();  // the pool waited for all events before it failed or retried
     }
     if (served(result.outcome)) {
         take(request, result.placement, pool);
@@ -210,7 +210,7 @@ void PlacementCheck::compare_sums(const PoolStatistics& statistics) {
     compare_one("live requests with rounding and slack",
                 statistics.allocated.current,
                 statistics.requested.current + statistics.rounding_bytes + statistics.slack_bytes);
-    // A pool notices completed events when it next looks: it may count more as active than is.
+    // A pool notices completed events only at its next check, so its active bytes may be too high.
     const std::uint64_t active = allocated_bytes_ + pending_bytes_;
     if (statistics.active.current < active ||
         (streams_ == StreamRule::kIgnored && statistics.active.current != active)) {
@@ -277,7 +277,7 @@ void PlacementCheck::compare_block(const HeapSegment& segment, const HeapBlock& 
             report(fmt::format("block {} is in the address map and was given back",
                                block.allocated_by));
         }
-        return;  // pending: the pool has not noticed yet that its events are complete
+        return;  // pending: the pool has not yet noticed that its events completed
     }
     const Block& own = found->second;
     if (own.place.segment != segment.obtained_by ||

@@ -1,7 +1,7 @@
-// Watches what a pool does and checks it against bookkeeping of its own, which shares no code with
-// the pools: whose every byte is, what the segments add up to, what waits for which stream.
+// Observes a pool and checks it with separate bookkeeping that shares no code with the pools: who
+// owns each byte, the sums of the segments, and which blocks wait for which streams.
 //
-// The first violation is kept; what follows one is not looked at. Not thread-safe.
+// Only the first violation is recorded. Nothing is checked after it. Not thread-safe.
 #pragma once
 
 #include "analyzer/pools/registry.h"
@@ -20,20 +20,20 @@ class PlacementCheck {
     PlacementCheck(StreamRule streams, std::uint64_t capacity_bytes)
         : streams_(streams), capacity_bytes_(capacity_bytes) {}
 
-    // To be told after each call of the pool's function of that name.
+    // Call these after each call of the corresponding function of the pool.
     void allocated(const Request& request, const AllocateResult& result, Pool& pool);
     void released(BlockId block, const std::vector<Pool::PendingOn>& pending, Pool& pool);
     void completed(PendingId pending);
-    // Of empty_cache and empty_private_pool, which wait for the device.
+    // Call after empty_cache and empty_private_pool, which wait for the device.
     void emptied(Pool& pool);
-    // A block of the pool that came about in another way (adopt, allocate_at).
+    // Call for a block that the pool created in another way (adopt, allocate_at).
     void placed(const Request& request, Pool& pool);
     void adopted(const HeapSnapshot& heap, Pool& pool);
 
-    // Compares everything with the pool's statistics and address map.
+    // Compares the bookkeeping with the pool's statistics and address map.
     void compare(const Pool& pool);
 
-    // What is wrong, in one line; empty = nothing so far.
+    // The first violation, in one line; empty = none so far.
     [[nodiscard]] const std::string& violation() const { return violation_; }
 
     [[nodiscard]] std::uint64_t placements() const { return placements_; }
@@ -45,7 +45,7 @@ class PlacementCheck {
         Placement place;
         std::uint64_t requested_bytes = 0;
         StreamId stream = 0;
-        std::size_t waits_for = 0;  // events; pending if not 0
+        std::size_t waits_for = 0;  // number of events; pending if not 0
     };
 
     void report(std::string what);

@@ -50,7 +50,7 @@ std::vector<std::string_view> cells(std::string_view line) {
     }
 }
 
-// Where each column is; kColumns.size() columns are needed, others may be there.
+// Finds the position of each column in kColumns. Further columns are allowed.
 bool read_heading(std::string_view line, std::array<std::size_t, kColumns.size()>* places) {
     const std::vector<std::string_view> names = cells(line);
     for (std::size_t i = 0; i < kColumns.size(); ++i) {
@@ -84,7 +84,7 @@ bool read_buffer(std::string_view line,
 }
 
 void sweep(const std::vector<Buffer>& buffers, PlanCheck* check) {
-    // Ends before begins at the same time: lifetimes are half-open.
+    // At the same time, ends come before begins, because lifetimes are half-open.
     std::vector<std::tuple<std::uint64_t, bool, std::size_t>> events;
     for (std::size_t i = 0; i < buffers.size(); ++i) {
         events.emplace_back(buffers[i].lower(), true, i);

@@ -7,14 +7,15 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// The whole address map is compared this often at most: it costs as much as the map has blocks.
+// Maximum number of comparisons of the whole address map. Each costs time in proportion to the
+// number of blocks.
 constexpr std::size_t kComparisons = 1000;
 
-// Tells the check what a step has done; requests are told as they happen.
+// Reports a finished step to the check. Requests are reported when they happen.
 void tell(const ReplayScript& script, const Step& step, Pool& pool, PlacementCheck* check) {
     switch (step.kind) {
         case Step::Kind::kAllocate:
-            if (step.recorded_oom) {  // if it was served, it was given back at once
+            if (step.recorded_oom) {  // if the request was served, its block was freed immediately
                 check->released(step.block, {}, pool);
             }
             break;

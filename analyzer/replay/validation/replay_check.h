@@ -1,4 +1,4 @@
-// A replay with every placement checked (placement_check.h).
+// A replay that checks every placement (placement_check.h).
 #pragma once
 
 #include "analyzer/pools/registry.h"
@@ -11,12 +11,12 @@ namespace fragtrace::analyzer {
 struct ReplayCheck {
     ReplayResult result;          // up to the violation
     std::string violation;        // in one line; empty = none
-    EventIndex event = kNoEvent;  // in which it was noticed
+    EventIndex event = kNoEvent;  // the event at which it was noticed
     std::uint64_t placements = 0;
     std::uint64_t comparisons = 0;  // of the whole address map
 };
 
-// `capacity_bytes` is what the pool's device grants at most.
+// `capacity_bytes` is the most memory that the pool's device grants.
 ReplayCheck check_replay(const ReplayScript& script,
                          Pool& pool,
                          StreamRule streams,

@@ -202,7 +202,7 @@ Json append(Json first, const Json& second) {
 std::string finish(Json* document, const Analysis& analysis) {
     (*document)["assumptions"] = analysis.assumptions;
     (*document)["warnings"] = warnings_with_stacks(analysis);
-    // Names of the traced program need not be UTF-8.
+    // Names from the traced program may be invalid UTF-8.
     return document->dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -263,7 +263,7 @@ std::string report_json(const Analysis& analysis) {
     document["memory"] = memory_json(analysis);
     document["recording"] = recording_json(analysis);
     document["facts"] = facts_json(analysis);
-    document["symbols"] = symbols_json(analysis);  // last: of all the stacks above
+    document["symbols"] = symbols_json(analysis);  // last, because it covers all stacks above
     return finish(&document, analysis);
 }
 

@@ -36,7 +36,7 @@ Json culprits_json(const Analysis& analysis,
     return culprits;
 }
 
-// The same blocks by the phase in which they were born, or by age.
+// The same blocks, grouped by the phase of their allocation or by age.
 Json culprit_sums_json(const Analysis& analysis, const Diagnosis& diagnosis, CulpritKey key) {
     Json rows = Json::array();
     for (const CulpritGroup& group : group_culprits(analysis, diagnosis, false, key)) {

@@ -1,4 +1,4 @@
-// The parts of the JSON that are about failed requests and retries: verdict, ladder, culprits.
+// The JSON of failed requests and retries: verdict, ladder, culprits.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -9,7 +9,7 @@
 
 namespace fragtrace::analyzer {
 
-// Of the diagnoses those of retries, or the others.
+// The diagnoses of retries if `retries` is true, otherwise all other diagnoses.
 nlohmann::ordered_json troubles_json(const Analysis& analysis,
                                      const DeviceAnalysis& device,
                                      const std::vector<Diagnosis>& diagnoses,

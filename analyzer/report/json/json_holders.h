@@ -1,4 +1,4 @@
-// Who holds the memory, as JSON: keys in docs/schema.
+// JSON of which code holds the memory. Keys: docs/schema.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -7,21 +7,22 @@
 
 namespace fragtrace::analyzer {
 
-// Categories, places and what lies outside of the pool at one instant, and the difference to the
-// last good iteration (null without one); null where `event` was not looked into. `at_peak`: of
-// the state after the request that made allocated greatest, else of a failed or repeated one.
+// Categories, code lines and memory outside the pool at one instant, and the difference to the last
+// good iteration (null if there is none). Null if `event` was not analysed. `at_peak`: the state
+// right after the request that reached peak allocated memory. Otherwise the state of a failed or
+// retried request.
 nlohmann::ordered_json holders_json(const DeviceHolders& held, EventIndex event, bool at_peak);
 
-// The free blocks of a state alone; empty where requests were recorded.
+// The free blocks of a snapshot without history. Empty if requests were recorded.
 nlohmann::ordered_json holes_json(const Analysis& analysis, const DeviceAnalysis& device);
 
-// The lines that held most at peak reserved.
+// The code lines that held the most memory at peak reserved memory.
 nlohmann::ordered_json held_lines_json(const DeviceHolders& held);
 
 // Iterations, growth, survivors and peaks of a device.
 nlohmann::ordered_json iterations_json(const Analysis& analysis, const DeviceHolders& held);
 
-// null: nothing grows, or memory ran out.
+// Null if nothing grows or if the run ran out of memory.
 nlohmann::ordered_json growth_forecast_json(const std::optional<GrowthForecast>& forecast);
 
 }  // namespace fragtrace::analyzer

@@ -25,7 +25,7 @@ const char* remedy_name(Remedy remedy) {
     return "";
 }
 
-// Of a list of events at most so many are written.
+// Maximum number of events that are written for a list of events.
 constexpr std::size_t kListedEvents = 1000;
 
 Json emptied_json(const ScriptChange& change) {

@@ -1,4 +1,4 @@
-// The JSON of advice, capacity scans and near misses, a list over all devices each.
+// JSON of advice, capacity scans and near misses. Each is one list over all devices.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -7,13 +7,13 @@
 
 namespace fragtrace::analyzer {
 
-// Keys of a what-if row beyond those of its result.
-// The kind of a bound; null for other classes.
+// Null for rows that are no bounds.
 nlohmann::ordered_json kind_or_null(BoundKind kind);
 
-// Null where no request of the pool failed.
+// Null if no request of the pool failed.
 nlohmann::ordered_json forecast_json(const DeviceAnalysis& device);
 
+// Adds the keys of a what-if row that its result does not have.
 void add_row_details(const WhatIfRow& row,
                      const DeviceAnalysis& device,
                      nlohmann::ordered_json* json);

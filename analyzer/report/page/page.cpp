@@ -76,9 +76,9 @@ std::string check_devices(const PageData& data) {
     return {};
 }
 
-// Only these two texts may act on the page: any other script or style is refused by the browser,
-// so text that should ever slip through unescaped still cannot run. Blocks are read by workers,
-// whose text is that same script: a file has no other address to start one from.
+// Content security policy: the browser runs only this script and this style. Text that should ever
+// be written unescaped still cannot run. Workers, which read the blocks, run the same script,
+// because a local file has no other address from which to start one.
 std::string content_policy() {
     const auto hash = [](const std::array<std::uint8_t, 32>& digest) {
         std::string text = "'sha256-";
@@ -135,13 +135,13 @@ Result<std::string> PageWriter::finish(const PageData& data) {
     html += page_style();
     html += "</style>\n</head>\n";
     html += page_shell();
-    // The script comes before the data: it can then say so when the data was cut off.
+    // The script precedes the data, so that it can report truncated data.
     html += "<script>";
     html += page_script();
     html += "</script>\n<script type=\"application/json\" id=\"ft-header\">";
     html += script_safe(header);
     html += "</script>\n";
-    // First what draws the overview of every device, then the blocks.
+    // Write the overviews of all devices first, then the blocks.
     html += written_->overviews;
     for (std::string& elements : written_->blocks)
         html += std::exchange(elements, {});

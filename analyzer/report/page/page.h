@@ -1,4 +1,4 @@
-// The page: one self-contained HTML file that draws an analysis, without network.
+// The page: one self-contained HTML file that shows an analysis and needs no network.
 #pragma once
 
 #include "analyzer/report/page/page_data.h"
@@ -10,17 +10,18 @@
 
 namespace fragtrace::analyzer {
 
-// The document, written device by device: what is written need not be kept as columns.
+// Writes the document device by device, so that a written device's columns can be freed.
 class PageWriter {
   public:
     PageWriter();
     ~PageWriter();
 
-    // Writes all devices of `data`, behind those written before; they can be cleared afterwards.
-    // Errors: columns of unequal length, blocks out of order, indices out of range.
+    // Appends all devices of `data`. The caller may clear them afterwards. Errors: columns of
+    // unequal length, unordered blocks, indices out of range.
     Status add_devices(const PageData& data);
     [[nodiscard]] std::size_t devices() const;
-    // With everything but the devices, which must have been added. Errors: indices out of range.
+    // Returns the document. Uses all of `data` except the devices, which must have been added
+    // before. Errors: indices out of range.
     Result<std::string> finish(const PageData& data);
 
   private:
@@ -28,7 +29,7 @@ class PageWriter {
     std::unique_ptr<Written> written_;
 };
 
-// All at once.
+// Writes a whole document in one call.
 Result<std::string> render_page(const PageData& data);
 
 }  // namespace fragtrace::analyzer

@@ -1,4 +1,4 @@
-// The compact axis: every range of addresses that was ever reserved, end to end, gaps left out.
+// The compact address axis: all ranges that were ever reserved, one after the other without gaps.
 #include "analyzer/report/page/page_overview.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ AddressAxis::AddressAxis(const PageDevice& device) {
     for (const SegmentLife& segment : device.segments) {
         if (segment.size_bytes > 0) pieces.push_back({segment.address, segment.size_bytes, 0});
     }
-    // Without segments (a trace of one layer only) the blocks themselves are all there is to show.
+    // Without segments (a trace of only one layer), show the blocks themselves.
     if (pieces.empty()) {
         const BlockLives& blocks = device.blocks;
         for (std::size_t i = 0; i < blocks.size(); ++i) {

@@ -13,7 +13,7 @@ BinFiller::BinFiller(const OthersLife& others, std::uint64_t end_ns)
 
 void BinFiller::advance(std::uint64_t time_ns, const MemoryState& state) {
     time_ns = std::min(time_ns, end_ns_);
-    // What others have may change between two events of the sweep.
+    // The memory of other users may change between two events of the sweep.
     while (next_other_ < others_.time_ns.size() && others_.time_ns[next_other_] <= time_ns) {
         hold(others_.time_ns[next_other_], state);
         ++next_other_;

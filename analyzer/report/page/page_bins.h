@@ -1,4 +1,5 @@
-// Memory over time in kPageBins bins, from the page's own sweep and what others have of the device.
+// Memory over time in kPageBins bins, computed by the page's sweep over events and from the memory
+// of other users of the device.
 #pragma once
 
 #include "analyzer/report/page/page_data.h"
@@ -11,7 +12,7 @@ namespace fragtrace::analyzer {
 
 inline constexpr std::size_t kPageBins = 2048;
 
-// A sum of bytes as a whole number; what no number of 63 bits holds becomes 0 or the largest one.
+// Converts a sum of bytes to an integer, clamped to [0, 2^63]. NaN becomes 0.
 constexpr std::uint64_t to_count(double value) {
     constexpr double kMost = 0x1p63;
     return !(value > 0)     ? 0
@@ -19,7 +20,7 @@ constexpr std::uint64_t to_count(double value) {
                             : static_cast<std::uint64_t>(value);
 }
 
-// Time-weighted means of a bin, which add up exactly as the parts of reserved do, and extremes.
+// Time-weighted means and the extremes of a bin. The means add up exactly to mean reserved memory.
 struct PageBin {
     double requested = 0;
     double internal = 0;
@@ -32,7 +33,7 @@ struct PageBin {
     std::uint64_t reserved_max = 0;
 };
 
-// What the sweep knows at a moment.
+// Memory in bytes at one moment of the sweep.
 struct MemoryState {
     std::uint64_t requested = 0;
     std::uint64_t active = 0;
@@ -45,7 +46,7 @@ class BinFiller {
   public:
     BinFiller(const OthersLife& others, std::uint64_t end_ns);
 
-    // `state` held from the last call's time until `time_ns`.
+    // `state` was valid from the last call's time until `time_ns`.
     void advance(std::uint64_t time_ns, const MemoryState& state);
     std::vector<PageBin> take();
 
@@ -61,7 +62,7 @@ class BinFiller {
     const OthersLife& others_;
     std::uint64_t end_ns_;
     std::uint64_t now_ns_ = 0;
-    std::size_t next_other_ = 0;  // first of others_ after now_ns_
+    std::size_t next_other_ = 0;  // index of the first sample of others_ after now_ns_
     std::vector<PageBin> bins_;
 };
 

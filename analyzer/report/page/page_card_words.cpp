@@ -14,13 +14,13 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::uint64_t kLittlePart = 10;  // less than one in so many left: a near miss
+constexpr std::uint64_t kLittlePart = 10;  // near miss: less than 1/10 of the capacity left
 
 std::uint64_t less(std::uint64_t all, std::uint64_t part) {
     return all - std::min(all, part);
 }
 
-// What nobody had when the pool had most; capacity_known.
+// Bytes that the pool left unreserved at its peak. Requires capacity_known.
 std::uint64_t left_bytes(const DeviceAnalysis& device) {
     return less(device.capacity_bytes, device.recorded.peak_reserved);
 }
@@ -31,7 +31,7 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
     return fmt::format("{:.{}f} %", value, value < 9.95 && part != 0 ? 1 : 0);
 }
 
-// How small a card would still do, or which would not, where that was replayed.
+// The smallest replayed card that would be sufficient, or the largest one that would not.
 std::string card_sentence(const DeviceAnalysis& device) {
     const auto smaller = [&device](const WhatIfRow* row) {
         return row != nullptr && row->candidate.total_bytes < device.total_bytes;
@@ -50,7 +50,6 @@ std::string card_sentence(const DeviceAnalysis& device) {
 
 }  // namespace
 
-// The rung of the ladder (docs/metrics.md) that served the request, as a headline.
 std::string heading_of(const Verdict& verdict) {
     if (verdict.requester == "library") {
         return "An allocation outside the pool found no memory";
@@ -88,7 +87,8 @@ std::vector<PageBar> failure_bars(const Verdict& verdict) {
                         places.elsewhere_bytes});
         bars.push_back({"largest free block there", "elsewhere", places.elsewhere_largest_bytes});
     } else {
-        // What is not held open would have been given back, had the pool got so far.
+        // Had the pool got that far, it would have released all free memory that live blocks do not
+        // block.
         bars.push_back({verdict.id == "releasable" ? "free in the pool" : "free, in holes",
                         "free",
                         verdict.free_bytes});

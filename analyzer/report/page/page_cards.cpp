@@ -105,7 +105,7 @@ class CardBuilder {
                               : verdict_sentence(verdict, diagnosis.trouble.outcome);
         const Event& event = analysis_.timeline.events[diagnosis.trouble.event];
         card.asked_by = analysis_.symbols->describe(event.origin);
-        // The report's own words.
+        // Use the same words as the text report.
         const Conclusion conclusion = conclusion_at(analysis_, device_, diagnosis);
         card.who = culprit_text(conclusion.culprit);
         card.change = remedy_text(device_, conclusion.remedy);
@@ -144,7 +144,8 @@ class CardBuilder {
         card.verdict = device_.state_only ? "state" : "no_oom";
         const Conclusion conclusion = conclusion_of(analysis_, device_);
         card.who = culprit_text(conclusion.culprit);
-        // Where that is about the cache, the table beside it is still about the holes.
+        // If the culprit is about the cache, the table on this card is still about free memory in
+        // holes.
         if (const std::string pins = culprit_text(culprit_of_retry(analysis_, device_, peak));
             !pins.empty() && card.who.find(pins) == std::string::npos) {
             card.who += (card.who.empty() ? "holes: " : "; holes: ") + pins;

@@ -1,5 +1,5 @@
-// The cards of the page: what happened at a failed request, a retry or the peak, who holds the
-// memory, and what would have helped. In words of the analysis; nothing is judged here.
+// The cards of the page: the state at a failed request, a retry or the peak, which code holds the
+// memory, and what would have helped. The words come from the analysis. Nothing is judged here.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -9,7 +9,7 @@
 
 namespace fragtrace::analyzer {
 
-// Adds cards, ascending by time, and a marker for each. `blocks`: MemoryLives::index.
+// Adds cards in ascending order of time, and a marker for each. `blocks` is MemoryLives::index.
 void add_cards(const Analysis& analysis,
                const DeviceAnalysis& device,
                const BlockIndex& blocks,

@@ -21,7 +21,7 @@ std::vector<std::uint8_t> gzip(std::span<const std::uint8_t> raw) {
     int status = Z_OK;
     while (status != Z_STREAM_END) {
         if (stream.avail_in == 0 && taken < raw.size()) {
-            // zlib counts its input in 32 bits.
+            // zlib's input size has only 32 bits.
             const std::size_t step = std::min<std::size_t>(raw.size() - taken, 1u << 30);
             stream.next_in = const_cast<std::uint8_t*>(raw.data() + taken);
             stream.avail_in = static_cast<unsigned>(step);
@@ -63,7 +63,7 @@ void ColumnPack::append_planes(std::string_view name,
                                std::uint64_t bits) {
     if (!as_difference || width_bytes == 4) {
         const unsigned needed = static_cast<unsigned>(std::bit_width(bits) + 7) / 8;
-        // One byte of differences would be added up in 8 bits.
+        // The reader would sum 1-byte differences in 8 bits, so use 2 bytes.
         width_bytes = as_difference && needed == 1 ? 2 : needed;
     }
     const std::size_t begin = raw_.size();

@@ -1,7 +1,7 @@
-// How the page carries numbers: columns of little-endian integers of 0 to 8 bytes, optionally as
+// The page's format for numbers: columns of little-endian integers of 0 to 8 bytes, optionally as
 // differences, stored byte plane by byte plane, gzipped, in base64. viewer/src/data/columns.ts
-// reads them back. A column has as many planes as its values need: fewer bytes to unpack, and its
-// description says what type can hold it.
+// reads them. A column has only as many planes as its values need. This saves unpacking time, and
+// the column's description names the type that can store it.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ class ColumnPack {
   public:
     explicit ColumnPack(std::size_t rows) : rows_(rows) {}
 
-    // Appends a column of `rows` values, each cut to `width_bytes`; `value(row)` gives them.
-    // Differences are added up in 8 bits (1 byte wide), 32 bits (up to 4) or as wide as they are.
+    // Appends a column of `rows` values from `value(row)`, each truncated to `width_bytes`. The
+    // reader sums differences in 8 bits (1 byte wide), 32 bits (up to 4 bytes), or their full
+    // width.
     template <typename Value>
     void add(std::string_view name, unsigned width_bytes, bool as_difference, Value value) {
         stored_.resize(rows_);

@@ -30,7 +30,7 @@ class DevicePage {
     DevicePage(const Analysis& analysis, const DeviceAnalysis& device, PageStacks* stacks)
         : analysis_(analysis), device_(device), stacks_(stacks) {}
 
-    // `notes`: what cannot be shown of it is said there.
+    // Adds a note to `notes` for everything that the page cannot show.
     PageDevice build(std::vector<std::string>* notes) {
         page_.name = device_.name;
         page_.index = device_.device;
@@ -75,7 +75,7 @@ class DevicePage {
         return std::move(lives.index);
     }
 
-    // Empty: the default pool.
+    // Returns an empty name for the default pool.
     [[nodiscard]] std::string pool_name(std::uint32_t number) const {
         if (number == 0) {
             return "";
@@ -107,7 +107,7 @@ class DevicePage {
         }
     }
 
-    // Failed requests and retries without a card: nothing more is said of them than that they were.
+    // Adds markers for failed requests and retries that have no card.
     void add_troubles() {
         const EventTable& events = analysis_.timeline.events;
         for (const RecordedTrouble& trouble : device_.recorded_troubles) {
@@ -129,7 +129,7 @@ class DevicePage {
         }
     }
 
-    // The times of the curves' points.
+    // Adds the times of the curves' points.
     void add_curve_times() {
         const EventTable& events = analysis_.timeline.events;
         const EventIndex last = last_replayed_event(device_.script);
@@ -189,7 +189,7 @@ class DevicePage {
     PageDevice page_;
 };
 
-// What of the device the page cannot show, or not one by one.
+// Notes about what the page cannot show of a device, or only in summary.
 void add_device_notes(const DeviceAnalysis& device, std::vector<std::string>* notes) {
     const std::uint64_t troubles = device.recorded.ooms + device.recorded.retries;
     if (troubles > device.diagnoses.size()) {
@@ -233,7 +233,7 @@ void PageContent::add(const Analysis& analysis) {
         }
     }
     stacks_.begin_process(analysis.symbols.get());
-    // The page opens with the first of these.
+    // Failed devices first: the page opens with the first device.
     for (const bool failed : {true, false}) {
         for (const DeviceAnalysis& device : analysis.devices) {
             if ((device.recorded.ooms != 0) == failed) {
@@ -243,7 +243,7 @@ void PageContent::add(const Analysis& analysis) {
             }
         }
     }
-    // First what is wrong with the trace: known when all stacks have their names.
+    // Problems of the trace come first. They are known only after all stacks have been resolved.
     std::vector<std::string> notes = warnings_with_stacks(analysis);
     notes.insert(notes.end(), analysis.assumptions.begin(), analysis.assumptions.end());
     process.notes.insert(process.notes.begin(), notes.begin(), notes.end());

@@ -1,4 +1,4 @@
-// What the page shows of analyses: fills PageData; page.h writes it.
+// Fills PageData from analyses. page.h writes it.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -7,13 +7,13 @@
 
 namespace fragtrace::analyzer {
 
-// Of several processes, one after the other: an analysis is not needed any more once it was added.
+// Add several processes one by one. An analysis may be destroyed once it was added.
 class PageContent {
   public:
-    // `data` is empty, and must live as long as this object.
+    // `data` must be empty and must outlive this object.
     explicit PageContent(PageData* data) : data_(data), stacks_(data) {}
 
-    // Appends the process and its devices: first one that ran out of memory, if one did.
+    // Appends the process and its devices. Devices that ran out of memory come first.
     void add(const Analysis& analysis);
 
   private:
@@ -21,7 +21,7 @@ class PageContent {
     PageStacks stacks_;
 };
 
-// Of one process alone.
+// The page of a single process.
 PageData page_content(const Analysis& analysis);
 
 }  // namespace fragtrace::analyzer

@@ -7,7 +7,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// The differences of one edge at `position`: a cell that the edge cuts is covered in part.
+// The differences of one edge at `position`. A cell that the edge divides is partly covered.
 struct Edge {
     std::size_t cell;
     double first;   // added at `cell`

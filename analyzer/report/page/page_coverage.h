@@ -1,5 +1,6 @@
-// Adds rectangles up to shares of covered area per cell, in constant time per rectangle however
-// large it is: only the second differences at its edges are stored, and summed up at the end.
+// Adds up rectangles to a share of covered area per cell. Each rectangle takes constant time,
+// whatever its size: only second differences at its edges are stored, and they are summed at the
+// end.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,8 @@ class CoverageGrid {
   public:
     CoverageGrid(std::size_t columns, std::size_t rows);
 
-    // Edges in cells, fractions included; what lies outside is cut off.
+    // Adds a rectangle. Edges are in cells and may be fractional. Parts outside the grid are cut
+    // off.
     void add(double left, double right, double bottom, double top);
     // Shares as 0..255, row by row.
     [[nodiscard]] std::vector<std::uint8_t> shares() const;

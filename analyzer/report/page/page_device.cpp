@@ -47,7 +47,8 @@ std::uint64_t last_time(const PageDevice& device) {
     return end;
 }
 
-// The shortest time that 32 bits count over the whole trace: 1 ns up to 4 s, 1 us up to 71 min.
+// The smallest time unit with which 32 bits cover the whole trace: 1 ns up to 4 s, 1 us up to 71
+// min.
 std::uint64_t tick_for(std::uint64_t end_ns) {
     std::uint64_t tick_ns = 1;
     while (end_ns / tick_ns >= kNeverTick)
@@ -55,7 +56,7 @@ std::uint64_t tick_for(std::uint64_t end_ns) {
     return tick_ns;
 }
 
-// Calls `work` with 0 .. count - 1, from as many threads as there are processors.
+// Calls `work` with 0 to count - 1, on one thread per processor.
 void on_all_processors(std::size_t count, const std::function<void(std::size_t)>& work) {
     std::atomic<std::size_t> next = 0;
     const auto run = [&] {
@@ -89,7 +90,7 @@ class DeviceWriter {
         header["last_start_ns"] = given.size() > 0 ? json(given.start_ns.back()) : json(nullptr);
         header["phase_names"] = name_phases();
         header["pools"] = pools();
-        // Each makes one element; the first ones draw the overview.
+        // Each maker creates one element. The first ones are for the overview.
         std::vector<std::pair<std::string, std::function<ColumnPack()>>> makers = {
             {"bins", [this] { return bins(); }},
             {"map", [this] { return map(); }},
@@ -130,7 +131,8 @@ class DeviceWriter {
         return time_ns == kNeverNs ? kNeverTick : time_ns / tick_ns_;
     }
 
-    // Past the budget the blocks that lived longest stay, and those a card names.
+    // If there are more blocks than the budget, keep the longest-lived blocks and those that cards
+    // refer to.
     void choose_blocks() {
         const BlockLives& blocks = device_.blocks;
         kept_.resize(blocks.size());
@@ -251,7 +253,7 @@ class DeviceWriter {
         return pack;
     }
 
-    // Each name once; phase_name_ says which one a phase has.
+    // Stores each name once. phase_name_ is the index of each phase's name.
     json name_phases() {
         std::unordered_map<std::string, std::uint32_t> ids;
         json names = json::array();
@@ -281,7 +283,7 @@ class DeviceWriter {
         return pack;
     }
 
-    // One after the other, of the rows that have one.
+    // All curves, one after the other. Rows without a curve are skipped.
     [[nodiscard]] ColumnPack curves() const {
         std::vector<std::uint64_t> reserved;
         for (const PageWhatIf& row : device_.whatif) {
@@ -317,7 +319,7 @@ class DeviceWriter {
             return axis_.offset_of(blocks.address[at(r)]) - unit_offset(at(r));
         });
         pack.add("size", 6, false, [&](std::size_t r) { return blocks.size_bytes[at(r)]; });
-        // What was not asked for; 2^48 - 1 = not known.
+        // Block size minus requested size; 2^48 - 1 = unknown.
         pack.add("excess", 6, false, [&](std::size_t r) -> std::uint64_t {
             const std::uint64_t requested = blocks.requested_bytes[at(r)];
             const std::uint64_t size_bytes = blocks.size_bytes[at(r)];
@@ -335,11 +337,11 @@ class DeviceWriter {
     std::uint64_t end_ns_ = 1;
     std::uint64_t tick_ns_ = 1;
     std::uint64_t longest_left_out_ns_ = 0;
-    std::uint64_t bytes_left_out_ = 0;  // allocated over the run, not at one time
+    std::uint64_t bytes_left_out_ = 0;  // total over the run, not at one time
     PageOverview overview_;
-    std::vector<std::uint32_t> kept_;        // rows of the file, as indices of the blocks given
-    std::vector<std::uint32_t> new_index_;   // and back; kNoUnit = left out
-    std::vector<std::uint32_t> phase_name_;  // per phase, into the header's names
+    std::vector<std::uint32_t> kept_;        // rows of the file: indices of the input blocks
+    std::vector<std::uint32_t> new_index_;   // inverse of kept_; kNoUnit = omitted
+    std::vector<std::uint32_t> phase_name_;  // per phase: index into the header's names
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// One device of the page: its columns as elements of the document, the rest as JSON.
+// One device of the page: its columns as document elements, everything else as JSON.
 #pragma once
 
 #include "analyzer/report/page/page_data.h"
@@ -10,14 +10,14 @@
 
 namespace fragtrace::analyzer {
 
-// A device's part of the document.
+// The part of the document for one device.
 struct WrittenDevice {
     nlohmann::json header;
-    std::string overview;  // elements that draw it before a single block is read
+    std::string overview;  // elements that show it before any block is read
     std::string blocks;    // elements with its blocks
 };
 
-// The data is consistent (render_page has checked it). Packs are compressed by all processors.
+// Requires consistent data (render_page checks it). Compresses packs on all processors.
 WrittenDevice write_device(const PageDevice& device, std::size_t index, std::size_t block_budget);
 
 }  // namespace fragtrace::analyzer

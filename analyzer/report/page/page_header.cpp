@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-// JavaScript reads numbers as doubles: exact up to 2^53, which no size or time here exceeds.
+// JavaScript numbers are exact up to 2^53. No size or time here is larger.
 json known(std::uint64_t value) {
     return value == kPageUnknown ? json(nullptr) : json(value);
 }
@@ -205,7 +205,7 @@ json page_header(const PageData& data) {
 json device_header(const PageDevice& device, const AddressAxis& axis) {
     json ranges = json::array();
     for (const AxisRange& range : axis.ranges()) {
-        // Addresses may exceed what a JavaScript number holds: they travel as text.
+        // Addresses may exceed 2^53, so they are written as text.
         ranges.push_back(
             {fmt::format("{:#x}", range.address), range.size_bytes, range.offset_bytes});
     }

@@ -1,5 +1,5 @@
-// The page's small part: everything but the columns, as one JSON text that is safe inside a
-// <script> element.
+// The page's header: everything except the columns, as one JSON text that is safe inside a <script>
+// element.
 #pragma once
 
 #include "analyzer/report/page/page_data.h"
@@ -14,13 +14,13 @@ namespace fragtrace::analyzer {
 
 inline constexpr int kPageFormatVersion = 8;
 
-// Title, processes, strings, frames and stacks; devices are appended by the caller.
+// Title, processes, strings, frames and stacks. The caller appends the devices.
 nlohmann::json page_header(const PageData& data);
 // One device without its packs.
 nlohmann::json device_header(const PageDevice& device, const AddressAxis& axis);
-// As text: ASCII only, "<" written as an escape, invalid UTF-8 replaced.
+// Converts JSON to text: ASCII only, "<" escaped, invalid UTF-8 replaced.
 std::string script_safe(const nlohmann::json& value);
-// The five characters of markup as references; for text inside elements.
+// Escapes the five markup characters for text inside elements.
 std::string html_escaped(const std::string& text);
 
 }  // namespace fragtrace::analyzer

@@ -1,5 +1,5 @@
-// One sweep over all events of a device in the order of time: which unit a block lies in, how much
-// of what is reserved could be released at each moment, and the three planes of the map.
+// One sweep over all events of a device in order of time. It computes the unit of each block, the
+// releasable share of reserved memory over time, and the three planes of the map.
 #include "analyzer/report/page/page_overview.h"
 
 #include "analyzer/report/page/page_bins.h"
@@ -12,8 +12,8 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Of events at one time, what gives memory back comes before what takes it, and a segment is there
-// before its blocks and goes after them.
+// Order of events at the same time: events that free memory come before events that allocate it. A
+// segment starts before its blocks and ends after them.
 enum class Step : std::uint8_t {
     kBlockEnd,
     kSegmentEnd,
@@ -65,7 +65,8 @@ class Sweep {
     struct UnitState {
         bool present = false;
         std::uint32_t live = 0;
-        std::uint64_t since_ns = kNeverNs;  // not releasable since; kNeverNs = releasable
+        // Start of the time in which it is not releasable; kNeverNs = releasable.
+        std::uint64_t since_ns = kNeverNs;
     };
 
     struct PoolState {
@@ -105,7 +106,7 @@ class Sweep {
         return a.step != b.step ? a.step < b.step : a.index < b.index;
     }
 
-    // All but the starts of blocks, which are in order as they are given.
+    // All events except starts of blocks, which are already in order.
     std::vector<SweepEvent> events_besides_starts() const {
         const BlockLives& blocks = device_.blocks;
         std::vector<SweepEvent> events;
@@ -134,7 +135,7 @@ class Sweep {
         return events;
     }
 
-    // Calls back with every event in order.
+    // Calls visit() with every event in order.
     template <typename Visit>
     void for_events(Visit visit) {
         const BlockLives& blocks = device_.blocks;
@@ -197,7 +198,7 @@ class Sweep {
         unit_states_[index].present = false;
     }
 
-    // The pool's last user is gone, or there is one again.
+    // A pool lost its last user, or has a user again.
     void change_pool(std::uint32_t pool, std::uint64_t time_ns) {
         PoolState& changed = pool_states_[pool];
         changed.released = !changed.released;
@@ -230,7 +231,8 @@ class Sweep {
         state.since_ns = kNeverNs;
     }
 
-    // Calls back with every live unit that [address, address + size) touches, ascending.
+    // Calls visit() with every live unit that overlaps [address, address + size), in ascending
+    // order.
     template <typename Visit>
     void for_units(std::uint64_t address, std::uint64_t size_bytes, Visit visit) {
         auto at = live_units_.upper_bound(address);
@@ -267,7 +269,7 @@ class Sweep {
              size_bytes);
     }
 
-    // Freed by the program, but not reusable yet.
+    // The program freed the block, but it is not reusable yet.
     void free_block(std::uint32_t index) {
         state_.pending += device_.blocks.size_bytes[index];
         state_.requested -= known_request(index);

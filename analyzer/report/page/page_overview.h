@@ -1,5 +1,5 @@
-// What the page draws before it has read a single block: the axis of addresses, the pieces that
-// can be released on their own, memory over time in bins, and the address x time map as shares.
+// Data that the page draws before it reads any block: the address axis, the pieces that can be
+// released separately, memory over time in bins, and the address x time map as shares.
 #pragma once
 
 #include "analyzer/report/page/page_bins.h"
@@ -14,7 +14,7 @@ inline constexpr std::uint32_t kNoUnit = 0xffffffffu;
 inline constexpr std::size_t kMapColumns = 1024;
 inline constexpr std::size_t kMapRows = 512;
 
-// A range of addresses that was reserved at some time, and where it lies on the compact axis.
+// An address range that was reserved at some time, and its offset on the compact axis.
 struct AxisRange {
     std::uint64_t address = 0;
     std::uint64_t size_bytes = 0;
@@ -35,7 +35,7 @@ class AddressAxis {
     std::vector<AxisRange> ranges_;
 };
 
-// The smallest piece that the pool can give back: a segment, or a page of an expandable one.
+// The smallest piece that the pool can release: a segment, or a page of an expandable segment.
 struct ReleaseUnit {
     std::uint64_t start_ns = 0;
     std::uint64_t end_ns = kNeverNs;
@@ -46,14 +46,14 @@ struct ReleaseUnit {
 
 struct PageOverview {
     std::vector<ReleaseUnit> units;
-    std::vector<std::uint32_t> block_unit;  // where each block begins; kNoUnit = outside of all
+    std::vector<std::uint32_t> block_unit;  // the unit in which each block begins; kNoUnit = none
 
     struct Span {
         std::uint32_t block;
         std::uint32_t unit;
     };
 
-    std::vector<Span> spans;  // further units of blocks that reach over several, ascending
+    std::vector<Span> spans;  // for blocks in several units: every further unit, ascending
     std::vector<PageBin> bins;
     // kMapColumns x kMapRows shares of area, 0..255, row by row from the lowest address.
     std::vector<std::uint8_t> in_use;

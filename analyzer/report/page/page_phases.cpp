@@ -11,7 +11,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-constexpr std::size_t kMostLanes = 7;  // steps, and six depths of threads
+constexpr std::size_t kMostLanes = 7;  // steps, and six nesting depths of threads
 
 const char* lane_name(RangeKind kind) {
     switch (kind) {
@@ -43,7 +43,7 @@ void add_steps(const Timeline& timeline, const Iterations& iterations, PageDevic
 
 void add_phases(const Timeline& timeline, const Iterations& iterations, PageDevice* page) {
     add_steps(timeline, iterations, page);
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint8_t> lanes;  // of (thread, depth)
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint8_t> lanes;  // by (thread, depth)
     std::unordered_map<std::uint32_t, std::string> names;
     for (const Phase& phase : timeline.phases) {
         const std::pair place(phase.thread, phase.depth);

@@ -1,4 +1,4 @@
-// The lanes above the page's chart: iterations, and the phases that the program marked.
+// The lanes above the page's chart: iterations and the program's phases.
 #pragma once
 
 #include "analyzer/analysis/iterations/iterations.h"
@@ -7,7 +7,7 @@
 
 namespace fragtrace::analyzer {
 
-// Of more phases than this the longest stay; the page says how many do not.
+// If there are more phases, only the longest are kept. The page says how many are left out.
 inline constexpr std::size_t kMostPagePhases = 100'000;
 
 void add_phases(const Timeline& timeline, const Iterations& iterations, PageDevice* page);

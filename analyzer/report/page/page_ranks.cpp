@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kProgramWidth = 120;
 
-// When the first of them began; 0 where none tells.
+// Start time of the first process; 0 if no trace contains one.
 std::uint64_t start_of(const Job& job) {
     std::uint64_t start_ns = 0;
     for (const JobProcess& process : job.processes) {

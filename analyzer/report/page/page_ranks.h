@@ -1,5 +1,5 @@
-// The processes of a job as lines of the page: all of them, whether they are in the file whole or
-// not.
+// The processes of a job as rows of the page. All of them are listed, including those whose data is
+// not in the file.
 #pragma once
 
 #include "analyzer/analysis/job/job.h"
@@ -11,10 +11,10 @@
 
 namespace fragtrace::analyzer {
 
-// Index of a device in the file, by its process in the job and its number there.
+// Index of a device in the file, by its process in the job and its device number.
 using PagePlaces = std::map<std::pair<std::size_t, DeviceId>, std::size_t>;
 
-// A line per process and device, by rank, and the traces that cannot be read.
+// Adds a row per process and device, sorted by rank, and the unreadable traces.
 void add_ranks(const Job& job, const PagePlaces& places, PageData* data);
 
 }  // namespace fragtrace::analyzer

@@ -7,7 +7,7 @@ namespace fragtrace::analyzer {
 PageStacks::PageStacks(PageData* data) : data_(data) {
     data_->stacks.push_back({});
     data_->frames.push_back({});
-    data_->frames.back().label = "unknown";  // as Symbolizer::describe names it
+    data_->frames.back().label = "unknown";  // same name as in Symbolizer::describe
     traits_.push_back(0);
 }
 
@@ -28,7 +28,7 @@ std::uint32_t PageStacks::frame_id(const Frame& frame, const std::string& label)
     return found->second;
 }
 
-// How many callers up the frame is that the report names this stack by.
+// Number of callers from this node up to the frame that names the stack in reports.
 std::uint32_t PageStacks::telling_of(std::uint32_t node) const {
     std::vector<FrameTraits> innermost_first;
     for (std::uint32_t at = node; at != 0; at = data_->stacks[at].parent) {

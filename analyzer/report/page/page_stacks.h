@@ -18,10 +18,10 @@ namespace fragtrace::analyzer {
 
 class PageStacks {
   public:
-    // `data` must live as long as this object; it gets frames and nodes.
+    // `data` must outlive this object. Frames and nodes are added to it.
     explicit PageStacks(PageData* data);
 
-    // Origins are those of this process from here on.
+    // From here on, origins belong to this process.
     void begin_process(Symbolizer* symbols) {
         symbols_ = symbols;
         origins_.clear();
@@ -31,7 +31,7 @@ class PageStacks {
     std::uint32_t node_of(OriginId origin);
 
   private:
-    // `label`: what the program said of the blocks whose line this is.
+    // `label`: the program's own label for blocks that are named by this frame.
     std::uint32_t frame_id(const Frame& frame, const std::string& label);
     [[nodiscard]] std::uint32_t telling_of(std::uint32_t node) const;
 
@@ -39,10 +39,10 @@ class PageStacks {
     PageData* data_;
     std::unordered_map<OriginId, std::uint32_t> origins_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> nodes_;  // (parent, frame)
-    // Function with label, source file, module, line, whether it is Python.
+    // Key: function with label, source file, module, line, whether it is Python.
     std::map<std::tuple<std::string, std::string, std::string, std::uint32_t, bool>, std::uint32_t>
         frames_;
-    std::vector<FrameTraits> traits_;  // by frame
+    std::vector<FrameTraits> traits_;  // indexed by frame
 };
 
 }  // namespace fragtrace::analyzer

@@ -39,7 +39,7 @@ std::string run_line(char name, const RunProfile& run) {
     return text + "\n";
 }
 
-// By what the bytes reserved at the peak differ: the parts add up to it.
+// The components of reserved memory at the peak. They add up to it.
 std::array<std::pair<const char*, std::uint64_t WasteSplit::*>, 6> parts() {
     return {{{"requested", &WasteSplit::requested},
              {"rounding", &WasteSplit::rounding},

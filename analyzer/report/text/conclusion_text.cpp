@@ -114,7 +114,7 @@ std::string words(const EarlierModel& model) {
 
 constexpr std::string_view kFreeWhatGrows = "free what that line accumulates each step";
 
-// As somebody would type it, or call it.
+// The change as a user would type it, or call it.
 std::string change_text(const WhatIfRow& row) {
     const Candidate& candidate = row.candidate;
     if (candidate.remedy == Remedy::kSettings && !candidate.config.empty()) {
@@ -154,7 +154,7 @@ std::string outcome_of(const WhatIfRow& row, const WhatIfRow& recorded) {
                        retries_text(row, recorded));
 }
 
-// What the row does, how certain that is, what it costs, and what follows where the record ends.
+// What the row does, its certainty, its cost, and what is known about later requests.
 std::string row_words(const DeviceAnalysis& device, const WhatIfRow& row) {
     const WhatIfRow& recorded = *recorded_row(device.settings);
     const std::string cost = cost_text(row);

@@ -1,5 +1,5 @@
-// The words of conclusions (analysis/conclusion.h) for report, JSON and page alike. Names of the
-// program are in them as they are: escape them for the place where they are shown.
+// The text of conclusions (analysis/conclusion.h), the same in report, JSON and page. Names from
+// the program are not escaped: escape the text for its destination.
 #pragma once
 
 #include "analyzer/analysis/conclusion.h"
@@ -8,23 +8,24 @@
 
 namespace fragtrace::analyzer {
 
-// The line of the program, and what it does; empty: nobody in particular.
+// The responsible code line and what it does. Empty if there is none.
 std::string culprit_text(const Culprit& culprit);
 
-// What to change, what replaying it said, how certain that is, its cost; empty: nothing to say.
+// What to change, the result of replaying it, its certainty and its cost. Empty if nothing helps.
 std::string remedy_text(const DeviceAnalysis& device, const Recommendation& remedy);
 
-// The row's class where a sentence names what the row does: of a row that gets past the failed
-// request the class of what the sentence says up to there.
+// The row's class word for a sentence about its effect. For a row that gets past the failed
+// request: the class of the replay up to that request.
 std::string class_in_sentence(const WhatIfRow& row);
-// What is known of the requests after one that a row gets past; empty for other rows.
+// What is known about the requests after one that a row gets past. Empty for other rows.
 std::string what_follows(const WhatIfRow& row);
 
-// What the step that failed would need to its end, and what would give it that; empty: no forecast.
+// Memory that the failed step would need until its end, and what would provide it. Empty without a
+// forecast.
 std::string forecast_needs(const DeviceAnalysis& device);
 
-// "out of memory at about iteration 430 at this rate (estimate: 12 MiB more with each, 3.6 GiB left
-// at iteration 120)"; empty where no capacity is known.
+// Returns text like "out of memory at about iteration 430 at this rate (estimate: 12 MiB more with
+// each, 3.6 GiB left at iteration 120)". Empty if the capacity is unknown.
 std::string growth_forecast_text(const GrowthForecast& forecast);
 
 }  // namespace fragtrace::analyzer

@@ -1,4 +1,4 @@
-// What is known within a second or two, for those who wait for the report.
+// The results that are known within a second or two, shown while the report is computed.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -8,7 +8,7 @@
 
 namespace fragtrace::analyzer {
 
-// What was recorded, before anything was replayed: a few lines, each within the terminal's width.
+// A few lines about the recorded run, before any replay. Each fits the terminal's width.
 std::string first_screen_text(const Analysis& analysis, const Terminal& terminal);
 
 }  // namespace fragtrace::analyzer

@@ -10,7 +10,7 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Of the whole report (docs/performance.md).
+// Memory that the full report needs (docs/performance.md).
 constexpr std::uint64_t kReportBytesPerEvent = 75;
 
 std::string verdict(const TraceSummary& summary) {

@@ -1,5 +1,5 @@
-// The summary of a trace that is too long to be explained when its run ends: figures alone, in
-// memory that does not grow with its length.
+// The summary of a trace that is too long to be explained when its run ends. It contains only
+// figures, and its memory use does not grow with the trace's length.
 #pragma once
 
 #include "analyzer/analysis/metrics/trace_summary.h"
@@ -9,7 +9,7 @@
 
 namespace fragtrace::analyzer {
 
-// `summary`: of the trace in the file `path`.
+// `summary` is the summary of the trace file `path`.
 std::string long_trace_text(const TraceSummary& summary,
                             const std::string& path,
                             const Terminal& terminal);

@@ -57,7 +57,7 @@ std::string sets_text(double sets) {
 
 std::string cheapest_line(const Diagnosis& diagnosis) {
     const CheapestSet& set = diagnosis.cheapest;
-    // Nothing has to go where what is free could not be used for another reason.
+    // Say nothing if the free memory would be enough and another reason makes it unusable.
     if (set.kind == CheapestSet::Kind::kNone || set.bytes_to_free == 0) {
         return "";
     }
@@ -78,7 +78,7 @@ std::string cheapest_line(const Diagnosis& diagnosis) {
                        others);
 }
 
-// Born in a phase that is over.
+// Text for blocks that were allocated in a phase or step that is over.
 std::string outlived_text(const Outlived& outlived,
                           const Iterations& iterations,
                           EventIndex born,
@@ -148,7 +148,8 @@ std::string culprit_lines(const Analysis& analysis,
     return text + cheapest_line(*shown);
 }
 
-// Where the recorded settings stop to fit. Feasibility is not monotone: both ends are named.
+// The capacity from which on the recorded settings no longer fit. A smaller card can fit where a
+// larger one fails, so both sides are printed.
 std::string capacity_line(const DeviceAnalysis& device) {
     std::string text;
     if (const WhatIfRow* fits = smallest_fitting(device)) {
@@ -197,7 +198,7 @@ std::string list_lines(const char* title,
     return text;
 }
 
-// What served the program's tensors, where that was not PyTorch's own pool; else that pool's
+// The allocator of the program's tensors if it was not PyTorch's own pool, otherwise that pool's
 // settings.
 std::string settings_in_force(const Timeline& timeline, const DeviceAnalysis& device) {
     const std::string backend = timeline.fact("allocator_backend", "native");
@@ -240,7 +241,8 @@ std::string next_lines(const Analysis& analysis, const Terminal& terminal) {
                        shell_quoted(analysis.timeline.path));
 }
 
-// Managed memory and memory of other processes are no device's of this process.
+// For processes without devices. Managed memory and memory of other processes belong to no device
+// of this process.
 std::string no_device_line(const Analysis& analysis) {
     const RunMetrics& run = analysis.run;
     if (analysis.timeline.damage.bytes_unreadable != 0) {
@@ -263,7 +265,7 @@ std::string no_device_line(const Analysis& analysis) {
 std::string assemble(const Analysis& analysis, const Limits& limits, const Terminal& terminal) {
     std::string text = first_line(analysis, terminal);
     text += analysis.devices.empty() ? no_device_line(analysis) : "";
-    // What went wrong comes first, whichever device it was on.
+    // Failures come first, whichever device they were on.
     text += failed_call_lines(analysis, terminal);
     for (const bool failed : {true, false}) {
         for (const DeviceAnalysis& device : analysis.devices) {
@@ -320,7 +322,7 @@ std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal)
                         driver_calls(run.segments_allocated, "cudaMalloc", "map"),
                         driver_calls(run.segments_freed, "cudaFree", "unmap"),
                         format_counted(run.retries, "retry", "retries"));
-    // Which asks no driver first.
+    // At its own limit a process fails without asking the driver, so nothing is recorded.
     text += device.limit_bytes == 0 ? ""
                                     : " (those at the process's own memory limit are not recorded)";
     if (run.driver_time_ns != 0) {
@@ -334,14 +336,14 @@ std::string report_text(const Analysis& analysis, const Terminal& terminal) {
 }
 
 std::string summary_text(const Analysis& analysis, const Terminal& terminal) {
-    constexpr std::size_t kMaxLines = 24;  // and one line for what the launcher adds
+    constexpr std::size_t kMaxLines = 24;  // plus one line of the launcher
     const Limits limits{
         .culprits = 2, .settings = 2, .capacities = false, .assumptions = 1, .run = false};
     std::string text = assemble(analysis, limits, terminal);
     if (static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) <= kMaxLines) {
         return text;
     }
-    // Many devices: what is cut is said, and the next command is kept.
+    // With many devices, say that lines are cut and keep the next command.
     const std::string next = next_lines(analysis, terminal);
     std::size_t end = 0;
     for (std::size_t line = 0; line + 3 < kMaxLines; ++line) {

@@ -1,4 +1,4 @@
-// The report for a terminal or a job's log: one screen, the verdict first.
+// The report for a terminal or a job's log. It starts with the verdict and fits one screen.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -11,11 +11,11 @@ namespace fragtrace::analyzer {
 // The whole report.
 std::string report_text(const Analysis& analysis, const Terminal& terminal);
 
-// At most 24 lines, fit to paste together with one that the launcher adds: verdict, peaks, first
-// culprits, first remedies, next command.
+// At most 24 lines, so that they can be pasted together with one more line from the launcher:
+// verdict, peaks, main culprits, main remedies, next command.
 std::string summary_text(const Analysis& analysis, const Terminal& terminal);
 
-// One replay: outcome, peaks, verdicts of what did not go smoothly.
+// One replay: outcome, peaks, and verdicts of failed requests and retries.
 std::string replay_text(const Analysis& analysis,
                         const DeviceAnalysis& device,
                         const WhatIfRow& row,
@@ -25,22 +25,22 @@ std::string replay_text(const Analysis& analysis,
 // All rows of a sweep, per device.
 std::string whatif_text(const Analysis& analysis, const Terminal& terminal);
 
-// A table of what-if rows; at most `limit` of them, the recorded one always among them. Of the
-// others it says how many there are, unless the text is to be short.
+// A table of at most `limit` what-if rows, always including the recorded one. A last line says how
+// many are left out, unless `is_short`.
 std::string whatif_table(const std::vector<WhatIfRow>& rows,
                          std::size_t limit,
                          const Terminal& terminal,
                          bool is_short = false);
 
-// Other pools than PyTorch's; empty where none were replayed.
+// Pools other than PyTorch's. Empty if none were replayed.
 std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal);
 
-// What is to be said of a row beside its numbers: interval, class, use.
+// A row's notes in addition to its numbers: interval, class, use.
 std::string whatif_note(const WhatIfRow& row);
 
-// What the class words of the device's rows mean, and why estimates are estimates.
+// Explains the class words in the device's rows, and why estimates are estimates.
 std::string class_lines(const DeviceAnalysis& device, const Terminal& terminal);
-// The bounds: down to what reserved memory could be avoided; empty where none were replayed.
+// The bounds: how far reserved memory could be reduced. Empty if none were replayed.
 std::string bounds_table(const DeviceAnalysis& device, const Terminal& terminal);
 
 }  // namespace fragtrace::analyzer

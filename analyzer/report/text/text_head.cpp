@@ -1,4 +1,4 @@
-// The first lines of the text report: the process, the sentence that it exists for, the verdict.
+// The first lines of the text report: the process, the main sentence, the verdict.
 #include "analyzer/analysis/culprit.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/text/conclusion_text.h"
@@ -22,7 +22,7 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
     return fmt::format("{:.{}f} %", value, value < 9.95 && part != 0 ? 1 : 0);
 }
 
-// 100.00 only when all are equal: 99.999 must not read as 100.00.
+// Print 100.00 only if all are equal: 99.999 must not be rounded up.
 std::string fidelity_percent(std::uint64_t equal, std::uint64_t all) {
     if (equal == all) {
         return "100.00 %";
@@ -123,7 +123,6 @@ std::string fidelity_line(const DeviceAnalysis& device) {
     return text;
 }
 
-// The sentence that the whole report exists for.
 std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
     if (const Diagnosis* oom = first_oom(device)) {
         const std::string remedy = remedy_clause(device, oom->verdict);
@@ -143,7 +142,7 @@ std::string headline(const DeviceAnalysis& device, const Terminal& terminal) {
                                            percent(free, run.peak_reserved))) +
                "\n";
     }
-    // A call that is no allocation may have failed: the report began with it.
+    // A call other than an allocation may have failed. The report starts with that failure.
     const std::string none = run.ooms == 0 ? "No out-of-memory." : "No request ran out of memory.";
     if (!device.fidelity) {
         return terminal.styled(

@@ -1,4 +1,5 @@
-// Lines of the text report about who holds the memory, what holds more than before, what grows.
+// Lines of the text report about which code holds the memory, what holds more than before, and what
+// grows.
 #include "analyzer/report/text/conclusion_text.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
@@ -11,8 +12,8 @@ namespace fragtrace::analyzer {
 namespace {
 
 constexpr std::size_t kPlacesInLine = 3;
-constexpr std::size_t kLeastLabel = 40;  // a notebook's file, line and function
-// A difference to the last good iteration below this share of what is allocated is none.
+constexpr std::size_t kLeastLabel = 40;  // enough for a notebook's file, line and function
+// Differences to the last good iteration below 1/100 of allocated memory are ignored.
 constexpr std::int64_t kSmallPart = 100;
 
 bool anything_known(const Holders& holders) {
@@ -40,7 +41,7 @@ std::string place_list(const std::vector<HoldingPlace>& places,
     return text;
 }
 
-// A step makes these and the next one gives them back.
+// True if a step allocates this memory and the next step frees it, but 10 % or more is older.
 bool should_be_gone(const Holding& holding) {
     const bool of_a_step =
         holding.category == Category::kActivations || holding.category == Category::kInputs ||
@@ -139,7 +140,8 @@ std::string peak_line(const DeviceHolders& held) {
         format_bytes(held.peaks.steady_reserved));
 }
 
-// The part that grows most, where it grows by more than what stays from step to step.
+// The part of a step that grows most. Empty if it does not grow faster than the memory that stays
+// from step to step.
 std::string part_lines(const DeviceHolders& held) {
     const PartGrowth* most = nullptr;
     const auto more = [](const PartGrowth& part) {
@@ -165,7 +167,7 @@ std::string part_lines(const DeviceHolders& held) {
         most->last);
 }
 
-// Where the headline does not say it.
+// Empty if the headline already contains the forecast.
 std::string growth_forecast_line(const std::optional<GrowthForecast>& forecast) {
     if (!forecast || forecast->matters || forecast->at_iteration == 0) {
         return "";
@@ -201,7 +203,7 @@ std::string holder_lines(const DeviceAnalysis& device, bool brief, const Termina
         return "";
     }
     const Holders& holders = held.holders.front();
-    // Stacks that say nothing of kinds still say which lines hold most.
+    // Even if no stack reveals a category, it still reveals the code line that holds most.
     std::string text =
         anything_known(holders) ? category_line(holders, !failed && !device.state_only) : "";
     if (brief) {
@@ -241,7 +243,7 @@ std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal)
     text += part_lines(device.held);
     const Survivors* shown = nullptr;
     for (const Survivors& survivors : device.held.survivors) {
-        if (shown == nullptr || shown->of != survivors.of) {  // of each kind one; --json has all
+        if (shown == nullptr || shown->of != survivors.of) {  // one of each kind; --json has all
             text += fmt::format("  survived   {}: {}, {}\n",
                                 survived_what(survivors),
                                 format_bytes(survivors.bytes),

@@ -1,4 +1,4 @@
-// Lines of the text report about the free blocks of a state, and what each would take.
+// Lines of the text report about the free blocks of a snapshot, and the requests each could serve.
 #include "analyzer/analysis/verdict/verdict.h"
 #include "analyzer/analysis/verdict/verdict_text.h"
 #include "analyzer/report/text/text_parts.h"
@@ -12,9 +12,9 @@
 namespace fragtrace::analyzer {
 namespace {
 
-// Holes that take the same requests.
+// Free blocks that can serve the same requests.
 struct HoleRow {
-    FreePlace place;  // whose they are
+    FreePlace place;  // stream and pool they belong to
     std::uint64_t largest_request_bytes = 0;
     std::uint64_t count = 0;
     std::uint64_t bytes = 0;

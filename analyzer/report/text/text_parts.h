@@ -1,4 +1,4 @@
-// Pieces of the text report that its files share.
+// Parts of the text report that several of its files use.
 #pragma once
 
 #include "analyzer/analysis/analysis.h"
@@ -11,34 +11,35 @@
 
 namespace fragtrace::analyzer {
 
-// At most `width` bytes; what is cut is marked.
+// Shortens a text to at most `width` bytes and marks the cut.
 std::string shorten(std::string_view text, std::size_t width);
 
 // What was recorded, how it ended and what was lost.
 std::string first_line(const Analysis& analysis, const Terminal& terminal);
 
-// The sentence that the whole report exists for.
+// The main sentence of the report.
 std::string headline(const DeviceAnalysis& device, const Terminal& terminal);
 
-// The verdict of the first out-of-memory or else of the first retry; empty without any.
+// The verdict of the first out-of-memory, otherwise of the first retry. Empty if there is neither.
 std::string verdict_line(const DeviceAnalysis& device, const Terminal& terminal);
-// Memory as the first out-of-memory found it, and who asked; empty without one.
-// What the rest of the step that ran out of memory is forecast to need; empty without an OOM.
+// forecast_line(): memory that the rest of the failed step is forecast to need. state_lines():
+// memory at the first out-of-memory and the code line of the request. Both are empty without an
+// out-of-memory.
 std::string forecast_line(const DeviceAnalysis& device);
 std::string state_lines(const Analysis& analysis, const DeviceAnalysis& device);
 
-// Who it is and what to change, a line each; none where nothing can be said.
+// Which code line is responsible and what to change, one line each. Empty if neither is known.
 std::string conclusion_lines(const Analysis& analysis,
                              const DeviceAnalysis& device,
                              const Terminal& terminal);
 
-// Who holds the memory at the first out-of-memory, else at the peak: by kind, and against the last
-// good iteration. With `brief` the one or two lines that matter most.
+// Which code holds the memory at the first out-of-memory, otherwise at the peak: by category, and
+// compared with the last good iteration. With `brief` only the one or two most important lines.
 std::string holder_lines(const DeviceAnalysis& device, bool brief, const Terminal& terminal);
-// What the run holds more of with every iteration; empty where nothing grows.
+// What grows with every iteration. Empty if nothing grows.
 std::string growth_lines(const DeviceAnalysis& device, const Terminal& terminal);
 
-// Of the run as a whole; each empty where there is nothing to say.
+// Lines about the run as a whole. Each is empty if there is nothing to report.
 std::string phase_lines(const Analysis& analysis, const Terminal& terminal);
 std::string call_lines(const Analysis& analysis);
 std::string side_lines(const Analysis& analysis);
@@ -47,7 +48,7 @@ std::string card_lines(const DeviceAnalysis& device);
 // " in phase NAME", or nothing.
 std::string phase_suffix(const Analysis& analysis, EventIndex event);
 
-// What was replayed beside settings; each empty where nothing was.
+// Replays other than single settings. Each is empty if nothing was replayed.
 std::string remedies_table(const DeviceAnalysis& device,
                            std::size_t limit,
                            const Terminal& terminal);
@@ -57,27 +58,29 @@ std::string near_miss_lines(const Analysis& analysis,
                             const DeviceAnalysis& device,
                             const Terminal& terminal);
 
-// What a row costs against the recorded run: driver calls, synchronisations, retries, their time by
-// the recorded means, and what to change in the program. Empty: not known.
+// The cost of a row compared with the recorded run: driver calls, synchronisations, retries, their
+// time by recorded averages, and necessary changes of the program. Empty: unknown.
 std::string cost_text(const WhatIfRow& row);
-bool costs_nothing(const WhatIfRow& row);  // it saves calls, and no code has to change
+bool costs_nothing(const WhatIfRow& row);  // it saves calls and needs no code change
 
 // "fits", "OOM", "2 OOMs", "fits, 3 retries".
 std::string outcome_text(const WhatIfRow& row);
 
-// Peaks, waste at the peak of reserved memory, driver calls: of the record.
+// The recorded run's peaks, waste at peak reserved memory, and driver calls.
 std::string memory_lines(const DeviceAnalysis& device, const Terminal& terminal);
 
-// Of a state alone: its free blocks, and what each would take; at most `limit` rows.
+// For a snapshot without history: its free blocks and the requests each could serve; at most
+// `limit` rows.
 std::string hole_lines(const Analysis& analysis,
                        const DeviceAnalysis& device,
                        std::size_t limit,
                        const Terminal& terminal);
 
-// How well the replay agrees with the record.
+// How well the replay matches the recording.
 std::string fidelity_line(const DeviceAnalysis& device);
 
-// "176 cudaMallocs or maps": how often the driver gave or took memory, by either way.
+// Text like "176 cudaMallocs or maps": how often the driver allocated or released memory, with the
+// words for the two ways.
 std::string driver_calls(std::uint64_t count, std::string_view native, std::string_view mapped);
 
 }  // namespace fragtrace::analyzer

@@ -1,5 +1,4 @@
-// The text of remedies other than single settings, of popular advice, of capacities and near
-// misses.
+// Text about remedies other than single settings, about popular advice, capacities and near misses.
 #include "analyzer/report/text/text.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/terminal.h"
@@ -58,7 +57,7 @@ std::string advice_text(const Advice& advice) {
     return text;
 }
 
-// What has to be changed; settings need no line of the program.
+// What the user has to change. Settings need no change of the program.
 std::string_view code_of(Remedy remedy) {
     switch (remedy) {
         case Remedy::kEmptyCache:

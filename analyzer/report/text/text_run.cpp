@@ -1,5 +1,5 @@
-// Lines of the text report about the run as a whole: phases, driver calls, memory beside the
-// devices', calls that failed, what other processes held.
+// Lines of the text report about the run as a whole: phases, driver calls, memory outside the
+// devices, failed calls, and memory of other processes.
 #include "analyzer/model/phase_index.h"
 #include "analyzer/report/text/text_parts.h"
 #include "analyzer/support/units.h"
@@ -36,7 +36,8 @@ std::string side_line(const Analysis& analysis, const char* what, const SideMemo
     return text + "\n";
 }
 
-// What libraries marked, of all names together: a line, not rows among the program's phases.
+// Ranges that libraries marked, summed up over all names. They get one line and no rows among the
+// program's phases.
 struct LibraryRanges {
     std::vector<std::string_view> libraries;
     std::uint64_t names = 0;
@@ -132,7 +133,7 @@ std::string call_lines(const Analysis& analysis) {
 
 namespace {
 
-// What the process ran on, as far as it is known.
+// The software that the process ran on, as far as it is known.
 std::string software_line(const Timeline& timeline) {
     std::string text;
     const auto add = [&](const char* what, const std::string& value) {
@@ -140,7 +141,7 @@ std::string software_line(const Timeline& timeline) {
             text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, printable(value));
         }
     };
-    // CUDA's numbers are 1000 * major + 10 * minor.
+    // CUDA version numbers are 1000 * major + 10 * minor.
     const auto version = [](const std::string& number) {
         const bool is_number = !number.empty() && number.size() < 9 &&
                                number.find_first_not_of("0123456789") == std::string::npos;

@@ -1,4 +1,4 @@
-// What a trace is of, in words and in JSON: the program, and how it ended.
+// The program of a trace and how it ended, as text and as JSON.
 #include "analyzer/report/text/text_source.h"
 
 #include "analyzer/report/text/text_parts.h"

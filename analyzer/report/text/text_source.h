@@ -1,4 +1,4 @@
-// What a trace is of, in words and in JSON: the program, and how it ended.
+// The program of a trace and how it ended, as text and as JSON.
 #pragma once
 
 #include "analyzer/trace/process_end.h"
@@ -10,17 +10,17 @@
 
 namespace fragtrace::analyzer {
 
-// "ended normally", "exit code 1", "SIGTERM".
+// Text like "ended normally", "exit code 1", "SIGTERM".
 std::string ending_text(const ProcessEnd& end);
 std::string ending_text(const Timeline& timeline);
 
-// "normal": the name in JSON, see `ended` in docs/schema/common.json.
+// Name in the JSON, for example "normal". See `ended` in docs/schema/common.json.
 const char* ending_name(Ending ending);
 
 // The object `ending` of the JSON: {kind, code, signal}.
 nlohmann::ordered_json ending_json(const ProcessEnd& end);
 
-// A command line as one would have typed it: programs and scripts without their folders; shortened.
+// A command line as a user would type it: programs and scripts without their folders, shortened.
 std::string command_text(std::string_view line);
 
 }  // namespace fragtrace::analyzer

@@ -20,21 +20,21 @@ std::string difference_text(const WhatIfRow& row, const WhatIfRow* recorded) {
     return now == then ? "same" : format_bytes_difference(now - then);
 }
 
-// "6.5 GiB", or "6.5 GiB to 7.78 GiB" of a model with two ends.
+// Text like "6.5 GiB", or "6.5 GiB to 7.78 GiB" for a model with a lower and an upper bound.
 std::string reserved_text(const WhatIfRow& row) {
     const std::string most = format_bytes(row.result.statistics.reserved.peak);
     return row.lower ? format_bytes(row.least_reserved_bytes()) + " to " + most : most;
 }
 
-// Rows that came out exactly like an earlier row of the same kind say nothing new.
+// A row with the same result as an earlier row of the same kind adds no information.
 bool same_result(const WhatIfRow& a, const WhatIfRow& b) {
     return a.ooms() == b.ooms() && a.retries() == b.retries() &&
            a.result.statistics.reserved.peak == b.result.statistics.reserved.peak &&
            a.result.statistics.segments_allocated == b.result.statistics.segments_allocated;
 }
 
-// Each reason once. Of a row that was changed and ran out the second half says what other rows say
-// as well.
+// Adds each reason once. Reasons are separated by "; ", because parts of them also occur in other
+// rows.
 void add_reasons(std::string_view reason, std::vector<std::string>* reasons) {
     while (!reason.empty()) {
         const std::size_t end = std::min(reason.find("; "), reason.size());
@@ -171,7 +171,7 @@ std::string pools_table(const DeviceAnalysis& device, const Terminal& terminal) 
 
 std::string class_lines(const DeviceAnalysis& device, const Terminal& terminal) {
     std::set<std::string> words;
-    std::vector<std::string> assumed;  // reasons of estimates, each once
+    std::vector<std::string> assumed;  // reasons for estimates, each once
     for (const auto* rows :
          {&device.settings, &device.capacities, &device.remedies, &device.bounds}) {
         for (const WhatIfRow& row : *rows) {
