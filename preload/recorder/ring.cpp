@@ -19,7 +19,8 @@ constexpr uint64_t kPage_bytes = 4096;
 constexpr const char* kMemoryDirectory = "/dev/shm";
 // An area grows by this step.
 constexpr uint64_t kStep_bytes = 256u << 10;
-// The host wants memory too: a ring takes or keeps only what is a small part of what is left.
+// The host needs memory too: an allocation for the ring may use at most 1/kPart of the available
+// memory.
 constexpr uint64_t kPart = 4;
 
 // Storage on which a store to a mapping can block or fail because of a remote machine. Also
