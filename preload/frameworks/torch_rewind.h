@@ -4,8 +4,8 @@
 // Inside that call, the allocator frees every block of the pool, allocates every block of the
 // checkpoint and frees those that were free in it, with a report for each. These reports are held
 // back. When the call returns, the same thread records the result: kPoolRewind, then the live
-// blocks of the pool. Their requested sizes and streams are unknown here. If the pool had such a
-// block before, the event of that block is still valid.
+// blocks of the pool. Their requested sizes and streams are unknown here. If the pool had the same
+// block before, that block's size and stream still apply.
 #pragma once
 
 #include "frameworks/torch_slots.h"

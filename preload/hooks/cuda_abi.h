@@ -180,7 +180,8 @@ inline constexpr int kOutOfMemory = 2;     // CUDA_ERROR_OUT_OF_MEMORY, cudaErro
 inline constexpr int kNotInitialized = 3;  // CUDA_ERROR_NOT_INITIALIZED, cudaErrorInitialization...
 inline constexpr int kPointerAttributeDeviceOrdinal = 9;  // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 inline constexpr uint64_t kPerThreadStreamFlag = 2;       // CU_GET_PROC_ADDRESS_PER_THREAD_...
-inline constexpr int kFirstFiveArgumentVersion = 12000;   // version parameter of cuGetProcAddress
+inline constexpr int kFirstFiveArgumentVersion = 12000;   // CUDA version since which
+                                                          // cuGetProcAddress has five parameters
 
 // The newest CUDA version whose entry points were compared with hooks.def. An entry point of a
 // newer version may have another signature, so the hooks replace it only if its address is known.

@@ -3,7 +3,6 @@
 // It is the change of the device's free memory, so it includes changes by other processes and
 // threads. If a context of that device is current, the driver is asked, which creates no context.
 // Otherwise NVML is asked, if the caller accepts the time.
-// the caller allows the time that this takes.
 #pragma once
 
 #include <stdint.h>

@@ -211,8 +211,7 @@ void* drain_main(void* argument) {
         if (worth_flushing(session, last_flush_ns) && session->flush_lock.lock_within(kSecond_ns)) {
             flush(session, kUnfinishedPatience_ns, false);
             if (session->ended && !session->file.has_index()) {
-                session->file.write_index();  // chunks written after the end have overwritten the
-                                              // index
+                session->file.write_index();  // chunks written after the end have cut off the index
             }
             session->flush_lock.unlock();
             last_flush_ns = clock_ns(CLOCK_MONOTONIC);

@@ -223,7 +223,8 @@ void TraceFile::drop_part() {
     inode_ = before_.inode;
     end_ = before_.end;
     memcpy(path_, before_.path, sizeof path_);
-    // The entries of this part are gone, and the next chunk may overwrite the index at its end.
+    // The index entries of this part are no longer in memory, and the next chunk may cut off the
+    // index at its end.
     entry_count_ = kMaxEntries;
     has_index_ = true;
 }

@@ -3,7 +3,6 @@
 // Reads the dynamic linker's public list and the objects' own symbol tables. It allocates nothing
 // and does not call dlsym, so it can also find dlsym. Safe in any thread. An object must not be
 // unloaded while one of these functions reads it; callers only ask about running code.
-// unloaded while one of these functions looks at them (callers ask about code that is running).
 #pragma once
 
 #include <link.h>
