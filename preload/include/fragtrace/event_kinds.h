@@ -59,7 +59,7 @@ enum EventTrait : uint8_t {
     kCall = 1,           // a call to the driver or the CUDA runtime that the recorder timed
     kRequest = 2,        // a request for device memory, from the driver or from a framework's
                          // allocator
-    kTakesMemory = 4,    // the driver may allocate device memory for the process
+    kTakesMemory = 4,    // from this event on, device memory is allocated for the process
     kReturnsMemory = 8,  // the driver may get device memory back
     kHasStream = 16,     // the stream column is valid
     kRemark = 32,        // about the recording or the program, not about memory
